@@ -20,7 +20,7 @@ test: $(VENV)/ready
 	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/ready
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile many
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:

@@ -5,12 +5,13 @@ because the threads of several processes wait for one another in a busy loop. Ct
 because a job in the background begins with SIGINT ignored. Where PYTHONDONTWRITEBYTECODE is set, bytecode goes to the
 cache of pytest, for all processes of this run and of later ones: to compile the tests takes longer than to import them.
 
-Hypothesis has two profiles. `fixed` is the default: the same examples in every run, so that a test that passed fails
-only when the code changes. A slow test takes `campaign`, whose examples are new in every run:
+Hypothesis has three profiles. `fixed` is the default: the same few examples in every run, so that a test that passed
+fails only when the code changes. `make test-slow` runs these tests with `many`, which has ten times as many of them.
+Tests that set a number of their own have it in both. A slow test takes `campaign`, whose examples are new in every run:
 
     @settings(settings.get_profile("campaign"), max_examples=5_000)
 
-Neither measures time, because a machine may be busy.
+None measures time, because a machine may be busy.
 
 Of a test with many cases, `@pytest.mark.one_in(5)` leaves one in five in the fast suite. The others are slow.
 """
@@ -36,7 +37,8 @@ UNTIMED = settings(
 )
 
 settings.register_profile("campaign", UNTIMED, derandomize=False)
-settings.register_profile("fixed", UNTIMED, derandomize=True, database=None)
+settings.register_profile("fixed", UNTIMED, derandomize=True, database=None, max_examples=30)
+settings.register_profile("many", settings.get_profile("fixed"), max_examples=300)
 settings.load_profile("fixed")
 
 

@@ -28,7 +28,7 @@ class CopyEngine(Engine):
 
     __slots__ = (
         "_end", "_latest", "busy_ns", "draining", "duplex_bytes", "duplex_permille", "finish", "free_ns", "gap_ns",
-        "last", "opposite", "orders", "queues", "ready_heads", "running", "time_of",
+        "last", "opposite", "orders", "queues", "ready_heads", "rest", "running", "time_of", "urgent",
     )  # fmt: skip
 
     def __init__(
@@ -55,7 +55,9 @@ class CopyEngine(Engine):
         self.draining = 0  # the index of the queue being drained
         self.ready_heads = 0  # how many queues have a head that can start
         self.queues: tuple[HardwareQueue, ...] = ()
-        self.orders: tuple[tuple[HardwareQueue, ...], ...] = ()  # by the queue being drained: in which order to look
+        self.rest: tuple[HardwareQueue, ...] = ()  # served in turn,
+        self.urgent: tuple[HardwareQueue, ...] = ()  # behind these
+        self.orders: dict[int, tuple[HardwareQueue, ...]] = {}  # by the queue being drained: in which order to look
         self._end = self._ended  # bound once
 
     def __repr__(self) -> str:
@@ -63,10 +65,9 @@ class CopyEngine(Engine):
 
     def serve(self, queues: Sequence[HardwareQueue], urgent: Sequence[HardwareQueue] = ()) -> None:
         """Serve *queues* from now on, and before them the *urgent* ones."""
+        self.rest, self.urgent = tuple(queues), tuple(urgent)
         self.queues = (*queues, *urgent)
-        rest = tuple(queues)
-        orders = [(*urgent, *rest[first:], *rest[:first]) for first in range(len(rest))]
-        self.orders = (*orders, *(orders[0] for _ in urgent))
+        self.orders.clear()
         # The queue that got a ready head last. If only one queue has a ready head, it is mostly this one.
         self._latest = self.queues[0]
 
@@ -123,7 +124,7 @@ class CopyEngine(Engine):
         op.queue.drop(op)
 
     def _choose(self) -> HardwareQueue:
-        order, choices = self.orders[self.draining], self.scheduler.choices
+        order, choices = self.orders.get(self.draining) or self._order(), self.scheduler.choices
         if choices is not None and self.ready_heads:
             ready = [queue for queue in order if queue.fifo and not queue.fifo[0].blockers]
             return ready[choices.next_of([queue.fifo[0] for queue in ready])]
@@ -131,6 +132,13 @@ class CopyEngine(Engine):
             if queue.fifo and not queue.fifo[0].blockers:
                 return queue
         raise AssertionError(f"{self!r} counts {self.ready_heads} ready heads and finds none")
+
+    def _order(self) -> tuple[HardwareQueue, ...]:
+        """Note in which order to look while the queue of index `draining` is drained, and return it."""
+        rest = self.rest
+        first = self.draining if self.draining < len(rest) else 0
+        order = self.orders[self.draining] = (*self.urgent, *rest[first:], *rest[:first])
+        return order
 
     def _share(self, start: Nanoseconds, end: Nanoseconds) -> Nanoseconds:
         """Return the end of a copy from *start* to *end*, later if it shares the bus; delay the opposite copy likewise.

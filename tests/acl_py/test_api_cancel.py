@@ -52,7 +52,6 @@ def _check(tasks, cancels):
 PROGRAMS = given(st.lists(TASK, min_size=1, max_size=6), st.lists(CANCEL, max_size=8))
 
 
-@settings(max_examples=60)
 @PROGRAMS
 def test_whoever_is_cancelled_leaves_no_trace(tasks, cancels):
     _check(tasks, cancels)

@@ -144,7 +144,6 @@ def _check(program, steps):
         acl.run(program, steps, device="tiny", rules=rules, workers=1)
 
 
-@settings(max_examples=50)
 @given(st.lists(STEP, max_size=60))
 def test_every_promised_order_is_kept(steps):
     _check(_run_ordered, steps)
@@ -248,7 +247,6 @@ async def _run_data(steps):
         assert result.tolist() == values.tolist()
 
 
-@settings(max_examples=50)
 @given(st.lists(DATA_STEP, max_size=40))
 def test_results_of_race_free_programs_are_those_of_sequential_numpy(steps):
     _check(_run_data, steps)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cores import found, launch, prewritten
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.aicore.core.names import CacheMode, KernelType, Pipe, TPosition
@@ -82,7 +82,6 @@ def gather(data, start, count, length, stride):
     return [data[start + at * stride : start + at * stride + length] for at in range(count)]
 
 
-@settings(max_examples=80)
 @given(blocks, blocks)
 def test_blocks_with_gaps_are_what_slices_are(inward, outward):
     def kernel(x, z):
@@ -103,7 +102,6 @@ def test_blocks_with_gaps_are_what_slices_are(inward, outward):
     assert z.tolist() == expected.tolist()
 
 
-@settings(max_examples=80)
 @given(
     st.integers(1, 5),
     st.integers(1, 40),
@@ -141,7 +139,6 @@ def test_padded_blocks_are_filled_up_to_32_bytes(count, length, stride, gap, lef
             assert z[row * (length + stride) :][:length].tolist() == data.tolist()
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from([half, float32, bfloat16, np.dtype(np.int8)]),
     st.integers(1, 3), st.integers(1, 20), st.integers(1, 70), st.integers(0, 5), st.integers(0, 3),

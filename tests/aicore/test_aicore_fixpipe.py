@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 from cores import found, prewritten
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instructions import after, bfloat16, half, on_core
 
@@ -91,7 +91,6 @@ def reference(value, word, to, *, relu):
     return min(max(whole, low), high)
 
 
-@settings(max_examples=60)
 @given(
     mode=st.sampled_from(VECTOR_MODES),
     m=st.integers(1, 40),

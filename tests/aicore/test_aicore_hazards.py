@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cores import found, launch, prewritten, work
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
@@ -123,7 +123,6 @@ VECTOR_STORE = ("touch", Pipe.V, [], [(0, 1)])
 THERE_AND_BACK = [("flag", HardEvent.S_MTE2), ("flag", HardEvent.MTE2_S)]  # S hears from MTE2 that it is done itself
 
 
-@settings(max_examples=400)
 @given(steps)
 @example([SCALAR_STORE, *THERE_AND_BACK, VECTOR_STORE])
 def test_a_race_is_found_exactly_where_the_graph_has_one(program):
@@ -141,7 +140,6 @@ def test_a_race_is_found_exactly_where_the_graph_has_one(program):
     assert bool(found(result)) == oracle.races
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(steps, steps, st.sampled_from([None, *AIV_PIPES])), min_size=1, max_size=3))
 def test_races_between_cores_are_found_exactly_where_the_graph_has_one(phases):
     """Two blocks touch one allocation in GM, in phases that SyncAll divides, or cross-core flags from one pipe."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cores import found
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from instructions import after, half, on_core, single
 
@@ -93,7 +93,6 @@ def right_factor(tensor, rows, columns):
     return whole.reshape(down * width, across * 16).copy()
 
 
-@settings(max_examples=150)
 @given(images())
 def test_a_part_of_the_unrolled_image_is_brought(asked):
     image, params = asked

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cores import found, launch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.aicore.core.blocks import GetBlockIdx
@@ -53,7 +53,6 @@ def run(tile, tiles, depth, link, steps=(), blocks=1, **options):
     return result
 
 
-@settings(max_examples=60)
 @given(
     st.integers(1, 40),
     st.integers(1, 12),

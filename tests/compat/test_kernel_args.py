@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 from card import done, made, module
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_launches import append, appended, binary_of, download, function_of, kernels_run, upload
 
@@ -308,7 +308,6 @@ def lists_of_values(draw):
 
 
 @given(lists_of_values())
-@settings(max_examples=60)
 def test_a_kernel_gets_what_was_appended_one_by_one_or_in_one_piece(values):
     got = []
     register_kernel("any.o", [parameter for parameter, _ in values], name="any", cost_us=1)(

@@ -86,13 +86,11 @@ def play(calls, seed):
         works(acl, scene.handles)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from(CALLS), max_size=60), st.integers(0, 1 << 32))
 def test_any_calls_in_any_order(calls, seed):
     play(calls, seed)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.sampled_from([s for s in CALLS if s.name.startswith("rt.")]), max_size=60), st.integers(0, 1 << 32))
 def test_any_calls_of_the_runtime_in_any_order(calls, seed):
     play(calls, seed)
@@ -105,7 +103,6 @@ def test_very_many_calls_in_any_order(calls, seed):
     play(calls, seed)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.lists(st.sampled_from(CALLS), max_size=40), min_size=2, max_size=3), st.integers(0, 1 << 32))
 def test_any_calls_in_several_threads(plans, seed):
     caught = []

@@ -353,7 +353,6 @@ def damage(data, document):
         return
 
 
-@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_program_runs_or_is_refused_with_a_sentence(data):
     """Nothing but our own errors comes out, whatever somebody did to it."""
@@ -380,7 +379,6 @@ def run_damaged(data):
     assert message.isprintable()
 
 
-@settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path_factory, data):
     read_damaged(data, tmp_path_factory.getbasetemp() / "damaged.json")
@@ -416,7 +414,6 @@ EXTREMES = st.sampled_from([0, 1, 2, 3, 4096, 2**31, 10**15, 2**62])
 CHANGES = st.lists(st.tuples(st.integers(0, 200), EXTREMES), min_size=1, max_size=4)
 
 
-@settings(max_examples=50)
 @given(CHANGES)
 def test_a_program_runs_on_any_profile_that_is_read_or_is_refused_with_a_sentence(changes):
     """Values of the tiny profile are replaced by the smallest and the largest that there can be."""

@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 from itertools import permutations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rig import MIB, Rig, line, tiny
 
@@ -194,7 +194,6 @@ def fluid(copies, permille, from_bytes, gap):
 batches = st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 10_000)), max_size=8)
 
 
-@settings(max_examples=300)
 @given(batches, batches, st.integers(0, 1500), st.integers(0, 1500), st.sampled_from([0, 3000]), st.integers(0, 50))
 @example([(0, 1000), (0, 1000)], [(0, 10_000)], 500, 500, 0, 50)
 @example([(100, 1000)], [(50, 1000), (0, 10_000)], 75, 110, 0, 30)
@@ -336,7 +335,6 @@ def test_a_fill_of_pinned_memory_has_a_time_of_its_own():
 kernels = st.lists(st.tuples(st.integers(1, 100), st.integers(1, 20)), min_size=1, max_size=12)
 
 
-@settings(max_examples=200)
 @given(kernels, st.integers(1, 6), st.integers(0, 5), st.integers(0, 5))
 def test_waves_are_what_placing_block_by_block_gives(launches, cores, overhead, drain):
     """The oracle places single blocks in order: each on the core that is free first, not before the previous block."""
@@ -397,7 +395,6 @@ def played(launches, cores, overhead, drain):
     return rig.run()
 
 
-@settings(max_examples=300)
 @given(arrivals, st.integers(1, 5), st.sampled_from([0, 3]), st.sampled_from([0, 4]))
 def test_skipped_rounds_change_nothing(launches, cores, overhead, drain):
     """Compared with the same device with WORTHWHILE so high that it plays every wave."""

@@ -311,7 +311,6 @@ def test_a_directory_is_no_profile(tmp_path):
         load(tmp_path / "dir.toml")
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_a_damaged_profile_is_read_or_refused_with_a_sentence(data):
     """Bytes of the tiny profile are cut out, put in and doubled; the only error is ProfileError."""

@@ -4,7 +4,7 @@ import gc
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rig import Rig, tiny
 
@@ -147,7 +147,6 @@ calls = st.lists(
 )
 
 
-@settings(max_examples=400)
 @given(calls, st.booleans())
 def test_the_default_stream_rule(calls, delayed):
     """Each call is a node of a graph: behind the last of its stream, of all blocking streams if it is on the legacy

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rig import Rig, tiny, whole
 
@@ -310,7 +310,6 @@ def race(actions, workers):
     )
 
 
-@settings(max_examples=150)
 @given(actions)
 def test_racy_and_failing_programs_give_the_same_result_for_every_number_of_workers(actions):
     alone = race(actions, 1)

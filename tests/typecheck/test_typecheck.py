@@ -50,6 +50,7 @@ def test_eight_mistakes_are_planted():
     assert len(planted("# planted:")) == 7
 
 
+@pytest.mark.slow  # mypy reads NumPy and all that we import, for twenty seconds where it has no cache
 @pytest.mark.parametrize("accused", ["accused_by_mypy", "accused_by_pyright"])
 def test_a_type_checker_finds_all_that_are_typings_business(accused, request):
     assert request.getfixturevalue(accused) == planted("# planted:")

@@ -98,7 +98,6 @@ def check(steps):
 
 
 @given(st.lists(STEP, max_size=25))
-@settings(max_examples=50)
 def test_random_programs_leave_nothing_behind(steps):
     check(steps)
 

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.errors import DeviceError, Kind
@@ -201,7 +201,6 @@ def crowd(request):
     return memory, live, starts, ends
 
 
-@settings(max_examples=300)
 @given(which=st.integers(0), shift=st.integers(-6000, 6000), nbytes=st.integers(0, 6000))
 def test_look_ups_among_many_agree_with_a_naive_search(crowd, which, shift, nbytes):
     memory, live, starts, ends = crowd
@@ -215,7 +214,6 @@ def test_look_ups_among_many_agree_with_a_naive_search(crowd, which, shift, nbyt
             memory.locate(address, nbytes, "src")
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 63), st.integers(1, 2000)), max_size=60))
 def test_host_look_ups_follow_registering_in_any_order(steps):
     memory = Memory([1 << 20], 512, DeviceError)

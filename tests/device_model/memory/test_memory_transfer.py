@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from device_model.errors import DeviceError
@@ -23,7 +23,6 @@ def whole(allocation):
     return array(allocation, 0, np.uint8, allocation.nbytes)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("cdfpwr"), spans | edged, st.integers(0, SIZE)), max_size=12))
 def test_memory_behaves_as_if_it_had_been_poisoned_at_once(steps):
     memory = Memory([1 << 30], 512, DeviceError)
@@ -81,7 +80,6 @@ def test_overlapping_copies_are_like_memmove(memory, nbytes, shift):
     assert (view == expected).all()
 
 
-@settings(max_examples=80)
 @given(
     width=st.integers(0, 40), height=st.integers(0, 20), more=st.tuples(st.integers(0, 9), st.integers(0, 9)),
     at=st.tuples(st.integers(0, 50), st.integers(0, 50)), cold=st.booleans(),
