@@ -45,11 +45,11 @@ def increment(x: asc.InOut):
 
 
 @asc.kernel
-def increment_slowly(x: asc.InOut, first: int):
+def increment_slowly(x: asc.InOut, first: int, times: int = 3000):
     """Takes 50 us and more: it does what it does 3,000 times."""
 
     def work(result, tile):
-        for _ in range(3000):
+        for _ in range(times):
             asc.Adds(result, tile, 1, TILE)
 
     copy_through(x[first:], x[first:], work)

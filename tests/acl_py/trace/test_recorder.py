@@ -208,7 +208,7 @@ async def test_what_has_not_ended_is_not_there_yet():
 
 
 async def test_a_trace_grows():
-    rows = 40_000
+    rows = 10_000
     async with acl.simulate(device="tiny") as sim:
         for _ in range(rows):
             await acl.LaunchKernel(nothing, 1)
