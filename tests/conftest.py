@@ -70,6 +70,13 @@ def pytest_collection_finish():
     gc.freeze()  # else each full collection in a test goes through twelve thousand tests and all modules
 
 
+@pytest.fixture(autouse=True, scope="module")
+def only_own_garbage():
+    """Keep what earlier modules have left out of collections: some tests make hundreds, or go through all objects."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def busy_cores():
     """Keep all cores busy during a test, with two processes for each that do nothing but compute."""
