@@ -141,7 +141,6 @@ from device_model.aicore.moving.copies import DataCopyPadParams as DataCopyPadPa
 from device_model.aicore.moving.copies import DataCopyParams as DataCopyParams
 from device_model.aicore.moving.copies import Nd2NzParams as Nd2NzParams
 from device_model.aicore.runner import Result as Result
-from device_model.aicore.shaping.advice import Advice as Advice
 from device_model.aicore.shaping.advice import Guideline as Guideline
 from device_model.aicore.shaping.advice import advise as advise
 from device_model.aicore.shaping.balance import Assignment as Assignment
@@ -221,6 +220,7 @@ from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info
 from device_model.aicore.vector.sort import MrgSortSrcList as MrgSortSrcList
 from device_model.aicore.vector.sort import Sort32 as Sort32
+from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError

@@ -29,6 +29,8 @@ from acl_py.verbs.block_kernels import Out as Out
 from acl_py.verbs.block_kernels import kernel as kernel
 from acl_py.verbs.block_kernels import tune as tune
 from device_model.cta import indices as _indices
+from device_model.cta.advice import Guideline as Guideline
+from device_model.cta.advice import advise as advise
 from device_model.cta.atomics import atomic_add as atomic_add
 from device_model.cta.atomics import atomic_exch as atomic_exch
 from device_model.cta.atomics import atomic_max as atomic_max
@@ -49,6 +51,7 @@ from device_model.cta.indices import where as where
 from device_model.cta.pipeline import Pipeline as Pipeline
 from device_model.cta.pipeline import Scope as Scope
 from device_model.cta.pipeline import pipeline as pipeline
+from device_model.cta.printing import printf as printf
 from device_model.cta.products import ldmatrix as ldmatrix
 from device_model.cta.products import mma as mma
 from device_model.cta.products import tile_mma as tile_mma
@@ -57,8 +60,10 @@ from device_model.cta.registers import fma as fma
 from device_model.cta.registers import full as full
 from device_model.cta.registers import select as select
 from device_model.cta.registers import zeros as zeros
+from device_model.cta.report import LaunchReport as LaunchReport
 from device_model.cta.roles import roles as roles
 from device_model.cta.rules import Rule as Rule
+from device_model.cta.runner import Result as Result
 from device_model.cta.tensors import Tensor as Tensor
 from device_model.cta.tensors import shared as shared
 from device_model.cta.warps import all_sync as all_sync
@@ -68,6 +73,7 @@ from device_model.cta.warps import shfl as shfl
 from device_model.cta.warps import shfl_down as shfl_down
 from device_model.cta.warps import shfl_up as shfl_up
 from device_model.cta.warps import shfl_xor as shfl_xor
+from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError

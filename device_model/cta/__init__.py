@@ -4,11 +4,13 @@ A block runs once; each NumPy operation on its registers is one instruction of a
 From the top down; each room imports only from those below it:
 
     launch              a launch of a kernel, as the work of an operation of a device
+    advice              what a launch would save without conflicts, with a stage more, with more blocks on an SM
     runner              runs the blocks of a kernel
     report              occupancy, traffic by level, bank conflicts and hidden copies of a launch
     products            ldmatrix, mma and products of whole tiles, on registers
     pipeline            cuda::pipeline: stages made of groups of copies, or of mbarriers
     warps atomics       shuffles and votes; atomic operations
+    printing            printf
     copies barriers     cp.async and its groups; syncthreads, syncwarp, named barriers, mbarriers
     tensors             arguments in global memory and arrays in shared memory, and their indices
     places              the bytes that the threads reach with an index: loads and stores

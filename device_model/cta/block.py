@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from math import prod
 from sys import _getframe
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,23 @@ from device_model.cta.rules import Rule
 from device_model.kernel.findings import Finding, Findings, KernelError, KernelHangError
 from device_model.kernel.sites import Site, frame_of_kernel, site
 
+
+class Message(NamedTuple):
+    """What a thread printed.
+
+    Attributes:
+        block: The number of its block.
+        thread: Its number.
+        rows: How many rows the block had before it.
+        text: The message, without a newline at its end.
+    """
+
+    block: int
+    thread: int
+    rows: int
+    text: str
+
+
 _running: ContextVar["Block"] = ContextVar("block")
 
 
@@ -31,6 +48,7 @@ class Block:
     Attributes:
         index: Its place in the grid, (x, y, z).
         rows: The instructions that it has issued.
+        messages: What its threads have printed.
         active: The threads that take part in instructions, in their order.
         shared: Its shared memory.
         capacity: The bytes of shared memory that it may use; *is_dynamic* if the kernel has asked for so many.
@@ -50,6 +68,7 @@ class Block:
         "hazards",
         "index",
         "is_dynamic",
+        "messages",
         "number",
         "order",
         "rows",
@@ -82,6 +101,7 @@ class Block:
         self.hazards = hazards
         self.order = Order(threads)
         self.rows: list[Row] = []
+        self.messages: list[Message] = []
         self.tids: Ints = np.arange(threads)
         self.active: Ints = self.tids
         self.warps_active = (1 << self.warps) - 1

@@ -139,6 +139,11 @@ class Row:
         """The unit that executes it."""
         return UNIT[self.op]
 
+    @staticmethod
+    def of_warp(value: int | tuple[int, ...], warp: int) -> int:
+        """Return *value*, which is `phases` or of its form, of one warp."""
+        return value if isinstance(value, int) else value[warp]
+
     def of_warps(self, value: int | tuple[int, ...]) -> int:
         """Return the sum of *value*, which is `phases` or of its form, over the warps that issue it."""
         if isinstance(value, int):

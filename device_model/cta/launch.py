@@ -19,7 +19,7 @@ from device_model.cta.runner import Result, Timeline, run
 from device_model.cta.spec import SmSpec
 from device_model.cta.tensors import Tensor
 from device_model.cta.timing.card import Card
-from device_model.cta.timing.occupancy import Occupancy, occupancy
+from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel import launch
 from device_model.kernel.findings import Finding, KernelError
 from device_model.kernel.images import Argument, Image
@@ -69,7 +69,7 @@ def run_on(
     kept: list[tuple[Card, Occupancy]] = []
 
     def card(used: int) -> Card:
-        fits = occupancy(threads, registers, used, spec)
+        fits = Occupancy(threads, registers, used, spec)
         if not fits.blocks:
             raise KernelError(
                 f"an SM holds no block of {threads} threads with {registers} registers each and {used} bytes of shared "
@@ -91,7 +91,7 @@ def run_on(
         card=card,
     )
     [(played, fits)] = kept
-    result.timeline = Timeline(played.play(), spec, sms, fits, overhead_ns)
+    result.timeline = Timeline(played.play(), spec, fits, overhead_ns)
     return result
 
 

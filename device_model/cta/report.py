@@ -44,10 +44,19 @@ class Level(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A line with bank conflicts: *conflicts* of its *phases* would not be needed without them."""
+    """A line with bank conflicts.
+
+    Attributes:
+        site: The line.
+        name: Its instruction.
+        times: How often a warp issued it with a conflict.
+        phases: The phases that its instructions took.
+        conflicts: How many of these they took because banks conflict.
+    """
 
     site: Site
     name: str
+    times: int
     phases: int
     conflicts: int
 
@@ -120,10 +129,9 @@ class LaunchReport(NamedTuple):
         return "\n".join(lines)
 
 
-def report(card: Timeline, occupancy: Occupancy, sms: int, spec: SmSpec) -> LaunchReport:
-    """Return the report of a launch whose blocks ran as *card* says, on a card with *sms* SMs of *spec*."""
-    kinds = Counter(placing.kind for placing in card.placings)
-    rows = [(row, times) for kind, times in kinds.items() for row in card.kinds[kind]]
+def report(card: Timeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
+    """Return the report of a launch whose blocks ran as *card* says, on SMs of *spec*."""
+    rows = _rows(card)
     passes = sum(times * row.count * (row.of_warps(row.phases) - row.of_warps(row.conflicts))
                  for row, times in rows if row.op in _SHARED)  # fmt: skip
     sectors = sum(times * row.of_warps(row.sectors) for row, times in rows)
@@ -136,32 +144,38 @@ def report(card: Timeline, occupancy: Occupancy, sms: int, spec: SmSpec) -> Laun
     copy_cycles, hidden_cycles = _copies(card)
     return LaunchReport(
         len(card.spans),
-        sms,
+        card.sms,
         occupancy,
         card.resident,
         ns / 1000,
         sectors,
         sectors - misses,
-        level(passes * PHASE, sms * PHASE),
-        level(sectors * SECTOR, sms * spec.sm_bytes_permille / 1000),
+        level(passes * PHASE, card.sms * PHASE),
+        level(sectors * SECTOR, card.sms * spec.sm_bytes_permille / 1000),
         level(misses * SECTOR, spec.dram_bytes_permille / 1000),
-        _conflicts(rows),
+        conflicts_of(card),
         copy_cycles * 1e3 / spec.khz,
         hidden_cycles / copy_cycles if copy_cycles else None,
     )
 
 
-def _conflicts(rows: Sequence[tuple[Row, int]]) -> list[Conflict]:
-    """Return the lines with conflicts of *rows*, each of which was issued so many times."""
+def conflicts_of(card: Timeline) -> list[Conflict]:
+    """Return the lines with bank conflicts, those with most first."""
     lines: dict[tuple[Site, str], Conflict] = {}
-    for row, times in rows:
-        if row.op in _SHARED:
-            place = Site(row.code, row.lasti), row.name
-            _, _, phases, conflicts = lines.get(place, Conflict(*place, 0, 0))
-            phases += times * row.count * row.of_warps(row.phases)
-            conflicts += times * row.count * row.of_warps(row.conflicts)
-            lines[place] = Conflict(*place, phases, conflicts)
-    return sorted((line for line in lines.values() if line.conflicts), key=lambda line: -line.conflicts)
+    for row, times in _rows(card):
+        if row.op in _SHARED and row.of_warps(row.conflicts):
+            place, each = (Site(row.code, row.lasti), row.name), times * row.count
+            _, _, count, phases, conflicts = lines.get(place, Conflict(*place, 0, 0, 0))
+            count += each * sum(row.of_warp(row.conflicts, warp) > 0 for warp in range(row.warps.bit_length()))
+            phases += each * row.of_warps(row.phases)
+            lines[place] = Conflict(*place, count, phases, conflicts + each * row.of_warps(row.conflicts))
+    return sorted(lines.values(), key=lambda line: -line.conflicts)
+
+
+def _rows(card: Timeline) -> list[tuple[Row, int]]:
+    """Return the rows of each kind of block, with the number of blocks of that kind."""
+    kinds = Counter(placing.kind for placing in card.placings)
+    return [(row, times) for kind, times in kinds.items() for row in card.kinds[kind]]
 
 
 def _copies(card: Timeline) -> tuple[float, float]:

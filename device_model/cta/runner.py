@@ -7,9 +7,9 @@ from math import prod
 from typing import Any, Protocol, overload
 
 from device_model.cta import copies
-from device_model.cta.block import Block
+from device_model.cta.block import Block, Message
 from device_model.cta.instructions import Row
-from device_model.cta.names import Dim3
+from device_model.cta.names import WARP, Dim3
 from device_model.cta.report import LaunchReport, report
 from device_model.cta.spec import SmSpec
 from device_model.cta.timing import card
@@ -29,15 +29,15 @@ class Timeline:
         ns_per_cycle: The length of a cycle.
         busy_us: For each unit, how long it worked, in microseconds: a mean over the SMs.
         occupancy: How many blocks an SM can hold, and why not more.
+        spec: The SMs.
     """
 
-    __slots__ = ("_sms", "_spec", "busy_us", "card", "duration_ns", "ns_per_cycle", "occupancy")
+    __slots__ = ("busy_us", "card", "duration_ns", "ns_per_cycle", "occupancy", "spec")
 
-    def __init__(self, timeline: card.Timeline, spec: SmSpec, sms: int, occupancy: Occupancy, overhead_ns: int) -> None:
+    def __init__(self, timeline: card.Timeline, spec: SmSpec, occupancy: Occupancy, overhead_ns: int) -> None:
         self.card = timeline
         self.occupancy = occupancy
-        self._spec = spec
-        self._sms = sms
+        self.spec = spec
         self.ns_per_cycle = 1e6 / spec.khz
         self.duration_ns = round(timeline.cycles * self.ns_per_cycle) + overhead_ns
         microseconds = timeline.cycles * self.ns_per_cycle / 1000
@@ -50,7 +50,7 @@ class Timeline:
 
     def report(self) -> LaunchReport:
         """Return what the launch made of the card; the blocks are played again to tell which copies were hidden."""
-        return report(self.card, self.occupancy, self._sms, self._spec)
+        return report(self.card, self.occupancy, self.spec)
 
     def core_of(self, program: "Program") -> str:
         """Return the SM that ran *program*, as "SM 3"."""
@@ -110,12 +110,23 @@ class Result:
         blocks: The blocks with their instructions, in `rows`; of a launch that is timed the first one only.
         findings: The mistakes that were found.
         timeline: The times; None if the launch was not timed or did not end.
+        messages: What was printed, in the order of the blocks.
     """
 
     blocks: list[Block] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
     timeline: Timeline | None = None
-    output: str = ""  # kernels print nothing yet
+    messages: list[Message] = field(default_factory=list)
+
+    @property
+    def output(self) -> str:
+        """The text that printf wrote: a line for each message, with the block, the thread and the cycle."""
+        return "".join(f"{self._line(message)}\n" for message in self.messages)
+
+    def _line(self, message: Message) -> str:
+        block, thread, rows, text = message
+        when = "" if self.timeline is None else f", cycle {self.timeline.card.reached(block, thread // WARP, rows):.0f}"
+        return f"[block {block}, thread {thread}{when}] {text}"
 
     def report(self) -> LaunchReport:
         """Return occupancy, traffic by level, bank conflicts by line and hidden copies, as data; print it for the text.
@@ -170,7 +181,10 @@ def run(
                 block = Block(
                     number, grid, threads, result.findings, capacity=capacity, is_dynamic=is_dynamic, hazards=hazards
                 )
-                block.run(partial(_whole, block, kernel, args))
+                try:
+                    block.run(partial(_whole, block, kernel, args))
+                finally:
+                    result.messages += block.messages
                 block.forget()
                 if card is not None:
                     timing = timing or card(capacity if is_dynamic else block.shared_used)

@@ -6,8 +6,10 @@ From the top down; each module imports only from those below it:
     launch              a launch as the work of an operation: private images of memory, published at its end
     images              one allocation as a launch sees it
     results             what a launch leaves behind
+    advice              what a launch would save with a guideline followed
     findings            mistakes of kernels, and the errors that end them
     sites               lines of kernels
     blas garbage        what holds for the process while blocks run
+    printing            the formats of C's printf
     ranges              the range of numbers in a profile
 """

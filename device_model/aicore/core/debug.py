@@ -5,7 +5,6 @@ kernel is plain Python. Instructions get their times after the kernel has run, s
 when the message is read.
 """
 
-import re
 from typing import Any
 
 from device_model.aicore.core.findings import KernelAssertionError
@@ -13,6 +12,7 @@ from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import Pipe
 from device_model.aicore.core.program import Kind, Message
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
+from device_model.kernel.printing import formatted
 
 
 def printf(text: str, *args: Any) -> None:
@@ -23,7 +23,7 @@ def printf(text: str, *args: Any) -> None:
             whether *text* has one or not.
         args: The values.
     """
-    _say("printf", _formatted(text, args))
+    _say("printf", formatted(text, args))
 
 
 def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None:
@@ -52,20 +52,12 @@ def assert_(condition: object, text: str = "", *args: Any) -> None:
     """
     if condition:
         return
-    message = _say("assert_", _formatted(text, args))
+    message = _say("assert_", formatted(text, args))
     raise KernelAssertionError(message)
-
-
-# The length modifiers of C's printf that Python does not know.
-_LENGTHS = re.compile(r"(%[-+ #0]*[\d*]*(?:\.[\d*]*)?)(?:hh|ll|[zjt])(?=[a-zA-Z])")
-
-
-def _formatted(text: str, args: tuple[Any, ...]) -> str:
-    return _LENGTHS.sub(r"\1", text) % args if args else text
 
 
 def _say(name: str, text: str) -> Message:
     core = running()
-    message = Message(core.program, core.note(Pipe.S, Kind.WORK, name), text.removesuffix("\n"))
+    message = Message(core.program, core.note(Pipe.S, Kind.WORK, name), text)
     core.messages.append(message)
     return message

@@ -8,7 +8,6 @@ bytes in GM, and operands in different banks of the UB.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.runner import Result
 from device_model.aicore.timing.play import play
 from device_model.aicore.vector.banks import BANK_SHIFT, Conflict, steady_cycles
+from device_model.kernel.advice import Advice, Case
 from device_model.kernel.sites import Site
 
 LINE = 512  # bytes of a line of the L2
@@ -35,47 +35,6 @@ class Guideline(Enum):
     WHOLE_LINES = "take more columns and fewer rows at a time, or store data that is read together in one piece"
     LARGE_COPIES = "use tiles of at least 16 KB, or copy several tiles at once"
     BANKS_APART = "move the operands apart in the UB, for example with a longer buffer in front of one"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A line of a kernel that does not follow a guideline.
-
-    Attributes:
-        site: The line.
-        name: Its instruction and pipe.
-        count: How often it did not follow the guideline.
-        what: What it does instead.
-    """
-
-    site: Site
-    name: str
-    count: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.site}: {self.name} {self.what}" + (f" ({self.count:,} times)" if self.count > 1 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """A guideline that some lines of a kernel do not follow; str() is the text for users.
-
-    Attributes:
-        guideline: The guideline.
-        cases: The lines.
-        saved_us: The time that the launch would save, in us, if all of them followed it. Rarely it is negative: cores
-            that finish earlier compete for bandwidth at other times.
-    """
-
-    guideline: Guideline
-    cases: tuple[Case, ...]
-    saved_us: float
-
-    def __str__(self) -> str:
-        worth = f"costs {self.saved_us:.2f} us of the launch" if self.saved_us >= 0.005 else "costs this launch nothing"
-        lines = [f"{self.guideline.name} {worth}: {self.guideline.value}", *map(str, self.cases)]
-        return "\n  ".join(lines)
 
 
 class _Mended(NamedTuple):

@@ -5,13 +5,13 @@ resident on an SM; the other SMs of the card do the same meanwhile. A block amon
 among its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapreplace
 from typing import NamedTuple, TypeAlias
 
 from device_model.cta.instructions import Row, Unit
 from device_model.cta.spec import SmSpec
-from device_model.cta.timing.history import Instruction, count, history, later
+from device_model.cta.timing.history import Instruction, Pipe, count, history, later
 from device_model.cta.timing.sm import SCHEDULERS, play
 
 _Kind: TypeAlias = tuple[tuple[object, ...], ...]
@@ -36,9 +36,10 @@ class Timeline:
         resident: How many blocks an SM held at most at a time.
         busy: For each unit, the part of the time of an SM in which it worked, on average over the blocks (0 to 1).
         kinds: The rows of each kind of block.
+        sms: SMs of the card.
     """
 
-    __slots__ = ("_histories", "_spec", "_used", "busy", "cycles", "kinds", "placings", "resident", "spans")
+    __slots__ = ("_histories", "_spec", "busy", "cycles", "kinds", "placings", "resident", "sms", "spans")
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Timeline:
         busy: dict[Unit, float],
         kinds: Sequence[Sequence[Row]],
         spec: SmSpec,
-        used: int,
+        sms: int,
     ) -> None:
         self.cycles = max((end for _, end in spans), default=0.0)
         self.spans = spans
@@ -57,7 +58,7 @@ class Timeline:
         self.busy = busy
         self.kinds = kinds
         self._spec = spec
-        self._used = used  # SMs
+        self.sms = sms
         self._histories: dict[tuple[int, int], list[list[Instruction]]] = {}  # by kind and others
 
     def __repr__(self) -> str:
@@ -72,10 +73,29 @@ class Timeline:
         kind, others, place, _ = self.placings[block]
         return later(self.history(kind, others)[place], self.spans[block][0])
 
+    def reached(self, block: int, warp: int, rows: int) -> float:
+        """Return when *warp* of *block* had issued its part of the first *rows* rows, in cycles."""
+        kind, others, place, _ = self.placings[block]
+        before = set(map(id, self.kinds[kind][:rows]))
+        ends = (
+            each.end
+            for each in self.history(kind, others)[place]
+            if each.warp == warp and each.pipe is Pipe.ISSUE and id(each.row) in before
+        )
+        return self.spans[block][0] + max(ends, default=0.0)
+
+    def replay(self, mend: Callable[[Row], Row], resident: int) -> "Timeline":
+        """Return when the blocks would have run with each row mended, and *resident* blocks on an SM."""
+        card = Card(self.sms, resident, self._spec)
+        card.repeat([list(map(mend, rows)) for rows in self.kinds], [placing.kind for placing in self.placings])
+        return card.play()
+
     def history(self, kind: int, others: int) -> list[list[Instruction]]:
         """Return what the warps of each of *others* blocks of a *kind* did, from their common start on."""
         if (kind, others) not in self._histories:
-            self._histories[kind, others] = history([self.kinds[kind]] * others, self._spec, self._used)
+            self._histories[kind, others] = history(
+                [self.kinds[kind]] * others, self._spec, min(self.sms, len(self.spans))
+            )
         return self._histories[kind, others]
 
 
@@ -105,6 +125,10 @@ class Card:
             self._rows.append(rows)
         self._of_block.append(kind)
 
+    def repeat(self, kinds: Sequence[Sequence[Row]], of_block: Sequence[int]) -> None:
+        """Take blocks of these *kinds*, instead of those that were added; *of_block* is the kind of each."""
+        self._rows, self._of_block = list(kinds), list(of_block)
+
     def play(self) -> Timeline:
         """Return when the blocks that were added ran."""
         blocks = len(self._of_block)
@@ -129,7 +153,7 @@ class Card:
             placings.append(Placing(kind, others, place // self._sms, sm))
             for unit, share in shares.items():
                 busy[unit] += share / blocks
-        return Timeline(spans, placings, resident, busy, self._rows, self._spec, used)
+        return Timeline(spans, placings, resident, busy, self._rows, self._spec, self._sms)
 
 
 def _part(unit: Unit, busy: float, cycles: float) -> float:

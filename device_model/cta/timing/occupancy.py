@@ -1,6 +1,5 @@
 """Occupancy: how many blocks of a kernel an SM holds at a time."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from device_model.cta.spec import SmSpec
@@ -9,17 +8,36 @@ WARP = 32  # threads
 
 
 class Occupancy(NamedTuple):
-    """How many blocks an SM holds, and why not more.
+    """How many blocks of a kernel an SM holds, and why not more.
 
     Attributes:
-        warps: Warps of a block.
-        limits: How many blocks each resource allows: "blocks", "threads", "registers", "shared memory".
-        most_warps: How many warps an SM holds of any kernel.
+        threads: Threads of a block.
+        registers: Registers of a thread.
+        shared: Bytes of shared memory of a block, static and dynamic.
+        spec: The SM.
     """
 
-    warps: int
-    limits: Mapping[str, int]
-    most_warps: int
+    threads: int
+    registers: int
+    shared: int
+    spec: SmSpec
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return -(-self.threads // WARP)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """How many blocks each resource allows."""
+        spec = self.spec
+        per_warp = -(-self.registers * WARP // spec.register_unit) * spec.register_unit
+        return {
+            "blocks": spec.blocks,
+            "threads": spec.warps // self.warps,
+            "registers": spec.registers // max(1, per_warp * self.warps),
+            "shared memory": spec.shared // (self.shared + spec.block_shared_reserved),
+        }
 
     @property
     def blocks(self) -> int:
@@ -29,34 +47,15 @@ class Occupancy(NamedTuple):
     @property
     def limiters(self) -> list[str]:
         """The resources that allow no more blocks."""
-        return [name for name, blocks in self.limits.items() if blocks == self.blocks]
+        limits = self.limits
+        return [name for name, blocks in limits.items() if blocks == min(limits.values())]
 
     @property
     def share(self) -> float:
         """The part of the warps that an SM can hold (0 to 1)."""
-        return self.blocks * self.warps / self.most_warps
-
-
-def occupancy(threads: int, registers: int, shared: int, spec: SmSpec) -> Occupancy:
-    """Return how many blocks of *threads* threads fit on an SM, and what limits them.
-
-    Args:
-        threads: Threads of a block.
-        registers: Registers of a thread.
-        shared: Bytes of shared memory of a block, static and dynamic.
-        spec: The SM.
-    """
-    warps = -(-threads // WARP)
-    per_warp = -(-registers * WARP // spec.register_unit) * spec.register_unit
-    limits = {
-        "blocks": spec.blocks,
-        "threads": spec.warps // warps,
-        "registers": spec.registers // max(1, per_warp * warps),
-        "shared memory": spec.shared // (shared + spec.block_shared_reserved),
-    }
-    return Occupancy(warps, limits, spec.warps)
+        return self.blocks * self.warps / self.spec.warps
 
 
 def resident_blocks(threads: int, registers: int, shared: int, spec: SmSpec) -> int:
-    """Return how many blocks fit on an SM; 0 if not even one does. The arguments are those of `occupancy`."""
-    return occupancy(threads, registers, shared, spec).blocks
+    """Return how many blocks fit on an SM; 0 if not even one does. The arguments are those of `Occupancy`."""
+    return Occupancy(threads, registers, shared, spec).blocks
