@@ -115,7 +115,7 @@ class LaunchReport(NamedTuple):
         occupancy = self.occupancy
         limits = ", ".join(f"{name} {blocks}" for name, blocks in occupancy.limits.items())
         lines = [
-            f"launch     {self.blocks:,} blocks, {self.waves:.2f} waves on {self.sms} SMs, {self.duration_us:,.2f} us",
+            f"launch     blocks {self.blocks:,}, waves {self.waves:.3g} on {self.sms} SMs, {self.duration_us:,.2f} us",
             f"occupancy  {100 * occupancy.share:.0f} %, limited by {' and '.join(occupancy.limiters)}",
             f"           blocks of {occupancy.warps} warps that fit on an SM: {limits}",
             f"shared     {self.shared}",
