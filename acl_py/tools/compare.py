@@ -171,7 +171,7 @@ class Difference:
     def _in_time(self, earliest: Step) -> str:
         if self.wrong_steps == 1:
             return "it is the only wrong step"
-        if earliest is self.step:
+        if earliest == self.step:
             return f"it is the first of {self.wrong_steps} wrong steps"
         return f"the first of {self.wrong_steps} wrong steps is {_ended(earliest)}, {earliest.part}"
 
@@ -250,11 +250,16 @@ def _difference(
     first = tuple(places[(tiles == number).all(axis=1)][0].tolist())
     region: tuple[slice, ...] | None = None
     recorder = outcome.recorder
-    writers = recorder.writers(outcome.arrays[name])
+    array = outcome.arrays[name]
+    writers = recorder.writers(array)
     index = int(writers[first])
-    step = recorder.strokes[index].step if index >= 0 else None
-    wrong_steps = [recorder.strokes[each].step for each in np.unique(writers[wrong]).tolist() if each >= 0]
-    earliest = min(wrong_steps, key=lambda each: each.ended_ns, default=None)
+    step = recorder.step(array, first)
+    wrong_steps = [each for each in np.unique(writers[wrong]).tolist() if each >= 0]
+    earliest: Step | None = None
+    if wrong_steps:
+        stroke = min(wrong_steps, key=lambda each: recorder.strokes[each].step.ended_ns)
+        place = first if stroke == index else tuple(np.argwhere(wrong & (writers == stroke))[0].tolist())
+        earliest = recorder.step(array, place)
     if step is not None:
         mine = np.argwhere(writers == index)
         region = tuple(map(slice, mine.min(axis=0).tolist(), (mine.max(axis=0) + 1).tolist()))

@@ -4,7 +4,7 @@ A kind of core kernel may keep a record of the writes of its instructions (`HasW
 whole launch wrote, as of copies and fills.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -42,7 +42,10 @@ class Step(NamedTuple):
 
 
 class Stroke(NamedTuple):
-    """Bytes that a step wrote: *rows* rows of *length* bytes, *stride* apart, from *start* on of allocation *key*."""
+    """Bytes that a step wrote: *rows* rows of *length* bytes, *stride* apart, from *start* on of allocation *key*.
+
+    *threads* has the thread that wrote each row; () if it has no threads.
+    """
 
     step: Step
     key: Hashable
@@ -50,6 +53,20 @@ class Stroke(NamedTuple):
     length: int
     rows: int = 1
     stride: int = 0
+    threads: Sequence[int] = ()
+
+    def has(self, key: Hashable, byte: int) -> bool:
+        """Return whether it wrote this *byte* of allocation *key*."""
+        return self.key == key and bool(self._rows_with(byte))
+
+    def by(self, byte: int) -> Step:
+        """Return the step that wrote *byte*, with the thread if it has threads."""
+        if not self.threads:
+            return self.step
+        return self.step._replace(part=f"thread {self.threads[self._rows_with(byte)[-1]]}, {self.step.part}")
+
+    def _rows_with(self, byte: int) -> list[int]:
+        return [row for row in range(self.rows) if 0 <= byte - self.start - row * self.stride < self.length]
 
 
 class Brought(NamedTuple):
@@ -111,7 +128,9 @@ class Recorder(Observer):
             part = f"instruction {write.number} of {where}, in {launched}"
             ended_ns = op.start_ns + instruction.end * per_cycle
             step = Step(str(instruction), part, where, instruction.site, ended_ns, number)
-            self.strokes.append(Stroke(step, write.key, write.start, write.length, write.rows, write.stride))
+            self.strokes.append(
+                Stroke(step, write.key, write.start, write.length, write.rows, write.stride, write.threads)
+            )
 
     def _note(self, op: Op, extents: Sequence[Extent], launch: int) -> None:
         step = Step(str(op.work.label), f"queued at {op.site}", "", op.site, op.end_ns, launch)
@@ -127,17 +146,31 @@ class Recorder(Observer):
 
         What a contiguous array of NumPy holds was written where copies brought it from.
         """
+        painted = np.full(array.nbytes, -1, np.int32)
+        for low, high, key, start, strokes in self._sources(array):
+            painted[low:high] = self._painted(key, start, high - low, strokes)
+        return painted[:: array.dtype.itemsize].reshape(array.shape)
+
+    def step(self, array: Array | npt.NDArray[Any], index: tuple[int, ...]) -> Step | None:
+        """Return what wrote the first byte of an element of *array* last, with its thread; None if that is unknown."""
+        at = int(np.ravel_multi_index(index, array.shape)) * array.dtype.itemsize
+        step = None
+        for low, high, key, start, strokes in self._sources(array):
+            if low <= at < high:
+                byte = start + at - low
+                step = next((each.by(byte) for each in self.strokes[strokes - 1 :: -1] if each.has(key, byte)), None)
+        return step
+
+    def _sources(self, array: Array | npt.NDArray[Any]) -> Iterator[tuple[int, int, Hashable, int, int]]:
+        """Yield where bytes *low* to *high* of *array* come from: byte *start* of *key*, as *strokes* had left it."""
         if isinstance(array, Array):
-            painted = self._painted(_key(array.buffer.allocation), array.buffer.offset, array.nbytes, len(self.strokes))
-        else:
-            painted = np.full(array.nbytes, -1, np.int32)
+            yield 0, array.nbytes, _key(array.buffer.allocation), array.buffer.offset, len(self.strokes)
+        elif array.flags.c_contiguous:
             first = array.__array_interface__["data"][0]
-            for address, key, start, nbytes, strokes, _ in self.brought if array.flags.c_contiguous else ():
+            for address, key, start, nbytes, strokes, _ in self.brought:
                 low, high = max(address, first), min(address + nbytes, first + array.nbytes)
                 if low < high:
-                    where = self._painted(key, start + low - address, high - low, strokes)
-                    painted[low - first : high - first] = where
-        return painted[:: array.dtype.itemsize].reshape(array.shape)
+                    yield low - first, high - first, key, start + low - address, strokes
 
     def _painted(self, key: Hashable, first: int, nbytes: int, strokes: int) -> npt.NDArray[np.int32]:
         """Return for each byte from *first* of *key* on which of the first *strokes* strokes wrote it last."""

@@ -7,6 +7,7 @@ From the top down; each room imports only from those below it:
     advice              what a launch would save without conflicts, with a stage more, with more blocks on an SM
     runner              runs the blocks of a kernel
     report              occupancy, traffic by level, bank conflicts and hidden copies of a launch
+    stores              which thread wrote which bytes of global memory, and when
     products            ldmatrix, mma and products of whole tiles, on registers
     pipeline            cuda::pipeline: stages made of groups of copies, or of mbarriers
     warps atomics       shuffles and votes; atomic operations

@@ -23,6 +23,24 @@ from device_model.kernel.findings import Finding, Findings, KernelError, KernelH
 from device_model.kernel.sites import Site, frame_of_kernel, site
 
 
+class Store(NamedTuple):
+    """A store to global memory.
+
+    Attributes:
+        row: The place of its row in the block.
+        key: What tells the allocation from others.
+        addresses: Where each thread stored, in bytes: [thread, number].
+        width: The bytes that it stored at each.
+        threads: The threads.
+    """
+
+    row: int
+    key: Hashable
+    addresses: Ints
+    width: int
+    threads: Ints
+
+
 class Message(NamedTuple):
     """What a thread printed.
 
@@ -49,6 +67,7 @@ class Block:
         index: Its place in the grid, (x, y, z).
         rows: The instructions that it has issued.
         messages: What its threads have printed.
+        stores: What they have stored in global memory.
         active: The threads that take part in instructions, in their order.
         shared: Its shared memory.
         capacity: The bytes of shared memory that it may use; *is_dynamic* if the kernel has asked for so many.
@@ -74,6 +93,7 @@ class Block:
         "rows",
         "shared",
         "shared_used",
+        "stores",
         "threads",
         "tids",
         "warps",
@@ -91,9 +111,8 @@ class Block:
         is_dynamic: bool,
         hazards: bool,
     ) -> None:
-        x, y, _ = grid
         self.number = number
-        self.index: Dim3 = (number % x, number // x % y, number // (x * y))
+        self.index: Dim3 = place_of(number, grid)
         self.grid = grid
         self.threads = threads
         self.warps = -(-threads // WARP)
@@ -102,6 +121,7 @@ class Block:
         self.order = Order(threads)
         self.rows: list[Row] = []
         self.messages: list[Message] = []
+        self.stores: list[Store] = []
         self.tids: Ints = np.arange(threads)
         self.active: Ints = self.tids
         self.warps_active = (1 << self.warps) - 1
@@ -118,7 +138,7 @@ class Block:
         self._waiting: list[tuple[str, Site, Ints]] = []
 
     def __str__(self) -> str:
-        return f"block {self.index[0] if prod(self.grid[1:]) == 1 else self.index}"
+        return block_text(self.number, self.grid)
 
     def __repr__(self) -> str:
         return f"<Block {self.index}: {self.threads} threads, {len(self.rows)} rows>"
@@ -287,6 +307,17 @@ def running() -> Block:
             "call it in a function made with @cta.kernel, and launch that",
         )
     return block
+
+
+def place_of(number: int, grid: Dim3) -> Dim3:
+    """Return the place of block *number* in *grid*."""
+    x, y, _ = grid
+    return number % x, number // x % y, number // (x * y)
+
+
+def block_text(number: int, grid: Dim3) -> str:
+    """Return block *number* of *grid* for a message: "block 3", or "block (3, 0, 1)"."""
+    return f"block {number if prod(grid[1:]) == 1 else place_of(number, grid)}"
 
 
 def threads_text(threads: Ints) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.cta import traffic
-from device_model.cta.block import Block, running, threads_text
+from device_model.cta.block import Block, Store, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.memories import GlobalMemory, Shared
 from device_model.cta.names import Bools, Ints
@@ -194,9 +194,11 @@ class Places:
     def note_write(self, block: Block, addresses: Ints, width: int) -> Bools | None:
         """Record and check that the active threads write these bytes; return which of them lost to another one."""
         active = block.active
+        memory = self.tensor.memory
+        if isinstance(memory, GlobalMemory) and len(active):
+            block.stores.append(Store(len(block.rows) - 1, memory.key, addresses[active], width, active))
         if not block.hazards or not len(active):
             return None
-        memory = self.tensor.memory
         if isinstance(memory, Shared):
             return memory.shadow.write(active, addresses[active], width)
         memory.shadow.write(addresses[active].reshape(-1) // width, width)

@@ -7,17 +7,19 @@ from math import prod
 from typing import Any, Protocol, overload
 
 from device_model.cta import copies
-from device_model.cta.block import Block, Message
+from device_model.cta.block import Block, Message, Store, block_text
 from device_model.cta.instructions import Row
 from device_model.cta.names import WARP, Dim3
 from device_model.cta.report import LaunchReport, report
 from device_model.cta.spec import SmSpec
+from device_model.cta.stores import writes_of
 from device_model.cta.timing import card
 from device_model.cta.timing.history import Instruction
 from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings
 from device_model.kernel.garbage import no_collections
+from device_model.kernel.results import Write
 
 
 class Timeline:
@@ -85,14 +87,15 @@ class Instructions(Sequence[Instruction]):
 class Program:
     """The instructions of one block."""
 
-    __slots__ = ("block", "instructions")
+    __slots__ = ("_grid", "block", "instructions")
 
-    def __init__(self, card: card.Timeline, block: int) -> None:
+    def __init__(self, card: card.Timeline, block: int, grid: Dim3) -> None:
         self.block = block
         self.instructions = Instructions(card, block)
+        self._grid = grid
 
     def __str__(self) -> str:
-        return f"block {self.block}"
+        return block_text(self.block, self._grid)
 
 
 class Timing(Protocol):
@@ -111,12 +114,16 @@ class Result:
         findings: The mistakes that were found.
         timeline: The times; None if the launch was not timed or did not end.
         messages: What was printed, in the order of the blocks.
+        stores: What each block stored in global memory.
+        grid: The number of blocks in each direction.
     """
 
     blocks: list[Block] = field(default_factory=list)
     findings: Findings = field(default_factory=Findings)
     timeline: Timeline | None = None
     messages: list[Message] = field(default_factory=list)
+    stores: list[Sequence[Store]] = field(default_factory=list)
+    grid: Dim3 = (1, 1, 1)
 
     @property
     def output(self) -> str:
@@ -138,11 +145,17 @@ class Result:
             raise ValueError("this launch has no times: it was stopped, or run without timing")
         return self.timeline.report()
 
+    def writes(self) -> list[Write]:
+        """Return the stores to global memory, block after block, as they took effect; the launch must be timed."""
+        assert self.timeline is not None, "writes have times"
+        programs = zip(self.programs, self.stores, strict=True)
+        return [each for program, stores in programs for each in writes_of(self.timeline.card, program, stores)]
+
     @property
     def programs(self) -> list[Program]:
         """The instructions of each block; none if the launch was not timed."""
         card = None if self.timeline is None else self.timeline.card
-        return [] if card is None else [Program(card, block) for block in range(len(card.spans))]
+        return [] if card is None else [Program(card, block, self.grid) for block in range(len(card.spans))]
 
 
 def run(
@@ -173,7 +186,7 @@ def run(
         KernelError: The kernel cannot go on.
         Exception: Anything that the kernel raises. Every error has the result so far as its attribute `result`.
     """
-    result = Result()
+    result = Result(grid=grid)
     timing: Timing | None = None
     try:
         with no_collections(), one_thread():
@@ -185,6 +198,7 @@ def run(
                     block.run(partial(_whole, block, kernel, args))
                 finally:
                     result.messages += block.messages
+                    result.stores.append(block.stores)
                 block.forget()
                 if card is not None:
                     timing = timing or card(capacity if is_dynamic else block.shared_used)

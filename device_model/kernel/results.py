@@ -105,6 +105,7 @@ class Write(NamedTuple):
 
     It is number *number*, from 0 on, of those of *program*. It wrote *rows* rows of *length* bytes, *stride* bytes
     apart, from byte *start* of the allocation *key* on; *key* is the number of the device and that of the allocation.
+    *threads* has the thread that wrote each row; () on cores without threads.
     """
 
     instruction: Instruction
@@ -115,6 +116,7 @@ class Write(NamedTuple):
     length: int
     rows: int
     stride: int
+    threads: Sequence[int] = ()
 
 
 @runtime_checkable
@@ -122,4 +124,4 @@ class HasWrites(Protocol):
     """The result of a kernel that knows which instruction wrote which bytes of the memory of the device."""
 
     def writes(self) -> Iterable[Write]:
-        """Return the writes of all cores in the order of their ends."""
+        """Return the writes of all cores, each behind those that it overwrites."""

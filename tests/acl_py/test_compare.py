@@ -1,5 +1,6 @@
 """`acl-py compare`: the first difference, its tile, what wrote it, and the finding nearest to it; what cannot be."""
 
+import re
 from pathlib import Path
 
 import compared
@@ -159,14 +160,51 @@ async def reversed_in_blocks():
 
 
 def test_thread_block_kernels_are_compared_too():
-    """Their results keep no writes, so the step is the whole launch."""
+    """Element 133 is the sixth of block 2: the element of thread 5."""
     expected = np.arange(256, dtype=np.float32).reshape(4, 64)[:, ::-1].reshape(-1).copy()
     expected[133] += 1
     outcome = compare.run("the launch", reversed_in_blocks, "h200")
     (found,) = compare.differences(outcome, {"result 0": expected}, tile=[64])
     assert (found.first, found.tile, found.count) == ((133,), (2,), 1)
-    assert (found.step.what, found.step.launch) == ("reverse", 0)
+    line = reverse.function.__code__.co_firstlineno + 4
+    assert (found.step.what, found.step.where) == (f"st.global.32 (warp 0) at test_compare.py:{line}", "block 2")
+    assert re.match(r"thread 5, instruction \d+ of block 2, in launch 0 of reverse, queued at", found.step.part)
+    assert found.earliest == found.step
     assert (found.finding.rule.name, found.finding.missing) == ("RAW", "syncthreads()")
+
+
+@cta.kernel(threads=64)
+def scatter(y: cta.Out):
+    """Each thread writes two pairs, far from those of its neighbours."""
+    row, pair = cta.tid % 8, cta.tid // 8
+    for half in range(2):
+        y[half, row, pair] = cta.full((2,), 1)
+    with cta.where(cta.tid == 42):
+        y[1, 2, 5] = cta.full((2,), 7)
+
+
+async def scattered():
+    y = acl.Array(await acl.Malloc(4 * 2 * 8 * 8 * 2), np.float32, (2, 8, 8, 2))
+    await scatter[1](y)
+    host = np.zeros(y.shape, np.float32)
+    await acl.Memcpy(host, host.nbytes, y, y.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
+    return {"device": y, "host": host}
+
+
+def test_the_thread_is_known_of_scattered_stores_and_of_those_that_others_overwrite():
+    outcome = compare.run("the launch", scattered, "h200")
+    expected = np.ones((2, 8, 8, 2), np.float32)
+    for found in compare.differences(outcome, {"device": expected, "host": expected}):
+        assert (found.first, found.count, found.got) == ((1, 2, 5, 0), 2, 7)
+        assert found.step.part.startswith("thread 42, ")
+        assert found.region == (slice(1, 2), slice(2, 3), slice(5, 6), slice(0, 2))
+        assert found.wrong_steps == 1
+    recorder = outcome.recorder
+    for index in np.ndindex(2, 8, 8, 2):
+        thread = index[1] + 8 * index[2]
+        assert all(
+            recorder.step(array, index).part.startswith(f"thread {thread}, ") for array in outcome.arrays.values()
+        )
 
 
 def test_arrays_of_the_host_were_written_where_copies_brought_them_from():

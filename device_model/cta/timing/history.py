@@ -79,6 +79,9 @@ class Instruction:
         self.waits = waits
         self._nbytes = 0
 
+    def __str__(self) -> str:
+        return f"{self.name} at {self.site}"
+
     def __repr__(self) -> str:
         return f"<{self.name} in {self.pipe}: {self.start:.0f} to {self.end:.0f}>"
 
