@@ -1,11 +1,13 @@
 """Advice by replay, and that whoever follows it saves what it says; and what threads print."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
 import acl_py as acl
 from acl_py import cta
-from device_model.cta.launch import Machine, Options, run_on_arrays
+from device_model.cta.launch import Machine, Options, Parameter, run_on_arrays
 from device_model.kernel.findings import KernelError
 from device_model.profile import load
 
@@ -15,7 +17,8 @@ TILES, TILE = 12, 1024
 
 
 def run(function, *arguments, grid=1, **options):
-    return run_on_arrays(function, grid, arguments, machine=MACHINE, options=Options(**options))
+    parameters = [Parameter(name, True, True) for name in signature(function).parameters]
+    return run_on_arrays(function, grid, arguments, machine=MACHINE, options=Options(**options), parameters=parameters)
 
 
 def cycles(result):
