@@ -48,8 +48,11 @@ from device_model.cta.copies import memcpy_async as memcpy_async
 from device_model.cta.copies import wait_all as wait_all
 from device_model.cta.copies import wait_group as wait_group
 from device_model.cta.indices import where as where
+from device_model.cta.links import BarrierLink as BarrierLink
+from device_model.cta.links import GroupLink as GroupLink
 from device_model.cta.pipeline import Pipeline as Pipeline
 from device_model.cta.pipeline import Scope as Scope
+from device_model.cta.pipeline import Stages as Stages
 from device_model.cta.pipeline import pipeline as pipeline
 from device_model.cta.printing import printf as printf
 from device_model.cta.products import ldmatrix as ldmatrix

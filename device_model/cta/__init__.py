@@ -12,6 +12,7 @@ From the top down; each room imports only from those below it:
     pipeline            cuda::pipeline: stages made of groups of copies, or of mbarriers
     warps atomics       shuffles and votes; atomic operations
     printing            printf
+    links               slots between stages, handed over by groups of copies or mbarriers
     copies barriers     cp.async and its groups; syncthreads, syncwarp, named barriers, mbarriers
     tensors             arguments in global memory and arrays in shared memory, and their indices
     places              the bytes that the threads reach with an index: loads and stores

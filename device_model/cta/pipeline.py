@@ -11,15 +11,15 @@
 Of scope "thread" each thread has a pipeline of its own, made of groups of cp.async: consumer_wait waits for the copies
 of the thread alone, and syncthreads must show them to others. Nothing but syncthreads keeps a thread from overwriting
 what others still read. Of scope "block" the stages are shared: two mbarriers for each, *full* and *empty*, which also
-show the bytes to all threads.
+show the bytes to all threads. `Stages` goes through all tiles by itself.
 """
 
+from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Protocol
+from typing import Any
 
-from device_model.cta.barriers import Mbarrier, cp_async_mbarrier_arrive, syncthreads
-from device_model.cta.block import running
-from device_model.cta.copies import commit_group, wait_group
+from device_model.cta.links import BarrierLink, GroupLink, Shapes, ThreadLink
+from device_model.kernel import stages
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import site
 
@@ -29,63 +29,6 @@ class Scope(Enum):
 
     THREAD = "thread"
     BLOCK = "block"
-
-
-class _Link(Protocol):
-    """How the stages of a pipeline are handed over; stages are counted from 0 on and never again."""
-
-    def acquire(self, stage: int) -> None:
-        """Wait until the place of *stage* is free."""
-
-    def commit(self, stage: int) -> None:
-        """Close *stage*."""
-
-    def wait(self, stage: int, committed: int) -> None:
-        """Wait for *stage*; *committed* stages have been closed."""
-
-    def release(self, stage: int) -> None:
-        """Free the place of *stage*."""
-
-
-class _Groups:
-    """Groups of cp.async, of each thread."""
-
-    def acquire(self, stage: int) -> None:
-        """Wait for nothing: what a thread has released, it does not read any more."""
-
-    def commit(self, stage: int) -> None:  # noqa: ARG002 - groups are counted by the thread
-        commit_group()
-
-    def wait(self, stage: int, committed: int) -> None:
-        wait_group(committed - stage - 1)
-
-    def release(self, stage: int) -> None:
-        """Tell nobody."""
-
-
-class _Barriers:
-    """Two mbarriers for each stage."""
-
-    def __init__(self, stages: int) -> None:
-        threads = running().threads
-        self._full = [Mbarrier(threads) for _ in range(stages)]
-        self._empty = [Mbarrier(threads) for _ in range(stages)]
-        syncthreads()
-
-    def acquire(self, stage: int) -> None:
-        turn, place = divmod(stage, len(self._empty))
-        if turn:
-            self._empty[place].wait((turn - 1) & 1)
-
-    def commit(self, stage: int) -> None:
-        cp_async_mbarrier_arrive(self._full[stage % len(self._full)], noinc=True)
-
-    def wait(self, stage: int, committed: int) -> None:  # noqa: ARG002 - the barrier knows
-        turn, place = divmod(stage, len(self._full))
-        self._full[place].wait(turn & 1)
-
-    def release(self, stage: int) -> None:
-        self._empty[stage % len(self._empty)].arrive()
 
 
 class Pipeline:
@@ -98,7 +41,7 @@ class Pipeline:
             raise KernelError(f"a pipeline with {stages} stages at {site()}", "give 1 or more")
         self.stages = stages
         self._made = site()
-        self._link: _Link = _Barriers(stages) if scope is Scope.BLOCK else _Groups()
+        self._link = (BarrierLink if scope is Scope.BLOCK else ThreadLink)(stages)
         self._acquired = self._committed = self._released = 0
         self._has_quit = False
 
@@ -118,7 +61,7 @@ class Pipeline:
                 f"producer_acquire() at {site()} waits without end: the {self.stages} stages of {self!r} are in use",
                 "call consumer_release() for the oldest stage first",
             )
-        self._link.acquire(self._acquired)
+        self._link.acquire()
         self._acquired += 1
 
     def producer_commit(self) -> None:
@@ -126,7 +69,7 @@ class Pipeline:
         self._check("producer_commit")
         if self._committed == self._acquired:
             raise KernelError(f"producer_commit() at {site()} without producer_acquire() in {self!r}")
-        self._link.commit(self._committed)
+        self._link.commit()
         self._committed += 1
 
     def consumer_wait(self) -> None:
@@ -150,7 +93,7 @@ class Pipeline:
         self._check("consumer_release")
         if self._released == self._committed:
             raise KernelError(f"consumer_release() at {site()} without a committed stage in {self!r}")
-        self._link.release(self._released)
+        self._link.release()
         self._released += 1
 
     def quit(self) -> None:
@@ -164,11 +107,61 @@ class Pipeline:
                 f"consumer_wait() at {site()} waits without end: {self!r} has no committed stage",
                 "call producer_acquire(), memcpy_async() and producer_commit() first",
             )
-        self._link.wait(stage, self._committed)
+        self._link.wait(stage - self._released)
 
     def _check(self, call: str) -> None:
         if self._has_quit:
             raise KernelError(f"{call}() at {site()} after quit() of {self!r}")
+
+
+class Stages(stages.Pipeline):
+    """Stages of a block, and links of shared memory between them: the copies of a tile run while others are computed.
+
+        stages = cta.Stages(depth=2)
+        stages.add(load, [(np.float32, (TILE,))])
+        stages.add(compute)
+        stages.run(range(tiles))
+
+    The first stage is issued *depth* - 1 tiles ahead of the second. All threads of the block go through all stages.
+
+    Args:
+        depth: How many slots are between two stages. With 1, stages take turns.
+        link: `GroupLink` for groups of copies and syncthreads, or `BarrierLink` for mbarriers, which tell of copies
+            only, and not of stores.
+
+    Raises:
+        KernelError: *depth* is below 1.
+    """
+
+    def __init__(self, depth: int = 2, link: Callable[[int, Shapes], stages.Link] = GroupLink) -> None:
+        if depth < 1:
+            raise KernelError(f"a pipeline of depth {depth} at {site()}", "give 1 or more")
+        super().__init__(depth)
+        self._link = link
+
+    def add(self, stage: stages.Stage, fills: Shapes = ()) -> None:
+        """Add a stage after the others.
+
+        Args:
+            stage: Called as `stage(tile, *used, *filled)`, where *used* are the arrays in shared memory that the stage
+                before it filled, and *filled* its own.
+            fills: (dtype, shape) of each array that it fills. The last stage fills none.
+
+        Raises:
+            KernelError: The pipeline has run, the stage before it fills nothing, or shared memory has too few bytes.
+        """
+        self._add(getattr(stage, "__name__", str(stage)), stage, fills, lambda shapes: self._link(self.depth, shapes))
+
+    def run(self, tiles: Iterable[Any]) -> None:
+        """Send each tile through all stages. Call it once.
+
+        Args:
+            tiles: Any values, such as numbers; each is passed to the stages.
+
+        Raises:
+            KernelError: The pipeline has run, has fewer than two stages, or its last stage fills arrays.
+        """
+        self._run(tiles)
 
 
 def pipeline(stages: int = 2, scope: Scope | str = Scope.THREAD) -> Pipeline:

@@ -6,6 +6,7 @@ From the top down; each module imports only from those below it:
     launch              a launch as the work of an operation: private images of memory, published at its end
     images              one allocation as a launch sees it
     results             what a launch leaves behind
+    stages              pipelines: stages, and the links between them
     advice              what a launch would save with a guideline followed
     findings            mistakes of kernels, and the errors that end them
     sites               lines of kernels

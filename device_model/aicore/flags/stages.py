@@ -1,17 +1,14 @@
-"""Pipelines of stages: load, compute, store, each on its own pipe, with several tiles in flight.
+"""Pipelines of stages on AI cores: load, compute, store, each on its own pipe (kernel/stages.py has what is the same).
 
-Between two stages is a link with *depth* slots. The first stage acquires a slot, fills it and commits it; the second
-waits for it, uses it and releases it. There are two kinds of links with the same effect: `QueueLink` is a queue
-(AllocTensor, EnQue, DeQue, FreeTensor), `FlagLink` uses raw events, with an id for each slot. Replace one by the other
-to see which flags a queue sets.
+There are two kinds of links with the same effect: `QueueLink` is a queue (AllocTensor, EnQue, DeQue, FreeTensor),
+`FlagLink` uses raw events, with an id for each slot. Replace one by the other to see which flags a queue sets.
 
 The scalar pipe issues the stages of a tile one after the other, and tile after tile. Each pipe takes its instructions
 in order and independently of the others. So tile n + 1 is loaded while tile n is computed as soon as a slot is free;
 the order of issue does not prevent it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,11 +20,11 @@ from device_model.aicore.core.tensors import LocalTensor, dtype_of
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
+from device_model.kernel import stages
 from device_model.kernel.findings import KernelError
 
 Tensors = tuple[LocalTensor, ...]
 Shapes = Sequence[tuple[npt.DTypeLike, int]]  # type and number of elements of each tensor
-Stage = Callable[..., object]  # called with the tile, the tensors of the stage before it, and those that it fills
 
 _BYTES = np.dtype(np.uint8)
 # (pipe of the first stage, pipe of the second) -> the positions as which a queue between them is filled and used.
@@ -39,29 +36,16 @@ _POSITIONS = {
 }
 
 
-class Link(Protocol):
+class CoreLink(stages.Link, Protocol):
     """The connection of two stages: *depth* slots, each with tensors of *shapes*."""
 
     def __init__(self, tpipe: TPipe, source: Pipe, destination: Pipe, depth: int, shapes: Shapes) -> None: ...
 
-    def acquire(self) -> Tensors:
-        """Return the tensors of a free slot, for the stage before."""
-
-    def commit(self) -> None:
-        """Mark the slot as full once the instructions issued so far have finished."""
-
-    def wait(self) -> Tensors:
-        """Return the tensors of the slot that was committed first, for the stage after."""
-
-    def release(self) -> None:
-        """Mark the slot as free once the instructions issued so far have finished."""
-
-    def close(self) -> None:
-        """End the link after the last tile."""
-
 
 class QueueLink:
     """A link that is a queue with *depth* buffers."""
+
+    ahead = 0  # pipes go on without each other
 
     def __init__(self, tpipe: TPipe, source: Pipe, destination: Pipe, depth: int, shapes: Shapes) -> None:
         self._queue = TQueBind(*_POSITIONS[source, destination], 1)
@@ -101,6 +85,8 @@ class FlagLink:
     All free flags are set before the first tile, and waited for after the last. Otherwise the next kernel would find
     them set.
     """
+
+    ahead = 0
 
     def __init__(self, tpipe: TPipe, source: Pipe, destination: Pipe, depth: int, shapes: Shapes) -> None:
         self._depth = depth
@@ -156,18 +142,7 @@ class FlagLink:
             ReleaseEventID(self._full, full_id)
 
 
-@dataclass(slots=True)
-class _Step:
-    """A stage between its links."""
-
-    pipe: Pipe
-    stage: Stage
-    fills: Shapes
-    before: Link | None
-    after: Link | None = None
-
-
-class Pipeline:
+class Pipeline(stages.Pipeline):
     """The stages of a vector kernel: one that loads (MTE2), any number that compute (V), and one that stores (MTE3).
 
         pipeline = Pipeline(pipe, depth=2)
@@ -186,22 +161,17 @@ class Pipeline:
         KernelError: *depth* is below 1 or above the number of event ids.
     """
 
-    def __init__(self, tpipe: TPipe, depth: int = 2, link: type[Link] = QueueLink) -> None:
+    def __init__(self, tpipe: TPipe, depth: int = 2, link: type[CoreLink] = QueueLink) -> None:
         if not 1 <= depth <= EVENT_IDS:
             raise KernelError(
                 f"a pipeline of depth {depth}", f"a depth is 1 to {EVENT_IDS}: each slot takes an event id"
             )
-        self.depth = depth
+        super().__init__(depth)
         self._tpipe = tpipe
         self._link = link
-        self._steps: list[_Step] = []
-        self._has_run = False
+        self._pipes: list[Pipe] = []
 
-    def __repr__(self) -> str:
-        stages = " -> ".join(f"{getattr(each.stage, '__name__', each.stage)} ({each.pipe})" for each in self._steps)
-        return f"<Pipeline of depth {self.depth}: {stages or 'no stages'}>"
-
-    def AddStage(self, pipe: Pipe, stage: Stage, fills: Shapes = ()) -> None:
+    def AddStage(self, pipe: Pipe, stage: stages.Stage, fills: Shapes = ()) -> None:
         """Add a stage after the others.
 
         Args:
@@ -214,21 +184,14 @@ class Pipeline:
             KernelError: The pipeline has run, the stage before it fills nothing, the pipes do not follow each other as
                 MTE2, V, MTE3, or the UB has too few free bytes.
         """
-        if self._has_run:
-            raise KernelError(f"{self!r} has run", "add all stages first")
-        before: Link | None = None
-        if self._steps:
-            last = self._steps[-1]
-            if (last.pipe, pipe) not in _POSITIONS:
-                raise KernelError(
-                    f"a stage on {pipe} behind one on {last.pipe}", "load on MTE2, compute on V, store on MTE3"
-                )
-            if not last.fills:
-                raise KernelError(
-                    f"a stage behind one that fills nothing in {self!r}", "give that stage the tensors that it fills"
-                )
-            before = last.after = self._link(self._tpipe, last.pipe, pipe, self.depth, last.fills)
-        self._steps.append(_Step(pipe, stage, fills, before))
+        last = self._pipes[-1] if self._pipes else None
+        if last is not None and not self._has_run and (last, pipe) not in _POSITIONS:
+            raise KernelError(f"a stage on {pipe} behind one on {last}", "load on MTE2, compute on V, store on MTE3")
+        label = f"{getattr(stage, '__name__', stage)} ({pipe})"
+        self._add(
+            label, stage, fills, lambda shapes: self._link(self._tpipe, self._pipes[-1], pipe, self.depth, shapes)
+        )
+        self._pipes.append(pipe)
 
     def Run(self, tiles: Iterable[Any]) -> None:
         """Send each tile through all stages. Call it once.
@@ -239,23 +202,7 @@ class Pipeline:
         Raises:
             KernelError: The pipeline has run, has fewer than two stages, or its last stage fills tensors.
         """
-        if self._has_run or len(self._steps) < 2 or self._steps[-1].fills:
-            raise KernelError(
-                f"Run() of {self!r}", "it takes two stages or more, of which the last fills nothing, and runs once"
-            )
-        self._has_run = True
-        for tile in tiles:
-            for each in self._steps:
-                used = each.before.wait() if each.before else ()
-                filled = each.after.acquire() if each.after else ()
-                each.stage(tile, *used, *filled)
-                if each.after:
-                    each.after.commit()
-                if each.before:
-                    each.before.release()
-        for each in self._steps:
-            if each.after:
-                each.after.close()
+        self._run(tiles)
 
 
 def _size_of(shapes: Shapes) -> int:
