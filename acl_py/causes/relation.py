@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from acl_py.sanitizer.order import CallbackWait, Clock, Host, Line, Order, Point
+from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
 from acl_py.trace.fields import CallKind, call_columns, op_columns
 from acl_py.trace.rows import Copied, Extent, Ref, Timeline
@@ -78,7 +78,7 @@ class Relation:
         self._streams: dict[int, _Stream] = {}  # by handle
         self._recorded: dict[int, Point] = {}  # by event
         self._epochs: defaultdict[int, list[int]] = defaultdict(list)  # of the operations of each actor
-        nowhere = Point(-1, 0, {})
+        nowhere = Point(-1, 0, BEGINNING)
         self._points = [nowhere] * len(ops)
         self._known: list[Clock] = [{}] * len(ops)  # by the host, when it queued them
         self._woken: defaultdict[int, list[int]] = defaultdict(list)  # by call: what each sleep ended with, or -1
@@ -146,7 +146,7 @@ class Relation:
         host = self._host(ops.callers[ops.caller[index]])
         stream, is_ordered = self._stream_of(kind.in_stream, kind.device)
         self._points[index] = self._queue(stream, host).point()
-        self._known[index] = host.clock
+        self._known[index] = host.past.clock
         if not is_ordered:
             self._order.end(stream)
 
@@ -171,7 +171,7 @@ class Relation:
             case "RecordEvent", (int(event), _Stream() as stream):
                 self._recorded[event] = self._order.record(stream, host)
             case "ResetEvent", (int(event), _Stream() as stream):
-                self._signals.clear(event, self._epoch(stream, host), host.clock)
+                self._signals.clear(event, self._epoch(stream, host), host.past.clock)
             case "RecordNotify", (int(notify), _Stream() as stream):
                 self._signals.set(notify, self._epoch(stream, host), is_consumed=True)
             case "ValueWrite", (Extent() as word, int(offset), int(value), _Stream() as stream):
@@ -214,7 +214,7 @@ class Relation:
                 self.nothing_new.append(index)
                 return
         line = self._order.meet(stream, host)
-        before = line.clock
+        before = line.past
         match name, about:
             case "StreamWaitEvent", (int(event), *_) if self._is_flag(event):
                 self._signals.wait(event, line)
@@ -224,9 +224,9 @@ class Relation:
                 self._signals.wait(notify, line, is_consumed=True)
             case "ValueWait", (Extent() as word, int(offset), int(value), int(flag), _):
                 self._signals.wait((word.buffer, offset), line, partial(satisfies, Compare(flag), value))
-        if name not in WAITS or stream is stream.context.legacy or self._signals.is_open(line.clock):
+        if name not in WAITS or stream is stream.context.legacy or self._signals.is_open(line.past.clock):
             return
-        if line.clock is before or self._covers([before], Point(line.number, 0, line.clock)):
+        if line.past is before or self._covers([before.clock], Point(line.number, 0, line.past)):
             self.nothing_new.append(index)
 
     def _learn(self, index: int, about: tuple[object, ...], host: Host) -> None:
@@ -234,7 +234,7 @@ class Relation:
         call = self._kinds[index]
         points = [*self._waited_for(index, about)]
         is_synchronisation = call.name.startswith(SYNCHRONISATIONS)
-        if is_synchronisation and all(self._covers([host.clock], point) for point in points):
+        if is_synchronisation and all(self._covers([host.past.clock], point) for point in points):
             self.nothing_new.append(index)
         points += [self._points[after] for after in self._woken.get(index, ()) if after >= 0]
         self._order.learn(host, points)

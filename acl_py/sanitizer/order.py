@@ -4,12 +4,13 @@ An *actor* is what does one thing after the other: a stream, or a host (a task, 
 *epoch*: the number of the actor, and a count. A *clock* says how far each actor has come: epoch (a, n) is over for
 everybody whose clock has at least n for a. Clocks are never changed, so anybody can keep one.
 
-    stream     has a count, and a clock of what its next operation waits for: events, work of other streams
-    host       has a count of its own accesses, and a clock of what it knows to be over
+    stream     has a count, and the past of its next operation: events that it waits for, work of other streams
+    host       has a count of its own accesses, and the past that it knows to be over
     operation  waits for what its stream waits for, and comes after what the host knew when it queued it
 
-An actor that knows an epoch knows all that came before that epoch. So one comparison tells whether a wait adds
-anything, and only a wait that does makes a new clock.
+Most operations are never compared with another one. So a wait makes no clock: it makes a `Past`, which has what the
+wait adds, and computes its clock when somebody asks for it. An actor that knows an epoch knows all that came before
+that epoch. So one comparison tells whether a part of a past adds anything.
 
 While there is one host, streams need not keep what it knows: it queues each of their operations itself, and it forgets
 nothing.
@@ -64,21 +65,104 @@ class Stream(Protocol):
 
 Clock = dict[int, int]  # the count of each actor, by its number
 
-PlainPoint = tuple[int, int, Clock]  # the fields of a Point
-
 NOTHING: Clock = {}
 _new = tuple.__new__
+_DEPTH = 64  # waits that a past is computed from at most
 _KEPT = 256  # waits of one actor that are not plain; older ones count as the oldest of these
 
 
+class Past:
+    """All that is over before an epoch: what is in *base*, and an epoch of another *actor* with the past of that one.
+
+    It refers to earlier pasts until its clock is computed. That is when somebody asks for it, or when it stands on
+    `_DEPTH` others: so what a long program keeps does not grow.
+    """
+
+    __slots__ = ("_actor", "_base", "_before", "_clock", "_depth", "_epoch")
+
+    _clock: Clock | None
+    _base: "Past"
+    _actor: int
+    _epoch: int
+    _before: "Past"
+    _depth: int
+
+    def __init__(self, base: "Past", actor: int, epoch: int, before: "Past") -> None:
+        self._clock = None
+        if base._actor == actor and base._clock is None:  # the later epoch says all that the earlier one does
+            base = base._base
+        self._base = base
+        self._actor = actor
+        self._epoch = epoch
+        self._before = before
+        self._depth = depth = (base._depth if base._depth > before._depth else before._depth) + 1
+        if depth > _DEPTH:
+            self._settle()
+
+    @staticmethod
+    def of(clock: Clock) -> "Past":
+        """Return the past that *clock* has."""
+        past = _new_past(Past)
+        past._settled(clock)
+        return past
+
+    @property
+    def clock(self) -> Clock:
+        """How far each actor has come in it."""
+        return self._settle() if self._clock is None else self._clock
+
+    def has(self, actor: int, epoch: int) -> bool:
+        """Whether *epoch* of *actor* is in it, as far as one look tells."""
+        if self._clock is None:
+            return self._actor == actor and self._epoch >= epoch
+        return self._clock.get(actor, 0) >= epoch
+
+    def raise_clock(self, clock: Clock) -> None:
+        """Raise *clock*, which is the caller's own, to this past. A part that *clock* has is not looked into."""
+        todo = [self]
+        while todo:
+            past = todo.pop()
+            while past._clock is None:
+                if clock.get(past._actor, 0) < past._epoch:
+                    clock[past._actor] = past._epoch
+                    todo.append(past._before)
+                past = past._base
+            for actor, reached in past._clock.items():
+                if clock.get(actor, 0) < reached:
+                    clock[actor] = reached
+
+    def _settle(self) -> Clock:
+        clock: Clock = {}
+        self.raise_clock(clock)
+        self._settled(clock)
+        return clock
+
+    def _settled(self, clock: Clock) -> None:
+        self._clock = clock
+        self._actor = self._epoch = self._depth = 0
+        self._base = self._before = self
+
+
+_new_past = Past.__new__
+BEGINNING = Past.of(NOTHING)
+
+
 class Point(NamedTuple):
-    """An epoch, and the clock of its actor: all that was over before it. The hot path has plain tuples of the same
-    fields, which take a tenth of the time to make.
+    """An epoch, and its past. The hot path has plain tuples of the same fields, which take a tenth of the time to
+    make.
     """
 
     actor: int
     epoch: int
-    clock: Clock
+    past: Past
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of its past."""
+        return self.past.clock
+
+
+PlainPoint = tuple[int, int, Past]  # the fields of a Point
 
 
 class Wait:
@@ -106,12 +190,12 @@ class CallbackWait(Wait):
 class Line:
     """A stream as an actor; it outlives its stream until a host knows all of its work."""
 
-    __slots__ = ("callbacks", "clock", "count", "footprints", "hosts", "number", "ready", "round", "rule", "waits")
+    __slots__ = ("callbacks", "count", "footprints", "hosts", "number", "past", "ready", "round", "rule", "waits")
 
     def __init__(self, number: int, count: int, rule: "Rule | None") -> None:
         self.number = number
         self.count = count
-        self.clock: Clock = NOTHING
+        self.past = BEGINNING
         self.rule = rule  # of the default stream, if this one takes part in it
         self.round = -1  # the last round of the rule in which it got work
         # The version of the host that `Order.turn` would find nothing to do for; -1: of none.
@@ -123,14 +207,14 @@ class Line:
 
     def point(self) -> Point:
         """Return all that it was given so far."""
-        return _new(Point, (self.number, self.count, self.clock))
+        return _new(Point, (self.number, self.count, self.past))
 
     def join(self, points: Iterable[PlainPoint]) -> None:
         """Put what it is given next behind *points*."""
-        joined = _joined(self.clock, self.number, points)
-        if joined is not self.clock:
-            self.clock = joined
-            self.count += 1
+        for actor, epoch, before in points:
+            if actor != self.number and not self.past.has(actor, epoch):
+                self.past = Past(self.past, actor, epoch, before)
+                self.count += 1
 
 
 class Rule:
@@ -152,19 +236,19 @@ class Rule:
 class Host:
     """A task or a thread as an actor."""
 
-    __slots__ = ("clock", "count", "name", "number", "version", "waits")
+    __slots__ = ("count", "name", "number", "past", "version", "waits")
 
     def __init__(self, number: int, version: int) -> None:
         self.name = ""  # as findings call it
         self.number = number
         self.count = 0
-        self.clock: Clock = NOTHING
-        self.version = version  # changes with its count and its clock
+        self.past = BEGINNING
+        self.version = version  # changes with its count and its past
         self.waits = 0  # the number of its waits that nothing promises; 0 if it has none
 
     def point(self) -> Point:
         """Return all that it knows, and all that it has done itself."""
-        return Point(self.number, self.count, self.clock)
+        return Point(self.number, self.count, self.past)
 
 
 class Order:
@@ -324,10 +408,11 @@ class Order:
 
     def learn(self, host: Host, points: Iterable[Point]) -> bool:
         """Let *host* know that *points* are over; return whether that is news."""
-        joined = _joined(host.clock, host.number, points)
-        if joined is host.clock:
+        known = host.past.clock
+        joined = _joined(known, host.number, points)
+        if joined is known:
             return False
-        host.clock = joined
+        host.past = Past.of(joined)
         host.count += 1
         host.version = next(self._versions)
         if self._ended and not self.has_several_hosts:
@@ -339,7 +424,7 @@ class Order:
 
     def suspect(self, host: Host, points: Iterable[Point]) -> None:
         """Let *host* know that *points* are over, though no promise says so."""
-        news = [point for point in points if host.clock.get(point.actor, 0) < point.epoch]
+        news = [point for point in points if host.past.clock.get(point.actor, 0) < point.epoch]
         if news:
             earlier = self.waits[host.waits][-1].past if host.waits else NOTHING
             past = _joined(earlier, host.number, news)
@@ -348,7 +433,7 @@ class Order:
                     host.waits = next(self._numbers)
                 wait = Wait(host.waits, self.waits_of(host.waits), past, promised=False)
                 self.waits[host.waits].append(wait)
-                self.learn(host, [Point(host.waits, wait.epoch, NOTHING)])
+                self.learn(host, [Point(host.waits, wait.epoch, BEGINNING)])
 
     def pause(self, line: Line, wait: Callable[[int, int], Wait]) -> Wait:
         """Begin an epoch of *line* with a wait for a signal, which *wait* makes for a number and an epoch."""
@@ -373,7 +458,7 @@ class Order:
         the callback.
         """
         wait.is_open = False
-        over = {**host.clock, host.number: host.count}
+        over = {**host.past.clock, host.number: host.count}
         for each in self.waits[wait.number]:
             if each.epoch >= wait.epoch:
                 each.past = joined(each.past, over)
@@ -386,7 +471,7 @@ class Order:
     def _put(self, line: Line, wait: Wait) -> None:
         self.waits[wait.number].append(wait)
         line.count += 1
-        line.clock = {**line.clock, wait.number: wait.epoch}
+        line.past = Past(line.past, wait.number, wait.epoch, BEGINNING)
 
     def wait_at(self, number: int, epoch: int) -> Wait:
         """Return the wait that is *epoch* of those with *number*, or the oldest that is kept if it is older."""
@@ -434,10 +519,8 @@ def _joined(clock: Clock, own: int, points: Iterable[PlainPoint]) -> Clock:
             continue
         if raised is None:
             raised = dict(clock)
-        for other, there in before.items():
-            if raised.get(other, 0) < there:
-                raised[other] = there
         raised[actor] = reached
+        before.raise_clock(raised)
     if raised is None:
         return clock
     raised.pop(own, None)

@@ -15,8 +15,7 @@ from acl_py.callers import Caller, current_caller
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.order import NOTHING as NOTHING_OVER
-from acl_py.sanitizer.order import CallbackWait, Clock, Host, Order, PlainPoint, Point, joined
+from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Order, Past, PlainPoint, Point, joined
 from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import (
     Cell,
@@ -105,7 +104,7 @@ class Races(Observer):
                 return
             else:
                 line = self._order.queue(stream, host)
-            use = op.stamp = (line.number, line.count, line.clock, host.clock, host.number, work, stream, site,
+            use = op.stamp = (line.number, line.count, line.past, host.past, host.number, work, stream, site,
                               host.name, op.queued_ns)  # fmt: skip
             footprint = line.footprints.get(site)
             if footprint is not None and footprint.is_repeated_by(work):
@@ -151,7 +150,7 @@ class Races(Observer):
                 self._set(event, stream, "RecordEvent", site)
             line, host = self._lines.get(stream), self.hosts.current()
             if line is not None and line.ready == host.version:
-                point: PlainPoint = line.number, line.count, line.clock
+                point: PlainPoint = line.number, line.count, line.past
             else:
                 point = self._order.record(stream, host)
             self._recorded[event] = point
@@ -291,7 +290,7 @@ class Races(Observer):
 
     def _inside(self) -> Point | None:
         stamp = self._calling()
-        return None if stamp is None else Point(stamp.actor, stamp.epoch, joined(stamp.clock, stamp.known))
+        return None if stamp is None else Point(stamp.actor, stamp.epoch, Past.of(joined(stamp.clock, stamp.known)))
 
     def _hold(self, stream: Stream, block: int) -> None:
         """Put what is queued in *stream* from now on behind its last callback, if that is to *block* it."""
@@ -311,7 +310,7 @@ class Races(Observer):
         """Take up a call that sets, clears or awaits a signal."""
         match name, about:
             case "ResetEvent", (FlagEvent() as event, Stream() as stream):
-                point, known = self._epoch(stream), self.hosts.current().clock
+                point, known = self._epoch(stream), self.hosts.current().past.clock
                 self._signals.clear(event, point, known, self._call(name, stream, site))
             case "RecordNotify", (notify, stream):
                 self._set(notify, stream, name, site, is_consumed=True)
@@ -363,7 +362,7 @@ class Races(Observer):
     def known_to_host(self) -> Clock:
         """Return what the host that makes the present call knows to be over."""
         host = self.hosts.current()
-        return {**self._order.closure(host.clock), host.number: host.count}
+        return {**self._order.closure(host.past.clock), host.number: host.count}
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())
@@ -375,14 +374,14 @@ class Races(Observer):
         host = self.hosts.current()
         line = self._order.queue(stream, host)
         return Use(
-            line.number, line.count, line.clock, host.clock, host.number, work, stream, site, host.name, at_ns,
+            line.number, line.count, line.past, host.past, host.number, work, stream, site, host.name, at_ns,
         )  # fmt: skip
 
     def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
         self._stacks.note(site)
         host = self.hosts.current()
         return Use(
-            host.number, host.count, host.clock, host.clock, host.number, work, None, site, host.name,
+            host.number, host.count, host.past, host.past, host.number, work, None, site, host.name,
             at_ns,
         )  # fmt: skip
 
@@ -434,7 +433,7 @@ class Races(Observer):
     @staticmethod
     def _conflicts(footprint: Footprint, line: object, cells: Iterable[Cell], *, writes: bool) -> bool:
         """Add *footprint* to *cells*, and return whether clocks leave open that it conflicts with one in them."""
-        actor, _, clock, known, host, *_ = footprint.latest
+        actor, _, past, given, host, *_ = footprint.latest
         conflicts = False
         for cell in cells:
             mine = cell.get(actor)
@@ -448,7 +447,7 @@ class Races(Observer):
                 for other, uses in cell.items():
                     if other != actor and other != host:
                         latest = uses.latest if writes else uses.latest_write
-                        if latest > clock.get(other, 0) and latest > known.get(other, 0):
+                        if latest > given.clock.get(other, 0) and latest > past.clock.get(other, 0):
                             conflicts = True
             mine.add(line, footprint, writes=writes)
         return conflicts
@@ -506,14 +505,14 @@ def _before_start(op: Op | None) -> Iterable[Point]:
         return ()
     use = Use._make(stamp)
     over = {**joined(use.clock, use.known), use.actor: use.epoch - 1}
-    return [Point(actor, epoch, NOTHING_OVER) for actor, epoch in over.items()]
+    return [Point(actor, epoch, BEGINNING) for actor, epoch in over.items()]
 
 
 def _called_later(use: Use, host: Host) -> Use:
     """Return *use*, a host function that *host* has queued. What it touches shows when it runs: by then the host may
     have done more.
     """
-    return use._replace(known={**use.known, host.number: host.count}, host=-1)
+    return use._replace(given=Past.of({**use.known, host.number: host.count}), host=-1)
 
 
 def _is_gone(context: object) -> bool:

@@ -51,7 +51,7 @@ class SignalWait(Wait):
         self.access = access
         self.enough: list[_Set] = []
         self.told: set[str] = set()  # what is wrong with it
-        self.before = line.clock
+        self.before = line.past.clock
         self.actor = line.number
         self.turn = line.count + 1
         self.is_open = True

@@ -48,7 +48,7 @@ MUTANTS = {
     "a device synchronisation covers one device": (Order, "stream.context.device is device and ", ""),
     "under ACL it covers one context": (Order, "stream.context is context and not", "not"),
     "work of a destroyed stream is waited for": (Order, "if home.device is device:", "if False:"),
-    "a host that has waited knows": (Order, "if joined is host.clock:", "if True:"),
+    "a host that has waited knows": (Order, "if joined is known:", "if True:"),
     "an operation is behind what its task knows": (Order, KNOWN, "pass"),
     "a call that happens to wait promises nothing": (Races, "if wait.promised else self._order.suspect", ""),
     "memory of a pool has a first turn": (Races, BORN, "if False:"),
