@@ -15,7 +15,8 @@ only from those below it, and all of them may import device_model:
         profiler stages                 stages of a running program, and the overlap of copies and computation
     tools/          what the command line calls
         sanitizing                      what the sanitizer found in a run
-        replay player tasks programs    stream programs: played, by several tasks, and read
+        replay player operations        stream programs: played, call by call
+        objects tasks programs          what their calls are about; several tasks; how they are read
         portability                     stream programs, tried under other rules
         kernels                         what stream programs launch
         documents                       JSON files from anywhere, read document by document

@@ -108,7 +108,7 @@ class _Watched(Player):
 
     def __init__(self, program: Program, runtime: Runtime) -> None:
         super().__init__(program, runtime)
-        for number, buffer in enumerate(self.memory.values()):
+        for number, buffer in enumerate(self.operations.memory.values()):
             if isinstance(buffer, np.ndarray):
                 buffer[:_LOOK] = number + 1
             elif isinstance(buffer, Buffer):
@@ -124,7 +124,7 @@ class _Watched(Player):
         """Return a description of each buffer that has not been freed, by name."""
         self.runtime.workers.join_all()
         contents = {}
-        for name, buffer in self.memory.items():
+        for name, buffer in self.operations.memory.items():
             if isinstance(buffer, int):
                 continue
             if isinstance(buffer, np.ndarray):

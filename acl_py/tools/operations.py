@@ -1,0 +1,397 @@
+"""The operations of stream programs: a coroutine for each op, which calls the ordinary verbs.
+
+The constants belong to the script that made the measured programs. What it launched is in kernels.py.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from sys import _getframe
+from typing import Any
+
+import numpy as np
+
+import acl_py.verbs.memory as mem
+from acl_py.runtime.calls import begin
+from acl_py.runtime.runtime import Runtime
+from acl_py.sanitizer.ranges import union
+from acl_py.sites import site_of
+from acl_py.tools import kernels
+from acl_py.tools.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
+from acl_py.tools.programs import Program
+from acl_py.tools.tasks import Tasks
+from acl_py.verbs import callbacks, copies, devices, events, fills, host, signals, streams
+from acl_py.verbs.kernels import Array, Cost, LaunchKernel
+from device_model.completions import Completion
+from device_model.memory import Allocation, Buffer, Space
+from device_model.scheduler import nanoseconds
+from device_model.work import Label, Lane, Occupation
+
+# The script reads or writes its own memory (measured: graphs host_read and host_write, 0.8 to 1.4 us).
+HOST_ACCESS_NS = 900
+PAGE, PAGE_NS = 4096, 18  # a byte of each page (measured: managed host_touch of pages that are there)
+
+_KINDS = {
+    "h2h": copies.MemcpyKind.HOST_TO_HOST,
+    "h2d": copies.MemcpyKind.HOST_TO_DEVICE,
+    "d2h": copies.MemcpyKind.DEVICE_TO_HOST,
+    "d2d": copies.MemcpyKind.DEVICE_TO_DEVICE,
+    "default": copies.MemcpyKind.DEFAULT,
+}
+
+
+class Operations(Objects):
+    """The calls of one program. A coroutine per op has its name, and takes its fields as arguments."""
+
+    def __init__(self, program: Program, runtime: Runtime, tasks: Tasks) -> None:
+        super().__init__(program, runtime, tasks)
+        self.queued: dict[str, Completion] = {}  # the operations of steps with an id
+        self._labels: dict[str, Label] = {}  # of kernels, by their names
+        self._reports: dict[str | None, Any] = {}  # the callback that each task has taken and not ended
+        self._pool_base: int | None = None  # the address of the first stream-ordered allocation
+
+    async def launch(
+        self, stream: str, us: float, blocks: int, exclusive: bool, name: str | None, reads: Any, writes: Any
+    ) -> Completion:
+        if name is None and not reads and not writes:
+            return await LaunchKernel(kernels.spin(us, exclusive), blocks, (), self.streams[stream])
+        block_ns = nanoseconds("us", us, 1000)
+        kernel = kernels.Recorded(self._label(name), self.extents(reads), self.extents(writes), block_ns, exclusive)
+        return await LaunchKernel(kernel, blocks, (), self.streams[stream])
+
+    async def launch_cores(
+        self, stream: str, us: float, cores: int, blocks: int, released: Any, name: str | None, reads: Any, writes: Any
+    ) -> Completion:
+        duration = nanoseconds("us", us, 1000)
+        ends = [(nanoseconds("released", at, 1000), count) for at, count in released] or [(duration, cores)]
+        if sum(count for _, count in ends) != cores or any(at > duration for at, _ in ends):
+            raise self.unplayable(f"released: must give back {cores} cores, and within {us:g} us")
+        have = self.runtime.profile.cores.count
+        if cores > have:
+            raise self.unplayable(f"cores: the kernel takes {cores} AI cores at once, and the device has {have}")
+        kernel = kernels.RecordedOnCores(
+            self._label(name), self.extents(reads), self.extents(writes), Occupation(duration, ends), cores
+        )
+        return await LaunchKernel(kernel, blocks, (), self.streams[stream])
+
+    def _label(self, name: str | None) -> Label:
+        name = "kernel" if name is None else model_name(name)
+        return self._labels.setdefault(name, Label("kernel", Lane.COMPUTE, name))
+
+    async def poke(self, addr: int, stream: str) -> Completion:
+        return await LaunchKernel(kernels.poke(addr), 1, (), self.streams[stream])
+
+    async def memcpy_async(
+        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str, kind: str  # noqa: A002 - the format's name
+    ) -> Completion:  # fmt: skip
+        to, room, source = self.ends(dst, dst_off, src, src_off)
+        return await copies.MemcpyAsync(to, room, source, bytes, _KINDS[kind], self.streams[stream])
+
+    async def memcpy(
+        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None  # noqa: A002, ARG002
+    ) -> None:  # fmt: skip
+        to, room, source = self.ends(dst, dst_off, src, src_off)
+        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEFAULT)
+
+    async def memcpy2d_async(
+        self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int, stream: str,
+        dst_off: int, src_off: int, kind: str,
+    ) -> Completion:  # fmt: skip
+        to, _, source = self.ends(dst, dst_off, src, src_off)
+        return await copies.Memcpy2dAsync(to, dpitch, source, spitch, width, height, _KINDS[kind], self.streams[stream])
+
+    async def memcpy2d(
+        self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int,
+        dst_off: int, src_off: int, kind: str,
+    ) -> None:  # fmt: skip
+        to, _, source = self.ends(dst, dst_off, src, src_off)
+        await copies.Memcpy2d(to, dpitch, source, spitch, width, height, _KINDS[kind])
+
+    # A peer copy from a device to itself is a copy inside the device (measured: memcpy-peer-self).
+
+    async def memcpy_peer_async(
+        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002
+    ) -> Completion:  # fmt: skip
+        to, room, source = self.ends(dst, dst_off, src, src_off)
+        kind = copies.MemcpyKind.DEVICE_TO_DEVICE
+        return await copies.MemcpyAsync(to, room, source, bytes, kind, self.streams[stream])
+
+    async def memcpy_peer(self, dst: str, src: str, bytes: int, dst_off: int, src_off: int) -> None:  # noqa: A002
+        to, room, source = self.ends(dst, dst_off, src, src_off)
+        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEVICE_TO_DEVICE)
+
+    async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> Completion:  # noqa: A002
+        to, room, _ = self.ends(dst, dst_off, dst, 0)
+        return await fills.MemsetAsync(to, room, value, bytes, self.streams[stream])
+
+    async def memset(self, dst: str, bytes: int, value: int, stream: str | None, dst_off: int) -> None:  # noqa: A002, ARG002
+        to, room, _ = self.ends(dst, dst_off, dst, 0)
+        await fills.Memset(to, room, value, bytes)
+
+    async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
+        return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])
+
+    async def record(self, event: str, stream: str) -> Completion:
+        return await events.RecordEvent(self.made(self.events, event), self.streams[stream])
+
+    async def wait(self, event: str, stream: str) -> None:
+        await streams.StreamWaitEvent(self.streams[stream], self.made(self.events, event))
+
+    async def reset(self, event: str, stream: str) -> Completion:
+        return await events.ResetEvent(self.made(self.events, event), self.streams[stream])
+
+    async def sync_stream(self, stream: str, limit_ms: int | None, name: str | None) -> None:
+        if name is not None:
+            await streams.synchronize(begin("SynchronizeStream"), model_name(name), self.streams[stream], None)
+        elif limit_ms is None:
+            await streams.SynchronizeStream(self.streams[stream])
+        else:
+            await streams.SynchronizeStreamWithTimeout(self.streams[stream], limit_ms)
+
+    async def sync_event(self, event: str, limit_ms: int | None) -> None:
+        if limit_ms is None:
+            await events.SynchronizeEvent(self.made(self.events, event))
+        else:
+            await events.SynchronizeEventWithTimeout(self.made(self.events, event), limit_ms)
+
+    async def sync_device(self, limit_ms: int | None) -> None:
+        if limit_ms is None:
+            await devices.SynchronizeDevice()
+        else:
+            await devices.SynchronizeDeviceWithTimeout(limit_ms)
+
+    async def sync_op(self, of: str) -> None:
+        if of in self.queued:  # its call may have failed
+            await self.queued[of]
+
+    async def query_stream(self, stream: str, **repeated: Any) -> streams.Status:
+        return await self._query(lambda: streams.StreamQuery(self.streams[stream]), **repeated)
+
+    async def query_event(self, event: str, **repeated: Any) -> streams.Status:
+        return await self._query(lambda: events.QueryEventStatus(self.made(self.events, event)), **repeated)
+
+    async def query_waits(self, event: str, **repeated: Any) -> streams.Status:
+        return await self._query(lambda: events.QueryEventWaitStatus(self.made(self.events, event)), **repeated)
+
+    async def _query(
+        self, query: Callable[[], Coroutine[Any, Any, streams.Status]], until: bool, work_us: float, sleep_us: float
+    ) -> streams.Status:
+        """Make a query, or repeat it *until* the answer is "complete"; between two queries the host works or sleeps."""
+        while (answer := await query()) is streams.Status.NOT_READY and until:
+            if work_us:
+                await host.HostWork(work_us)
+            if sleep_us:
+                await host.Sleep(sleep_us)
+        return answer
+
+    async def timestamp(self, event: str) -> int:
+        return await events.GetEventTimestamp(self.made(self.events, event))
+
+    async def elapsed(self, start: str, end: str) -> float:
+        return await events.EventElapsedTime(self.made(self.events, start), self.made(self.events, end))
+
+    async def host_work(self, us: float, name: str | None) -> None:
+        if name is None:
+            await host.HostWork(us)
+            return
+        enter = self.runtime.host_ns
+        self.runtime.pay(nanoseconds("us", us, 1000))
+        self.runtime.called(model_name(name), enter, site_of(_getframe()))
+
+    async def sleep(self, us: float) -> None:
+        await host.Sleep(us)
+
+    async def resume(self) -> None:
+        pass
+
+    async def give_way(self) -> None:
+        pass
+
+    async def malloc(self, name: str, bytes: int) -> None:  # noqa: A002
+        self.memory[name] = await mem.Malloc(bytes, name=given_name(name))
+
+    async def free(self, name: str, sync: bool) -> None:
+        await (mem.FreeWithDevSync if sync else mem.Free)(self.memory[name])
+
+    async def malloc_host(self, name: str, bytes: int) -> None:  # noqa: A002
+        self.memory[name] = await mem.MallocHost(bytes, name=given_name(name))
+
+    async def free_host(self, name: str, sync: bool) -> None:
+        await (mem.FreeHostWithDevSync if sync else mem.FreeHost)(self.memory[name])
+
+    async def host_register(self, name: str, bytes: int, fill: bool) -> None:  # noqa: A002, ARG002
+        self.memory[name] = await mem.HostRegister(self.pageable("bytes", bytes), name=given_name(name))
+
+    async def host_unregister(self, name: str) -> None:
+        await mem.HostUnregister(self.memory[name])
+
+    async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
+        buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=given_name(name))
+        if self._pool_base is None:
+            self._pool_base = buffer.address
+        return buffer.address - self._pool_base
+
+    async def pool_threshold(self, bytes: int) -> None:  # noqa: A002
+        await mem.SetMemPoolThreshold(bytes)
+
+    async def free_async(self, name: str, stream: str) -> None:
+        await mem.FreeAsync(self.memory[name], self.streams[stream])
+
+    async def create_stream(self, name: str, flags: str, priority: int) -> None:
+        nonblocking = flags == "nonblocking"
+        self.streams[name] = await streams.CreateStream(
+            nonblocking=nonblocking, priority=priority, name=model_name(name)
+        )
+
+    async def destroy_stream(self, name: str) -> None:
+        await streams.DestroyStream(self.streams[name])
+
+    async def get_priority(self, stream: str) -> int:
+        return await streams.StreamGetPriority(self.streams[stream])
+
+    async def priority_range(self) -> tuple[int, int]:
+        return await streams.DeviceGetStreamPriorityRange()
+
+    async def create_event(self, event: str, timing: bool, blocking: bool, kind: str) -> None:
+        if kind == "default":
+            self.events[event] = await events.CreateEvent(timing=timing, blocking=blocking, name=model_name(event))
+            return
+        create = events.CreateEventWithFlag if kind == "flag" else events.CreateEventExWithFlag
+        flag = events.EventFlag.SYNC | (events.EventFlag.TIME_LINE if timing else 0)
+        self.events[event] = await create(flag, name=model_name(event))
+
+    async def destroy_event(self, event: str) -> None:
+        await events.DestroyEvent(self.made(self.events, event))
+
+    async def create_notify(self, notify: str) -> None:
+        self.notifies[notify] = await signals.CreateNotify(name=model_name(notify))
+
+    async def destroy_notify(self, notify: str) -> None:
+        await signals.DestroyNotify(self.made(self.notifies, notify))
+
+    async def record_notify(self, notify: str, stream: str) -> Completion:
+        return await signals.RecordNotify(self.made(self.notifies, notify), self.streams[stream])
+
+    async def wait_notify(self, notify: str, stream: str, limit_s: int) -> Completion:
+        return await signals.WaitAndResetNotify(self.made(self.notifies, notify), self.streams[stream], limit_s)
+
+    async def reset_notify(self, notify: str) -> None:
+        await signals.ResetNotifies([self.made(self.notifies, notify)])
+
+    async def value_write(self, buf: str, value: int, stream: str, off: int) -> Completion:
+        return await signals.ValueWrite(behind(self.memory[buf], off), value, 0, self.streams[stream])
+
+    async def value_wait(self, buf: str, value: int, stream: str, off: int, compare: str) -> Completion:
+        flag = signals.Compare[compare.upper()]
+        return await signals.ValueWait(behind(self.memory[buf], off), value, flag, self.streams[stream])
+
+    async def subscribe(self, stream: str) -> None:
+        await callbacks.SubscribeReport(None, self.streams[stream])
+
+    async def unsubscribe(self, stream: str) -> None:
+        await callbacks.UnsubscribeReport(None, self.streams[stream])
+
+    async def launch_callback(self, stream: str, block: bool, name: str | None) -> Completion:
+        function = kernels.callback("callback" if name is None else model_name(name))
+        return await callbacks.LaunchCallback(function, None, int(block), self.streams[stream])
+
+    async def process_report(self, limit_ms: int | None) -> None:
+        await self.end_report()
+        self._reports[self._task] = await callbacks.take_report(-1 if limit_ms is None else limit_ms)
+
+    async def end_report(self) -> None:
+        report = self._reports.pop(self._task, None)
+        if report is not None:
+            await callbacks.end_report(report)
+
+    @property
+    def _task(self) -> str | None:
+        """The name of the task whose turn it is."""
+        task = self._tasks.running
+        return None if task is None or task.step is None else task.step.task
+
+    async def create_context(self, context: str, device: int) -> None:
+        self.contexts[context] = await devices.CreateContext(device)
+
+    async def set_context(self, context: str) -> None:
+        await devices.SetCurrentContext(self.made(self.contexts, context))
+
+    async def destroy_context(self, context: str) -> None:
+        await devices.DestroyContext(self.made(self.contexts, context))
+
+    async def set_device(self, device: int) -> None:
+        await devices.SetDevice(device)
+
+    async def mem_get_info(self) -> None:
+        await mem.GetMemInfo()
+
+    async def host_func(
+        self, stream: str, us: float, buf: str | None, by: int, name: str | None, reads: Any, writes: Any
+    ) -> Completion:
+        if name is not None or reads or writes:
+            function = kernels.callback("host_function" if name is None else model_name(name))
+            return await callbacks.LaunchHostFunc(
+                self.streams[stream], function, (partial(self._touch, reads, writes),), us=us
+            )
+        if buf is None:
+            return await callbacks.LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
+        return await callbacks.LaunchHostFunc(self.streams[stream], kernels.add, (self.counter(buf), by), us=us)
+
+    async def add_callback(self, stream: str, us: float) -> Completion:
+        return await callbacks.LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
+
+    async def host_write(self, buf: str, value: int) -> None:
+        self.runtime.pay(HOST_ACCESS_NS)
+        self.counter(buf)[0] = value
+
+    async def host_read(self, buf: str) -> int:
+        self.runtime.pay(HOST_ACCESS_NS)
+        return int(self.counter(buf)[0])
+
+    async def host_access(self, reads: Any, writes: Any) -> None:
+        self._touch(reads, writes)
+
+    async def host_touch(self, buf: str, bytes: int) -> None:  # noqa: A002
+        self.of_host(buf, bytes)
+        self.runtime.pay(HOST_ACCESS_NS + PAGE_NS * -(-bytes // PAGE))
+
+    async def inc(self, buf: str, by: int, stream: str) -> Completion:
+        memory = self.memory[buf]
+        if not is_reached(memory, 4):
+            return await LaunchKernel(kernels.poke(address_of(memory)), 1, (), self.streams[stream])
+        return await LaunchKernel(kernels.increment, 1, (Array(memory[:4], np.int32), by), self.streams[stream])
+
+    async def touch(self, buf: str, bytes: int, write: bool, stream: str) -> Completion:  # noqa: A002
+        memory, profile = self.memory[buf], self.runtime.profile
+        if not is_reached(memory, bytes):
+            return await LaunchKernel(kernels.poke(address_of(memory)), 1, (), self.streams[stream])
+        if space_of(memory) is Space.DEVICE:
+            cost = Cost(bytes=2 * bytes if write else bytes)
+        else:  # over the bus, which carries both directions at once
+            ways = (profile.copies.h2d, profile.copies.d2h) if write else (profile.copies.h2d,)
+            cost = Cost(us=max(way[bytes] for way in ways) / 1000)
+        return await LaunchKernel(kernels.touch(cost), profile.cores.count, (), self.streams[stream])
+
+    async def get_last_error(self) -> int:
+        return await host.GetLastError()
+
+    async def peek_error(self) -> int:
+        return await host.PeekAtLastError()
+
+    def _touch(self, reads: Iterable[tuple[str, int, int]], writes: Iterable[tuple[str, int, int]]) -> None:
+        """Let the host read and write bytes through views of its memory. Nothing changes: only the sanitizer sees it.
+
+        A view outlives its memory, so that may be freed.
+        """
+        views = None if self.runtime.sanitizer is None else self.runtime.sanitizer.views
+        for extents, is_written in ((reads, False), (writes, True)):
+            touched: defaultdict[Allocation, list[tuple[int, int]]] = defaultdict(list)
+            for name, start, stop in extents:
+                memory = self.memory[name]
+                if not isinstance(memory, Buffer) or memory.allocation.freed is None:
+                    memory = self.of_host(name, stop)
+                if isinstance(memory, Buffer):
+                    touched[memory.allocation].append((memory.offset + start, memory.offset + stop))
+            if views is not None:
+                for allocation, ranges in touched.items():
+                    views.access(allocation, union(ranges), writes=is_written)
