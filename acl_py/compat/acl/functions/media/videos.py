@@ -4,35 +4,38 @@ A channel has a stream, in which each frame is an ordinary kernel that takes no 
 thread of the channel runs the callback when it calls acl.rt.process_report(). What the frames hold is up to
 standins/videos.py. The time of a frame follows from its pixels and from the profile of the card.
 
-A decoder may give the picture of a frame later than with that frame. So pictures go to the frames that wait, in their
-order, and callbacks are called in that order. An encoder has one buffer: it waits for the callback of a frame before it
-encodes the next one.
+Callbacks are called in the order of their frames, although a picture may come later (video_jobs.py). An encoder has
+one buffer: it waits for the callback of a frame before it encodes the next one.
 """
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import runs
 from acl_py.compat.acl.face.lookups import wait_within_call
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, Session
 from acl_py.compat.acl.functions.media.descriptions import CodecStream, Picture
-from acl_py.compat.acl.functions.media.formats import FORMATS, NV12, NV21, UNKNOWN, Family, Image, MediaError, convert
-from acl_py.compat.acl.functions.media.tasks import FAILED, FORMAT_NOT_MATCH, microseconds
+from acl_py.compat.acl.functions.media.formats import FORMATS, NV12, NV21, UNKNOWN
+from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH
 from acl_py.compat.acl.functions.media.video_channels import (
     DecoderChannel,
     EncoderChannel,
     EncoderFrameConfig,
     Line,
 )
-from acl_py.compat.acl.functions.media.vpc import resize
-from acl_py.compat.acl.standins.computations import warn
+from acl_py.compat.acl.functions.media.video_jobs import (
+    Decoding,
+    Encoding,
+    vdec,
+    vdec_end,
+    vdec_skipped,
+    venc,
+    venc_end,
+)
 from acl_py.compat.acl.standins.videos import (
-    Frame,
     VideoSettings,
     create_decoder,
     create_encoder,
@@ -40,205 +43,13 @@ from acl_py.compat.acl.standins.videos import (
     create_grey_decoder,
 )
 from acl_py.verbs.callbacks import CallbackBlock
-from acl_py.verbs.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer
 
 _CODECS = {0: "h265", 1: "h264", 2: "h264", 3: "h264"}  # by acldvppStreamFormat: main; baseline, main, high
 _DECODED = (NV12, NV21, 12, 13)  # what the decoder writes: YUV420SP, RGB888 and BGR888
 _ENCODED = (NV12, NV21)
 _OUTPUT = 8 << 20  # bytes of an encoder's buffer, if the script does not say
-_INTERPOLATION = 0
 _REMEDY = "install PyAV, pip install 'acl-py[video]', or call acl_py.compat.acl.{}({!r})"
-
-
-# --- what the tasks do
-
-
-@dataclass(eq=False, slots=True)
-class _Sent:
-    """A frame that a script has sent: the handles and the data for its callback, and whether it is done."""
-
-    source: int
-    target: int
-    data: Any
-    has_run: bool = False
-    is_done: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class _Decoding(_Sent):
-    """A frame to decode: a copy of the picture as it was described, and the host's *description* for the result.
-
-    The picture of a skipped frame is None.
-    """
-
-    picture: Picture | None = None
-    description: Picture | None = None
-    target_bytes: Image | None = None
-    pixels: float = 0
-    rate: int = 1
-    line: Line | None = None
-
-    def run(self, data: bytes, target: Image | None) -> None:
-        """Decode it; pictures that come out go to the frames that wait for one."""
-        assert self.line is not None, "a frame is sent to a channel"
-        self.has_run, self.target_bytes = True, target
-        _decode_into(self.line, data, self.fail)
-
-    def take(self, frame: Frame) -> None:
-        """Write the picture."""
-        try:
-            if self.picture is not None:
-                self._write(frame)
-        except MediaError as error:
-            self.fail(error.what, error.remedy)
-        self.is_done = True
-
-    def fail(self, what: str, remedy: str) -> None:
-        """End without a picture, and say why."""
-        warn(f"video decoding failed: {what}", remedy)
-        if self.description is not None:
-            self.description.ret_code = FAILED
-        self.is_done = True
-
-    def _write(self, frame: Frame) -> None:
-        picture, description = self.picture, self.description
-        assert picture is not None, "a skipped frame is not written"
-        assert description is not None, "a picture is that of a description"
-        assert self.target_bytes is not None, "pictures come after the frame was sent"
-        image = _image_of(frame)
-        width, height = picture.width or image.shape[1], picture.height or image.shape[0]
-        form = FORMATS[picture.format]
-        width_stride, height_stride = form.strides(width, height)
-        width_stride, height_stride = picture.width_stride or width_stride, picture.height_stride or height_stride
-        form.check("the decoded picture", width, height, width_stride, height_stride)
-        needed = form.nbytes(width_stride, height_stride)
-        if picture.size < needed:
-            raise MediaError(
-                f"the destination has a size of {picture.size} bytes, and the picture takes {needed}",
-                "make it larger: width stride times height stride times 3/2 for YUV420SP",
-            )
-        image = convert(resize(image, width, height, _INTERPOLATION), Family.YUV, form.family, 0)
-        form.write(self.target_bytes, image, width_stride, height_stride)
-        description.width, description.height, description.format = width, height, picture.format
-        description.width_stride, description.height_stride = width_stride, height_stride
-        description.ret_code = 0
-
-
-def _image_of(frame: Any) -> Image:
-    """The pixels of *frame*, which a decoder has returned."""
-    array = np.asarray(frame)
-    if array.dtype != np.uint8 or array.ndim != 2 or array.shape[0] % 3 or array.shape[1] % 2 or not array.size:
-        raise MediaError(
-            f"the decoder gave an array of {array.dtype} and shape {array.shape}",
-            "return NV12: uint8, (height * 3 // 2, width), both even",
-        )
-    height, width = array.shape[0] // 3 * 2, array.shape[1]
-    return FORMATS[NV12].read(np.ascontiguousarray(array).reshape(-1), width, height, width, height)
-
-
-def _decode_into(line: Line, data: bytes | None, fail: Callable[[str, str], None]) -> None:
-    """Decode *data*, and give what comes out to the frames that wait; *fail* hears why it did not."""
-    assert line.decode is not None, "the first frame has chosen a decoder"
-    try:
-        line.pictures.extend(line.decode(data))
-    except Exception as error:  # any: it is a program's function, or a library's
-        fail(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)).rstrip())
-        return
-    for sent in list(line.frames):  # the thread of the channel takes some away meanwhile
-        if line.pictures and sent.has_run and not sent.is_done:
-            sent.take(line.pictures.popleft())
-
-
-@dataclass(eq=False, slots=True)
-class _Encoding(_Sent):
-    """A picture to encode: a copy of its description, and what came out."""
-
-    picture: Picture | None = None
-    is_key: bool = False
-    ret_code: int = 0
-    nbytes: int = 0
-    pixels: float = 0
-    rate: int = 1
-    line: Line | None = None
-
-    def run(self, source: Image | None, output: Image) -> None:
-        """Encode it, or at the end of the stream what is left."""
-        assert self.line is not None, "a picture is sent to a channel"
-        assert self.line.encode is not None, "a channel has an encoder"
-        self.has_run = True
-        try:
-            data = self.line.encode(None if source is None else self._frame_of(source), self.is_key)
-            if len(data) > output.nbytes:
-                raise MediaError(
-                    f"the encoded frame has {len(data)} bytes, and there is room for {output.nbytes}",
-                    "set a larger buffer with acl.media.venc_set_channel_desc_buf_addr() and _buf_size()",
-                )
-            output[: len(data)] = np.frombuffer(data, np.uint8)
-            self.nbytes = len(data)
-        except MediaError as error:
-            self.fail(error.what, error.remedy)
-        except Exception as error:  # any: it is a program's function, or a library's
-            self.fail(f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)).rstrip())
-
-    def fail(self, what: str, remedy: str) -> None:
-        """End without bytes, and say why."""
-        warn(f"video encoding failed: {what}", remedy)
-        self.ret_code = FAILED
-
-    def _frame_of(self, source: Image) -> Frame:
-        picture = self.picture
-        assert picture is not None, "there is a source"
-        width, height = picture.width, picture.height
-        image = FORMATS[picture.format].read(source, width, height, picture.width_stride, picture.height_stride)
-        frame = np.empty(height * 3 // 2 * width, np.uint8)
-        FORMATS[NV12].write(frame, image, width, height)
-        return frame.reshape(height * 3 // 2, width)
-
-
-def _us(*args: Any) -> float:
-    job = args[-1]
-    return microseconds(job.pixels, job.rate)
-
-
-@kernel(cost=Cost(us=_us), serial=True)
-def vdec(source: In, target: Out, job: _Decoding) -> None:
-    """Decode a frame."""
-    job.run(source.tobytes(), target)
-
-
-@kernel(cost=Cost(us=_us), serial=True)
-def vdec_skipped(source: In, job: _Decoding) -> None:
-    """Decode a frame and drop its picture."""
-    job.run(source.tobytes(), None)
-
-
-@kernel(cost=Cost(us=0), serial=True)
-def vdec_end(line: Line) -> None:
-    """Give what the decoder has left to the frames that wait."""
-
-    def fail(what: str, remedy: str) -> None:
-        warn(f"the end of a video: {what}", remedy)
-
-    if line.decode is not None:
-        _decode_into(line, None, fail)
-    for sent in list(line.frames):  # the thread of the channel takes some away meanwhile
-        if not sent.is_done:
-            sent.fail(
-                "no picture came out for a frame", "check that each frame was sent whole, and the headers with it"
-            )
-
-
-@kernel(cost=Cost(us=_us), serial=True)
-def venc(source: In, output: Out, job: _Encoding) -> None:
-    """Encode a picture."""
-    job.run(source, output)
-
-
-@kernel(cost=Cost(us=0), serial=True)
-def venc_end(output: Out, job: _Encoding) -> None:
-    """Write what the encoder has left."""
-    job.run(None, output)
 
 
 # --- callbacks
@@ -251,7 +62,7 @@ def _call(function: Callable[..., object], *args: Any) -> None:
         traceback.print_exc()
 
 
-def _tell_decoded(channel: DecoderChannel, line: Line, last: "_Decoding | None" = None) -> None:
+def _tell_decoded(channel: DecoderChannel, line: Line, last: "Decoding | None" = None) -> None:
     """Call the callbacks of the frames that are done, up to the first one that is not, or to *last*.
 
     The device may be ahead of this callback, but only the callback of a frame promises that its work is over.
@@ -264,7 +75,7 @@ def _tell_decoded(channel: DecoderChannel, line: Line, last: "_Decoding | None" 
             return
 
 
-def _tell_encoded(here: Session, channel: EncoderChannel, line: Line, sent: _Encoding) -> None:
+def _tell_encoded(here: Session, channel: EncoderChannel, line: Line, sent: Encoding) -> None:
     """Call the callback with the bytes of a frame; they and their description are there until it returns."""
     assert channel.callback is not None, "create_channel has asked for it"
     assert line.output is not None, "a channel has a buffer"
@@ -387,7 +198,7 @@ async def _send(here: Session, handle: int, source: int, target: int, descriptio
     if stream.data and stream.size:
         if target and description is None:
             raise here.error(INVALID_PARAM, here.explain(target, Picture))
-        await _queue(here, channel, line, stream, _Decoding(source, target, data, description=description))
+        await _queue(here, channel, line, stream, Decoding(source, target, data, description=description))
     elif not stream.eos:
         raise here.error(INVALID_PARAM, "the frame has no data, or no size, and does not end the stream")
     if stream.eos:
@@ -402,7 +213,7 @@ async def _send(here: Session, handle: int, source: int, target: int, descriptio
         line.pictures.clear()
 
 
-async def _queue(here: Session, channel: DecoderChannel, line: Line, stream: CodecStream, job: _Decoding) -> None:
+async def _queue(here: Session, channel: DecoderChannel, line: Line, stream: CodecStream, job: Decoding) -> None:
     ends = [here.place(stream.data, stream.size, "the frame")]
     if job.description is not None:
         job.picture = picture = _wanted(here, channel, job.description)
@@ -538,7 +349,7 @@ async def venc_send_frame(here: Session, handle: int, source: int, _: int, confi
     elif not settings.eos:
         raise here.error(INVALID_PARAM, "there is no picture, and the stream does not end")
     if settings.eos:
-        await _launch(here, channel, line, venc_end, [], _Encoding(0, 0, data, line=line))
+        await _launch(here, channel, line, venc_end, [], Encoding(0, 0, data, line=line))
         await _drain(line)
         line.encode = _encoder(here, _settings_of(here, channel))  # what comes next is another stream
 
@@ -560,13 +371,13 @@ async def _encode(
         raise here.error(INVALID_PARAM, f"{what}{picture.height_stride}; {width}x{height} pixels need {needed} bytes")
     is_key = bool(settings.force_i_frame) or not line.sent
     line.sent += 1
-    job = _Encoding(source, 0, data, picture=picture, is_key=is_key)
+    job = Encoding(source, 0, data, picture=picture, is_key=is_key)
     job.line, job.rate, job.pixels = line, _rate(here, "encode"), width * height
     await _launch(here, channel, line, venc, [here.place(picture.data, picture.size, "the picture")], job)
 
 
 async def _launch(
-    here: Session, channel: EncoderChannel, line: Line, task: Any, sources: list[Buffer], job: _Encoding
+    here: Session, channel: EncoderChannel, line: Line, task: Any, sources: list[Buffer], job: Encoding
 ) -> None:
     line.frames.append(job)
     try:
