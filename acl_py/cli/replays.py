@@ -108,11 +108,8 @@ def replay_command(
         )
     folder = Path.cwd() if str(files[0]) == "-" else files[0].parent
     if len(orders) > 1:
-        if fix is not None:
-            raise typer.BadParameter("--fix is for one run: give --rules only once")
-        if effects is not Effects.STRONG:
-            raise typer.BadParameter("--effects is for one run: give --rules only once")
-        _check_alone([json_out, trace_out, report], injected, explained=asks)
+        outputs = [json_out, trace_out, report]
+        _check_alone(outputs, injected, explained=asks, fixed=fix is not None, effects=effects)
         sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, None)
         compared, fine = _for_each(files, partial(_compare, orders=orders, card=card))
         found = sanitized is not None and _show_findings(sanitized, list(chain.from_iterable(compared)))
@@ -161,8 +158,14 @@ def _fault(text: str) -> Fault:
         raise typer.BadParameter(str(error)) from error
 
 
-def _check_alone(outputs: Sequence[Path | None], injected: Sequence[Fault], *, explained: bool) -> None:
+def _check_alone(
+    outputs: Sequence[Path | None], injected: Sequence[Fault], *, explained: bool, fixed: bool, effects: Effects
+) -> None:
     """Refuse the options that apply to one run, because there are several rules."""
+    if fixed:
+        raise typer.BadParameter("--fix is for one run: give --rules only once")
+    if effects is not Effects.STRONG:
+        raise typer.BadParameter("--effects is for one run: give --rules only once")
     if explained:
         raise typer.BadParameter("--explain, --what-if and --optimise are for one run: give --rules only once")
     if any(outputs):

@@ -174,19 +174,12 @@ def run_command(
         "instructions": instructions,
     }
     form = _form(is_module=is_module, is_text=is_text)
-    if no_sanitize and sanitize is not None:
-        raise typer.BadParameter("--sanitize and --no-sanitize exclude each other: leave one out")
-    parts = None if no_sanitize else sanitize or BY_DEFAULT
+    parts = _parts(sanitize, no_sanitize=no_sanitize)
     fixing = None if fix is None else Fixes(fix)
     folder = scripts.folder_of(script, form)
     sanitized = sanitized_run(parts, folder, findings_out, findings_form, fixing, is_brief=sanitize is None)
-    views: list[View] = []
-    if trace_out is not None:
-        views.append(partial(write_trace, path=trace_out, form=trace_format))
-    edits = edits_of(what_if)
-    if report is not None or explain or edits:
-        title = script if form is Form.FILE else form.value
-        views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
+    title = script if form is Form.FILE else form.value
+    views = _views(trace_out, trace_format, title, edits_of(what_if), report, explain=explain)
     try:
         with having(effects):
             code = scripts.run(
@@ -210,6 +203,31 @@ def _form(*, is_module: bool, is_text: bool) -> Form:
     if is_module and is_text:
         raise typer.BadParameter("-m and -c exclude each other: SCRIPT is either a module or a program")
     return Form.MODULE if is_module else Form.TEXT if is_text else Form.FILE
+
+
+def _parts(sanitize: str | None, *, no_sanitize: bool) -> str | None:
+    """Return the parts of the sanitizer that watch the script; None if there are none."""
+    if no_sanitize and sanitize is not None:
+        raise typer.BadParameter("--sanitize and --no-sanitize exclude each other: leave one out")
+    return None if no_sanitize else sanitize or BY_DEFAULT
+
+
+def _views(
+    trace_out: Path | None,
+    trace_format: TraceFormat,
+    title: str,
+    edits: Sequence[Sequence[Edit]],
+    report: Path | None,
+    *,
+    explain: bool,
+) -> list[View]:
+    """Return what is made of the timeline when the script has ended."""
+    views: list[View] = []
+    if trace_out is not None:
+        views.append(partial(write_trace, path=trace_out, form=trace_format))
+    if report is not None or explain or edits:
+        views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
+    return views
 
 
 def _explain(
