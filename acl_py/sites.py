@@ -264,6 +264,10 @@ def called_function(site: object, otherwise: str = "acl") -> str:
     return (site.function if isinstance(site, Site) else "") or otherwise
 
 
+# The class of the tasks that some event loops make.
+task_types: WeakKeyDictionary[asyncio.AbstractEventLoop, type["asyncio.Task[Any]"]] = WeakKeyDictionary()
+
+
 class _Factory:
     """A task factory that notes the line that makes a task, and lets *previous* make it. Simulations share one."""
 
@@ -280,7 +284,7 @@ class _Factory:
 
     def _make(self, loop: asyncio.AbstractEventLoop, coro: Any, options: dict[str, Any]) -> Any:
         if self.previous is None:
-            return asyncio.Task(coro, loop=loop, **options)
+            return task_types.get(loop, asyncio.Task)(coro, loop=loop, **options)
         return self.previous(loop, coro, **options)
 
 

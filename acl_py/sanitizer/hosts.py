@@ -1,10 +1,10 @@
 """Hosts: which task makes a call, and what tasks know of one another: which calls of other tasks are over.
 
 A task that wakes another one hands on all that it knows, whether it awaits, creates or gathers it, or uses a future, a
-queue, a lock or an event. All of this goes through `call_soon` of the event loop, which is wrapped while a simulation
-is sanitized. The function that the loop then calls is a step of a task, or a callback, which hands on what it was
-given. Callbacks of one object, such as a `gather` that counts the tasks that are done, also hand on what the callbacks
-before them were given.
+queue, a lock or an event. This goes through `call_soon` of the event loop, which is wrapped while a simulation is
+sanitized. The function that the loop then calls is a step of a task, or a callback, which hands on what it was given.
+Callbacks of one object, such as a `gather` that counts the tasks that are done, also hand on what the callbacks before
+them were given. If nobody sleeps, handovers.py sees what is handed on.
 
 The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
 not the one that is waited for. Neither does a timer.
@@ -22,8 +22,10 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from acl_py.callers import Callers, Role, current_caller, task_of
+from acl_py.sanitizer import handovers
+from acl_py.sanitizer.handovers import WatchedTask, watchers
 from acl_py.sanitizer.order import Host, Order, Point
-from acl_py.sites import PACKAGE
+from acl_py.sites import PACKAGE, task_types
 
 Points = Sequence[Point]
 
@@ -62,6 +64,7 @@ class Hosts:
         self._ends: dict[ref[asyncio.Task[Any]], Host] = {}
         self._callback: Points = ()  # what the callback that runs was given
         self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
+        self._left: WeakKeyDictionary[Any, dict[object, dict[int, Point]]] = WeakKeyDictionary()
         self._callers = callers
         self._recorded = False
         self._waker: Point | None = None  # the last host function that woke a task
@@ -118,7 +121,7 @@ class Hosts:
         Without *by*, its maker was not seen: it began before the simulation, or where tasks are not seen. Then it
         counts as behind everything that other hosts did.
         """
-        if self._loop is None or self._loop not in _watched:
+        if self._loop is None or self._loop not in watchers:
             return self._main
         if by is None and not self._tasks:
             host = self._main  # the first one: what it did as a thread was before
@@ -187,8 +190,8 @@ class Hosts:
             self._order.expect_several_hosts()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        if loop in _watched:
-            _watched[loop].append(self)
+        if loop in watchers:
+            watchers[loop].append(self)
             return
         watching = [self]
         for name in _METHODS:
@@ -197,24 +200,50 @@ class Hosts:
             except AttributeError:  # a loop that takes no attributes
                 self._note(NO_TASKS)
                 return
-        _watched[loop] = watching
+        if not watchers:
+            handovers.watch()
+        watchers[loop], task_types[loop] = watching, WatchedTask
 
     def close(self) -> None:
         """Watch no longer; the last one gives the loop its own methods back."""
         loop, self._loop, self._thread = self._loop, None, -1
-        if loop is None or self not in _watched.get(loop, ()):
+        if loop is None or self not in watchers.get(loop, ()):
             return
-        _watched[loop].remove(self)
-        if not _watched[loop]:
-            del _watched[loop]
+        watchers[loop].remove(self)
+        if not watchers[loop]:
+            del watchers[loop], task_types[loop]
             for name in _METHODS:
                 delattr(loop, name)
+            if not watchers:
+                handovers.end()
 
-    def hand(self, owner: object, callback: Callable[..., object]) -> Callable[..., object]:
+    def leave(self, thing: object, item: object = None) -> None:
+        """Leave what the running code knows with *thing*, or with this *item* in it."""
+        left = self._left.setdefault(thing, {}).setdefault(item, {})
+        left.update((point.actor, point) for point in self.give())
+
+    def take_up(self, thing: object, item: object = None) -> None:
+        """Let the running task know what was left with *thing*, or what it knew at its end if it is a task."""
+        if self._loop is None or task_of(self._loop) is None or self._inside() is not None:
+            return
+        if isinstance(thing, asyncio.Task):
+            host = self._tasks.get(thing)
+            points: Points = () if host is None else (host.point(),)
+        else:
+            left = self._left.get(thing, {})
+            found = left.get(item, {}) if item is None else left.pop(item, {})
+            points = (*found.values(), *self._given.get(thing, {}).values())
+        if points:
+            self._order.learn(self.current(), points)
+
+    def hand(self, owner: object, callback: Callable[..., object], *args: object) -> Callable[..., object]:
         """Hand on what the running code knows to the task that *callback* is a step of, or to *callback* itself, which
-        belongs to *owner*.
+        belongs to *owner*. A callback that gets a task which is done is also handed what that one knew.
         """
         points = self.give()
+        host = self._tasks.get(args[0]) if args and isinstance(args[0], asyncio.Task) else None
+        if host is not None:
+            points = (*points, host.point())
         if isinstance(owner, asyncio.Task):
             host = self._tasks.get(owner)
             if host is None:
@@ -239,17 +268,13 @@ class Hosts:
             self._callback = before
 
 
-# The event loops whose callbacks are watched, and for which programs: several simulations may share one.
-_watched: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Hosts]] = WeakKeyDictionary()
-
-
 def _wrapped(call: Callable[..., asyncio.Handle], watching: list[Hosts]) -> Callable[..., asyncio.Handle]:
     def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
         code = sys._getframe(1).f_code
         if not (code.co_filename.startswith(_WAITING) or code.co_name == _TIMER):
             owner = getattr(callback, "__self__", callback)
             for hosts in watching:
-                callback = hosts.hand(owner, callback)
+                callback = hosts.hand(owner, callback, *args)
         return call(callback, *args, **options)
 
     return call_soon

@@ -97,6 +97,133 @@ def test_what_a_task_knows_it_hands_on(hand_over, uvloop):
     assert found(program, uvloop=uvloop) == []
 
 
+async def finds_an_event_that_is_set(first, second):
+    event = asyncio.Event()
+    await asyncio.gather(_then(first, event.set), _late(event.wait, second))
+
+
+async def asks_whether_an_event_is_set(first, second):
+    event = anyio.Event()
+
+    async def poll():
+        while not event.is_set():  # noqa: ASYNC110 - that is the test
+            await asyncio.sleep(0.001)
+
+    await asyncio.gather(_then(first, event.set), _late(poll, second))
+
+
+async def finds_an_item(first, second):
+    queue = asyncio.Queue()
+    await asyncio.gather(_then(first, partial(queue.put_nowait, 1)), _late(queue.get, second))
+
+
+async def finds_that_a_queue_is_done(first, second):
+    queue = asyncio.Queue()
+    queue.put_nowait(1)
+    await asyncio.gather(_then(first, queue.task_done), _late(queue.join, second))
+
+
+async def finds_a_free_lock(first, second):
+    lock = asyncio.Lock()
+
+    async def with_lock():
+        async with lock:
+            await first()
+
+    await asyncio.gather(with_lock(), _late(lock.acquire, second))
+
+
+async def awaits_a_task_that_is_done(first, second):
+    task = asyncio.create_task(first())
+    await asyncio.sleep(1)
+    await task
+    await second()
+
+
+async def asks_whether_a_task_is_done(first, second):
+    task = asyncio.create_task(first())
+    while not task.done():  # noqa: ASYNC110 - that is the test
+        await asyncio.sleep(0.001)
+    await second()
+
+
+async def gathers_a_task_that_is_done(first, second):
+    task = asyncio.create_task(first())
+    await asyncio.sleep(1)
+    await asyncio.gather(task)
+    await second()
+
+
+async def waits_for_tasks_that_are_done(first, second):
+    tasks = [asyncio.create_task(first())]
+    await asyncio.sleep(1)
+    await asyncio.wait(tasks)
+    await second()
+
+
+async def leaves_a_group_whose_tasks_are_done(first, second):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(first())
+        await asyncio.sleep(1)
+    await second()
+
+
+async def _then(first, then):
+    await first()
+    then()
+
+
+async def _late(wait, then):
+    await asyncio.sleep(1)
+    await wait()
+    await then()
+
+
+@loops
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(
+    "hand_over",
+    [
+        finds_an_event_that_is_set, asks_whether_an_event_is_set, finds_an_item, finds_that_a_queue_is_done,
+        finds_a_free_lock, awaits_a_task_that_is_done, asks_whether_a_task_is_done, gathers_a_task_that_is_done,
+        waits_for_tasks_that_are_done, leaves_a_group_whose_tasks_are_done,
+    ],
+)  # fmt: skip
+def test_what_a_task_knows_is_handed_on_although_nobody_sleeps(hand_over, is_known, uvloop):
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+
+        async def first():
+            await acl.LaunchKernel(write, 1, (x,), one)
+            if is_known:
+                await acl.SynchronizeStream(one)
+
+        await hand_over(first, partial(consume, x, two))
+
+    assert [kind for kind, *_ in found(program, uvloop=uvloop)] == ([] if is_known else ["race"])
+
+
+def test_an_item_of_a_queue_hands_on_what_its_own_producer_knew():
+    async def program():
+        one, two = await two_streams()
+        x, y, queue = await acl.Malloc(64), await acl.Malloc(64), asyncio.Queue()
+
+        async def put(memory, item):
+            await produce(memory, one)
+            queue.put_nowait(item)
+
+        async def get():
+            await asyncio.sleep(1)
+            await queue.get()
+            await consume(x, two)
+            await consume(y, two)
+
+        await asyncio.gather(put(x, "x"), put(y, "y"), get())
+
+    assert len(found(program)) == 1
+
+
 @loops
 def test_a_task_does_not_know_what_another_one_has_waited_for(uvloop):
     async def program():
@@ -184,9 +311,12 @@ def test_the_loop_has_its_own_methods_again_afterwards():
         loop = asyncio.get_running_loop()
         async with acl.simulate(device="tiny", sanitize=True):
             assert "call_soon" in vars(loop)
+            assert asyncio.Event.set is not event_set
         return "call_soon" in vars(loop)
 
+    event_set = asyncio.Event.set
     assert asyncio.run(program()) is False
+    assert asyncio.Event.set is event_set
 
 
 def test_two_simulations_in_one_loop_watch_it_until_the_last_one_ends():
