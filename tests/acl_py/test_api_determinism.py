@@ -21,7 +21,7 @@ def reference(program):
     return racy.everything(program, workers=1)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("workers", "uvloop"), [(1, True), (2, False), (4, True), (1, False), (2, True), (4, False)])
 @pytest.mark.parametrize("program", racy.PROGRAMS)
 def test_loops_and_workers_change_nothing(program, workers, uvloop):

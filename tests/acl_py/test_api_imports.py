@@ -27,6 +27,7 @@ def test_importing_the_package_leaves_out_what_only_some_programs_need():
     assert not found & {"numpy.random", "device_model.aicore.runner", "acl_py.cli", "acl_py.compat", "gzip"}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [[], ["--no-sanitize"]])
 def test_a_script_without_options_runs_without_the_libraries_of_the_command_line(tmp_path, options):
     script = tmp_path / "script.py"

@@ -34,6 +34,7 @@ def test_timers_and_devices_share_one_clock(program, uvloop):
     assert acl.run(program, device="tiny", uvloop=uvloop) == EXPECTED[program.__name__]
 
 
+@pytest.mark.one_in(2)
 @both_loops
 @pytest.mark.parametrize("program", clocked.PROGRAMS, ids=lambda program: program.__name__)
 def test_tasks_beside_it_change_nothing(program, uvloop):

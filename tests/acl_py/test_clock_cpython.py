@@ -18,6 +18,7 @@ MODULES = ("test_timeouts", "test_waitfor", "test_queues", "test_locks")
 WITH_TIMERS = ("test_timeouts", "test_waitfor")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("module", MODULES)
 def test_asyncios_own_tests_pass_on_a_simulated_clock(module, loop):

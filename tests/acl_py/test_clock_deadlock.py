@@ -206,6 +206,7 @@ async def device_in_place_then_locks():
         group.create_task(take(b, a), name="two")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("program", [device_then_queue, device_in_place_then_locks])
 def test_in_a_loop_of_others_there_is_one_warning(reported, program):
     [(kind, text)] = reported(program)
