@@ -133,7 +133,7 @@ class Result:
     def _line(self, message: Message) -> str:
         block, thread, rows, text = message
         when = "" if self.timeline is None else f", cycle {self.timeline.card.reached(block, thread // WARP, rows):.0f}"
-        return f"[block {block}, thread {thread}{when}] {text}"
+        return f"[{block_text(block, self.grid)}, thread {thread}{when}] {text}"
 
     def report(self) -> LaunchReport:
         """Return occupancy, traffic by level, bank conflicts by line and hidden copies, as data; print it for the text.

@@ -146,6 +146,18 @@ def cycle(result, block, thread):
     return [each.end for each in issued if each.warp == thread // 32][-1]
 
 
+def test_blocks_of_a_grid_in_several_directions_print_their_place():
+    def hello():
+        with cta.where(cta.tid == 3):
+            cta.printf("hello")
+
+    result = run(hello, grid=(1, 2, 1), threads=32)
+    assert [line.split(", thread 3")[0] for line in result.output.splitlines()] == [
+        "[block (0, 0, 0)",
+        "[block (0, 1, 0)",
+    ]
+
+
 def test_printing_takes_no_time_and_needs_a_value_for_each_thread():
     def silent(x):
         cta.select(cta.tid % 40 == 7, x[cta.tid], 0)
