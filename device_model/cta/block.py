@@ -7,6 +7,7 @@ The kernel is called once for a block, so each of its operations is an instructi
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from math import prod
 from sys import _getframe
 from types import CodeType
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from device_model.cta.histories import Histories, History
 from device_model.cta.instructions import Op, Row
 from device_model.cta.names import POISON, WARP, Bools, Dim3, Ints
 from device_model.cta.order import Order
@@ -75,9 +77,10 @@ class Block:
 
     __slots__ = (
         "_blocked",
+        "_histories",
+        "_history",
+        "_is_replaying",
         "_next_register",
-        "_site_numbers",
-        "_sites",
         "_waiting",
         "active",
         "arrivals",
@@ -106,6 +109,7 @@ class Block:
         grid: Dim3,
         threads: int,
         findings: Findings,
+        histories: Histories,
         *,
         capacity: int,
         is_dynamic: bool,
@@ -118,7 +122,7 @@ class Block:
         self.warps = -(-threads // WARP)
         self.findings = findings
         self.hazards = hazards
-        self.order = Order(threads)
+        self.order = Order(threads, self._note if hazards else None)
         self.rows: list[Row] = []
         self.messages: list[Message] = []
         self.stores: list[Store] = []
@@ -131,8 +135,9 @@ class Block:
         self.shared = np.full(-(-self.capacity // 2), POISON, np.uint16).view(np.uint8)
         self.arrivals: dict[int, list[tuple[Ints, Ints, bool]]] = {}  # at barriers that are not complete
         self._next_register = 0
-        self._sites: list[Site] = []
-        self._site_numbers: dict[tuple[int, int], int] = {}
+        self._histories = histories
+        self._history = History(histories, findings.seen, self._replay)
+        self._is_replaying = False
         # Threads that wait at a barrier for others: the barrier and its line.
         self._blocked: Bools | None = None
         self._waiting: list[tuple[str, Site, Ints]] = []
@@ -256,23 +261,46 @@ class Block:
 
     def site_number(self) -> int:
         """Return a number for the running line of the kernel; `site_of` gives the line back."""
-        code, lasti = self.line()
-        key = (id(code), lasti)
-        number = self._site_numbers.get(key)
-        if number is None:
-            number = self._site_numbers[key] = len(self._sites)
-            self._sites.append(Site(code, lasti))
-        return number
+        return self._histories.site_number(*self.line())
 
     def site_of(self, number: int) -> Site:
         """Return the line with this *number*."""
-        return self._sites[number]
+        return self._histories.site_of(number)
 
-    def find(self, rule: Rule, text: str, sites: Sequence[Site], missing: str = "") -> None:
-        """Add a finding, or count it up if the same lines have made it before."""
+    def find(self, rule: Rule, text: str, sites: Sequence[Site], missing: str = "") -> Hashable:
+        """Add a finding, or count it up if the same lines have made it before; return its key."""
         key = (rule, tuple(sites), missing)
         if not self.findings.seen(key):
             self.findings.add(key, Finding(rule, text, str(self), tuple(sites), (), missing))
+        return key
+
+    # Hazards
+
+    def check(self, check: Callable[..., None], name: str, threads: Ints, addresses: Ints, *details: int) -> None:
+        """Call *check* with all but *name*, unless an earlier block has done all that this one did so far."""
+        call = partial(check, threads, addresses, *details)
+        if not self._history.is_known(call, f"{check.__name__} {name} {details}", threads, addresses):
+            call()
+
+    def find_hazard(self, rule: Rule, text: str, sites: Sequence[Site], missing: str) -> None:
+        """Add a finding of `check`."""
+        if not self._is_replaying:
+            self._history.add(self.find(rule, text, sites, missing))
+
+    def _note(self, change: Callable[..., object], args: tuple[Any, ...]) -> None:
+        """Note a *change* of the order as a step."""
+        numbers = [each for each in args if isinstance(each, int)]
+        arrays = [each for each in args if not isinstance(each, int)]
+        self._history.is_known(lambda: change(self.order, *args), f"{change.__name__} {numbers}", *arrays)
+
+    def _replay(self, calls: Sequence[Callable[[], object]]) -> None:
+        """Do *calls* from the start of the block on; their findings have been counted."""
+        order, self.order = self.order, Order(self.threads)
+        self._is_replaying = True
+        for call in calls:
+            call()
+        assert self.order.now == order.now, "the same steps take the same time"
+        self.order, self._is_replaying = order, False
 
     def finish(self) -> None:
         """Raise KernelHangError if threads still wait at a barrier."""
@@ -284,6 +312,8 @@ class Block:
     def forget(self) -> None:
         """Let go of all but the rows: shared memory is large, and there may be thousands of blocks."""
         self.shared = self.shared[:0]
+        self.order.log = None
+        self._history.forget()
 
     def run(self, kernel: Callable[[], object]) -> None:
         """Call *kernel* as this block."""

@@ -183,9 +183,7 @@ def _start(
         return
     into.shadow.write(active, targets, nbytes, is_copy=True)
     src.note_contents(block, words, unit, taken)
-    order = block.order
-    order.last_copy[active] = order.now
-    order.last_copy_site[active] = block.site_number()
+    block.order.start_copies(active, block.site_number())
 
 
 def _check_end(block: Block, places: Places, addresses: Ints, sizes: Ints | int, remedy: str) -> None:

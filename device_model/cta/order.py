@@ -14,13 +14,36 @@ A thread knows an access if
 So blocks that only use syncthreads, which are most, need no table of threads by threads.
 """
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+
 import numpy as np
 
 from device_model.cta.names import Bools, Ints
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Log: TypeAlias = Callable[[Callable[..., object], tuple[Any, ...]], object]
+
+
+def _logged(method: Callable[Concatenate["Order", P], R]) -> Callable[Concatenate["Order", P], R]:
+    """Let the log know of each call of *method*, which changes what threads know."""
+
+    @wraps(method)
+    def call(self: "Order", /, *args: P.args, **options: P.kwargs) -> R:
+        if self.log is not None:
+            self.log(method, args)
+        return method(self, *args, **options)
+
+    return call
+
 
 class Order:
-    """What the threads of one block know about each other's accesses."""
+    """What the threads of one block know about each other's accesses.
+
+    *log* is told of each call that changes it: the method and its arguments.
+    """
 
     __slots__ = (
         "_counts",
@@ -31,14 +54,16 @@ class Order:
         "handed",
         "last_copy",
         "last_copy_site",
+        "log",
         "now",
         "settled",
         "shown",
         "threads",
     )
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, log: Log | None = None) -> None:
         self.threads = threads
+        self.log = log
         self.now = 1
         self.floor = 0  # all threads know what threads did before
         self.settled = 0  # all threads know what threads and copies did before
@@ -59,6 +84,13 @@ class Order:
 
     # Copies
 
+    @_logged
+    def start_copies(self, threads: Ints, site: int) -> None:
+        """Let each of *threads* have a copy that it has not waited for, from line *site*."""
+        self.last_copy[threads] = self.now
+        self.last_copy_site[threads] = site
+
+    @_logged
     def commit(self, threads: Ints) -> None:
         """Make a group of the copies that each of *threads* has issued since its last one."""
         now = self.tick()
@@ -67,6 +99,7 @@ class Order:
         self._thresholds[self._counts[threads], threads] = now
         self._counts[threads] += 1
 
+    @_logged
     def wait_group(self, threads: Ints, pending: int) -> None:
         """Let each of *threads* wait until at most *pending* of its groups are not done."""
         done = self._counts[threads] - pending
@@ -74,10 +107,12 @@ class Order:
         thresholds = self._thresholds[done[done > 0] - 1, waiting]
         self.completed[waiting] = np.maximum(self.completed[waiting], thresholds)
 
+    @_logged
     def wait_all(self, threads: Ints) -> None:
         """Let each of *threads* wait for all of its copies, in groups or not."""
         self.completed[threads] = self.tick()
 
+    @_logged
     def hand_over(self, threads: Ints) -> Ints:
         """Return knowledge that all copies of *threads* so far are done; an mbarrier, not they, waits for them."""
         known = np.zeros(2 * self.threads, np.int64)
@@ -93,6 +128,7 @@ class Order:
 
     # Barriers
 
+    @_logged
     def barrier(self) -> None:
         """Let all threads of the block know what each of them knows and did."""
         self.floor = self.tick()
@@ -102,6 +138,7 @@ class Order:
         if self._known is not None:
             self._known[:] = self._known.max(axis=0)
 
+    @_logged
     def release(self, threads: Ints) -> Ints:
         """Return what *threads* know and did so far, by source; what they do from here on comes later."""
         known: Ints = self._table()[threads].max(axis=0)
@@ -111,6 +148,7 @@ class Order:
         known[copies] = np.maximum(known[copies], self.completed[threads])
         return known
 
+    @_logged
     def acquire(self, threads: Ints, known: Ints) -> None:
         """Let *threads* know what was released."""
         table = self._table()

@@ -83,20 +83,24 @@ class Places:
         active = block.active
         new = values[active].astype(tensor.dtype)
         self.flat()[elements[active]] = new
-        lost = self.note_write(block, addresses, width)
-        if (
-            lost is not None
-            and lost.any()
-            and (self.flat()[elements[active]].view(np.uint8) != new.view(np.uint8)).any()
-        ):
-            line = site()
-            block.find(
-                Rule.WAW,
-                f"several threads write different values to the same bytes of {tensor.name} at {line}, "
-                f"{threads_text(active[lost][:1])} among them; one of them wins, and nothing says which",
-                (line,),
-                "an atomic operation, or a place for each thread",
-            )
+        self.note_write(block, addresses, width)
+        if block.hazards and tensor.is_shared:
+            self._check_stored(block, elements[active], new)
+
+    def _check_stored(self, block: Block, elements: Ints, new: npt.NDArray[Any]) -> None:
+        """Report threads whose values of one instruction are not there after it: others had the same places."""
+        differs = self.flat()[elements].view(np.uint8) != new.view(np.uint8)
+        if not differs.any():
+            return
+        line = site()
+        first = block.active[differs.reshape(len(new), -1).any(axis=1)][:1]
+        block.find(
+            Rule.WAW,
+            f"several threads write different values to the same bytes of {self.tensor.name} at {line}, "
+            f"{threads_text(first)} among them; one of them wins, and nothing says which",
+            (line,),
+            "an atomic operation, or a place for each thread",
+        )
 
     # For copies and atomics, too
 
@@ -191,18 +195,18 @@ class Places:
                 f"a write to {self.tensor.name}",
             )
 
-    def note_write(self, block: Block, addresses: Ints, width: int) -> Bools | None:
-        """Record and check that the active threads write these bytes; return which of them lost to another one."""
+    def note_write(self, block: Block, addresses: Ints, width: int) -> None:
+        """Record and check that the active threads write these bytes."""
         active = block.active
         memory = self.tensor.memory
         if isinstance(memory, GlobalMemory) and len(active):
             block.stores.append(Store(len(block.rows) - 1, memory.key, addresses[active], width, active))
         if not block.hazards or not len(active):
-            return None
+            return
         if isinstance(memory, Shared):
-            return memory.shadow.write(active, addresses[active], width)
-        memory.shadow.write(addresses[active].reshape(-1) // width, width)
-        return None
+            memory.shadow.write(active, addresses[active], width)
+        else:
+            memory.shadow.write(addresses[active].reshape(-1) // width, width)
 
     def elements(self) -> Ints:
         """Return the elements that each thread reaches, as indices of the memory seen as elements."""

@@ -62,7 +62,7 @@ def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Regis
         writes=writes,
     )
     if block.hazards:
-        used = block.tids % WARP < 8 * count  # the other lanes give rows that nobody looks at
+        used = ... if count == 4 else block.tids % WARP < 8 * count  # nobody looks at the rows of other lanes
         memory.shadow.read(block.tids[used], addresses[used], fragments.MATRIX_ROW)
     return register(values.view(rows.tensor.dtype), writes)
 

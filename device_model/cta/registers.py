@@ -258,7 +258,7 @@ def _count(
 ) -> tuple[int, ...]:
     """Issue what *ufunc* takes; return the id of its result."""
     name = ufunc.__name__
-    is_whole = np.issubdtype(dtype, np.integer) or dtype == np.bool_
+    is_whole = dtype.kind in "iub"
     writes = (block.register(),)
     if name in _SPECIAL and not is_whole:
         if name not in _SPECIAL_ALONE:

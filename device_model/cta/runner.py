@@ -8,6 +8,7 @@ from typing import Any, Protocol, overload
 
 from device_model.cta import copies
 from device_model.cta.block import Block, Message, Store, block_text
+from device_model.cta.histories import Histories
 from device_model.cta.instructions import Row
 from device_model.cta.names import WARP, Dim3
 from device_model.cta.report import LaunchReport, report
@@ -190,10 +191,12 @@ def run(
     timing: Timing | None = None
     try:
         with no_collections(), one_thread():
+            histories = Histories()
             for number in range(prod(grid)):
                 block = Block(
-                    number, grid, threads, result.findings, capacity=capacity, is_dynamic=is_dynamic, hazards=hazards
-                )
+                    number, grid, threads, result.findings, histories, capacity=capacity, is_dynamic=is_dynamic,
+                    hazards=hazards,
+                )  # fmt: skip
                 try:
                     block.run(partial(_whole, block, kernel, args))
                 finally:

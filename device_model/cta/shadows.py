@@ -72,9 +72,11 @@ class SharedShadow:
 
     def read(self, threads: Ints, addresses: Ints, width: int) -> None:
         """Record that each of *threads* reads *width* bytes at each of its *addresses*, and check it."""
+        self._block.check(self._read, self._name, threads, addresses, width, self._block.site_number())
+
+    def _read(self, threads: Ints, addresses: Ints, width: int, site: int) -> None:
         block = self._block
         granules, owners = self._granules(threads, addresses, width)
-        site = block.site_number()
         stamps = self._stamp[granules]
         if not stamps.min(initial=1):
             self._find_unwritten(granules[stamps == 0], owners[stamps == 0], site)
@@ -93,27 +95,24 @@ class SharedShadow:
             others[places[lost]] = packed[lost]
         self._last_read[granules] = now
 
-    def write(self, threads: Ints, addresses: Ints, width: int, *, is_copy: bool = False) -> Bools:
-        """Record that each of *threads* writes, itself or by an asynchronous copy; check it.
+    def write(self, threads: Ints, addresses: Ints, width: int, *, is_copy: bool = False) -> None:
+        """Record that each of *threads* writes, itself or by an asynchronous copy; check it."""
+        self._block.check(self._write, self._name, threads, addresses, width, self._block.site_number(), is_copy)
 
-        Returns:
-            For each thread whether another one wrote to the same granule in the same instruction, and won.
-        """
+    def _write(self, threads: Ints, addresses: Ints, width: int, site: int, is_copy: int) -> None:
         block = self._block
         granules, owners = self._granules(threads, addresses, width)
-        site = block.site_number()
         self._check_writes(Rule.WAW, granules, owners, self._stamp[granules], site)
         self._check_reads(granules, owners, site)
         sources = owners + block.threads if is_copy else owners
         self._set_writer(granules, sources, site, is_atomic=False)
-        lost = np.asarray(self._writer[granules] != sources)
-        return np.asarray(lost.reshape(len(threads), -1).any(axis=1))
 
     def update(self, threads: Ints, addresses: Ints, width: int) -> None:
         """Record an atomic operation; atomic operations need no order among themselves."""
-        block = self._block
+        self._block.check(self._update, self._name, threads, addresses, width, self._block.site_number())
+
+    def _update(self, threads: Ints, addresses: Ints, width: int, site: int) -> None:
         granules, owners = self._granules(threads, addresses, width)
-        site = block.site_number()
         stamps = np.where(self._atomic[granules], 0, self._stamp[granules])
         nothing = self._writer[granules] == NOBODY
         if nothing.any():
@@ -125,7 +124,7 @@ class SharedShadow:
     def _find_unwritten(self, granules: Ints, owners: Ints, site: int) -> None:
         block = self._block
         line = block.site_of(site)
-        block.find(
+        block.find_hazard(
             Rule.UNWRITTEN_READ,
             f"{threads_text(owners[:1])} reads {self._bytes(int(granules[0]))} at {line}, where nothing was written; "
             "on a card there is what an earlier block left; write these bytes first",
@@ -163,7 +162,7 @@ class SharedShadow:
         is_copy = writer >= order.threads
         maker = f"the copy of thread {writer - order.threads}" if is_copy else f"thread {writer}"
         verb = "reads" if rule is Rule.RAW else "writes"
-        block.find(
+        block.find_hazard(
             rule,
             f"thread {thread} {verb} {self._bytes(int(granules[at]))} at {later} while {maker} from {first} may still "
             f"write it; missing {missing}",
@@ -194,7 +193,7 @@ class SharedShadow:
         first, later = block.site_of(int(self._reader[granules[at], warp]) >> _SITE & _SITES), block.site_of(site)
         thread = int(owners[at])
         missing = "syncwarp()" if warp == thread // WARP else "syncthreads()"
-        block.find(
+        block.find_hazard(
             Rule.WAR,
             f"thread {thread} writes {self._bytes(int(granules[at]))} at {later} while warp {warp} may still read it "
             f"at {first}; missing {missing}",

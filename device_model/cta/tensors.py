@@ -218,7 +218,8 @@ class Tensor:
             if wrong and len(block.active):
                 raise KernelError(f"{self.name}[{item}] at {site()} is outside of {self!r}", _range(axis, length))
             return
-        if item.view(np.uint64).max(initial=0) < length:  # as unsigned numbers, those below 0 are the largest
+        # As unsigned numbers, those below 0 are the largest.
+        if np.maximum.reduce(item.view(np.uint64), axis=None, initial=0) < length:
             return
         reached = np.broadcast_to(item, (block.threads, *item.shape[1:]))[block.active]
         outside = (reached < 0) | (reached >= length)

@@ -42,7 +42,7 @@ def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWar
 
 def relative(addresses: Ints) -> tuple[int, Ints]:
     """Return a base, a multiple of 128 bytes, and *addresses* from it on: the pattern."""
-    base = int(addresses.min()) // _PERIOD * _PERIOD
+    base = int(np.minimum.reduce(addresses, axis=None)) // _PERIOD * _PERIOD
     return base, addresses - base
 
 

@@ -52,9 +52,14 @@ def _line(code: CodeType, lasti: int) -> int:
 def frame_of_kernel(inner: FrameType) -> FrameType:
     """Return the nearest frame outside the languages of kernels, which is the kernel's line; *inner* if none is."""
     frame: FrameType | None = inner
-    while frame is not None and (frame.f_globals.get("__package__") or "").startswith(_PACKAGES):
+    while frame is not None and _is_language(frame.f_globals.get("__package__")):
         frame = frame.f_back
     return inner if frame is None else frame
+
+
+@cache
+def _is_language(package: str | None) -> bool:
+    return package is not None and package.startswith(_PACKAGES)
 
 
 def site() -> Site:
