@@ -67,6 +67,7 @@ class Layout(NamedTuple):
         return _reordered(fragment, self.lanes, self.rows + self.columns, self.shape)
 
 
+@cache
 def _product(digits: str) -> int:
     return prod(_SIZES[digit] for digit in digits)
 

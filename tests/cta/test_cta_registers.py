@@ -164,3 +164,21 @@ def test_a_tile_from_ldmatrix_is_the_product_and_counts_its_instructions(exact):
         assert np.abs(C.join(one[lanes]) - expected[warp, 0, :, 0]).max() < 1e-5
     if exact:
         assert (one == c[:, 0, 0]).all()
+
+
+@pytest.mark.parametrize("axis", [1, -1, (1, 3), (2, 4), (1, 2, 3, 4)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_a_reduction_over_any_axes_of_a_thread_is_numpys(axis, keepdims):
+    values = np.random.default_rng(3).integers(-9, 9, (32, 1, 3, 2, 4)).astype(np.float32)
+    is_counted = np.arange(4) > 1
+
+    def kernel(v):
+        register = v[cta.tid]
+        for name in ("sum", "max", "min"):
+            wanted = getattr(values, name)(axis=axis, keepdims=keepdims)
+            assert np.array_equal(getattr(register, name)(axis=axis, keepdims=keepdims), wanted)
+        assert np.array_equal(register.sum(axis, where=is_counted), values.sum(axis, where=is_counted))
+        assert np.array_equal((register > 8).any(axis), (values > 8).any(axis))
+        assert np.array_equal(register.max(axis, initial=5), values.max(axis, initial=5))
+
+    launch(kernel, values)
