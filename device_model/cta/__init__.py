@@ -24,6 +24,7 @@ From the top down; each room imports only from those below it:
     registers           arrays over the threads whose operations are instructions
     block               Block: the instructions, the active threads and the findings of one block
     order               what the threads of a block know of each other's accesses
+    histories           what blocks did with shared memory, so that it is checked once
     rules names         the rules that a kernel can break; numbers and types
     timing/         when warps issue their rows, and how long blocks take
         card                the blocks of a launch, spread over the SMs
