@@ -134,16 +134,13 @@ class Call:
 class Run:
     """What is known of a run: the order of the calls, those that failed, the queries that were answered "complete".
 
-    `passed` are the steps that did not have to wait for the step that they come after. There asyncio hands nothing from
-    one task to the other, so nobody can see that they are ordered. `uncalled` are the host functions that touched
-    nothing: their context had failed before their turn (C5). `taken` has the callback that each "process_report" calls:
-    the index of the step that launched it.
+    `uncalled` are the host functions that touched nothing: their context had failed before their turn (C5). `taken` has
+    the callback that each "process_report" calls: the index of the step that launched it.
     """
 
     order: Sequence[int]
     failed: Collection[int] = ()
     complete: Collection[int] = ()
-    passed: Collection[int] = ()
     uncalled: Collection[int] = ()
     taken: Mapping[int, int] = field(default_factory=dict)
 
@@ -221,14 +218,13 @@ class _Reader:
         self.called: Entry | None = None  # the callback that is being called
         for place, index in enumerate(run.order):
             step = program.steps[index]
-            after = None if index in run.passed else step.after
-            self.call = Call(place, step, after)
+            self.call = Call(place, step, step.after)
             if index not in run.failed:
                 try:
                     if step.op not in NO_EFFECT:
                         getattr(self, step.op)(**step.fields)
                 except _Failed:
-                    self.call = Call(place, step, after)
+                    self.call = Call(place, step, step.after)
             self.calls.append(self.call)
             self.by_index[index] = self.call
 

@@ -86,7 +86,6 @@ class World:
         self.order: list[int] = []
         self.failed: list[int] = []
         self.complete: list[int] = []
-        self.passed: list[int] = []
         self.called: list[int] = []
         self.taken: dict[int, int] = {}
         self.reports: list[callbacks.Callback] = []  # that have been taken and not ended
@@ -97,8 +96,8 @@ class World:
         """What is known of the run."""
         functions = {step.index for step in self.steps if step.op == "host_func"}
         return Run(
-            self.order, frozenset(self.failed), frozenset(self.complete), frozenset(self.passed),
-            frozenset(functions - {*self.called}), self.taken,
+            self.order, frozenset(self.failed), frozenset(self.complete), frozenset(functions - {*self.called}),
+            self.taken,
         )  # fmt: skip
 
     @contextmanager
@@ -111,13 +110,6 @@ class World:
             if not self.steps[index].op.startswith("sync_"):
                 self.failed.append(index)
         self.over(index).set()
-
-    async def wait_for(self, earlier: int, index: int) -> None:
-        """Let step *index* wait until step *earlier* has returned."""
-        if self.over(earlier).is_set():
-            self.passed.append(index)
-        else:
-            await self.over(earlier).wait()
 
     def over(self, index: int) -> asyncio.Event:
         """The event that step *index* sets when it has returned."""
@@ -221,7 +213,7 @@ class _Writer:
     def _step(self, step: Step) -> None:
         first = len(self.lines)
         if step.after is not None:
-            self.lines.append(f"    await w.wait_for({step.after}, {step.index})")
+            self.lines.append(f"    await w.over({step.after}).wait()")
         self.lines.append(f"    with w.call({step.index}):")
         text = getattr(self, step.op)(step, **step.fields)
         lines = text.split("\n")
