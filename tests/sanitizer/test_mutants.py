@@ -31,10 +31,6 @@ KNOWN = """
             line.join((host.point(),))
 """
 PASSED = "passed = [other for other in signal.waits if other is not wait and over.get(other.number, 0) >= other.epoch]"
-WOKEN = """
-    else:
-        self._order.learn(host, points)
-"""
 # What is switched off: the class, the lines with the rule, and what stands there without it.
 MUTANTS = {
     "legacy work is behind blocking streams": (Order, BEHIND_BLOCKING, "pass"),
@@ -66,7 +62,7 @@ MUTANTS = {
         "for each in signal.sets",
     ),
     "each task is a host": (Hosts, "self._tasks.get(caller) or self._task(caller, None)", "self._main"),
-    "a task that wakes another one hands on what it knows": (Hosts, WOKEN, "else: pass"),
+    "a task that wakes another one hands on what it knows": (Hosts, "return (self.current().point(),)", "return ()"),
 }
 
 RESET = "NPU02 reset behind the wait, and the host waits before the next round"
