@@ -21,7 +21,8 @@ condition or a vote, are reported: in Python `v = x[i]` under `where` replaces v
 An operation does not know which part of a register it needs, so all parts of one array have one id in the rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from math import prod
 from typing import Any, Self
 
@@ -40,6 +41,8 @@ _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan"
 _SPECIAL_ALONE = frozenset({"exp2", "log2", "reciprocal"})  # what the unit computes itself
 _LOOK = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf",
                    "isfinite", "signbit", "logical_and", "logical_or", "logical_not"})  # fmt: skip
+_SUMS = (np.dot, np.vdot, np.inner)
+_ALONG = {"argmax": None, "argmin": None, "sort": -1, "argsort": -1}  # their axes
 _MOST_IDS = 4  # ids that a register built from parts keeps
 
 
@@ -101,6 +104,11 @@ class Register(np.ndarray[Any, Any]):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is np.where and len(args) == 3:
             return select(*args)
+        if func in _SUMS and any(isinstance(each, Register) and each.ndim == 1 for each in args):
+            raise KernelError(
+                f"np.{func.__name__} of registers at {site()} would add the values of different threads",
+                "multiply and add the elements of a thread; between threads use shuffles or atomics",
+            )
         return super().__array_function__(func, types, args, kwargs)
 
     def __repr__(self) -> str:
@@ -152,6 +160,22 @@ class Register(np.ndarray[Any, Any]):
         writes = (block.register(),)
         block.issue(Op.SFU, "cvt", count=self.size // block.threads, reads=self.name.ids, writes=writes)
         return register(self.view(np.ndarray).astype(dtype), writes, (self,))  # type: ignore[return-value]
+
+
+def _along(name: str, default: int | None) -> Callable[..., Any]:
+    """Return method *name* of arrays for registers: along the elements of a thread, never from thread to thread."""
+    method = getattr(np.ndarray, name)
+
+    @wraps(method)
+    def along(self: Register, axis: int | None = default, *args: Any, **options: Any) -> Any:
+        _check_reduction(self, axis)
+        return method(self, axis, *args, **options)
+
+    return along
+
+
+for _name, _axis in _ALONG.items():
+    setattr(Register, _name, _along(_name, _axis))
 
 
 def register(values: npt.NDArray[Any], ids: tuple[int, ...] = (), sources: Iterable[Any] | None = None) -> Register:

@@ -266,6 +266,11 @@ def test_threads_that_have_set_a_register_may_use_it():
             lambda x, t: cta.memcpy_async(x.at[t], x),
             r"memcpy_async at \S+ from Tensor to Places; it copies whole tensors",
         ),
+        (lambda x, t: np.dot(x[t], x[t]), r"np.dot of registers .* would add the values of different threads"),
+        (lambda x, t: np.cumsum(x[t]), "add.accumulate of a register"),
+        (lambda x, t: x[t].argmax(), "a reduction over the threads"),
+        (lambda x, t: np.sort(x[t]), "a reduction over the threads"),
+        (lambda x, t: np.roll(x[t], 1), "reads registers of chosen threads"),
         (lambda x, t: np.modf(t * 1.0), r"modf.__call__ of a register .* is no instruction of a thread"),
         (lambda x, t: x[4 * t : 4 * t + 4], r"a slice of <global x.* begins or ends at a register.*reshape\(-1, 4\)"),
     ],
@@ -273,6 +278,16 @@ def test_threads_that_have_set_a_register_may_use_it():
 def test_python_that_is_the_same_for_all_threads_is_refused_for_registers(use, message):
     with pytest.raises(cta.KernelError, match=message):
         launch(lambda x: use(x, cta.tid), np.zeros(128, np.float32))
+
+
+def test_the_elements_of_a_thread_may_be_sorted():
+    def kernel(x, y):
+        t = cta.tid
+        y[t] = np.sort(x[t], axis=1) * x[t].argmax(axis=1)[:, None]
+
+    x, y = RNG.random((2, 32, 4), np.float32)
+    launch(kernel, x, y)
+    assert np.allclose(y, np.sort(x, axis=1) * x.argmax(axis=1)[:, None])
 
 
 def test_a_block_of_one_thread_may_branch_in_python():
