@@ -84,7 +84,7 @@ class Places:
         new = values[active].astype(tensor.dtype)
         self.flat()[elements[active]] = new
         self.note_write(block, addresses, width)
-        if block.hazards and tensor.is_shared:
+        if block.hazards:
             self._check_stored(block, elements[active], new)
 
     def _check_stored(self, block: Block, elements: Ints, new: npt.NDArray[Any]) -> None:

@@ -204,6 +204,23 @@ def test_a_name_that_is_bound_under_where_is_found_where_other_threads_use_it():
     assert found(launch(forgetful, x, y, 32)) == []
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_threads_that_store_different_values_in_one_place_are_found(is_shared):
+    """A sum without an atomic operation: all threads read the same number, and one of them wins."""
+
+    def race(x, y):
+        t = cta.tid
+        into = cta.shared(np.float32, 1) if is_shared else y
+        with cta.where(t == 0):
+            into[0] = 0
+        cta.syncthreads()
+        into[0 * t] += x[t]
+
+    x, y = np.arange(64, dtype=np.float32), np.zeros(1, np.float32)
+    assert found(launch(race, x, y, threads=64))[-1] == ("WAW", "an atomic operation, or a place for each thread")
+    assert ("WAW", "an atomic operation, or a place for each thread") not in found(launch(race, 0 * x, y, threads=64))
+
+
 @pytest.mark.parametrize(
     "use",
     [
