@@ -8,7 +8,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from device_model.cta.launch import Machine, Options, run_on_arrays
+from device_model.cta.launch import Machine, Options, Parameter, run_on_arrays
 from device_model.profile import load
 from tests.bench.measure import interleaved, ratio, say, show, spread, target
 
@@ -17,6 +17,10 @@ HEADS, LENGTH, D = 64, 512, 128
 BLOCKS = 16  # of each number of threads, for their ratio
 ROUNDS = 5
 LIMIT = 20  # seconds for all heads
+PARAMETERS = (
+    *(Parameter(name, is_read=True, is_written=False) for name in "qkv"),
+    Parameter("out", is_read=False, is_written=True),
+)
 
 
 def main():
@@ -61,6 +65,7 @@ def _attend(warps, heads, queries):
         [*arrays, np.zeros_like(arrays[0])],
         machine=Machine(profile.sm, profile.cores.count, 0),
         options=Options(kernel.threads, kernel.shared_bytes, 128),
+        parameters=PARAMETERS,
     )
     after = perf_counter(), process_time()
     assert not len(result.findings)
