@@ -96,5 +96,6 @@ class History:
         self._made.append(finding)
 
     def forget(self) -> None:
-        """Let go of the calls that were noted."""
+        """Let go of the block: a launch collects no garbage, so a cycle would keep the rows of all blocks."""
         self._calls = None
+        del self._replay
