@@ -9,10 +9,13 @@ A semaphore is not among them: who finds a place free need not be behind those w
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Generator
 from functools import wraps
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
+
+from acl_py.sites import is_foreign
 
 
 class Watcher(Protocol):
@@ -117,7 +120,7 @@ class WatchedTask(asyncio.Task[Any]):
     def done(self) -> bool:
         """Return whether the task has ended."""
         is_done = super().done()
-        if is_done:
+        if is_done and not is_foreign(sys._getframe(1).f_code):  # libraries ask for purposes of their own
             self._hand_on()
         return is_done
 

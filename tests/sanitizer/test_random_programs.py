@@ -26,6 +26,10 @@ def test_they_agree_on_programs_with_callbacks():
     assert count > 35
 
 
+def test_that_the_simulator_asks_whether_a_task_is_done_hands_nothing_on():
+    assert differences([206]) == (1, [])
+
+
 def test_a_host_function_that_was_not_called_has_touched_nothing():
     """Its context had failed: a kernel used memory of a pool that another stream had freed."""
     assert differences([113_266]) == (1, [])
