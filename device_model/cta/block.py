@@ -22,7 +22,7 @@ from device_model.cta.names import POISON, WARP, Bools, Dim3, Ints
 from device_model.cta.order import Order
 from device_model.cta.rules import Rule
 from device_model.kernel.findings import Finding, Findings, KernelError, KernelHangError
-from device_model.kernel.sites import Site, frame_of_kernel, site
+from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
 
 
 class Store(NamedTuple):
@@ -182,8 +182,7 @@ class Block:
     @staticmethod
     def line() -> tuple[CodeType, int]:
         """Return the line of the kernel that is running, as a code object and an offset in it."""
-        frame = frame_of_kernel(_getframe(1))
-        return frame.f_code, frame.f_lasti
+        return instruction_of(frame_of_kernel(_getframe(1)))
 
     def register(self) -> int:
         """Return the id of a new register."""

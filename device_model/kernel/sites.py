@@ -1,10 +1,12 @@
 """Lines of kernels: where an instruction was issued."""
 
 from functools import cache
+from opcode import opmap
 from pathlib import Path
 from sys import _getframe
 from types import CodeType, FrameType
 
+_CACHE = opmap["CACHE"]
 # Where the languages of kernels are written, and NumPy, which calls them. A line of a kernel is outside of them.
 _PACKAGES = ("device_model.aicore", "device_model.cta", "device_model.kernel", "numpy")
 
@@ -62,7 +64,18 @@ def _is_language(package: str | None) -> bool:
     return package is not None and package.startswith(_PACKAGES)
 
 
+def instruction_of(frame: FrameType) -> tuple[CodeType, int]:
+    """Return the code object of *frame* and the offset of the instruction that it runs.
+
+    The offset is not always f_lasti. Before Python 3.13 that is the end of the cache behind a subscript, once the
+    interpreter has specialised the subscript: the same line would have two offsets.
+    """
+    code, offset = frame.f_code, frame.f_lasti
+    while code.co_code[offset] == _CACHE:
+        offset -= 2
+    return code, offset
+
+
 def site() -> Site:
     """Return the line of the kernel that is running."""
-    frame = frame_of_kernel(_getframe(1))
-    return Site(frame.f_code, frame.f_lasti)
+    return Site(*instruction_of(frame_of_kernel(_getframe(1))))

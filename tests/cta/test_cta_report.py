@@ -48,6 +48,20 @@ async def test_conflicts_are_counted_by_line():
     assert "ld.shared.32, 2.0 ways, 3 of 6 phases" in str(told)
 
 
+async def test_a_line_is_one_line_however_often_it_runs():
+    """Before Python 3.13 the interpreter moves f_lasti of a subscript once it has specialised it."""
+
+    @cta.kernel(threads=32)
+    def hundred_times(x: cta.In, y: cta.Out):
+        s, t = cta.shared(np.float32, 64), cta.tid
+        s[t * 2] = x[t]
+        for _ in range(100):
+            y[t] = s[t * 2]
+
+    told = (await launched(hundred_times, 1, (32,), (32,))).report()
+    assert [(line.name, line.phases) for line in told.conflicts] == [("ld.shared.32", 200), ("st.shared.32", 2)]
+
+
 async def test_sectors_are_hits_from_their_second_use_on():
     told = (await launched(every_second, 3, (32,), (32,))).report()
     first, other = 4 + 4, 4 + 2 + 4 + 4 + 2  # x and y; in later blocks all of it is there

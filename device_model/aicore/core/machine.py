@@ -23,7 +23,7 @@ from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.kernel.findings import Finding, Findings, KernelError
-from device_model.kernel.sites import Site, frame_of_kernel, site
+from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
 
 if TYPE_CHECKING:
     from device_model.aicore.flags.crossing import Crossing
@@ -173,9 +173,9 @@ class Core:
         """
         if self.auto_sync:
             self._wait_for_scalar(pipe, reads, writes)
-        frame = frame_of_kernel(_getframe(1))
+        code, offset = instruction_of(frame_of_kernel(_getframe(1)))
         instruction = Instruction(
-            self.index, pipe, Kind.WORK, name, startup, cycles, self.scalar, flow, (), frame.f_code, frame.f_lasti
+            self.index, pipe, Kind.WORK, name, startup, cycles, self.scalar, flow, (), code, offset
         )
         self.scalar = 0
         self.instructions.append(instruction)
@@ -194,10 +194,8 @@ class Core:
 
     def note(self, pipe: Pipe, kind: Kind, name: str, waits: tuple[Instruction, ...] = ()) -> Instruction:
         """Record an instruction that moves no data, such as a flag or a barrier."""
-        frame = frame_of_kernel(_getframe(2))
-        instruction = Instruction(
-            self.index, pipe, kind, name, 0, 0, self.scalar, None, waits, frame.f_code, frame.f_lasti
-        )
+        code, offset = instruction_of(frame_of_kernel(_getframe(2)))
+        instruction = Instruction(self.index, pipe, kind, name, 0, 0, self.scalar, None, waits, code, offset)
         self.scalar = 0
         self.instructions.append(instruction)
         return instruction

@@ -30,7 +30,7 @@ from device_model.aicore.core.names import EVENT_OF, Pipe, TPosition
 from device_model.aicore.core.tensors import LocalTensor, dtype_of, place
 from device_model.aicore.flags.sync import alloc_event, release_event, set_flag, wait_flag
 from device_model.kernel.findings import KernelError, KernelHangError
-from device_model.kernel.sites import Site
+from device_model.kernel.sites import Site, instruction_of
 
 # Adds to the number of tensors that are allocated at a position (TPipe.count_live).
 CountLive = Callable[[TPosition, int], None]
@@ -188,8 +188,7 @@ class TQueBind:
             release_event(core, self.free_event, buffer.free_id)
             buffer.free_id = -1
         buffer.state = State.OCCUPIED
-        frame = _getframe(1)
-        buffer.site = Site(frame.f_code, frame.f_lasti)
+        buffer.site = Site(*instruction_of(_getframe(1)))
         tensor = buffer.tensors.get(dtype)
         if tensor is None:
             assert self._memory is not None
