@@ -68,19 +68,19 @@ class Hosts:
         self._callers = callers
         self._recorded = False
         self._waker: Point | None = None  # the last host function that woke a task
-        self._loop = asyncio._get_running_loop()
-        self._latest: object = None  # the last task that called, its thread and its host
-        self._thread = -1
-        self._host = self._main
-        if self._loop is not None:
-            self._watch(self._loop)
+        self.loop = asyncio._get_running_loop()
+        self.latest: object = None  # the last task that called, its thread and its host
+        self.thread = -1
+        self.host = self._main
+        if self.loop is not None:
+            self._watch(self.loop)
 
     # --- who calls
 
     def current(self) -> Host:
         """Return the host that makes the present call."""
-        if get_ident() == self._thread and task_of(self._loop) is self._latest:
-            return self._host
+        if get_ident() == self.thread and task_of(self.loop) is self.latest:
+            return self.host
         caller = current_caller()
         if isinstance(caller, Role):
             host = self._roles.get(caller) or self._role(caller)
@@ -88,8 +88,8 @@ class Hosts:
             host = self._of_thread(caller)
         else:
             host = self._tasks.get(caller) or self._task(caller, None)
-            if self._loop is not None and self._beside is None:
-                self._latest, self._thread, self._host = caller, get_ident(), host
+            if self.loop is not None and self._beside is None:
+                self.latest, self.thread, self.host = caller, get_ident(), host
         if self._beside is not None and host is not self._beside:
             self._order.learn(host, (self._beside.point(),))
         if not host.name:
@@ -102,7 +102,7 @@ class Hosts:
         return host
 
     def _of_thread(self, thread: Thread) -> Host:
-        is_beside = self._loop is not None and get_ident() != self._home
+        is_beside = self.loop is not None and get_ident() != self._home
         if thread not in self._threads:
             self._threads.add(thread)
             if is_beside or len(self._threads) > 1:
@@ -110,7 +110,7 @@ class Hosts:
         if not is_beside:
             return self._main
         if self._beside is None:
-            self._beside, self._thread = self._order.host(), -1
+            self._beside, self.thread = self._order.host(), -1
             self._order.expect_several_hosts()
         self._order.learn(self._beside, [host.point() for host in self._everybody()])
         return self._beside
@@ -121,7 +121,7 @@ class Hosts:
         Without *by*, its maker was not seen: it began before the simulation, or where tasks are not seen. Then it
         counts as behind everything that other hosts did.
         """
-        if self._loop is None or self._loop not in watchers:
+        if self.loop is None or self.loop not in watchers:
             return self._main
         if by is None and not self._tasks:
             host = self._main  # the first one: what it did as a thread was before
@@ -168,7 +168,7 @@ class Hosts:
             self._waker = inside
             return (inside,)
         caller = current_caller()
-        if isinstance(caller, Thread) and asyncio._get_running_loop() is self._loop is not None:
+        if isinstance(caller, Thread) and asyncio._get_running_loop() is self.loop is not None:
             return self._callback
         return (self.current().point(),)
 
@@ -206,7 +206,7 @@ class Hosts:
 
     def close(self) -> None:
         """Watch no longer; the last one gives the loop its own methods back."""
-        loop, self._loop, self._thread = self._loop, None, -1
+        loop, self.loop, self.thread = self.loop, None, -1
         if loop is None or self not in watchers.get(loop, ()):
             return
         watchers[loop].remove(self)
@@ -224,7 +224,7 @@ class Hosts:
 
     def take_up(self, thing: object, item: object = None) -> None:
         """Let the running task know what was left with *thing*, or what it knew at its end if it is a task."""
-        if self._loop is None or task_of(self._loop) is None or self._inside() is not None:
+        if self.loop is None or task_of(self.loop) is None or self._inside() is not None:
             return
         if isinstance(thing, asyncio.Task):
             host = self._tasks.get(thing)

@@ -211,10 +211,16 @@ class Line:
 
     def join(self, points: Iterable[PlainPoint]) -> None:
         """Put what it is given next behind *points*."""
-        for actor, epoch, before in points:
-            if actor != self.number and not self.past.has(actor, epoch):
-                self.past = Past(self.past, actor, epoch, before)
-                self.count += 1
+        for point in points:
+            self.follow(point)
+
+    def follow(self, point: PlainPoint) -> None:
+        """Put what it is given next behind *point*."""
+        actor, epoch, before = point
+        past = self.past
+        if actor != self.number and not past.has(actor, epoch):
+            self.past = Past(past, actor, epoch, before)
+            self.count += 1
 
 
 class Rule:
