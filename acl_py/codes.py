@@ -136,6 +136,39 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
         Kind.INVALID_COPY_DIRECTION: Advice(
             "the kind of a copy does not match the memory at its addresses", "use MemcpyKind.DEFAULT"
         ),
+        Kind.INVALID_PITCH: Advice("rows of a copy that are longer than their pitch", "give a smaller width"),
+        Kind.CAPTURE_UNSUPPORTED: Advice(
+            "a call that a capture forbids: it would wait for the capture or for the device",
+            "make it after EndCapture(), or capture with CaptureMode.RELAXED",
+        ),
+        Kind.CAPTURE_INVALIDATED: Advice(
+            "a call for a capture that an earlier call has lost", "the message names that call: take it out"
+        ),
+        Kind.CAPTURE_BEGUN: Advice("BeginCapture() on a stream that captures", "end that capture first"),
+        Kind.NOT_CAPTURING: Advice("EndCapture() without BeginCapture()", "begin a capture on that stream"),
+        Kind.CAPTURE_MERGE: Advice("a wait in one capture for an event of another", "capture both into one graph"),
+        Kind.CAPTURE_UNMATCHED: Advice("EndCapture() on another stream than BeginCapture()", "end it where it began"),
+        Kind.CAPTURE_UNJOINED: Advice(
+            "EndCapture() with work of another stream that the first one does not wait for",
+            "record an event on that stream, and wait for it on the first one",
+        ),
+        Kind.CAPTURE_ISOLATION: Advice(
+            "a wait in a capture for an event of before", "wait before BeginCapture(), or with external=True"
+        ),
+        Kind.CAPTURE_IMPLICIT: Advice(
+            "work on the default stream, for which it is not possible while a blocking stream captures",
+            "create the stream with nonblocking=True",
+        ),
+        Kind.CAPTURE_WRONG_THREAD: Advice(
+            "EndCapture() in another task or thread than BeginCapture()", "end it in the one that began it"
+        ),
+        Kind.CAPTURED_EVENT: Advice(
+            "a query or synchronisation of an event that was recorded in a capture",
+            "synchronise with the stream of the launch, or record it with external=True",
+        ),
+        Kind.GRAPH_UPDATE: Advice(
+            "GraphExecUpdate() to a graph with other nodes or edges", "instantiate the new graph"
+        ),
         Kind.NULL_POINTER: Advice("address 0, or a time-out of 0 for ProcessReport()", "pass a buffer that is alive"),
         Kind.INVALID_ADDRESS: Advice(
             "an address that belongs to no allocation, or to one that was freed or is too small",

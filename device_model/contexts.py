@@ -75,7 +75,7 @@ class Context(Handle):
         self.primary = primary
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.alert = device.has_fault_rules  # calls must be checked before they begin: see update_alert
+        self.alert = device.checks_calls  # calls must be checked before they begin: see update_alert
         self.error: DeviceError | None = None  # sticky: see the head of this file
         self.failed_ns: Nanoseconds = -1
         self.failed_op: Op | None = None
@@ -231,11 +231,11 @@ class Context(Handle):
         self.alert = True
 
     def update_alert(self) -> None:
-        """Set `alert`, the one flag that each call tests: whether this context has failed, fault rules are in force, or
-        a host function runs, which must not call.
+        """Set `alert`, the one flag that each call tests: whether this context has failed, fault rules are in force, a
+        capture runs, or a host function, which must not call.
         """
         device = self.device
-        self.alert = self.error is not None or device.has_fault_rules or device.calling is not None
+        self.alert = self.error is not None or device.checks_calls or device.calling is not None
 
     def mark_failed(self, op: Op, error: DeviceError) -> None:
         """End *op* with *error*.

@@ -23,6 +23,7 @@ from device_model.engines.serial import CopyEngine, HostThread
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
+from device_model.graphs.executable import ByHost, Way
 from device_model.ids import Ids
 from device_model.memory import Memory
 from device_model.observe import Hooks
@@ -38,19 +39,20 @@ from device_model.work import CoreKernel, Lane, Occupation, dropped
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 
 
+def _behind(latency: Latencies, lane: Lane, own: Nanoseconds) -> _Gaps:
+    """Return how long after a completion of each lane an operation of *lane* can start; *own* after one of its own."""
+    host_end = latency.host_function_end
+    return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
+
+
 def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
     """Return, for each lane, how long after a completion an operation there can start, by the lane of the completion.
 
     The first tuple is for a completion in the same stream, the second for one in another stream.
     """
-
-    def behind(lane: Lane, own: Nanoseconds) -> _Gaps:
-        host_end = latency.host_function_end
-        return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
-
-    gaps = {lane: (behind(lane, 0),) * 2 for lane in Lane}  # copy engines keep the gap between two copies
+    gaps = {lane: (_behind(latency, lane, 0),) * 2 for lane in Lane}  # copy engines keep the gap between two copies
     kernels = latency.kernel_same_stream, latency.kernel_other_stream
-    gaps[Lane.COMPUTE] = behind(Lane.COMPUTE, kernels[0]), behind(Lane.COMPUTE, kernels[1])
+    gaps[Lane.COMPUTE] = _behind(latency, Lane.COMPUTE, kernels[0]), _behind(latency, Lane.COMPUTE, kernels[1])
     gaps[Lane.HOST] = (tuple(0 if by is Lane.HOST else latency.host_function_start for by in Lane),) * 2
     return gaps
 
@@ -85,7 +87,7 @@ class Device:
         self._notifies = 0
         self._contexts = 0
         self.calling: Op | None = None  # the host function that runs at the moment
-        self.has_fault_rules = False  # each call must ask the fault rules before it begins
+        self.checks_calls = False  # fault rules are in force, or a capture runs: each call asks before it begins
         self.uses = 0  # SetDevice minus ResetDevice
         self.reaches: dict[int, None] = {}  # the devices to which it has access, by number
         self.stream_ids = Ids(profile.limits.streams)
@@ -107,6 +109,12 @@ class Device:
         self.words = Words(scheduler, hooks, workers.flush)
 
         self._gaps = _gaps(profile.latency)
+        graphs = profile.graphs
+        # Between the nodes of a graph, and behind the turn of its launch (graphs.executable.Turn).
+        nodes = self._gaps | {Lane.COMPUTE: (_behind(profile.latency, Lane.COMPUTE, graphs.node_gap),) * 2}
+        self._node_gaps = {lane: tuple((*gaps, graphs.launch_gap) for gaps in both) for lane, both in nodes.items()}
+        self._way = Way(scheduler, "graphs")
+        self.by_host = ByHost(self)
         # Streams share these queues. For its host functions each stream has a queue of its own.
         self._shared: dict[Lane, list[HardwareQueue]] = {
             lane: [self._queue(lane, index) for index in range(self._queue_count(lane))]
@@ -199,6 +207,11 @@ class Device:
         """Return queues that no other stream shares, one for each lane."""
         return tuple(self._queue(lane, index) for lane in Lane)
 
+    def chain_queues(self) -> tuple[HardwareQueue, ...]:
+        """Return the queues of a chain of nodes of a graph, one for each lane."""
+        engines = dict.fromkeys(Lane, self._way) | {lane: self._engines[lane] for lane in (Lane.COMPUTE, Lane.HOST)}
+        return tuple(HardwareQueue(engines[lane], -1, maxsize, *self._node_gaps[lane]) for lane in Lane)
+
     def _queue_count(self, lane: Lane) -> int:
         """Return how many queues of *lane* the streams share."""
         return self.profile.queues.compute if lane is Lane.COMPUTE else self.profile.queues.copy
@@ -251,9 +264,9 @@ class Device:
                 ops[op] = None
         return sorted(ops, key=lambda op: op.queued_ns)
 
-    def watch_calls(self, *, has_fault_rules: bool) -> None:
-        """Say whether fault rules are in force, which each call then asks before it begins."""
-        self.has_fault_rules = has_fault_rules
+    def check_calls(self, *, on: bool) -> None:
+        """Say whether each call asks fault rules and captures before it begins."""
+        self.checks_calls = on
         for context in self.contexts:
             context.update_alert()
 

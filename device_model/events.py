@@ -30,14 +30,15 @@ from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
+    from device_model.graphs.capture import Captured
 
 
 class Event(handles.Event):
     """A snapshot event, as CUDA has it: the last record counts; an earlier wait keeps the record that it found."""
 
     __slots__ = (
-        "blocking", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns", "row",
-        "stream", "timing", "waitable", "waits", "work",
+        "blocking", "captured", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns",
+        "row", "stream", "timing", "waitable", "waits", "work",
     )  # fmt: skip
     id: int
     timing: bool
@@ -45,7 +46,9 @@ class Event(handles.Event):
 
     def __init__(self, context: "Context", id_: int, *, timing: bool, made: object, waitable: bool = True) -> None:
         self.context = context
-        self.home: Context | None = context  # verbs test this alone; None once the event is destroyed
+        # Verbs test this alone; None once the event is destroyed, and while a record in a capture is its last one.
+        self.home: Context | None = context
+        self.captured: Captured | None = None  # that record
         self.id = id_
         self.timing = timing
         self.waitable = waitable
@@ -88,6 +91,18 @@ class Event(handles.Event):
     def record(self, stream: Stream, site: object = None) -> Completion:  # noqa: ARG002 - records that are steps need it
         """Record all work that *stream* has been given so far, and return its completion."""
         self.work = stream.turn()
+        self.stream = stream
+        self.recorded_ns = stream.scheduler.now
+        return self.work
+
+    def leave_capture(self) -> None:
+        """Forget a record in a capture: another one follows."""
+        self.captured = None
+        self.home = self.context
+
+    def stand_for(self, stream: Stream) -> Completion:
+        """Let the event stand for a record that a launch of a graph in *stream* will reach; return its completion."""
+        self.work = Completion()
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
         return self.work

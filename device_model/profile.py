@@ -203,6 +203,29 @@ class Copies:
 
 
 @dataclass(frozen=True)
+class Graphs:
+    """Captures and graphs: how long calls take the host, in nanoseconds, and how the device runs the nodes.
+
+    A curve is by the number of nodes.
+    """
+
+    captured: int  # a call that adds a node to a capture
+    mark: int  # a record or a wait in a capture
+    refused: int  # a call that a capture refuses
+    begin: int  # BeginCapture, and other calls about captures and graphs
+    end: Curve  # EndCapture
+    instantiate: Curve
+    upload: Curve
+    launch_first: Curve  # of an executable that was not uploaded
+    launch: Curve
+    allocate: int  # in addition, for the first launch of an executable that allocates memory
+    update: Curve
+    node_gap: int  # from the end of a kernel to the start of the next one of its graph
+    condition: int  # from the turn of an IF node to the start of its body
+    launch_gap: int  # from the end of the work before a launch to the start of its first nodes
+
+
+@dataclass(frozen=True)
 class Video:
     """The video hardware: how many frames of 1920x1080 one channel does in a second, 0 if there is none."""
 
@@ -241,6 +264,7 @@ class DeviceProfile:
     limits: Limits
     memory: Memory
     copies: Copies
+    graphs: Graphs
     aicore: CoreSpec | None
     sm: SmSpec | None
     video: Video | None

@@ -209,6 +209,8 @@ class SyncRules:
         events: The classes of events that there are; CreateEvent makes the first one.
         kernel_failure: Where failures of work show.
         init: What a second Init does.
+        unsafe_in_capture: The verbs that a capture beside them forbids, unless it or their host is relaxed.
+        waits_for_device: The verbs that wait for all work of a device, which a capture on it always forbids.
         priorities: Of streams: the least urgent and the most urgent. Others are clamped to this range.
         codes: The vendor's code for each kind of failure.
     """
@@ -229,12 +231,24 @@ class SyncRules:
     events: tuple[EventClass, ...]
     kernel_failure: KernelFailure
     init: Init
+    unsafe_in_capture: frozenset[str]
+    waits_for_device: frozenset[str]
     priorities: tuple[int, int]
     codes: Mapping[Kind, Code]
 
     def __repr__(self) -> str:
         return f"<SyncRules {self.name}>"
 
+
+_WAITS_FOR_DEVICE = frozenset({"SynchronizeDevice", "SynchronizeDeviceWithTimeout", "ResetDevice", "ResetDeviceForce"})
+# Measured: capture-sync-other-*, capture-malloc-global, capture-other-thread-*; documented for the others.
+_UNSAFE_UNDER_CUDA = frozenset(
+    {
+        "Malloc", "MallocHost", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync", "HostRegister",
+        "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery", "SynchronizeEvent",
+        "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
+    }
+)  # fmt: skip
 
 # cudaError_t; the numbers as in CUDA 13's driver_types.h.
 _CUDA_CODES = MappingProxyType(
@@ -249,6 +263,7 @@ _CUDA_CODES = MappingProxyType(
         Kind.ALREADY_INITIALIZED: Code(3, "cudaErrorInitializationError"),
         Kind.FINALIZED: Code(4, "cudaErrorCudartUnloading"),
         Kind.INVALID_LAUNCH: Code(9, "cudaErrorInvalidConfiguration"),
+        Kind.INVALID_PITCH: Code(12, "cudaErrorInvalidPitchValue"),
         Kind.INVALID_COPY_DIRECTION: Code(21, "cudaErrorInvalidMemcpyDirection"),
         Kind.INVALID_ADDRESS: Code(1, "cudaErrorInvalidValue"),
         Kind.INVALID_DEVICE: Code(101, "cudaErrorInvalidDevice"),
@@ -273,6 +288,18 @@ _CUDA_CODES = MappingProxyType(
         Kind.CUBE_TIMEOUT: Code(702, "cudaErrorLaunchTimeout"),
         Kind.LAUNCH_FAILURE: Code(719, "cudaErrorLaunchFailure"),
         Kind.CUBE_FAILURE: Code(719, "cudaErrorLaunchFailure"),
+        Kind.CAPTURE_BEGUN: Code(401, "cudaErrorIllegalState"),
+        Kind.NOT_CAPTURING: Code(401, "cudaErrorIllegalState"),
+        Kind.CAPTURE_UNSUPPORTED: Code(900, "cudaErrorStreamCaptureUnsupported"),
+        Kind.CAPTURE_INVALIDATED: Code(901, "cudaErrorStreamCaptureInvalidated"),
+        Kind.CAPTURE_MERGE: Code(902, "cudaErrorStreamCaptureMerge"),
+        Kind.CAPTURE_UNMATCHED: Code(903, "cudaErrorStreamCaptureUnmatched"),
+        Kind.CAPTURE_UNJOINED: Code(904, "cudaErrorStreamCaptureUnjoined"),
+        Kind.CAPTURE_ISOLATION: Code(905, "cudaErrorStreamCaptureIsolation"),
+        Kind.CAPTURE_IMPLICIT: Code(906, "cudaErrorStreamCaptureImplicit"),
+        Kind.CAPTURED_EVENT: Code(907, "cudaErrorCapturedEvent"),
+        Kind.CAPTURE_WRONG_THREAD: Code(908, "cudaErrorStreamCaptureWrongThread"),
+        Kind.GRAPH_UPDATE: Code(910, "cudaErrorGraphExecUpdateFailure"),
         Kind.NOT_PERMITTED: Code(800, "cudaErrorNotPermitted"),
         Kind.NOT_SUPPORTED: Code(801, "cudaErrorNotSupported"),
         # CUDA has none of these features, and refuses a call that needs one with 801. The rows make the table whole.
@@ -306,6 +333,8 @@ CUDA = SyncRules(
     events=(EventClass.SNAPSHOT,),
     kernel_failure=KernelFailure.STICKY,
     init=Init.COUNTED,
+    unsafe_in_capture=_UNSAFE_UNDER_CUDA,
+    waits_for_device=_WAITS_FOR_DEVICE,
     priorities=(0, -5),
     codes=_CUDA_CODES,
 )
@@ -320,6 +349,7 @@ _ACL_CODES = MappingProxyType(
         Kind.ALREADY_INITIALIZED: Code(100002, "ACL_ERROR_REPEAT_INITIALIZE"),
         Kind.FINALIZED: Code(100037, "ACL_ERROR_REPEAT_FINALIZE"),
         Kind.INVALID_VALUE: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
+        Kind.INVALID_PITCH: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.INVALID_COPY_DIRECTION: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.INVALID_ADDRESS: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.PEER_ACCESS_ENABLED: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
@@ -340,6 +370,18 @@ _ACL_CODES = MappingProxyType(
         Kind.STREAM_ABORTED: Code(107023, "ACL_ERROR_RT_STREAM_ABORT"),
         Kind.NOT_SUPPORTED: Code(207000, "ACL_ERROR_RT_FEATURE_NOT_SUPPORT"),
         Kind.OUT_OF_MEMORY: Code(207001, "ACL_ERROR_RT_MEMORY_ALLOCATION"),
+        Kind.CAPTURE_ISOLATION: Code(107024, "ACL_ERROR_RT_CAPTURE_DEPENDENCY"),
+        Kind.CAPTURE_UNJOINED: Code(107025, "ACL_ERROR_RT_STREAM_UNJOINED"),
+        Kind.CAPTURE_BEGUN: Code(107027, "ACL_ERROR_RT_STREAM_CAPTURED"),
+        Kind.CAPTURED_EVENT: Code(107028, "ACL_ERROR_RT_EVENT_CAPTURED"),
+        Kind.NOT_CAPTURING: Code(107029, "ACL_ERROR_RT_STREAM_NOT_CAPTURED"),
+        Kind.CAPTURE_UNSUPPORTED: Code(107030, "ACL_ERROR_RT_CAPTURE_MODE_NOT_SUPPORT"),
+        Kind.CAPTURE_IMPLICIT: Code(107031, "ACL_ERROR_RT_STREAM_CAPTURE_IMPLICIT"),
+        Kind.CAPTURE_MERGE: Code(107032, "ACL_ERROR_RT_STREAM_CAPTURE_CONFLICT"),
+        Kind.CAPTURE_UNMATCHED: Code(107036, "ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED"),
+        Kind.CAPTURE_WRONG_THREAD: Code(107038, "ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD"),
+        Kind.CAPTURE_INVALIDATED: Code(507903, "ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED"),
+        Kind.GRAPH_UPDATE: Code(107000, "ACL_ERROR_RT_PARAM_INVALID"),
         Kind.NOT_PERMITTED: Code(207006, "ACL_ERROR_RT_NO_PERMISSION"),
         Kind.NO_EVENT_LEFT: Code(207007, "ACL_ERROR_RT_NO_EVENT_RESOURCE"),
         Kind.NO_STREAM_LEFT: Code(207008, "ACL_ERROR_RT_NO_STREAM_RESOURCE"),
@@ -381,6 +423,8 @@ ACL = SyncRules(
     events=(EventClass.RECORDED, EventClass.FLAG, EventClass.SNAPSHOT),
     kernel_failure=KernelFailure.PER_STREAM,
     init=Init.ONCE,
+    unsafe_in_capture=frozenset({"Memset", "Memcpy", "Memcpy2d"}),  # documented
+    waits_for_device=_WAITS_FOR_DEVICE,
     priorities=(7, 0),
     codes=_ACL_CODES,
 )

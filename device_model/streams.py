@@ -28,14 +28,15 @@ from device_model.steps import Step, StepKind
 
 if TYPE_CHECKING:
     from device_model.contexts import Context
+    from device_model.graphs.capture import Branch
 
 
 class Stream(handles.Stream):
     """A queue of work on one device; made by `Context.create_stream`."""
 
     __slots__ = (
-        "bound", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name", "order",
-        "pending", "priority", "queues", "scheduler", "steps", "stops_on_failure", "tail",
+        "bound", "branch", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name",
+        "order", "pending", "priority", "queues", "scheduler", "steps", "stops_on_failure", "tail",
     )  # fmt: skip
     id: int
     name: str  # as messages and views call it
@@ -52,7 +53,9 @@ class Stream(handles.Stream):
         made: object,
     ) -> None:
         self.context = context
-        self.home: Context | None = context  # its context as long as it takes work; None once it is destroyed
+        # Its context as long as it runs what it is given; None once it is destroyed, and while it captures.
+        self.home: Context | None = context
+        self.branch: Branch | None = None  # its part in a capture
         self.scheduler = context.device.scheduler
         self.id = id_
         self.name = name
@@ -137,6 +140,10 @@ class Stream(handles.Stream):
         if order is not None and self.epoch != order.epoch:
             order.enter(self)
         return self.backlog() if self.pending else self.tail
+
+    def give(self, completion: Completion) -> None:
+        """Make everything queued here from now on wait for *completion*, which has waited for its `turn`."""
+        self.tail = completion
 
     def wait(self, completion: Completion, why: Why = Why.EVENT) -> None:
         """Make everything queued here from now on wait for *completion* as well; *why* is for reports."""
@@ -249,6 +256,11 @@ class LegacyStream(Stream):
         backlog = self.backlog()
         self.rule.close(backlog)
         return backlog
+
+    def give(self, completion: Completion) -> None:
+        """Let later work of this stream, and of blocking streams, wait for *completion*."""
+        super().give(completion)
+        self.rule.close(completion)
 
     def wait(self, completion: Completion, why: Why = Why.EVENT) -> None:
         """Wait for *completion*; later work of blocking streams then waits for it too (measured: legacy-wait-only)."""

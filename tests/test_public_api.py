@@ -26,6 +26,9 @@ EXPECTED = """
     CreateNotify DestroyNotify RecordNotify WaitAndResetNotify ResetNotifies ValueWrite ValueWait
     DeviceGetStreamPriorityRange StreamGetPriority SetMemPoolThreshold
     SetStreamFailureMode SetOpWaitTimeOut SetOpExecuteTimeOut SetExceptionInfoCallback
+    BeginCapture BeginCaptureToGraph EndCapture IsCapturing CaptureInfo ThreadExchangeStreamCaptureMode
+    GraphCreate GraphAddEmptyNode GraphAddChildGraphNode GraphAddIfNode GraphClone GraphDestroy GraphInstantiate
+    GraphUpload GraphLaunch GraphExecUpdate GraphExecDestroy
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
 """.split()
 
@@ -69,8 +72,8 @@ def test_copy_kinds_have_aclrts_values():
         ("MemsetAsync", "dst dest_max value count stream"),
         ("Memset", "dst dest_max value count"),
         ("Memcpy2dAsync", "dst dst_pitch src src_pitch width height kind stream"),
-        ("StreamWaitEvent", "stream event"),
-        ("RecordEvent", "event stream"),
+        ("StreamWaitEvent", "stream event external"),
+        ("RecordEvent", "event stream external"),
         ("EventElapsedTime", "start end"),
         ("LaunchKernel", "kernel block_dim args stream"),
     ],

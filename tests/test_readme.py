@@ -15,10 +15,11 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 AICORE = ROOT / "docs" / "aicore.md"
 CTA = ROOT / "docs" / "cta.md"
+GRAPHS = ROOT / "docs" / "graphs.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
-WITH_EXAMPLES = (README, AICORE, CTA, TIME, SANITIZER)
+WITH_EXAMPLES = (README, AICORE, CTA, GRAPHS, TIME, SANITIZER)
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 APPS = {  # the rows of two versions in an app's output
     "samples/moe/moe": ("naive", "pipelined"),

@@ -9,10 +9,13 @@ Rules cost next to nothing where none is in force:
   asks the rules, as long as there are any.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from device_model.device import Device
 from device_model.faults import Faults, Rule
+
+if TYPE_CHECKING:
+    from acl_py.runtime.captures import Captures
 
 
 class Injected(Protocol):
@@ -23,6 +26,10 @@ class Injected(Protocol):
         """Its fault rules."""
 
     @property
+    def captures(self) -> "Captures":
+        """Its captures."""
+
+    @property
     def devices(self) -> list[Device]:
         """Its devices in use so far."""
 
@@ -31,7 +38,7 @@ def install(runtime: Injected, rule: Rule) -> None:
     """Put *rule* in force, behind the rules that are in force already."""
     runtime.faults.rules.append(rule)
     for device in runtime.devices:
-        watch(runtime.faults, device)
+        watch(runtime, device)
 
 
 def uninstall(runtime: Injected, rule: Rule) -> None:
@@ -40,10 +47,13 @@ def uninstall(runtime: Injected, rule: Rule) -> None:
     assert rule in rules, f"{rule!r} is not in force"
     rules.remove(rule)
     for device in runtime.devices:
-        watch(runtime.faults, device)
+        watch(runtime, device)
 
 
-def watch(faults: Faults, device: Device) -> None:
-    """Let calls and staged copies on *device* ask *faults*, if there are rules; else let them ask nothing."""
-    device.watch_calls(has_fault_rules=bool(faults.rules))
+def watch(runtime: Injected, device: Device) -> None:
+    """Let calls and staged copies on *device* ask the fault rules of *runtime*, and calls its captures, if there are
+    any; else let them ask nothing.
+    """
+    faults = runtime.faults
+    device.check_calls(on=bool(faults.rules or runtime.captures.running))
     device.staging.strike = faults.strike if faults.rules else None

@@ -18,6 +18,7 @@ from acl_py.callers import Callers
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import injection
+from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
 from acl_py.runtime.routes import asynchronous, routes_of
 from acl_py.runtime.scopes import Barred, last_error
@@ -33,6 +34,7 @@ from device_model.engines.workers import Workers
 from device_model.errors import DeviceError, code_of
 from device_model.events import Event
 from device_model.faults import REMEDY, Faults, Verdict
+from device_model.graphs.capture import take
 from device_model.integers import Integer, is_integer
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks
@@ -43,6 +45,7 @@ from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, nanoseconds
 from device_model.steps import Turn
 from device_model.streams import Stream
+from device_model.work import Work
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.sanitizer import Sanitizer
@@ -104,6 +107,7 @@ class Runtime:
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
         self.closed: str | None = None  # why no verb works any more
         self.faults = Faults(self.scheduler, self.hooks)
+        self.captures = Captures()
         log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
         self.callers = Callers()  # what messages, views and findings call tasks and threads
@@ -127,7 +131,7 @@ class Runtime:
                 )
             device = Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
             self._devices[number] = device
-            injection.watch(self.faults, device)
+            injection.watch(self, device)
         return device
 
     def state(self, kind: type[T]) -> T:
@@ -166,6 +170,10 @@ class Runtime:
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""
+        if stream.branch is not None:
+            self.pay(self.profile.graphs.captured)
+            take(stream.branch, op)
+            return
         # This is the hot path: pay() is written out.
         if self.faults.rules:
             latency_ns += self.faults.strike(op, stream, self.host_ns)
@@ -324,14 +332,24 @@ class Runtime:
         """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
         order. The stream and the memory of *op* are checked again after the wait.
         """
+        if stream.branch is not None:
+            return  # a node takes no place
+        await self.wait_for_room(queue, op.work.label.name, stream, site, lambda: self.check_memory(op.work, op))
+
+    async def wait_for_room(
+        self, queue: HardwareQueue, name: str, stream: Stream, site: object, check: Callable[[], object]
+    ) -> None:
+        """Suspend until *queue* takes one more entry, which the caller must queue at once: of *name* in *stream*, which
+        *check* looks at again after the wait.
+        """
         if stream.bound:
             raise self.error(Kind.STREAM_FULL, f"{stream!r} takes no more work", "it waits for a model to run it")
-        what = f"queuing {op.work.label} on {stream.name} waits for room in its hardware queue"
+        what = f"queuing {name} on {stream.name} waits for room in its hardware queue"
         request = queue.request_place()
         try:
             await self._suspend(request, Waiting(self.callers, what, request, site))
             self.check_stream(stream)
-            self._check_memory(op)
+            check()
         except BaseException:
             queue.withdraw(request)
             raise
@@ -358,10 +376,11 @@ class Runtime:
         if stream.context.error is not None:
             raise self.context_error(stream.context)
 
-    def _check_memory(self, op: Op) -> None:
-        for allocation, start, stop in (*op.work.reads(), *op.work.writes()):
+    def check_memory(self, work: Work, owner: object) -> None:
+        """Raise if *work*, which *owner* does, touches memory that was freed."""
+        for allocation, start, stop in (*work.reads(), *work.writes()):
             if allocation.freed is not None:
-                self.memory.locate(Buffer(allocation, start, stop - start), stop - start, f"memory of {op!r}")
+                self.memory.locate(Buffer(allocation, start, stop - start), stop - start, f"memory of {owner!r}")
 
     def called(self, name: str, enter_ns: Nanoseconds, site: Site, *about: object) -> None:
         """Tell the observers that a call of *name* is over, which began at *enter_ns*, and what it was *about*."""
@@ -393,12 +412,14 @@ class Runtime:
         """Check whether a call of *name* may begin in *context*, whose `alert` is set. Every verb passes here.
 
         Raises AclError if a kernel or a host function makes the call, if the context has failed and the verb
-        *needs_context*, or if a fault rule strikes the call. A rule may also delay it.
+        *needs_context*, if a fault rule strikes the call, or if a capture forbids it. A rule may also delay it.
         """
         self.refuse_nested(context, name)
         if needs_context and context.error is not None:
             raise self.context_error(context)
         self._strike(context, name)
+        if self.captures.running:
+            self.captures.check(self, context, name)
 
     def _strike(self, context: Context, name: str) -> None:
         """Apply the first fault rule that strikes a call of *name*, if any: delay the call, or raise."""

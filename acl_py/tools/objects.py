@@ -20,11 +20,13 @@ from device_model import handles
 from device_model.completions import NOTHING
 from device_model.contexts import Context
 from device_model.errors import printable
-from device_model.memory import Buffer, Space
+from device_model.memory import Buffer, Space, fill
 from device_model.memory.backing import ROOM
 from device_model.names import LONGEST_NAME
 from device_model.streams import Stream
 from device_model.work import Extent
+
+_COUNTER = 4  # bytes
 
 T = TypeVar("T")
 Memory: TypeAlias = Buffer | npt.NDArray[Any] | int  # an int is the address 0, of memory that was never allocated
@@ -85,16 +87,17 @@ class Objects:
             raise self.unplayable(f"{where}: device: {error.what}; {error.remedy}") from error
 
     def _make(self, where: str, space: str, bytes: int, device: int) -> Memory:  # noqa: A002
-        """Make memory that exists before the first call."""
+        """Make memory that exists before the first call. The counter at its start is 0, as on the card."""
         self._context(where, device)
+        if space == "pageable":
+            return self.pageable(where, bytes)
+        memory = self.runtime.memory
         try:
-            if space == "device":
-                return self.runtime.memory.malloc(device, bytes, None)
-            if space == "pinned":
-                return self.runtime.memory.malloc_host(bytes, None)
+            buffer = memory.malloc(device, bytes, None) if space == "device" else memory.malloc_host(bytes, None)
         except AclError as error:
             raise self.unplayable(f"{where}: {space} memory: {error.what}") from error
-        return self.pageable(where, bytes)
+        fill(buffer.allocation, 0, 0, min(bytes, _COUNTER))
+        return buffer
 
     def pageable(self, where: str, nbytes: int) -> Memory:
         """Make ordinary memory of the host. The system provides a page when it is first touched."""

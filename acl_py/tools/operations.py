@@ -25,6 +25,7 @@ from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from device_model.completions import Completion
 from device_model.memory import Allocation, Buffer, Space
 from device_model.scheduler import nanoseconds
+from device_model.streams import Stream
 from device_model.work import Label, Lane, Occupation
 
 # The script reads or writes its own memory (measured: graphs host_read and host_write, 0.8 to 1.4 us).
@@ -131,11 +132,11 @@ class Operations(Objects):
     async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
         return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])
 
-    async def record(self, event: str, stream: str) -> Completion:
-        return await events.RecordEvent(self.made(self.events, event), self.streams[stream])
+    async def record(self, event: str, stream: str, external: bool) -> Completion:
+        return await events.RecordEvent(self.made(self.events, event), self.streams[stream], external=external)
 
-    async def wait(self, event: str, stream: str) -> None:
-        await streams.StreamWaitEvent(self.streams[stream], self.made(self.events, event))
+    async def wait(self, event: str, stream: str, external: bool) -> None:
+        await streams.StreamWaitEvent(self.streams[stream], self.made(self.events, event), external=external)
 
     async def reset(self, event: str, stream: str) -> Completion:
         return await events.ResetEvent(self.made(self.events, event), self.streams[stream])
@@ -338,6 +339,9 @@ class Operations(Objects):
         return await callbacks.LaunchHostFunc(self.streams[stream], kernels.add, (self.counter(buf), by), us=us)
 
     async def add_callback(self, stream: str, us: float) -> Completion:
+        found = self.streams[stream]
+        if isinstance(found, Stream) and found.branch is not None:
+            self.runtime.captures.refuse_stream(self.runtime, found, "StreamAddCallback")
         return await callbacks.LaunchHostFunc(self.streams[stream], kernels.host_function, us=us)
 
     async def host_write(self, buf: str, value: int) -> None:

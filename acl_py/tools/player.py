@@ -19,13 +19,14 @@ from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
+from acl_py.tools.graph_operations import AbsentError, GraphOperations
 from acl_py.tools.objects import model_name, space_of
-from acl_py.tools.operations import Operations
-from acl_py.tools.programs import Program, Step
+from acl_py.tools.programs import STEP, Program, Step
 from acl_py.tools.tasks import Tasks, inside
 from acl_py.trace import Operation, Trace
 from acl_py.verbs import devices, streams
 from device_model.completions import Completion
+from device_model.graphs.executable import NodeOp
 from device_model.memory import Space
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -35,6 +36,7 @@ TOUCH_NS_PER_MIB = (
     409_000  # the script's host_register allocates and fills before the call (measured: 1,636 us for 4 MiB)
 )
 HANDOFF_NS = 12_000  # to another host thread, and back (measured: graphs, 10 to 24 us and 10 to 16 us)
+AWAKENED_NS = 4_000  # how much longer a call takes in a thread that has slept (measured: graphs, 4 to 6 us)
 
 _Verb: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 _COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy2d", "memcpy_peer_async", "memcpy_peer")
@@ -80,8 +82,9 @@ class Player:
             tasks = len({step.task for step in program.steps})
             self._races.hosts.play(tasks, recorded=program.is_recorded)
         self._points: dict[int, Any] = {step.after: () for step in program.steps if step.after is not None}
+        self.runs: dict[int, list[tuple[int, int]]] = {}  # of the operations of each step; a node has several
         self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step
-        self.operations = Operations(program, runtime, self._tasks)
+        self.operations = GraphOperations(program, runtime, self._tasks)
 
     def run(self) -> None:
         """Make all calls; `calls` has them then, or those up to a deadlock.
@@ -108,10 +111,12 @@ class Player:
         if step.thread is not None:
             runtime.pay(HANDOFF_NS)
         enter, ret = runtime.host_ns, 0
+        if step.thread is not None:
+            runtime.pay(AWAKENED_NS)
         answer: Any = None
         try:
             answer = await self._call(step)
-        except AclError as error:
+        except (AclError, AbsentError) as error:
             ret = error.code
         exit_ns = runtime.host_ns
         if step.thread is not None:
@@ -134,7 +139,11 @@ class Player:
         thread, fields = self._threads[step.thread], dict(step.fields)
         if fields.get("stream") == "per_thread":
             fields["stream"] = self._per_thread(thread, step.thread)
-        return await inside(thread.context, at_line(verb, fields))
+        self.runtime.captures.acting = thread
+        try:
+            return await inside(thread.context, at_line(verb, fields))
+        finally:
+            self.runtime.captures.acting = None
 
     def _per_thread(self, thread: "_Thread", name: str) -> Hashable:
         """Return the name of the per-thread default stream of a host thread: an ordinary blocking stream of its own.
@@ -160,7 +169,10 @@ class Player:
         self.runtime.pay(self.program.gap_ns)
         try:
             finish(devices.SynchronizeDevice())
-        except AclError as error:  # the program's work has failed, and this call reports it
+        except AclError as error:
+            if error.kind is Kind.CAPTURE_UNSUPPORTED:  # the program has left a capture open
+                return self.runtime.host_ns / 1000
+            # The program's work has failed, and this call reports it.
             lost = self.runtime.device(0).primary.error is not None
             if not lost and self.runtime.rules.kernel_failure is KernelFailure.STICKY:
                 raise AssertionError(f"a device without a failure refused to synchronise: {error}") from error
@@ -185,6 +197,7 @@ class Player:
                 queued[call.step.index] or staged[bisect_left(times, call.enter_ns) : bisect_right(times, call.exit_ns)]
             )
             if own:
+                self.runs[call.step.index] = [(op.start_ns, op.end_ns) for op in own]
                 spans[call.step.index] = min(op.start_ns for op in own), max(op.end_ns for op in own), own[0].engine
             elif self._is_by_host(call.step):  # the card's trace shows one operation of the length of the call
                 spans[call.step.index] = call.enter_ns, call.exit_ns, "host"
@@ -211,7 +224,7 @@ class _Thread:
     its name.
     """
 
-    __slots__ = ("context",)
+    __slots__ = ("__weakref__", "context")
 
     def __init__(self) -> None:
         self.context = copy_context()
@@ -227,6 +240,9 @@ class _Queuers(Observer):
         self.ended: list[int | None] = []
 
     def op_queued(self, op: Op) -> None:
+        if isinstance(op, NodeOp):  # of a launch: the step that captured it counts
+            self._steps[op] = int(str(op.site).removeprefix(STEP))
+            return
         task = self._tasks.running
         if task is not None and task.step is not None:
             self._steps[op] = task.step.index

@@ -147,6 +147,9 @@ _LIMIT = _Field("milliseconds: a whole number, 1 to 2**31 - 1", lambda value: _w
 _CLASS = _one_of("default", "flag", "snapshot", default="default")
 _WORD = _Field("a whole number, 0 to 2**64 - 1", lambda value: _whole(value, 0, 2**64 - 1))
 _NO_STREAM = _Field("the name of a stream", _text, None, refers="stream")  # ignored: calls that wait have no stream
+_GRAPH, _EXECUTABLE = _name("graph"), _name("executable")
+_MODE = replace(_INT, default=0)
+_AFTER = _Field("a list of names of nodes", lambda value: isinstance(value, list) and all(map(_text, value)), ())
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
 _REPEATED = {"until": _BLOCKING, "work_us": replace(_US, default=0), "sleep_us": replace(_US, default=0)}
 _FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0), "dst_off": _OFFSET}
@@ -198,8 +201,8 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "memcpy_peer": _COPY,
     "memset_async": {**_FILL, "stream": _STREAM},
     "memset": {**_FILL, "stream": _NO_STREAM},
-    "record": {"event": _EVENT, "stream": _STREAM},
-    "wait": {"event": _EVENT, "stream": _STREAM},
+    "record": {"event": _EVENT, "stream": _STREAM, "external": _BLOCKING},
+    "wait": {"event": _EVENT, "stream": _STREAM, "external": _BLOCKING},
     "reset": {"event": _EVENT, "stream": _STREAM},
     "sync_stream": {"stream": _STREAM, "limit_ms": _LIMIT, "name": _LABEL},
     "sync_event": {"event": _EVENT, "limit_ms": _LIMIT},
@@ -287,16 +290,32 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
 }
 _OF_EVERYSTEP = ("op", "id", "thread", "task", "after", "site")
 _Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
-_GRAPHS, _MANAGED = "stream capture and graphs", "managed memory"
+GRAPH_OPS: Mapping[str, Mapping[str, _Field]] = {
+    "begin_capture": {"stream": _STREAM, "mode": _MODE},
+    "begin_capture_to": {"stream": _STREAM, "graph": _GRAPH, "mode": _MODE},
+    "end_capture": {"stream": _STREAM, "graph": _name("graph", makes=True)},
+    "is_capturing": {"stream": _STREAM},
+    "capture_info": {"stream": _STREAM},
+    "exchange_mode": {"mode": _MODE},
+    "graph_create": {"graph": _name("graph", makes=True)},
+    "graph_destroy": {"graph": _GRAPH},
+    "add_empty": {"graph": _GRAPH, "node": _name("node", makes=True), "after": _AFTER},
+    "add_child": {"graph": _GRAPH, "child": _GRAPH, "node": _name("node", makes=True), "after": _AFTER},
+    "add_if": {"graph": _GRAPH, "default": replace(_INT, default=0)},
+    "begin_capture_body": {"stream": _STREAM},
+    "end_capture_body": {"stream": _STREAM},
+    "clone": {"graph": _GRAPH, "to": _name("graph", makes=True)},
+    "nodes": {"graph": _GRAPH},
+    "instantiate": {"graph": _GRAPH, "exec": _name("executable", makes=True)},
+    "upload": {"exec": _EXECUTABLE, "stream": _STREAM},
+    "graph_launch": {"exec": _EXECUTABLE, "stream": _STREAM},
+    "exec_update": {"exec": _EXECUTABLE, "graph": _GRAPH, "always": _BLOCKING},
+    "exec_destroy": {"exec": _EXECUTABLE},
+}
+OPS = {**OPS, **GRAPH_OPS}
+_MANAGED = "managed memory"
 # Ops of measured programs that cannot be replayed yet, and the features that they need.
 LATER: Mapping[str, str] = dict.fromkeys(
-    (
-        "begin_capture", "begin_capture_to", "end_capture", "is_capturing", "capture_info", "exchange_mode",
-        "begin_capture_body", "end_capture_body", "graph_create", "graph_destroy", "add_child", "add_empty", "add_if",
-        "clone", "nodes", "instantiate", "upload", "graph_launch", "exec_update", "exec_destroy",
-    ),
-    _GRAPHS,
-) | dict.fromkeys(
     ("malloc_managed", "prefetch", "advise", "attach", "pointer_attributes", "range_attribute"), _MANAGED
 )  # fmt: skip
 _BUFFER = {
@@ -359,6 +378,9 @@ def parse(document: object, where: str = "program") -> Program:
         "notify": {},
         "context": {"primary": None},
         "operation": {},
+        "graph": {},
+        "executable": {},
+        "node": {},
     }
     ids: dict[str, int] = {}
     steps = []
@@ -398,16 +420,16 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     where = f"{where} ({op})"
     if op in LATER:
         raise _not_yet(where, "op", LATER[op])
-    if "external" in entry:  # a field of record and wait
-        raise _not_yet(where, "external", _GRAPHS)
     for name in ("id", "thread", "task", "site"):
         if name in entry and not _text(entry[name]):
             _refuse(where, name, _A_NAME, entry)
     after = entry.get("after")
-    if "after" in entry and not _whole(after, 0, index - 1):
+    if op in ("add_empty", "add_child"):  # there *after* names nodes
+        after = None
+    elif "after" in entry and not _whole(after, 0, index - 1):
         earlier = f"the index of an earlier step, 0 to {index - 1}" if index else "left out: there is no earlier step"
         _refuse(where, "after", earlier, entry)
-    options = {name: value for name, value in entry.items() if name not in _OF_EVERYSTEP}
+    options = {name: value for name, value in entry.items() if name not in _OF_EVERYSTEP or name in OPS[op]}
     if op == "inc" and "name" in options and "buf" not in options:  # measured programs use both
         options["buf"] = options.pop("name")
     fields = _fields(options, OPS[op], known, where)
@@ -416,8 +438,7 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
 
 
 def _not_yet(where: str, field: str, what: str) -> ProgramError:
-    verb = "is" if what is _MANAGED else "are"
-    return ProgramError(f"{where}: {field}: {what} {verb} not supported yet")
+    return ProgramError(f"{where}: {field}: {what} is not supported yet")
 
 
 def _declared(

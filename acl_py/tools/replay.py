@@ -1,6 +1,6 @@
 """Replay: run a stream program on a simulated device, and give its times in the form of measured programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,17 @@ from device_model.rules import SyncRules
 from device_model.work import Copy, Fill, HostFunction
 
 _KERNELS = ("launch", "inc", "touch")
-_GIVES = ("elapsed", "host_read", "get_priority", "priority_range", "malloc_async")  # ops with an answer
+_GIVES = (
+    "elapsed",
+    "host_read",
+    "get_priority",
+    "priority_range",
+    "malloc_async",
+    "is_capturing",
+    "capture_info",
+    "exchange_mode",
+    "nodes",
+)  # ops with an answer
 
 Spans = dict[int, tuple[int, int, str]]  # by the index of a step: start and end in ns, and the engine
 
@@ -132,7 +142,7 @@ def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Repl
         spans = player.spans(trace)
         if runtime.sanitizer is not None:
             runtime.sanitizer.finish()
-        device_times, log = _device_times(calls, spans), _log(calls, spans, runtime.profile.latency)
+        device_times, log = _device_times(calls, spans), _log(calls, player.runs, runtime.profile.latency)
         done = max((*(call.exit_ns for call in calls), *(end for _, end, _ in spans.values())), default=0)
         found = tuple(runtime.state(Findings))
         host = _host_calls(calls)
@@ -179,20 +189,20 @@ def _device_times(calls: list[Played], spans: Spans) -> dict[str, DeviceTime]:
     }
 
 
-def _log(calls: list[Played], spans: Spans, latency: Latencies) -> dict[str, list[list[float]]]:
+def _log(
+    calls: list[Played], runs: Mapping[int, list[tuple[int, int]]], latency: Latencies
+) -> dict[str, list[list[float]]]:
     """Return when the blocks of each named kernel ran, by the clock that a kernel reads: from the start of its first
-    block to the end of the last.
+    block to the end of the last. A kernel of a graph runs at each launch.
     """
     kernels = [
-        (call.step.id, *spans[call.step.index][:2])
-        for call in calls
-        if call.step.op in _KERNELS and call.step.index in spans
+        (call.step.id, runs[call.step.index]) for call in calls if call.step.op in _KERNELS and call.step.index in runs
     ]
-    first = min((start for _, start, _ in kernels), default=0)
+    first = min((start for _, own in kernels for start, _ in own), default=0)
     around = latency.block + latency.kernel_drain
     return {
-        id_: [[_us(start - first), _us(max(start, end - around) - first)]]
-        for id_, start, end in kernels
+        id_: [[_us(start - first), _us(max(start, end - around) - first)] for start, end in own]
+        for id_, own in kernels
         if id_ is not None
     }
 

@@ -25,6 +25,7 @@ _LOOKS = {
     "kernel": Look("█", "▐", "▌", "green", "kernel", "kernels"),
     "d2h": Look("«", "‹", "‹", "magenta", "to host", "copies"),
     "d2d": Look("═", "─", "─", "cyan", "in device", "copies"),
+    "h2h": Look("═", "─", "─", "yellow", "on the host", "copies"),
     "p2p": Look("═", "─", "─", "bright_cyan", "to device", "copies"),
     "fill": Look("▚", "▗", "▖", "cyan", "fill", "fills"),
     "host_function": Look("▓", "▒", "▒", "yellow", "function", "functions"),

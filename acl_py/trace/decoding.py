@@ -54,6 +54,7 @@ ENGINES = {
     "h2d": "H2D",
     "d2h": "D2H",
     "d2d": "cores",
+    "h2h": "host",
     "p2p": "P2P",
     "fill": "cores",
     "kernel": "cores",

@@ -28,6 +28,7 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "d2h": ("to the host", {"facecolor": "white", "hatch": "\\\\\\\\"}),
     "p2p": ("between devices", {"facecolor": "white", "hatch": "++++"}),
     "d2d": ("inside the device", {"facecolor": "white", "hatch": "----"}),
+    "h2h": ("on the host", {"facecolor": "white", "hatch": "||||"}),
     "fill": ("fill", {"facecolor": "white", "hatch": "...."}),
     "host_function": ("host function", {"facecolor": "white", "hatch": "xxxx"}),
     "call": ("host works", {"facecolor": "0.75"}),

@@ -64,6 +64,7 @@ _WORK = {  # by kind: category and name
     "d2h": ("gpu_memcpy", "Memcpy DtoH"),
     "d2d": ("gpu_memcpy", "Memcpy DtoD"),
     "p2p": ("gpu_memcpy", "Memcpy PtoP"),
+    "h2h": ("gpu_memcpy", "Memcpy HtoH"),
     "fill": ("gpu_memset", "Memset (Device)"),
 }
 _SYNCS = {  # by call

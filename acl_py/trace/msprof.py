@@ -54,6 +54,7 @@ _COPIES = {
     "d2h": ("PCIE_DMA_SQE", "device to host"),
     "d2d": ("SDMA_SQE", "device to device"),
     "p2p": ("SDMA_SQE", "device to device"),
+    "h2h": ("PCIE_DMA_SQE", "host to host"),
 }
 _EVENT_TASKS = {"record": "EVENT_RECORD", "wait": "EVENT_WAIT"}  # by kind of step
 KERNEL_COLUMNS = (

@@ -69,7 +69,7 @@ async def LaunchHostFunc(
         await LaunchHostFunc(stream, print, ["the copies are done"], us=20)
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, captures=True)
     check_function("a host function", function)
     duration_ns = nanoseconds("us of a host function", us, 1000)
     if stream in subscribers_of(runtime):

@@ -66,7 +66,8 @@ async def MemcpyAsync(
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, or an end has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit;
+            NULL_POINTER if *dst* or *src* is not memory, or was freed;
+            INVALID_COPY_DIRECTION if *kind* does not fit;
             NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
             NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never come to the copy that the host waits for.
@@ -85,7 +86,7 @@ async def MemcpyAsync(
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
-        stream = resolve(scope, stream)
+        stream = resolve(scope, stream, captures=True)
     if type(count) is not int or type(dest_max) is not int or not 0 <= count <= dest_max:
         count = check_count(runtime, count, dest_max)
     memory = runtime.memory
@@ -237,10 +238,10 @@ async def Memcpy2dAsync(
         The completion of the copy. It is done already if the host made the copy or waited for it.
 
     Raises:
-        AclError: INVALID_VALUE for rows that do not fit their pitches, or an end that has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit;
-            NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
-            NOT_SUPPORTED if *stream* cannot be used here.
+        AclError: INVALID_PITCH for rows that are longer than their pitches; INVALID_VALUE for negative numbers, or an
+            end that has less; INVALID_ADDRESS or NULL_POINTER if *dst* or *src* is not memory, or was freed;
+            INVALID_COPY_DIRECTION if *kind* does not fit; NOT_SUPPORTED for a copy from host to host under ACL's
+            rules; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never come to the copy that the host waits for.
         TypeError: A pitch, *width* or *height* is not an int, or *stream* is not a stream.
 
@@ -249,7 +250,7 @@ async def Memcpy2dAsync(
         await Memcpy2dAsync(buffer, 64, pinned, 256, 64, 16, MemcpyKind.DEFAULT, stream)
     """
     scope, runtime, site, _ = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, captures=True)
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     _check_kind(runtime, kind, copy)
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
@@ -286,9 +287,10 @@ async def Memcpy2d(
         acl: Until the copy is done. It is made outside all streams, so not after work that is queued in one.
 
     Raises:
-        AclError: INVALID_VALUE for rows that do not fit their pitches, or an end that has less; INVALID_ADDRESS or
-            NULL_POINTER if *dst* or *src* is not memory, or was freed; INVALID_COPY_DIRECTION if *kind* does not fit,
-            under CUDA's rules; the kind of the failure if the context has failed.
+        AclError: INVALID_PITCH for rows that are longer than their pitches; INVALID_VALUE for negative numbers, or an
+            end that has less; INVALID_ADDRESS or NULL_POINTER if *dst* or *src* is not memory, or was freed;
+            INVALID_COPY_DIRECTION if *kind* does not fit, under CUDA's rules; the kind of the failure if the context
+            has failed.
         DeadlockError: The copy can never be made.
         TypeError: A pitch, *width* or *height* is not an int.
     """
@@ -305,6 +307,8 @@ async def Memcpy2d(
 async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, site: Site) -> Completion:
     """Make an asynchronous copy in which the host takes part."""
     runtime, rules = scope.runtime, scope.runtime.rules
+    if stream.branch is not None:
+        return await transfers.queue(runtime, stream, copy, site)
     completion: Completion = NOTHING
     skipped = rules.copy_kind is CopyKind.CORRECTED and copy.is_in_place
     if not skipped:
@@ -397,7 +401,7 @@ def _rows_of(
     width, height = integer("width", width), integer("height", height)
     if width < 0 or height < 0 or width > min(dst_pitch, src_pitch):
         raise runtime.error(
-            Kind.INVALID_VALUE,
+            Kind.INVALID_PITCH if width > min(dst_pitch, src_pitch) else Kind.INVALID_VALUE,
             f"rows of {width} bytes, {height} of them, at pitches of {dst_pitch} and {src_pitch}",
             "give a width from 0 to the smaller pitch, and a height of 0 or more",
         )

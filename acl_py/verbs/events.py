@@ -8,6 +8,7 @@ from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
+from acl_py.verbs.capturing import record_in_capture
 from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting
 from device_model import handles
@@ -191,7 +192,7 @@ async def DestroyEvent(event: handles.Event) -> None:
     runtime.called("DestroyEvent", enter, site, event)
 
 
-async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
+async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, external: bool = False) -> Completion:
     """Let *event* stand for all work that is queued in *stream* so far.
 
     Stands for aclrtRecordEvent and cudaEventRecord. The record replaces the one before. It takes no time on the device
@@ -200,17 +201,21 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Comple
 
     Args:
         event: The event.
-        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's. If it captures,
+            streams of the capture may wait for the record, and nobody else.
+        external: In a capture: record at each launch of the graph, as cudaEventRecordExternal lets. Elsewhere it
+            changes nothing.
 
     Waits:
         cuda, cuda_per_thread: For nothing.
         acl: Only if all event ids of the device are taken by records that are pending, until one of them is over.
 
     Returns:
-        The completion of that work.
+        The completion of that work; in a capture one that is done.
 
     Raises:
         AclError: INVALID_HANDLE if *event* is destroyed, of another simulation or of another device than *stream*;
+            CAPTURE_INVALIDATED if the capture of *stream* is lost;
             NOT_SUPPORTED if it does not suit a stream that waits for a model; INVALID_HANDLE, FOREIGN_STREAM or
             NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: No event id can ever become free.
@@ -231,7 +236,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Comple
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
-        stream = resolve(scope, stream)
+        stream = resolve(scope, stream, captures=True)
     if type(event) is not Event or event.home is not scope.context:
         event = check_event(scope, event)
     if event.context.device is not stream.context.device:
@@ -242,6 +247,10 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None) -> Comple
         )
     if type(event) is not Event:
         await _get_ready(scope, event, stream, site)
+    if stream.branch is not None:
+        return record_in_capture(runtime, stream.branch, event, site, external=external)
+    if event.captured is not None:
+        event.leave_capture()
     runtime.pay(runtime.costs.record)
     completion = event.record(stream, site)
     hooks = runtime.hooks
@@ -320,7 +329,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    event = _check_host(scope, event)
+    event = _check_host(scope, event, "GetEventTimestamp")
     if event.class_ is EventClass.SNAPSHOT:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
@@ -404,7 +413,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    event = _check_host(scope, event)
+    event = _check_host(scope, event, "QueryEventStatus")
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
@@ -465,7 +474,7 @@ async def SynchronizeEventWithTimeout(event: handles.Event, timeout: Integer) ->
 
 async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit | None) -> None:
     scope, runtime, site, _ = call
-    event = _check_host(scope, event)
+    event = _check_host(scope, event, name)
     streams = () if event.stream is None else (event.stream,)
     what = f"{name}({event.name})"
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
@@ -473,9 +482,11 @@ async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit
     await runtime.synchronize(name, work, what, site, event.context, streams, limit, asleep_ns, (event,), (event,))
 
 
-def _check_host(scope: Scope, event: handles.Event) -> Event:
-    """Return *event*; refuse one that a host can neither wait for nor query."""
+def _check_host(scope: Scope, event: handles.Event, name: str) -> Event:
+    """Return *event*, which a call of *name* asks; refuse one that a host can neither wait for nor query."""
     event = check_event(scope, event)
+    if scope.context.alert or event.captured is not None:
+        scope.runtime.captures.refuse_event(scope.runtime, event, name)
     if event.external:
         raise scope.runtime.error(
             Kind.NOT_SUPPORTED, f"{event!r} was created with EXTERNAL", "synchronise with its stream instead"
@@ -507,6 +518,8 @@ async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
     """
     scope, runtime, site, enter = begin()
     start, end = check_event(scope, start), check_event(scope, end)
+    for event in (start, end):
+        runtime.captures.refuse_event(runtime, event, "EventElapsedTime")
     if start.context.device is not end.context.device:
         raise runtime.error(
             Kind.INVALID_HANDLE,

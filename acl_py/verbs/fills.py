@@ -49,7 +49,7 @@ async def MemsetAsync(
         TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
     """
     scope, runtime, site, _ = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, captures=True)
     fill = _fill_of(runtime, dst, dest_max, value, count)
     return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site), fill, stream)
 

@@ -467,17 +467,16 @@ async def LaunchKernel(
     queue = stream.queues[0]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_place(queue, op, stream, site)
-    cost = runtime.costs.launch
     launches = runtime.state(Launches)
     if not launches.begun:
         launches.begun = True
-        cost += runtime.costs.launch_first
-    runtime.submit(stream, op, cost, runtime.kernel_latency)
+        runtime.pay(runtime.costs.launch_first)
+    runtime.submit(stream, op, runtime.costs.launch, runtime.kernel_latency)
     return op
 
 
 def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, captures=True)
     if stream.context.device is not scope.context.device:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE,

@@ -15,12 +15,15 @@ import numpy.typing as npt
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
+from acl_py.sites import Site
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
 from device_model.device import Device
 from device_model.engines.workers import Workers
+from device_model.graphs.capture import Branch
+from device_model.graphs.graph import NodeKind
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
@@ -297,7 +300,8 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     on, and by work that is ordered behind it. A block that was given back is used again as the CUDA programming guide
     says: at once in the same stream; in another stream if its FreeAsync() has taken place, or if *stream* already waits
     for it. Only if the device has no room left is a block used whose FreeAsync() is still to come in another stream,
-    and then *stream* waits for that. Unused memory of the pool goes back to the device at the next synchronisation,
+    and then *stream* waits for that. In a capture the memory belongs to the graph: it is there from each launch on, and
+    until the executable is destroyed. Unused memory of the pool goes back to the device at the next synchronisation,
     except what SetMemPoolThreshold() lets it keep.
 
     Args:
@@ -324,7 +328,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
         await FreeAsync(scratch, stream)  # behind the fill, and the host does not wait
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, captures=True)
     check_name(name)
     nbytes = runtime.memory.check_size(nbytes, Origin.POOL)
     ordinal = stream.context.device.ordinal
@@ -337,6 +341,11 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     reserved = pool.reserved_current
     buffer, after = pool.take(nbytes, rank, site)
     buffer.allocation.given_name = name
+    if stream.branch is not None:
+        runtime.pay(runtime.profile.graphs.captured)
+        stream.branch.add(NodeKind.ALLOCATE, site, subject=buffer.allocation)
+        runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
+        return buffer
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth if pool.reserved_current > reserved else 0))
     since = _completion(after)
     if after is not None:
@@ -368,8 +377,10 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, captures=True)
     allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
+    if stream.branch is not None:
+        return _free_in_capture(runtime, stream.branch, allocation, site)
     runtime.pay(runtime.costs.free_async)
     behind = stream.turn()
     if behind.done:
@@ -380,6 +391,21 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     _tell_freed(runtime, allocation, behind)
     runtime.called("FreeAsync", enter, site, allocation, stream)
     return behind
+
+
+def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, site: Site) -> Completion:
+    """Add a node that frees *allocation*, which a node of the same graph allocates."""
+    runtime.pay(runtime.profile.graphs.captured)
+    graph = branch.capture.graph
+    if not any(node.kind is NodeKind.ALLOCATE and node.subject is allocation for node in graph.nodes):
+        raise runtime.error(
+            Kind.INVALID_VALUE,
+            f"FreeAsync({allocation!r}) in {branch.capture!r}, which has not allocated it",
+            "free in a capture what MallocAsync() allocated in it, and other memory after EndCapture()",
+        )
+    branch.add(NodeKind.FREE, site, subject=allocation)
+    runtime.called("FreeAsync", runtime.host_ns - runtime.profile.graphs.captured, site, allocation, branch.stream)
+    return NOTHING
 
 
 async def SetMemPoolThreshold(nbytes: Integer) -> None:

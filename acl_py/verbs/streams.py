@@ -4,10 +4,11 @@ from enum import Enum, IntFlag
 from sys import _getframe
 
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.calls import Call, begin, verb_name
 from acl_py.runtime.runtime import Limit, Runtime, Subjects
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
+from acl_py.verbs.capturing import wait_in_capture
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model import handles
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -64,8 +65,24 @@ PER_THREAD_STREAM = NamedStream.PER_THREAD
 StreamLike = handles.Stream | NamedStream | None
 
 
-def resolve(scope: Scope, stream: StreamLike) -> Stream:
-    """Return the stream that *stream* means in *scope*; refuse one that cannot be used there."""
+def resolve(scope: Scope, stream: StreamLike, *, captures: bool = False) -> Stream:
+    """Return the stream that *stream* means in *scope*; refuse one that cannot be used there.
+
+    A stream that captures can be used if the calling verb *captures*: its work can become a node of a graph.
+    """
+    found = resolve_any(scope, stream)
+    if scope.runtime.captures.running:
+        name = verb_name(_getframe(1))
+        scope.runtime.captures.refuse_legacy(scope.runtime, found, name)
+        if found.branch is not None:
+            if not captures:
+                scope.runtime.captures.refuse_stream(scope.runtime, found, name)
+            scope.runtime.captures.check_lost(scope.runtime, found.branch.capture)
+    return found
+
+
+def resolve_any(scope: Scope, stream: StreamLike) -> Stream:
+    """Return the stream that *stream* means in *scope*, whether it captures or not; refuse one that is gone."""
     context = scope.context
     if type(stream) is Stream and stream.home is context and context.error is None:
         return stream  # most streams; the rest of the function would find the same, more slowly
@@ -264,6 +281,8 @@ async def DestroyStream(stream: handles.Stream) -> None:
     """
     scope, runtime, site, enter = begin()
     stream = _destroyable(scope, stream)
+    if stream.branch is not None:  # nothing tells that its capture is gone (measured: capture-destroy-stream)
+        runtime.captures.end(runtime, stream.branch.capture)
     runtime.pay(runtime.costs.destroy_stream)
     if runtime.rules.destroy is Destroy.WAITS and not stream.bound:
         await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site, (stream,))
@@ -273,7 +292,7 @@ async def DestroyStream(stream: handles.Stream) -> None:
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
-    stream = resolve(scope, stream)
+    stream = resolve_any(scope, stream)
     if stream.id not in stream.context.streams:
         raise scope.runtime.error(
             Kind.DEFAULT_STREAM, f"{stream!r} is a default stream", "only what CreateStream() gave can be destroyed"
@@ -299,6 +318,8 @@ async def DestroyStreamForce(stream: handles.Stream) -> None:
     """
     scope, runtime, site, enter = begin()
     stream = _destroyable(scope, stream)
+    if stream.branch is not None:  # nothing tells that its capture is gone (measured: capture-destroy-stream)
+        runtime.captures.end(runtime, stream.branch.capture)
     runtime.pay(runtime.costs.destroy_stream)
     stream.context.device.abort(stream, _aborted(stream, site))
     stream.context.destroy_stream(stream, site)
@@ -460,7 +481,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects:
     runtime.learn(known, subjects)
 
 
-async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:
+async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external: bool = False) -> None:
     """Let the work that is queued in *stream* from now on wait for the last record of *event*.
 
     Stands for aclrtStreamWaitEvent and cudaStreamWaitEvent. The host does not wait. A record that is made later does
@@ -470,16 +491,20 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:
     (measured: legacy-wait-only), if its event was ever recorded.
 
     Args:
-        stream: The stream that waits; None is the default one.
+        stream: The stream that waits; None is the default one. If it captures, its next node waits for the record,
+            which was made in the same capture; a stream that does not is drawn into the capture of the record.
         event: The event.
+        external: In a capture: wait at each launch for the record that is the last one then, as cudaEventWaitExternal
+            lets. Elsewhere it changes nothing.
 
     Waits:
         all rules: For nothing.
 
     Raises:
         AclError: WAIT_WITHOUT_RECORD under ACL's rules; NOT_SUPPORTED if the event was created without SYNC, or does
-            not suit a stream that waits for a model; INVALID_HANDLE if *event* is destroyed or of another simulation;
-            INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+            not suit a stream that waits for a model; CAPTURE_ISOLATION, CAPTURE_MERGE or CAPTURE_INVALIDATED in a
+            capture; INVALID_VALUE for a record of a capture that is over; INVALID_HANDLE if *event* is destroyed or of
+            another simulation; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream, or *event* is not an event.
 
     Example:
@@ -495,10 +520,13 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event) -> None:
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
-        stream = resolve(scope, stream)
+        stream = resolve(scope, stream, captures=True)
     if type(event) is not Event or event.home is not scope.context:
         event = check_event(scope, event)
         _check_wait(runtime, stream, event)
+    if stream.branch is not None or event.captured is not None:
+        wait_in_capture(runtime, stream, event, site, external=external)
+        return
     runtime.pay(runtime.costs.wait)
     work = event.work
     if type(event) is not Event:

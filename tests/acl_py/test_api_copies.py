@@ -388,8 +388,9 @@ async def test_fills_refuse_what_cannot_be_filled():
 @tiny
 async def test_pitches_are_checked():
     x, host = await acl.Malloc(64), await acl.MallocHost(64)
+    with refused(acl.Kind.INVALID_PITCH, "rows of 8 bytes, 2 of them, at pitches of 4 and 8"):
+        await acl.Memcpy2d(x, 4, host, 8, 8, 2, H2D)
     for args, part in (
-        ((x, 4, host, 8, 8, 2), "rows of 8 bytes, 2 of them, at pitches of 4 and 8"),
         ((x, 8, host, 8, -1, 2), "rows of -1 bytes"),
         ((x, 8, host, 8, 8, -2), "-2 of them"),
         ((x, 8, host, 8, 8, 9), "which has 64 bytes, not 72"),

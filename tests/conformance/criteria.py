@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from acl_py.tools.programs import LATER, Program, parse
+from acl_py.tools.programs import GRAPH_OPS, Program, parse
 from acl_py.tools.replay import Replay, replay
 
 DATA = Path(__file__).parent / "data"
@@ -31,7 +31,7 @@ def measured(name: str) -> list[dict[str, Any]]:
 
 def is_capture(document: dict[str, Any]) -> bool:
     """Does it capture streams or use graphs?"""
-    return any(step["op"] in LATER for step in document["steps"])
+    return any(step["op"] in GRAPH_OPS for step in document["steps"])
 
 
 @cache

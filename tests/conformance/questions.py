@@ -47,8 +47,6 @@ def _row(document, folklore, documented, card, call=None):
 
 def _under_acl(document):
     """What the program does differently under the other rules, in short."""
-    if is_capture(document):
-        return "not supported yet"
     phrases = {}
     for each in differences(parse(document), (CUDA, ACL)):
         op, text = each.where.split(" returned")[0].split()[-1 if each.what == "hang" else 2], each.under["acl"]
@@ -62,8 +60,13 @@ def _under_acl(document):
 
 
 def _codes(document):
-    codes = [(document["steps"][call["step"]]["op"], call["ret"][0]) for call in document["observed"]["host"]]
-    return ", ".join(f"{op} {code}" for op, code in codes if code), "not supported yet"
+    ops = [step["op"] for step in document["steps"]]
+    card = [call["ret"][0] for call in document["observed"]["host"]]
+    ours = [call.ret for call in replayed("semantics", document["id"]).host]
+    there, here = (
+        ", ".join(f"{op} {code}" for op, code in zip(ops, codes, strict=True) if code) for codes in (card, ours)
+    )
+    return there, "the same" if here == there else here
 
 
 def _times(document, step):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from criteria import measured
 from pages import data_of
 from typer.testing import CliRunner
 
@@ -70,13 +69,6 @@ def test_a_file_that_is_no_json_is_named_and_the_others_run(file, tmp_path):
     assert result.exit_code == 1
     assert "broken.json: is not JSON" in result.stderr
     assert result.stdout.startswith("good:")
-
-
-def test_capture_programs_say_that_they_are_not_supported_yet(file):
-    capture = next(each for each in measured("semantics") if each["id"] == "capture-replay")
-    result = acl_py("replay", file(capture))
-    assert result.exit_code == 1
-    assert "'capture-replay': step 0 (begin_capture): op: stream capture and graphs are not supported" in result.stderr
 
 
 def test_the_written_times(file, tmp_path):

@@ -102,9 +102,9 @@ def test_a_context_is_on_alert_only_while_calls_have_something_to_ask(rig):
     seen = []
     rig.host_function(rig.stream(), 10, lambda: seen.append(rig.context.alert))
     rig.run()
-    rig.device.watch_calls(has_fault_rules=True)
+    rig.device.check_calls(on=True)
     seen.append(rig.context.alert)
-    rig.device.watch_calls(has_fault_rules=False)
+    rig.device.check_calls(on=False)
     assert seen == [True, True]
     assert not rig.context.alert
 

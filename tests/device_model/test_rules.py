@@ -8,6 +8,12 @@ from rig import Rig
 from device_model import rules
 from device_model.errors import DeviceError, Kind
 
+WAITS_FOR_DEVICE = {"SynchronizeDevice", "SynchronizeDeviceWithTimeout", "ResetDevice", "ResetDeviceForce"}
+UNSAFE = {
+    "Malloc", "MallocHost", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync", "HostRegister",
+    "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery", "SynchronizeEvent",
+    "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
+}  # fmt: skip
 CUDA_ROWS = {
     "sync_copy": rules.SyncCopy.IN_DEFAULT_STREAM,
     "pageable_copy": rules.PageableCopy.STAGED,
@@ -23,6 +29,8 @@ CUDA_ROWS = {
     "events": (rules.EventClass.SNAPSHOT,),
     "kernel_failure": rules.KernelFailure.STICKY,
     "init": rules.Init.COUNTED,
+    "unsafe_in_capture": UNSAFE,
+    "waits_for_device": WAITS_FOR_DEVICE,
     "priorities": (0, -5),
 }
 ACL_ROWS = {
@@ -40,6 +48,8 @@ ACL_ROWS = {
     "events": (rules.EventClass.RECORDED, rules.EventClass.FLAG, rules.EventClass.SNAPSHOT),
     "kernel_failure": rules.KernelFailure.PER_STREAM,
     "init": rules.Init.ONCE,
+    "unsafe_in_capture": {"Memset", "Memcpy", "Memcpy2d"},
+    "waits_for_device": WAITS_FOR_DEVICE,
     "priorities": (7, 0),
 }
 

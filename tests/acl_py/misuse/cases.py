@@ -406,6 +406,99 @@ case("memory", "Pinned memory given to the pool", "await FreeAsync(pinned)", Kin
 # --- copies and fills
 
 case(
+    "graphs",
+    "A capture of the legacy stream",
+    "await BeginCapture(None)",
+    Kind.CAPTURE_UNSUPPORTED,
+    "legacy",
+    "CreateStream()",
+)
+case(
+    "graphs",
+    "A synchronisation beside a capture",
+    "own = await CreateStream(nonblocking=True)\nawait BeginCapture(own)\nawait SynchronizeStream(own)",
+    Kind.CAPTURE_UNSUPPORTED,
+    "capture of stream",
+    "is lost",
+    "EndCapture()",
+)
+case(
+    "graphs",
+    "A capture that was lost",
+    """
+await BeginCapture(stream)
+try: await Malloc(8)
+except AclError: pass
+await EndCapture(stream)
+""",
+    Kind.CAPTURE_INVALIDATED,
+    "lost by Malloc() at",
+)
+case(
+    "graphs",
+    "A stream that is not joined",
+    """
+other = await CreateStream()
+await BeginCapture(stream)
+await RecordEvent(event, stream)
+await StreamWaitEvent(other, event)
+await MemsetAsync(buffer, 4096, 0, 4096, other)
+await EndCapture(stream)
+""",
+    Kind.CAPTURE_UNJOINED,
+    "fill",
+    "drawn in at",
+    "record an event",
+)
+case(
+    "graphs",
+    "An event of a capture, outside of it",
+    """
+own = await CreateStream(nonblocking=True)
+await BeginCapture(own)
+await RecordEvent(event, own)
+await QueryEventStatus(event)
+""",
+    Kind.CAPTURED_EVENT,
+    "recorded in",
+)
+case(
+    "graphs",
+    "A wait in a capture for work outside of it",
+    """
+own = await CreateStream(nonblocking=True)
+await RecordEvent(event)
+await BeginCapture(own)
+await StreamWaitEvent(own, event)
+""",
+    Kind.CAPTURE_ISOLATION,
+    "was recorded outside",
+)
+case("graphs", "An end without a beginning", "await EndCapture(stream)", Kind.NOT_CAPTURING, "BeginCapture()")
+case(
+    "graphs",
+    "An update to another shape",
+    """
+executable = await GraphInstantiate(await GraphCreate())
+graph = await GraphCreate()
+await GraphAddEmptyNode(graph)
+await GraphExecUpdate(executable, graph)
+""",
+    Kind.GRAPH_UPDATE,
+    "instantiate the new graph",
+)
+case("graphs", "A graph in place of its executable", "await GraphLaunch(await GraphCreate())", TypeError, "GraphInstan")
+case(
+    "graphs",
+    "A node of another graph",
+    """
+node = await GraphAddEmptyNode(await GraphCreate())
+await GraphAddEmptyNode(await GraphCreate(), [node])
+""",
+    Kind.INVALID_VALUE,
+    "is no node of",
+)
+case(
     "copies",
     "More than the destination holds",
     "await Memcpy(buffer, 100, array, 200, H2D)",
@@ -488,7 +581,7 @@ case(
     "copies",
     "Rows wider than their pitch",
     "await Memcpy2d(buffer, 32, array, 64, 64, 4, H2D)",
-    Kind.INVALID_VALUE,
+    Kind.INVALID_PITCH,
     "pitch",
 )
 case(

@@ -393,12 +393,12 @@ class _Reader:
             raise _Failed
         return self.events[event]
 
-    def record(self, event: str, stream: str) -> None:
+    def record(self, event: str, stream: str, external: bool = False) -> None:
         known = self._known(event)
         role = "set" if known.class_ == "flag" else "record"
         known.record = self._put(self._named(stream), role, signal=known.signal, value=1)  # E1
 
-    def wait(self, event: str, stream: str) -> None:
+    def wait(self, event: str, stream: str, external: bool = False) -> None:
         known = self._known(event)
         if known.class_ == "flag":
             known.waits.append(self._put(self._named(stream), "await", signal=known.signal))

@@ -301,10 +301,10 @@ class _Writer:
     def memset(self, step: Step, dst: str, bytes: int, value: int, dst_off: int, **_: Any) -> str:  # noqa: A002
         return f"await acl.Memset(b[{dst!r}][{dst_off}:], {self._size(dst) - dst_off}, {value}, {bytes})"
 
-    def record(self, step: Step, event: str, stream: str) -> str:
+    def record(self, step: Step, event: str, stream: str, external: bool) -> str:
         return f"await acl.RecordEvent(e[{event!r}], {self._stream(stream)})"
 
-    def wait(self, step: Step, event: str, stream: str) -> str:
+    def wait(self, step: Step, event: str, stream: str, external: bool) -> str:
         return f"await acl.StreamWaitEvent({self._stream(stream)}, e[{event!r}])"
 
     def reset(self, step: Step, event: str, stream: str) -> str:

@@ -1,0 +1,41 @@
+"""Records and waits in captures: they change what the next node of a stream depends on, and queue nothing."""
+
+from acl_py.runtime.runtime import Runtime
+from acl_py.sites import Site
+from device_model.completions import NOTHING, Completion
+from device_model.events import Event
+from device_model.graphs.capture import Branch
+from device_model.streams import Stream
+
+
+def record_in_capture(runtime: Runtime, branch: Branch, event: Event, site: Site, *, external: bool) -> Completion:
+    """Record *event* on the stream of *branch*: for the capture, or, if it is *external*, at each launch."""
+    enter = runtime.host_ns
+    runtime.pay(runtime.profile.graphs.mark)
+    if external:
+        branch.capture.record_at_launch(branch.stream, event, site)
+    else:
+        branch.capture.record(branch.stream, event)
+    runtime.called("RecordEvent", enter, site, event, branch.stream)
+    return NOTHING
+
+
+def wait_in_capture(runtime: Runtime, stream: Stream, event: Event, site: Site, *, external: bool) -> None:
+    """Let *stream* wait for *event*, where one of them belongs to a capture; this may draw the stream in. An *external*
+    wait is for the record that is the last one at each launch.
+    """
+    enter = runtime.host_ns
+    runtime.pay(runtime.profile.graphs.mark)
+    captured = event.captured
+    if stream.branch is not None and external:
+        stream.branch.capture.wait_at_launch(stream, event, site)
+    elif stream.branch is not None:
+        if captured is not None and captured.capture not in runtime.captures.running:
+            runtime.captures.refuse_captured(runtime, event, "StreamWaitEvent")
+        stream.branch.capture.wait(stream, event, site, runtime.error)
+    elif captured is not None:
+        if captured.capture not in runtime.captures.running:
+            runtime.captures.refuse_captured(runtime, event, "StreamWaitEvent")
+        runtime.captures.check_lost(runtime, captured.capture)
+        captured.capture.draw_in(stream, captured.frontier, site)
+    runtime.called("StreamWaitEvent", enter, site, stream, event)

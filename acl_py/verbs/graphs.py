@@ -1,0 +1,371 @@
+"""Graphs: make them node by node, or of a capture; instantiate, launch, update and destroy them."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from acl_py.errors import Kind
+from acl_py.runtime.calls import Call, begin
+from acl_py.verbs import transfers
+from acl_py.verbs.captures import check_dependencies, check_graph
+from acl_py.verbs.streams import StreamLike, resolve
+from device_model.completions import NOTHING, Completion, Then
+from device_model.errors import shown
+from device_model.graphs.executable import Executable, Launch
+from device_model.graphs.graph import Condition, Graph, Node, NodeKind
+from device_model.memory import Allocation, Buffer
+from device_model.work import Lane
+
+
+async def GraphCreate() -> Graph:
+    """Create an empty graph.
+
+    Stands for cudaGraphCreate; under ACL a graph comes from a capture only.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The graph.
+    """
+    _, runtime, site, enter = begin()
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called("GraphCreate", enter, site)
+    return Graph(f"graph {runtime.captures.next_number()}", site)
+
+
+async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
+    """Add a node that does nothing, as a place where others meet.
+
+    Stands for cudaGraphAddEmptyNode.
+
+    Args:
+        graph: The graph.
+        dependencies: The nodes of *graph* that have to be over before it.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The node.
+
+    Raises:
+        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph.
+        TypeError: *graph* is not a graph, or a dependency is not a node.
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    check_graph(call, graph)
+    before = check_dependencies(call, graph, dependencies)
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called("GraphAddEmptyNode", enter, site)
+    return graph.add(NodeKind.EMPTY, before, site)
+
+
+async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Iterable[Node] = ()) -> Node:
+    """Add a node that does all that *child* does, as it is now.
+
+    Stands for cudaGraphAddChildGraphNode.
+
+    Args:
+        graph: The graph.
+        child: The graph that becomes a part of it.
+        dependencies: The nodes of *graph* that have to be over before it.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The node, which is over when all of them are.
+
+    Raises:
+        AclError: INVALID_VALUE if a graph is destroyed, if both are the same, or if a dependency is a node of another
+            graph.
+        TypeError: *graph* or *child* is not a graph, or a dependency is not a node.
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    check_graph(call, graph)
+    check_graph(call, child)
+    if child is graph:
+        raise runtime.error(Kind.INVALID_VALUE, f"{graph!r} as a child of itself", "add a GraphClone() of it")
+    before = check_dependencies(call, graph, dependencies)
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called("GraphAddChildGraphNode", enter, site)
+    return graph.add(NodeKind.CHILD, before, site, subject=child.copy(child.name, site))
+
+
+async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
+    """Add a node that runs its `body`, a graph, if its `condition` is true when its turn comes.
+
+    Stands for cudaGraphConditionalHandleCreate and cudaGraphAddNode with a conditional node. The body is empty at
+    first: add nodes to it, or capture into it with BeginCaptureToGraph().
+
+    Args:
+        graph: The graph.
+        dependencies: The nodes of *graph* that have to be over before it.
+        default: What the condition is at the beginning of each launch. A kernel or a host function of the same graph
+            may `set` it.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The node.
+
+    Raises:
+        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph.
+        TypeError: *graph* is not a graph, or a dependency is not a node.
+
+    Example:
+        graph = await GraphCreate()
+        node = await GraphAddIfNode(graph, default=True)
+        await BeginCaptureToGraph(stream, node.body)
+        await LaunchKernel(work, 8, (), stream)
+        await EndCapture(stream)
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    check_graph(call, graph)
+    before = check_dependencies(call, graph, dependencies)
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called("GraphAddIfNode", enter, site)
+    name = f"body {len(graph.nodes)} of {graph.name}"
+    node = graph.add(NodeKind.IF, before, site, subject=Graph(name, site))
+    node.condition = Condition(bool(default))
+    return node
+
+
+async def GraphClone(graph: Graph) -> Graph:
+    """Return a copy of *graph*, with nodes of its own.
+
+    Stands for cudaGraphClone.
+
+    Args:
+        graph: The graph.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The copy.
+
+    Raises:
+        AclError: INVALID_VALUE if *graph* is destroyed; NOT_SUPPORTED if it allocates memory and has an executable.
+        TypeError: *graph* is not a graph.
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    check_graph(call, graph)
+    graph.check_copy(runtime.error)
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called("GraphClone", enter, site)
+    return graph.copy(f"graph {runtime.captures.next_number()}", site)
+
+
+async def GraphDestroy(graph: Graph) -> None:
+    """Destroy *graph*. Its executables stay.
+
+    Stands for cudaGraphDestroy.
+
+    Args:
+        graph: The graph.
+
+    Waits:
+        all rules: For nothing (measured: graph-destroy-running).
+
+    Raises:
+        AclError: INVALID_VALUE if *graph* is destroyed already.
+        TypeError: *graph* is not a graph.
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    check_graph(call, graph).destroyed = site
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called("GraphDestroy", enter, site)
+
+
+async def GraphInstantiate(graph: Graph) -> Executable:
+    """Make *graph*, as it is now, ready for launches on the current device.
+
+    Stands for cudaGraphInstantiate. Under ACL's rules what a capture gives is executable already.
+
+    Args:
+        graph: The graph.
+
+    Waits:
+        all rules: For nothing.
+
+    Returns:
+        The executable.
+
+    Raises:
+        AclError: INVALID_VALUE if *graph* is destroyed; NOT_SUPPORTED if it allocates memory and has an executable.
+        TypeError: *graph* is not a graph.
+
+    Example:
+        await BeginCapture(stream)
+        await LaunchKernel(work, 8, (), stream)
+        executable = await GraphInstantiate(await EndCapture(stream))
+        await GraphLaunch(executable, stream)
+    """
+    call = begin()
+    scope, runtime, site, enter = call
+    check_graph(call, graph).check_copy(runtime.error)
+    executable = Executable(graph, scope.context.device, site)
+    runtime.pay(runtime.profile.graphs.instantiate[executable.plan.size])
+    graph.is_bound = True
+    runtime.called("GraphInstantiate", enter, site)
+    return executable
+
+
+async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None:
+    """Send the nodes of *executable* to the device, so that its first launch takes no longer than the others.
+
+    Stands for cudaGraphUpload.
+
+    Args:
+        executable: What GraphInstantiate() gave.
+        stream: The stream in which it is uploaded; None is the default one.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: INVALID_VALUE if *executable* is destroyed; CAPTURE_UNSUPPORTED if *stream* captures; INVALID_HANDLE,
+            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        TypeError: *executable* is not one, or *stream* is not a stream.
+    """
+    call = begin()
+    scope, runtime, site, enter = call
+    _check(call, executable)
+    stream = resolve(scope, stream)
+    runtime.pay(runtime.profile.graphs.upload[executable.plan.size])
+    executable.is_uploaded = True
+    runtime.called("GraphUpload", enter, site, stream)
+
+
+async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Completion:
+    """Queue all work of *executable* in *stream*.
+
+    Stands for cudaGraphLaunch and aclmdlRIExecuteAsync. It begins when the work before it is over, and the work behind
+    it waits for all of it. Launches of one executable run one after the other, in whatever streams.
+
+    Args:
+        executable: What GraphInstantiate() gave.
+        stream: The stream, of the device of *executable*; None is the default one.
+
+    Waits:
+        all rules: For nothing, except for room if the hardware queue is full (measured: graph-launch-depth). If the
+            graph has copies of pageable memory, or from host to host, until all of its work is done, because the host
+            makes these copies itself (measured: graph-pageable-32m-busy, graph-memset-copies).
+
+    Returns:
+        The completion of the launch.
+
+    Raises:
+        AclError: INVALID_VALUE if *executable* is destroyed; INVALID_HANDLE if *stream* is of another device;
+            CAPTURE_UNSUPPORTED if *stream* captures; INVALID_ADDRESS if memory of a node was freed; INVALID_HANDLE,
+            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        DeadlockError: The stream can never make room.
+        TypeError: *executable* is not one, or *stream* is not a stream.
+    """
+    call = begin()
+    scope, runtime, site, enter = call
+    _check(call, executable)
+    stream = resolve(scope, stream)
+    if stream.context.device is not executable.device:
+        raise runtime.error(
+            Kind.INVALID_HANDLE,
+            f"{executable!r} on {stream!r}, which is of another device",
+            "instantiate the graph while that device is current",
+        )
+    for node in executable.plan.nodes():
+        if node.work is not None:
+            runtime.check_memory(node.work, node)
+    queue = stream.queues[Lane.COMPUTE]
+    if len(queue.fifo) + queue.reserved >= queue.depth:
+        await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
+    graphs = runtime.profile.graphs
+    cost = (graphs.launch if executable.is_uploaded else graphs.launch_first)[executable.plan.size]
+    if executable.last is NOTHING and executable.memory():
+        cost += graphs.allocate
+    executable.is_uploaded = True
+    runtime.pay(cost)
+    launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site)
+    runtime.scheduler.settle()
+    if executable.needs_host:
+        await transfers.until(runtime, launch, f"GraphLaunch({executable.name}) makes copies itself", site, (launch,))
+    runtime.called("GraphLaunch", enter, site, stream)
+    return launch
+
+
+async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
+    """Let *executable* do the work of *graph* from its next launch on.
+
+    Stands for cudaGraphExecUpdate.
+
+    Args:
+        executable: What GraphInstantiate() gave.
+        graph: A graph with nodes of the same kinds and the same edges.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: GRAPH_UPDATE if the nodes or edges differ, and then the executable does what it did (measured:
+            graph-update); INVALID_VALUE if one of the two is destroyed.
+        TypeError: *executable* or *graph* is not one.
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    _check(call, executable)
+    check_graph(call, graph)
+    runtime.pay(runtime.profile.graphs.update[executable.plan.size])
+    runtime.called("GraphExecUpdate", enter, site)
+    if not executable.update(graph):
+        raise runtime.error(
+            Kind.GRAPH_UPDATE,
+            f"{executable!r} cannot take over {graph!r}: their nodes or edges differ in kind or number",
+            "instantiate the new graph",
+        )
+
+
+async def GraphExecDestroy(executable: Executable) -> None:
+    """Destroy *executable*; launches that are queued complete, and then the memory of its graph is free.
+
+    Stands for cudaGraphExecDestroy and aclmdlRIDestroy.
+
+    Args:
+        executable: What GraphInstantiate() gave.
+
+    Waits:
+        all rules: For nothing (measured: graph-destroy-running).
+
+    Raises:
+        AclError: INVALID_VALUE if it is destroyed already.
+        TypeError: *executable* is not one.
+    """
+    call = begin()
+    _, runtime, site, enter = call
+    _check(call, executable).destroyed = site
+    runtime.pay(runtime.profile.graphs.begin)
+    until = executable.last
+    for allocation in executable.memory():
+        buffer = Buffer(allocation, 0, allocation.nbytes)
+        runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
+        if not until.done:
+            until.add_waiter(Then(partial(_drop, allocation)))
+    runtime.called("GraphExecDestroy", enter, site)
+
+
+def _drop(allocation: Allocation, by: Completion) -> None:  # noqa: ARG001 - a waiter is called with what it waited for
+    allocation.drop()
+
+
+def _check(call: Call, executable: object) -> Executable:
+    if not isinstance(executable, Executable):
+        raise TypeError(f"an executable must be what GraphInstantiate() gave, not {shown(executable)}")
+    if executable.destroyed is not None:
+        what = f"{executable!r} is gone"
+        raise call[1].error(Kind.INVALID_VALUE, what, "instantiate the graph again", dead=executable)
+    return executable

@@ -1,0 +1,306 @@
+"""Executables: graphs made ready for a device, and their launches.
+
+A launch takes its turn in a stream: it begins when the work before it is over, and the work behind it waits until all
+of its nodes are. Launches of one executable run one after the other, in whatever streams (measured:
+graph-same-exec-two-streams). A launch takes one place in the hardware queue of its stream until it begins (measured:
+graph-launch-depth).
+
+The operations of a launch are like any other, but they do not queue behind the work of other streams: each chain of
+nodes has hardware queues of its own, and nodes that do not depend on one another never hold each other back. Copies go
+on to the queue of the launch's stream when they can start, because a copy engine serves those only.
+
+The host itself makes copies of pageable memory, chunk by chunk through one buffer, and those from host to host; it
+stays in the call of the launch until they are made (measured: graph-pageable-32m-busy, graph-memset-copies).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
+from device_model.events import Event
+from device_model.graphs.graph import Graph, Node, NodeKind
+from device_model.graphs.plan import Entry, Plan, Queues, plan_of
+from device_model.handles import Handle
+from device_model.memory import Allocation
+from device_model.ops import Op
+from device_model.queues import HardwareQueue
+from device_model.scheduler import Engine
+from device_model.streams import Stream
+from device_model.work import H2D, H2H, Copy, Lane
+
+if TYPE_CHECKING:
+    from device_model.device import Device
+
+
+class Executable(Handle):
+    """*graph* as it is now, ready to be launched on *device*; later changes of the graph do not count."""
+
+    __slots__ = ("destroyed", "device", "is_uploaded", "last", "made", "name", "plan")
+
+    def __init__(self, graph: Graph, device: "Device", made: object) -> None:
+        self.name = f"executable of {graph.name}"
+        self.device = device
+        self.made = made
+        self.destroyed: object = None  # the line that destroyed it
+        self.is_uploaded = False  # the device has its nodes, so a launch need not send them
+        self.last: Completion = NOTHING  # its last launch
+        self.plan = plan_of(graph, device.chain_queues)
+
+    def __repr__(self) -> str:
+        state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
+        return f"<{self.name} made at {self.made}{state}>"
+
+    @property
+    def needs_host(self) -> bool:
+        """Whether the host makes some of the copies."""
+        return any(self.device.by_host.makes(node) for node in self.plan.nodes())
+
+    def memory(self) -> list[Allocation]:
+        """Return the memory that its nodes allocate."""
+        return [
+            node.subject
+            for node in self.plan.nodes()
+            if node.kind is NodeKind.ALLOCATE and isinstance(node.subject, Allocation)
+        ]
+
+    def update(self, graph: Graph) -> bool:
+        """Do the work of *graph* from now on, if its nodes and edges are of the same kinds; return whether they are.
+
+        Launches that are queued do the work that they were queued with.
+        """
+        plan = plan_of(graph, self.device.chain_queues)
+        if plan.shape != self.plan.shape:
+            return False
+        self.plan = plan
+        return True
+
+
+class Turn(Completion):
+    """The turn of a launch: all is over that it waits for. Its first nodes can start a little later."""
+
+    __slots__ = ()
+    lane = len(Lane)  # the last entry of the tables of chains, which say how soon a node can start
+
+
+class NodeOp(Op):
+    """The work of *node* in one *run*."""
+
+    __slots__ = ("node", "run")
+
+    node: Node
+    run: "Run"
+
+
+class Run(Completion):
+    """One run of *plan* in *stream*: done when all of its nodes are."""
+
+    __slots__ = ("_left", "device", "lane", "plan", "records", "stream")
+
+    stream: Stream
+
+    def __init__(self, plan: Plan, stream: Stream, device: "Device") -> None:
+        super().__init__()
+        self.lane = 0  # type: ignore[misc]  # of the node that was last
+        self.plan = plan
+        self.stream = stream
+        self.device = device
+        self._left = len(plan.last)  # nodes with none behind them that are not over
+        # An event stands for the record of the last launch from the call on.
+        self.records = {
+            node: node.subject.stand_for(stream)
+            for node in plan.nodes()
+            if node.kind is NodeKind.RECORD and isinstance(node.subject, Event)
+        }
+
+    def release(self, by: Completion) -> None:
+        """Count one of the last nodes as over."""
+        self._left -= 1
+        if not self._left:
+            self.lane = by.lane  # type: ignore[misc]
+            self.complete(by.end_ns)
+
+    def queue(self, turn: Completion, ready_ns: Nanoseconds) -> None:
+        """Queue the operations of all nodes, the first ones behind *turn*; none can start before *ready_ns*."""
+        queues = self.plan.queues
+        made: list[Completion] = []
+        first = [turn]
+        for entry in self.plan.entries:
+            before = [made[place] for place in entry.before] or first
+            if entry.node.work is None:
+                made.append(self._mark(entry, before, ready_ns))
+            else:
+                made.append(self._op(entry.node, before, queues[entry.chain], ready_ns))
+        ends = [made[place] for place in self.plan.last]
+        for end in ends:
+            if not end.done:
+                end.add_waiter(self)
+        done = [end for end in ends if end.done]
+        for end in done:
+            self.release(end)
+        if not ends:
+            _when(turn, lambda by: self.complete(max(by.end_ns, self.stream.scheduler.now)))
+
+    def _op(self, node: Node, before: Sequence[Completion], queues: Queues, ready_ns: Nanoseconds) -> Op:
+        work = node.work
+        assert work is not None, f"{node!r} has no work"
+        op = NodeOp(work, work.label.lane, work.nbytes, node.site)
+        op.node, op.run = node, self
+        op.stream = self.stream
+        queue = op.queue = self.device.by_host.queue() if self.device.by_host.makes(node) else queues[op.lane]
+        op.queued_ns = self.stream.scheduler.now
+        op.ready_ns = ready_ns
+        for each in before:
+            if not each.done:
+                op.blockers += 1
+                each.add_waiter(op)
+        fifo = queue.fifo
+        fifo.append(op)
+        if not op.blockers and fifo[0] is op:
+            queue.engine.offer(queue)
+        self.device.call_hook(self.device.hooks.op_queued, op)
+        return op
+
+    def _mark(self, entry: Entry, before: Sequence[Completion], ready_ns: Nanoseconds) -> Completion:
+        """Return the completion of a node that is no operation."""
+        node = entry.node
+        mark = AllOf(before)
+        if entry.body is not None:
+            return self._if(node, entry.body, mark, ready_ns)
+        if node.kind is NodeKind.WAIT and isinstance(node.subject, Event) and node.subject.work is not None:
+            return AllOf((mark, node.subject.work))
+        record = self.records.get(node)
+        if record is None:
+            return mark
+        _when(mark, lambda by: record.complete(max(by.end_ns, self.stream.scheduler.now)))
+        return record
+
+    def _if(self, node: Node, plan: Plan, mark: Completion, ready_ns: Nanoseconds) -> Completion:
+        """Run the body of an IF node when its turn comes, if its condition is true then."""
+        body = Run(plan, self.stream, self.device)
+        body.records = self.records
+        latency = self.device.profile.graphs.condition
+        condition = node.condition
+        assert condition is not None, f"{node!r} has no condition"
+
+        def turn(_: object) -> None:
+            if condition.value:
+                body.queue(NOTHING, self.stream.scheduler.now)
+            else:
+                body.complete(self.stream.scheduler.now)
+
+        def ask(by: Completion) -> None:
+            scheduler = self.stream.scheduler
+            scheduler.at(max(by.end_ns, ready_ns, scheduler.now) + latency, turn, body)
+
+        _when(mark, ask)
+        return body
+
+
+class Launch(Run):
+    """One launch of *executable* in *stream*."""
+
+    __slots__ = ("executable", "site")
+
+    def __init__(self, executable: Executable, stream: Stream, ready_ns: Nanoseconds, site: object) -> None:
+        """Queue the launch; its first nodes can start at *ready_ns* at the earliest."""
+        super().__init__(executable.plan, stream, executable.device)
+        self.executable = executable
+        self.site = site
+        before = AllOf((stream.turn(), executable.last))
+        stream.give(self)
+        executable.last = self
+        turn = Turn()
+        if not before.done:
+            stream.queues[Lane.COMPUTE].reserved += 1
+            before.add_waiter(Then(self._leave_queue))
+        _when(before, self._set_conditions)
+        _when(before, lambda by: turn.complete(by.end_ns))
+        self.queue(turn, ready_ns)
+
+    def __repr__(self) -> str:
+        at = f" submitted at {self.site}" if self.site is not None else ""
+        return f"<launch of {self.executable.name} on {self.stream.name}{at}>"
+
+    def _leave_queue(self, by: Completion) -> None:  # noqa: ARG002 - a waiter is called with what it waited for
+        queue = self.stream.queues[Lane.COMPUTE]
+        queue.reserved -= 1
+        queue.pass_on()
+
+    def _set_conditions(self, by: Completion) -> None:  # noqa: ARG002
+        for node in self.plan.nodes():
+            if node.condition is not None:
+                node.condition.value = node.condition.default
+
+
+class Way(Engine):
+    """Leads operations of a chain on to the hardware queue of their stream, when they can start."""
+
+    __slots__ = ()
+
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:
+        """Move the head of *queue*, and what can start behind it, on."""
+        while queue.fifo and not queue.fifo[0].blockers:
+            op = queue.fifo.popleft()
+            target = op.queue = op.stream.queues[op.lane]
+            target.fifo.append(op)
+            if target.fifo[0] is op:
+                target.engine.offer(target, now)
+
+    def drop(self, op: Op) -> None:
+        """Take *op* out of its queue."""
+        op.queue.drop(op)
+
+
+class ByHost(Engine):
+    """Makes the copies of a launch in which the host takes part."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: "Device") -> None:
+        super().__init__(device.scheduler, "host")
+        self.device = device
+
+    def makes(self, node: Node) -> bool:
+        """Whether the host makes the copy that *node* is: one from host to host, or a larger one of pageable memory."""
+        work = node.work
+        if not isinstance(work, Copy):
+            return False
+        small = self.device.profile.copies.pageable_small_bytes
+        return work.label is H2H or (work.is_pageable and work.nbytes > small)
+
+    def queue(self) -> HardwareQueue:
+        """Return a queue for one copy."""
+        none = (0,) * (Turn.lane + 1)
+        return HardwareQueue(self, -1, 1, none, none)
+
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:  # noqa: ARG002 - each copy has its own queue
+        """Begin the copy in *queue*."""
+        op = queue.fifo.popleft()
+        assert isinstance(op.work, Copy), f"{op!r} is no copy"
+        op.start_ns = max(op.ready_ns, self.scheduler.now)
+        self.scheduler.at(op.start_ns + self._time(op.work), self._ended, op)
+
+    def drop(self, op: Op) -> None:
+        """Take *op* out of its queue."""
+        op.queue.drop(op)
+
+    def _ended(self, op: Op) -> None:
+        self.device.finish(op, self.scheduler.now)
+
+    def _time(self, copy: Copy) -> Nanoseconds:
+        copies = self.device.profile.copies
+        if copy.label is H2H:
+            return copies.host_to_host[copy.nbytes]
+        bus, through = (copies.h2d, copies.stage) if copy.label is H2D else (copies.d2h, copies.unstage)
+        fixed = copies.stage_fixed if copy.label is H2D else copies.unstage_fixed
+        whole, rest = divmod(copy.nbytes, copies.stage_chunk)
+        chunks = [copies.stage_chunk] * whole + [rest] * (rest > 0)
+        return sum(fixed + through[chunk] + bus[chunk] for chunk in chunks)
+
+
+def _when(completion: Completion, act: Callable[[Completion], object]) -> None:
+    """Call *act* with *completion* when it is done: now, if it is."""
+    if completion.done:
+        act(completion)
+    else:
+        completion.add_waiter(Then(act))

@@ -1,0 +1,194 @@
+"""Graphs and their nodes."""
+
+from collections.abc import Iterable
+from enum import Enum
+
+from device_model.errors import Fail, Kind
+from device_model.events import Event
+from device_model.graphs.chains import dot, picture
+from device_model.handles import Handle
+from device_model.memory import Allocation
+from device_model.work import Copy, Fill, HostFunction, Work
+
+
+class NodeKind(Enum):
+    """What a node does; the values are what views call it."""
+
+    KERNEL = "kernel"
+    COPY = "copy"
+    FILL = "fill"
+    HOST = "host function"
+    EMPTY = "empty"
+    CHILD = "graph"
+    IF = "if"
+    RECORD = "record"
+    WAIT = "wait"
+    ALLOCATE = "allocation"
+    FREE = "free"
+
+
+class Condition(Handle):
+    """What an IF node asks when its turn comes. Each launch sets it to *default* first; kernels `set` it."""
+
+    __slots__ = ("default", "value")
+
+    def __init__(self, default: bool) -> None:
+        self.default = default
+        self.value = default
+
+    def __repr__(self) -> str:
+        return f"<Condition {self.value}, {self.default} at each launch>"
+
+    def set(self, value: object) -> None:
+        """Let the IF node run its body if *value* is true. For kernels and host functions of the same graph."""
+        self.value = bool(value)
+
+
+class Node(Handle):
+    """One part of a graph, which runs when its *dependencies* are over.
+
+    *index* is its place in the graph, counted from 0: dependencies always have a smaller one. *work* is that of a
+    kernel, a copy, a fill or a host function. Other nodes are about a *subject*: an event, a child graph, the body of
+    an IF node, an allocation.
+    """
+
+    __slots__ = ("condition", "dependencies", "graph", "index", "kind", "site", "subject", "work")
+
+    def __init__(
+        self,
+        graph: "Graph",
+        kind: NodeKind,
+        dependencies: tuple["Node", ...],
+        site: object,
+        work: Work | None,
+        subject: "Event | Graph | Allocation | None",
+    ) -> None:
+        self.graph = graph
+        self.index = len(graph.nodes)
+        self.kind = kind
+        self.dependencies = dependencies
+        self.site = site
+        self.work = work
+        self.subject = subject
+        self.condition: Condition | None = None
+
+    def __repr__(self) -> str:
+        at = f" added at {self.site}" if self.site is not None else ""
+        return f"<{self.name}, node {self.index} of {self.graph.name}{at}>"
+
+    @property
+    def name(self) -> str:
+        """What it does, for messages and views."""
+        if self.work is not None:
+            return self.work.label.name
+        return self.kind.value if self.subject is None else f"{self.kind.value} of {self.subject.name}"
+
+    @property
+    def body(self) -> "Graph":
+        """The graph that an IF node runs, or that a child node is."""
+        if not isinstance(self.subject, Graph):
+            raise TypeError(f"{self!r} has no body")
+        return self.subject
+
+
+class Graph(Handle):
+    """Work, and the order that it has to keep. *name* is what messages call it, *made* the line that made it."""
+
+    __slots__ = ("destroyed", "is_bound", "made", "name", "nodes")
+
+    def __init__(self, name: str, made: object) -> None:
+        self.name = name
+        self.made = made
+        self.destroyed: object = None  # the line that destroyed it
+        self.nodes: list[Node] = []  # each behind its dependencies
+        self.is_bound = False  # it allocates memory and has an executable, so it can have no other
+
+    def __repr__(self) -> str:
+        state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
+        count = f"{len(self.nodes)} node{'' if len(self.nodes) == 1 else 's'}"
+        return f"<{self.name} of {count} made at {self.made}{state}>"
+
+    @property
+    def edges(self) -> list[tuple[Node, Node]]:
+        """Each dependency as (the node before, the node behind), by the order of the nodes behind."""
+        return [(before, node) for node in self.nodes for before in node.dependencies]
+
+    @property
+    def allocates(self) -> bool:
+        """Whether a node allocates or frees memory."""
+        return any(
+            node.kind in (NodeKind.ALLOCATE, NodeKind.FREE) or (node.kind is NodeKind.CHILD and node.body.allocates)
+            for node in self.nodes
+        )
+
+    def draw(self) -> str:
+        """Return a picture of the graph: a line for each node, with lines to those that it depends on."""
+        return picture(self._befores(), [_label(node) for node in self.nodes])
+
+    def dot(self) -> str:
+        """Return the graph in the language of Graphviz, for `dot -Tsvg`."""
+        return dot(self.name, self._befores(), [_label(node) for node in self.nodes])
+
+    def _befores(self) -> list[list[int]]:
+        return [[each.index for each in node.dependencies] for node in self.nodes]
+
+    def add(
+        self,
+        kind: NodeKind,
+        dependencies: Iterable[Node],
+        site: object,
+        work: Work | None = None,
+        subject: "Event | Graph | Allocation | None" = None,
+    ) -> Node:
+        """Add a node behind *dependencies*, which are nodes of this graph."""
+        node = Node(self, kind, tuple(dict.fromkeys(dependencies)), site, work, subject)
+        self.nodes.append(node)
+        return node
+
+    def copy(self, name: str, made: object) -> "Graph":
+        """Return a graph with the same nodes and edges."""
+        copy = Graph(name, made)
+        for node in self.nodes:
+            before = [copy.nodes[each.index] for each in node.dependencies]
+            subject = node.subject.copy(node.subject.name, made) if isinstance(node.subject, Graph) else node.subject
+            copy.add(node.kind, before, node.site, node.work, subject).condition = node.condition
+        return copy
+
+    def check(self, fail: Fail) -> None:
+        """Refuse the use of a graph that is destroyed."""
+        if self.destroyed is not None:
+            raise fail(Kind.INVALID_VALUE, f"{self!r} is gone", "make or capture another one", dead=self)
+
+    def check_copy(self, fail: Fail) -> None:
+        """Refuse a second life of a graph that allocates memory: its addresses are of one executable only."""
+        if self.allocates and self.is_bound:
+            raise fail(
+                Kind.NOT_SUPPORTED,
+                f"{self!r} allocates memory, and has an executable already",
+                "allocate outside the graph, or capture a second one",
+            )
+
+
+def _label(node: Node) -> str:
+    return node.name if node.site is None else f"{node.name}  {node.site}"
+
+
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
+    """Return *nodes* and everything that has to be over before them."""
+    found: set[Node] = set()
+    left = list(nodes)
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left.extend(node.dependencies)
+    return found
+
+
+def kind_of(work: Work) -> NodeKind:
+    """Return the kind of the node that does *work*."""
+    if isinstance(work, Copy):
+        return NodeKind.COPY
+    if isinstance(work, Fill):
+        return NodeKind.FILL
+    return NodeKind.HOST if isinstance(work, HostFunction) else NodeKind.KERNEL
