@@ -329,7 +329,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    event = _check_host(scope, event, "GetEventTimestamp")
+    event = _check_host(scope, event, "QueryEventWaitStatus")
     if event.class_ is EventClass.SNAPSHOT:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
@@ -360,11 +360,13 @@ async def GetEventTimestamp(event: handles.Event) -> int:
 
     Raises:
         AclError: NO_TIMING if the event was created without timing; NOT_RECORDED if it was never recorded; NO_TIME_YET
-            if the record has not completed; INVALID_HANDLE if *event* is destroyed or of another simulation.
+            if the record has not completed; CAPTURED_EVENT or INVALID_VALUE if it was made in a capture; INVALID_HANDLE
+            if *event* is destroyed or of another simulation.
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
     event = check_event(scope, event)
+    runtime.captures.refuse_event(runtime, event, "GetEventTimestamp")
     runtime.pay(runtime.costs.elapsed)
     try:
         _check_time(scope, event)

@@ -546,7 +546,7 @@ def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:
         raise runtime.error(
             Kind.NOT_SUPPORTED, f"{event!r} was created without SYNC", "create it with EventFlag.SYNC to wait for it"
         )
-    if event.work is None and event.class_ is EventClass.RECORDED:
+    if event.work is None and event.captured is None and event.class_ is EventClass.RECORDED:
         raise runtime.error(
             Kind.WAIT_WITHOUT_RECORD,
             f"{event!r} has nothing to wait for",

@@ -49,6 +49,21 @@ async def test_what_is_captured_does_not_run():
     assert history(sim) == []
 
 
+@tiny_acl
+async def test_an_event_may_be_recorded_for_the_first_time_in_a_capture():
+    """ACL refuses a wait for an event that was never recorded; this one was. Its time is never known."""
+    one, two = await streams(2)
+    fork = await acl.CreateEvent()
+    async with acl.capture(one):
+        await acl.RecordEvent(fork, one)
+        await acl.StreamWaitEvent(two, fork)
+        assert await acl.IsCapturing(two) is ACTIVE
+    with refused(Kind.INVALID_VALUE):
+        await acl.GetEventTimestamp(fork)
+    with refused(Kind.INVALID_VALUE):
+        await acl.QueryEventWaitStatus(fork)
+
+
 @tiny
 async def test_a_wait_for_an_event_of_the_capture_draws_a_stream_in_and_joins_it():
     one, two = await streams(2)
