@@ -89,6 +89,8 @@ class Block:
         "grid",
         "hazards",
         "index",
+        "index_ids",
+        "indices",
         "is_dynamic",
         "messages",
         "number",
@@ -134,6 +136,9 @@ class Block:
         self.shared_used = 0
         self.shared = np.full(-(-self.capacity // 2), POISON, np.uint16).view(np.uint8)
         self.arrivals: dict[int, list[tuple[Ints, Ints, bool]]] = {}  # at barriers that are not complete
+        # Registers computed from thread indices and constants alone, by how they are computed and their values.
+        self.indices: dict[Hashable, tuple[int, ...]] = {}
+        self.index_ids: set[int] = set()
         self._next_register = 0
         self._histories = histories
         self._history = History(histories, findings.seen, self._replay)
@@ -156,7 +161,7 @@ class Block:
         name: str,
         *,
         count: int = 1,
-        is_chain: bool = False,
+        chains: int = 0,
         phases: int | tuple[int, ...] = 1,
         conflicts: int | tuple[int, ...] = 0,
         sectors: int | tuple[int, ...] = 0,
@@ -175,7 +180,7 @@ class Block:
         code, lasti = self.line()
         warps = self.warps_active if warps is None else warps
         self.rows.append(
-            Row(op, name, warps, code, lasti, count=count, is_chain=is_chain, phases=phases,
+            Row(op, name, warps, code, lasti, count=count, chains=chains, phases=phases,
                 conflicts=conflicts, sectors=sectors, misses=misses, reads=reads, writes=writes, number=number, key=key)
         )  # fmt: skip
 
@@ -313,6 +318,7 @@ class Block:
         self.shared = self.shared[:0]
         self.order.log = None
         self._history.forget()
+        self.indices.clear()
 
     def run(self, kernel: Callable[[], object]) -> None:
         """Call *kernel* as this block."""

@@ -164,7 +164,7 @@ def _start(
     _check_end(block, src, sources, nbytes if sizes is None else sizes, "give src_size, the bytes that there are")
     _check_end(block, dst, targets, nbytes, "check the place of the last copy")
     block.issue(
-        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=targets.shape[1], is_chain=is_loop, phases=phases,
+        Op.CP_ASYNC, f"cp.async.{cache}.{nbytes}", count=targets.shape[1], chains=int(is_loop), phases=phases,
         conflicts=conflicts, sectors=sectors, misses=misses,
     )  # fmt: skip
     into, of = dst.tensor.memory, src.tensor.memory

@@ -68,8 +68,8 @@ class Row:
         name: What it is called in reports: "add", "cp.async.cg".
         warps: The warps that issue it: bit w is set for warp w of the block.
         count: How many instructions each of these warps issues.
-        is_chain: Whether each of them needs the result of the one before. Copies: whether they are those of a loop,
-            which computes the address of each from the one before.
+        chains: If each of them needs the result of one before, how many such chains take turns; 0 if none does.
+            Copies: 1 if they are those of a loop, which computes the address of each from the one before.
         phases: Passes of shared memory that each instruction of a warp takes, 1 if no banks conflict; a tuple has one
             number for each warp of the block.
         conflicts: How many of these it takes because banks conflict, in the same form.
@@ -82,10 +82,10 @@ class Row:
     """
 
     __slots__ = (
+        "chains",
         "code",
         "conflicts",
         "count",
-        "is_chain",
         "key",
         "lasti",
         "misses",
@@ -108,7 +108,7 @@ class Row:
         lasti: int,
         *,
         count: int = 1,
-        is_chain: bool = False,
+        chains: int = 0,
         phases: int | tuple[int, ...] = 1,
         conflicts: int | tuple[int, ...] = 0,
         sectors: int | tuple[int, ...] = 0,
@@ -124,7 +124,7 @@ class Row:
         self.code = code  # with `lasti` the line that issued it
         self.lasti = lasti
         self.count = count
-        self.is_chain = is_chain
+        self.chains = chains
         self.phases = phases
         self.conflicts = conflicts
         self.sectors = sectors

@@ -6,12 +6,16 @@ NumPy's functions, slices and broadcasts work on it as they are, and only one me
 
 How operations are counted:
 
-* floating-point addition, subtraction, multiplication, minimum and maximum: an FMA instruction. `a * b + c` is two,
-  and `cta.fma(a, b, c)` is one;
-* integers, comparisons, selections and masks: an ALU instruction; integer multiplication: an FMA instruction;
+* floating-point addition, subtraction and multiplication: an FMA instruction. `a * b + c` is two, and
+  `cta.fma(a, b, c)` is one;
+* integers, comparisons, minimum and maximum, selections and masks: an ALU instruction; integer multiplication: an FMA
+  instruction;
 * exp2, log2 and reciprocal: an instruction of the special unit; exp, log, sine, square roots and divisions: one of
   these and one FMA, as with -use_fast_math;
-* conversions between types: one instruction of the special unit;
+* conversions from float32 to a type of 16 bits: an ALU instruction for two of them; other conversions: one instruction
+  of the special unit;
+* constants: none, as instructions have them as operands;
+* integers that are computed from thread indices and constants alone: no second time, as a compiler keeps them;
 * slices, shapes and assignments to a part: none, as the compiler only names registers. An assignment under `where` is
   a move.
 
@@ -40,7 +44,8 @@ _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan"
                       "reciprocal", "expm1", "log1p", "power", "float_power"})  # fmt: skip
 _SPECIAL_ALONE = frozenset({"exp2", "log2", "reciprocal"})  # what the unit computes itself
 _LOOK = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf",
-                   "isfinite", "signbit", "logical_and", "logical_or", "logical_not"})  # fmt: skip
+                   "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "maximum", "minimum", "fmax",
+                   "fmin"})  # fmt: skip
 _SUMS = (np.dot, np.vdot, np.inner)
 _ALONG = {"argmax": None, "argmin": None, "sort": -1, "argsort": -1}  # their axes
 _MOST_IDS = 4  # ids that a register built from parts keeps
@@ -90,9 +95,17 @@ class Register(np.ndarray[Any, Any]):
         elements = plain[0].size - result.size if method == "reduce" else result.size
         if ufunc is np.matmul:
             elements = result.size * plain[0].shape[-1]
-        writes = _count(
-            block, ufunc, result.dtype, elements // block.threads, ids_of(*inputs), is_chain=method == "reduce"
-        )
+        chains = result.size // block.threads if method == "reduce" else 0
+        reads = ids_of(*inputs)
+        key = None
+        if method == "__call__" and result.dtype.kind in "iub" and block.index_ids.issuperset(reads):
+            key = ufunc.__name__, block.warps_active, result.shape, result.tobytes()
+        writes = block.indices.get(key, ())
+        if not writes:
+            writes = _count(block, ufunc, result.dtype, elements // block.threads, reads, chains)
+            if key is not None:
+                block.indices[key] = writes
+                block.index_ids.update(writes)
         if out is None:
             return register(result, writes, inputs)
         target = out[0]
@@ -153,12 +166,16 @@ class Register(np.ndarray[Any, Any]):
         self.name.ids = tuple(dict.fromkeys((*ids, *self.name.ids)))[:_MOST_IDS]
 
     def astype(self, dtype: npt.DTypeLike, *_: Any, **__: Any) -> Self:  # type: ignore[override]
-        """Convert the values: one instruction for each; none if they have this type already."""
+        """Convert the values; none if they have this type already."""
         if np.dtype(dtype) == self.dtype:
             return self
         block = running()
         writes = (block.register(),)
-        block.issue(Op.SFU, "cvt", count=self.size // block.threads, reads=self.name.ids, writes=writes)
+        count = self.size // block.threads
+        if self.dtype == np.float32 and np.dtype(dtype).itemsize == 2 and np.dtype(dtype).kind in "fV":
+            block.issue(Op.ALU, "cvt.x2", count=-(-count // 2), reads=self.name.ids, writes=writes)
+        else:
+            block.issue(Op.SFU, "cvt", count=count, reads=self.name.ids, writes=writes)
         return register(self.view(np.ndarray).astype(dtype), writes, (self,))  # type: ignore[return-value]
 
 
@@ -241,10 +258,7 @@ def full(shape: tuple[int, ...] | int, value: float, dtype: npt.DTypeLike = np.f
     """Return a register of *shape* for each thread, with *value* in all elements."""
     block = running()
     inner = (shape,) if isinstance(shape, int) else shape
-    values = np.full((block.threads, *inner), value, dtype)
-    writes = (block.register(),)
-    block.issue(Op.ALU, "mov", count=values.size // block.threads, writes=writes)
-    return register(values, writes, ())
+    return register(np.full((block.threads, *inner), value, dtype), (), ())
 
 
 def zeros(shape: tuple[int, ...] | int = (), dtype: npt.DTypeLike = np.float32) -> Register:
@@ -283,9 +297,9 @@ def select(condition: Any, first: Any, second: Any) -> Register:
 
 
 def _count(
-    block: Block, ufunc: np.ufunc, dtype: np.dtype[Any], count: int, reads: tuple[int, ...], *, is_chain: bool
+    block: Block, ufunc: np.ufunc, dtype: np.dtype[Any], count: int, reads: tuple[int, ...], chains: int
 ) -> tuple[int, ...]:
-    """Issue what *ufunc* takes; return the id of its result."""
+    """Issue what *ufunc* takes, as *chains* chains if it is a reduction; return the id of its result."""
     name = ufunc.__name__
     is_whole = dtype.kind in "iub"
     writes = (block.register(),)
@@ -294,10 +308,10 @@ def _count(
             between = (block.register(),)
             block.issue(Op.FMA, name, count=count, reads=reads, writes=between)
             reads = between
-        block.issue(Op.SFU, name, count=count, is_chain=is_chain, reads=reads, writes=writes)
+        block.issue(Op.SFU, name, count=count, chains=chains, reads=reads, writes=writes)
         return writes
     op = Op.ALU if name in _LOOK or (is_whole and name not in ("multiply", "matmul")) else Op.FMA
-    block.issue(op, name, count=count, is_chain=is_chain, reads=reads, writes=writes)
+    block.issue(op, name, count=count, chains=chains, reads=reads, writes=writes)
     return writes
 
 

@@ -43,6 +43,7 @@ class SmSpec:
     mma_interval_permille: Count
     mma_warp_permille: Count  # of a warp
     store_warp_permille: Count
+    store_sector_permille: Count  # of the SM, for each sector of a store to global memory
     copy_warp: Count  # the loop around cp.async, with its address arithmetic and branch
     copy_extra: int  # of the SM, for each cp.async of a warp besides its phases
     barrier_arrival: int  # of a block

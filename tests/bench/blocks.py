@@ -17,6 +17,7 @@ import numpy as np
 from device_model.cta import banks
 from device_model.cta.fragments import mma_m16n8k16
 from device_model.profile import load
+from tests.bench.card_samples import Samples
 from tests.bench.measure import say
 from tests.bench.pipelines import Bursts, Cycles, Latencies, Pipelines
 
@@ -116,7 +117,7 @@ class Products:
         )
 
 
-FORMS = (SharedMemory, Products, Pipelines, Latencies, Bursts)
+FORMS = (Samples, SharedMemory, Products, Pipelines, Latencies, Bursts)
 
 
 def predicted(rows):

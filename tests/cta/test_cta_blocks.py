@@ -7,6 +7,7 @@ import pytest
 
 from tests.bench.__main__ import main
 from tests.bench.blocks import DATA, Products, SharedMemory, predicted
+from tests.bench.card_samples import Samples
 
 
 def rows(name):
@@ -33,6 +34,21 @@ def test_every_kind_of_access_is_near_alone(kind):
 @pytest.mark.parametrize("name", ["mma.json", "mma_special.json"])
 def test_products_have_every_bit(name):
     assert sum(Products.error(row["measured"], row["predicted"]) for row in rows(name)) == 0
+
+
+@pytest.mark.parametrize(
+    ("wanted", "most"),
+    [
+        ({"sample": "bank conflicts", "layout": "swizzled", "l2_hit": True}, 0.3),
+        ({"sample": "flash", "step": "eager copies", "heads": 1, "l2_hit": True}, 0.1),
+    ],
+)
+def test_samples_are_as_near_to_the_same_in_cuda_c_as_the_page_says(wanted, most):
+    all_ = json.loads((DATA / "samples.json").read_text())["rows"]
+    (chosen,) = [row for row in all_ if wanted.items() <= row.items()]
+    (row,), _ = predicted([chosen])
+    assert abs(Samples.error(row["measured"], row["predicted"])) < most
+    assert Samples.results(row) == ("same bits" if "digest" in row else "")
 
 
 def test_the_command_writes_all_rows_in_their_order(tmp_path, capsys):

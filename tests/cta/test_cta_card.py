@@ -15,7 +15,7 @@ SPEC = load("h200").sm
 def chain(count):
     """A block of one warp that takes *count* chained multiply-adds."""
     frame = sys._getframe(1)
-    return [Row(Op.FMA, "fma", 1, frame.f_code, frame.f_lasti, count=count, is_chain=True)]
+    return [Row(Op.FMA, "fma", 1, frame.f_code, frame.f_lasti, count=count, chains=1)]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_blocks_whose_instructions_wait_for_others_are_timed_on_their_own():
         return [
             Row(Op.LDS_32, "ld.shared", 1, *place, writes=(1,)),
             Row(Op.FMA, "add", 1, *place, count=16, writes=(2,)),
-            Row(Op.FMA, "add", 1, *place, count=16, is_chain=True, reads=(needed,)),
+            Row(Op.FMA, "add", 1, *place, count=16, chains=1, reads=(needed,)),
         ]
 
     card = Card(2, 1, SPEC)
@@ -80,7 +80,7 @@ def test_blocks_share_an_sm_only_if_there_are_more_than_sms():
         card = Card(1, 8, SPEC)
         for _ in range(blocks):
             rows = chain(64)
-            rows[0].is_chain = False
+            rows[0].chains = 0
             card.add(rows)
         return card.play().cycles
 
@@ -93,7 +93,7 @@ def test_an_sm_with_one_block_more_takes_longer():
     card = Card(2, 8, SPEC)
     for _ in range(9):
         rows = chain(64)
-        rows[0].is_chain = False
+        rows[0].chains = 0
         card.add(rows)
     ends = [end for _, end in card.play().spans]
     assert max(ends[0::2]) > 1.8 * max(ends[1::2])
@@ -102,7 +102,7 @@ def test_an_sm_with_one_block_more_takes_longer():
 def test_the_part_of_the_time_that_units_work():
     card = Card(1, 1, SPEC)
     rows = chain(64)
-    rows[0].is_chain = False
+    rows[0].chains = 0
     card.add(rows * 100)
     busy = card.play().busy
     assert busy[Unit.FMA] == pytest.approx(1 / 4, rel=0.01)  # one scheduler of four

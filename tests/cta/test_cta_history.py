@@ -92,7 +92,7 @@ def test_noting_changes_no_time():
         row(Op.WAIT_GROUP, "wait", 15),
         row(Op.BARRIER, "bar", 15, number=4),
         row(Op.MMA, "mma", 15, count=40, writes=(1,)),
-        row(Op.SFU, "exp2", 15, count=9, reads=(1,), is_chain=True),
+        row(Op.SFU, "exp2", 15, count=9, reads=(1,), chains=1),
     ]
     ended = [max(each.end for each in block) for block in history([rows] * 2, SPEC, 132)]
     assert all(end <= cycles for end, cycles in zip(ended, play([rows] * 2, SPEC, 132).cycles, strict=True))

@@ -30,6 +30,19 @@ def test_pipelines_take_as_long_as_measured():
     assert worst < 8
 
 
+def test_pipelines_to_which_nothing_was_fitted_take_as_long_as_measured():
+    median, percentile, _ = distribution(errors(rows("pipelines.json", Pipelines, every=23)))
+    assert median < 4
+    assert percentile < 12
+
+
+def test_blocks_beyond_the_number_of_sms_share_them():
+    """The mean of 200 blocks, 136 of which share an SM with another."""
+    shared = rows("pipelines.json", Pipelines, blocks=200, threads=64)
+    assert len(shared) == 1
+    assert abs(errors(shared)[0]) < 5
+
+
 def test_pipelines_that_wait_for_dram_take_as_long_as_measured():
     found = rows("cp_async.json", Pipelines, l2_hit=False, fma=0)
     median, _, worst = distribution(errors(found))

@@ -23,7 +23,7 @@ def test_each_element_of_a_thread_is_an_instruction():
     ]  # fmt: skip
     rows = result.blocks[0].rows
     assert [row.op for row in rows[3:5]] == [Op.FMA, Op.SFU]
-    assert rows[1].is_chain
+    assert rows[1].chains == 1
     assert rows[4].reads == rows[3].writes
 
 
@@ -182,3 +182,37 @@ def test_a_reduction_over_any_axes_of_a_thread_is_numpys(axis, keepdims):
         assert np.array_equal(register.max(axis, initial=5), values.max(axis, initial=5))
 
     launch(kernel, values)
+
+
+def test_constants_take_no_instruction_and_two_values_are_packed_by_one():
+    def kernel(x, y):
+        t = cta.tid
+        y[t] = (cta.zeros(8) + x[t]).astype(np.float16)
+
+    result = launch(kernel, np.ones((32, 8), np.float32), np.ones((32, 8), np.float16))
+    assert names(result)[1:] == [("add", 8), ("cvt.x2", 4), ("st.global.128", 1)]
+    assert [row.op for row in result.blocks[0].rows[1:3]] == [Op.FMA, Op.ALU]
+
+
+def test_a_reduction_is_a_chain_for_each_of_its_results():
+    def kernel(x):
+        t = cta.tid
+        v = x[t]
+        x[t] = v + v.reshape(v.shape[0], 2, 4).sum(axis=2).sum(axis=1)[:, None]
+
+    rows = launch(kernel, np.ones((32, 8), np.float32)).blocks[0].rows
+    assert [(row.name, row.count, row.chains) for row in rows[1:4]] == [("add", 6, 2), ("add", 1, 1), ("add", 8, 0)]
+
+
+def test_what_is_computed_from_thread_indices_alone_is_computed_once():
+    def kernel(x):
+        for step in range(3):
+            t = cta.tid ^ 1
+            n = x[t] + (cta.lane + step)
+            for _ in range(2):
+                x[t] = n + 1
+
+    result = launch(kernel, np.zeros(32, np.int32))
+    counted = [name for name, _ in names(result) if not name.startswith(("ld", "st"))]
+    # In each step the lane and the step are added, then both loaded numbers and, twice, 1: what is loaded is no index.
+    assert counted == ["bitwise_xor"] + 3 * ["add", "add", "add", "add"]

@@ -15,6 +15,6 @@ def test_every_operation_has_a_unit():
 
 
 def test_a_row_says_what_it_is():
-    assert repr(row(Op.FMA, "fma", count=64, is_chain=True)) == "<Row fma x 64 (FMA) of warps 0xf>"
+    assert repr(row(Op.FMA, "fma", count=64, chains=1)) == "<Row fma x 64 (FMA) of warps 0xf>"
     assert repr(row(Op.LDS_128, "ld.shared.v4")) == "<Row ld.shared.v4 (LSU) of warps 0xf>"
     assert row(Op.MMA, "mma.m16n8k16").unit is Unit.TENSOR

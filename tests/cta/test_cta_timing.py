@@ -31,7 +31,7 @@ def each(rows, times=100):
 
 
 def test_a_chain_of_multiply_adds_takes_its_latency_each_time():
-    chain = [row(Op.FMA, warps=4, count=64, is_chain=True, reads=(1,), writes=(1,))]
+    chain = [row(Op.FMA, warps=4, count=64, chains=1, reads=(1,), writes=(1,))]
     assert each(chain) == pytest.approx(64 * 4.507)
 
 
@@ -46,8 +46,27 @@ def test_warps_of_one_scheduler_take_turns_and_others_do_not_meet():
 
 
 def test_two_chains_of_one_scheduler_hide_in_each_other():
-    chain = [row(Op.FMA, warps=8, count=64, is_chain=True, reads=(1,), writes=(1,))]
+    chain = [row(Op.FMA, warps=8, count=64, chains=1, reads=(1,), writes=(1,))]
     assert each(chain) == pytest.approx(64 * 4.507, rel=0.01)
+
+
+def test_chains_that_take_turns_hide_each_others_latency():
+    for chains, expected in ((1, 64 * 4.507), (2, 32 * 4.507), (8, 64)):
+        sums = [row(Op.FMA, count=64, chains=chains, reads=(1,), writes=(1,))]
+        assert each(sums) == pytest.approx(expected, rel=0.06)
+
+
+def test_a_product_starts_with_its_first_fragments_and_ends_after_the_last():
+    """32 ldmatrix of four warps take 512 cycles, and 64 products of each warp 420: they run beside each other."""
+    fragments = row(Op.LDMATRIX, warps=4, count=32, phases=4, writes=(1,))
+    product = row(Op.MMA, warps=4, count=64, reads=(1,), writes=(2,))
+    assert cycles([fragments, product]) == pytest.approx(32 * 4 * 4 + 22 + 2 * 4 + 24, abs=30)
+
+
+def test_a_store_to_global_memory_moves_a_sector_at_a_time():
+    for sectors, expected in ((4, 5.02), (16, 20.1)):
+        store = row(Op.STG, warps=4, sectors=sectors)
+        assert each([store]) == pytest.approx(4 * expected, rel=0.02)
 
 
 def test_an_instruction_waits_for_the_registers_that_it_reads():
@@ -75,7 +94,7 @@ def test_a_barrier_takes_as_long_as_measured(warps, expected):
 
 
 def test_a_barrier_waits_for_the_last_warp():
-    rows = [row(Op.FMA, first=1, count=512, is_chain=True), row(Op.BARRIER, warps=2, number=2)]
+    rows = [row(Op.FMA, first=1, count=512, chains=1), row(Op.BARRIER, warps=2, number=2)]
     assert cycles(rows) == pytest.approx(512 * 4.507 + 12.87, abs=10)
 
 
@@ -101,10 +120,10 @@ def test_warps_may_have_conflicts_of_their_own():
     assert each([load_]) == pytest.approx(22 + 2 * 8, rel=0.02)
 
 
-def copies(count=1, warps=1, misses=False, is_chain=True):
+def copies(count=1, warps=1, misses=False, chains=1):
     """Copies of 16 bytes by each lane."""
     traffic = {"sectors": 16 * count, "misses": 16 * count if misses else 0}
-    return row(Op.CP_ASYNC, warps=warps, count=count, is_chain=is_chain, phases=4, **traffic)
+    return row(Op.CP_ASYNC, warps=warps, count=count, chains=chains, phases=4, **traffic)
 
 
 def test_a_group_of_copies_is_there_after_the_latency_of_the_l2():
@@ -112,7 +131,7 @@ def test_a_group_of_copies_is_there_after_the_latency_of_the_l2():
 
 
 def test_wait_group_leaves_the_youngest_groups_pending():
-    late = row(Op.FMA, count=40, is_chain=True)
+    late = row(Op.FMA, count=40, chains=1)
     rows = [copies(), row(Op.COMMIT), late, copies(), row(Op.COMMIT), row(Op.WAIT_GROUP, number=1), late]
     assert cycles(rows) == pytest.approx(288.1 + 26 + 40 * 4.507, abs=60)
     waits_for_both = [*rows[:5], row(Op.WAIT_GROUP, number=0), late]
@@ -127,7 +146,7 @@ def test_copies_of_a_few_warps_take_the_loop_and_of_many_the_lsu():
 
 def test_copies_without_a_loop_are_limited_by_the_lsu_alone():
     for warps in (1, 4):
-        assert each([copies(64, warps, is_chain=False)], 4) / 64 == pytest.approx(5 * warps, rel=0.02)
+        assert each([copies(64, warps, chains=0)], 4) / 64 == pytest.approx(5 * warps, rel=0.02)
 
 
 def test_a_wait_for_a_phase_ends_when_all_have_arrived():

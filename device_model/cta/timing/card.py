@@ -165,6 +165,6 @@ def _part(unit: Unit, busy: float, cycles: float) -> float:
 def _cost(row: Row) -> tuple[object, ...]:
     """What decides the time of *row*; registers and barriers have numbers of their block, which begin anew in each."""
     return (
-        row.op, row.warps, row.count, row.is_chain, row.phases, row.conflicts, row.sectors, row.misses, row.number,
+        row.op, row.warps, row.count, row.chains, row.phases, row.conflicts, row.sectors, row.misses, row.number,
         row.key, row.reads, row.writes,
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """One SM: when each warp of its resident blocks issues each of its instructions.
 
-Warps issue in order. An instruction waits for the registers that it reads (one of several in a row for its own elements
-only, if the row that wrote them has as many), for its scheduler (warp w uses scheduler
+Warps issue in order. An instruction waits for the registers that it reads, for its scheduler (warp w uses scheduler
 w % 4, which issues one instruction a cycle), and for its unit. The warps are played in the order of time, 16
 instructions of a row at most at once, so that warps that share a scheduler take turns.
 
@@ -44,11 +43,10 @@ def play(blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int = 1) -> Pla
 
 
 class _Values(NamedTuple):
-    """The results of a row: when the first and the last of *number* are there."""
+    """The results of a row: when the first and the last are there."""
 
     first: float
     last: float
-    number: int
 
 
 class Warp:
@@ -147,6 +145,7 @@ class Sm:
         self.latency = {op: spec.lds + spec.lds_join * joins.get(op, 0) for op in Op if UNIT[op] is Unit.LSU}
         self.phase = spec.phase
         self.store = spec.store_warp_permille / 1000
+        self.store_sector = spec.store_sector_permille / 1000
         self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
         self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
         handlers: dict[Op, Callable[[Warp, Row, float], float | None]] = {
@@ -195,13 +194,14 @@ class Sm:
                 values = warp.ready.get(register)
                 if values is not None and values.last > now:
                     now = max(now, self._needed(values, row))
+        if warp.mma > now and warp.rows[warp.next].op is Op.MMA:
+            now = warp.mma
         heappush(self.to_run, (now, warp.number))
 
     def _needed(self, values: _Values, row: Row) -> float:
-        """Return when *row* can begin: when each of its instructions, one after the other, finds its own element."""
-        if row.is_chain or row.count != values.number:
-            return values.last
-        return max(values.first, values.last - (row.count - 1) * self.pace.get(row.op, 1.0))
+        """Return when *row* can begin: when each of its instructions, one after the other, finds its own elements."""
+        pace = self.math[row.op][2] / row.chains if row.chains and row.op in self.math else self.pace.get(row.op, 1.0)
+        return max(values.first, values.last - (row.count - 1) * pace)
 
     def _done(self, warp: Warp, row: Row, instructions: int, first: float, end: float) -> None:
         """*warp* has issued *instructions* of *row*, whose results are there from *first* to *end*."""
@@ -211,7 +211,7 @@ class Sm:
         if not warp.left:
             warp.next += 1
             for register in row.writes:
-                warp.ready[register] = _Values(end if row.is_chain else warp.first, end, row.count)
+                warp.ready[register] = _Values(end if row.chains else warp.first, end)
 
     def _math(self, warp: Warp, row: Row, now: float) -> float | None:
         cycles, between, latency = self.math[row.op]
@@ -220,39 +220,42 @@ class Sm:
         start = max(now, pipes[unit])
         count = min(warp.left, _TURN)
         if row.op is Op.MMA:
-            start = max(start, warp.mma)
             warp.mma = start + count * between
         self.issue[warp.scheduler] = now + count
         pipes[unit] = start + count * cycles
         self.busy[unit] += count * cycles
-        between = max(between, latency) if row.is_chain else between
+        between = max(between, latency / row.chains) if row.chains else between
         then = start + (count - 1) * between
         is_last = warp.left == count
         self._done(warp, row, count, start + latency, then + latency)
+        if row.op is Op.MMA:
+            return now + count  # a compiler puts independent instructions between them
         return then + 1 if is_last else then + between
 
     def _shared(self, warp: Warp, row: Row, now: float) -> float | None:
         phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
-        count = min(warp.left, _TURN)
+        count = min(warp.left, max(1, _TURN // max(1, phases)))  # warps take turns at the LSU by its phases
         start = max(now, self.lsu)
         self.issue[warp.scheduler] = now + count
         self.lsu = start + count * phases
         self.busy[Unit.LSU] += count * phases
         first = start + self.latency[row.op] + self.phase * phases
         self._done(warp, row, count, first, first + (count - 1) * phases)
-        between = max(phases, self.store) if row.op is Op.STS else phases
-        return start + (count - 1) * between + 1
+        if row.op is Op.STS:
+            return start + (count - 1) * max(phases, self.store) + 1
+        return now + count  # a compiler puts what needs the first values between the loads of the others
 
     def _global(self, warp: Warp, row: Row, now: float) -> float | None:
         count = warp.left
         start = max(now, self.lsu)
-        phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
+        sectors, misses = _traffic(row, warp)
+        cycles = max(1.0, self.store_sector * sectors / count) if row.op is Op.STG else 1.0
         self.issue[warp.scheduler] = now + count
-        self.lsu = start + count * phases
-        self.busy[Unit.LSU] += count * phases
-        arrival = self.memory.request(start, *_traffic(row, warp))
+        self.lsu = start + count * cycles
+        self.busy[Unit.LSU] += count * cycles
+        arrival = self.memory.request(start, sectors, misses)
         self._done(warp, row, count, arrival, arrival)
-        return start + (count - 1) * phases + 1
+        return start + (count - 1) * cycles + 1
 
     def _copy(self, warp: Warp, row: Row, now: float) -> float | None:
         phases = (row.phases if isinstance(row.phases, int) else row.phases[warp.index]) + self.copy_extra
@@ -264,7 +267,7 @@ class Sm:
         arrival = self.memory.request(start, sectors / row.count, misses / row.count)
         warp.uncommitted = max(warp.uncommitted, arrival)
         self._done(warp, row, 1, arrival, arrival)
-        return start + (self.copy_warp if row.is_chain else 1)
+        return start + (self.copy_warp if row.chains else 1)
 
     def _commit(self, warp: Warp, row: Row, now: float) -> float | None:
         warp.copies = max(warp.copies, warp.uncommitted)
