@@ -4,13 +4,14 @@
 
 is `subprocess.run([sys.executable, "-X", "utf8", "-W", "error", "-m", ...])` with captured output, in a twentieth of
 the processor time. The process is a whole one: it has its own arguments, environment, folder, standard streams,
-signals, threads and exit code, and ends as every interpreter ends. Only these differ from an interpreter that was
-started: modules that the server has imported are there already, and options and variables that Python reads when it
-starts are those of the server. A test of these starts an interpreter.
+signals, threads and exit code. Only these differ from an interpreter that was started: modules that the server has
+imported are there already, and are not taken apart at the end; options and variables that Python reads when it starts
+are those of the server. A test of these starts an interpreter.
 
 The server is `python -m tests.forks`. It starts with the first call, and ends with the process that called.
 """
 
+import _thread
 import atexit
 import builtins
 import gc
@@ -23,6 +24,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Mapping
@@ -191,15 +193,39 @@ def _execute(arguments, paths):
         exec(compile(Path(kind).read_bytes(), kind, "exec", dont_inherit=True), vars(main))
 
 
+def _end(code):
+    """End as an interpreter does that has no daemon threads; return if there are some.
+
+    Objects of the program come to their end, but modules do not: to take apart what the server has imported takes ten
+    times the processor time of an empty program.
+    """
+    threading._shutdown()
+    if _thread._count():
+        return
+    atexit._run_exitfuncs()
+    if main := sys.modules.get("__main__"):
+        vars(main).clear()
+    gc.collect()
+    try:
+        print(end="", flush=True)
+        print(end="", flush=True, file=sys.stderr)
+    except (OSError, ValueError):  # the interpreter knows what to say, and its exit code
+        return
+    os._exit(code)
+
+
 def _prepare():
-    """Import what programs may import, and let the command line import what it needs to read options."""
+    """Import what programs may import, and let the command line and pytest import what they need to read options."""
+    from _pytest.config import get_config
     from typer.testing import CliRunner
 
     import acl_py.explore.preloaded
+    import acl_py.sanitizer.sanitizer
     import acl_py.tools.scripts  # noqa: F401
     from acl_py.cli import app
 
     assert CliRunner().invoke(app, ["devices"]).exit_code == 0
+    get_config()
 
 
 def _main():
@@ -211,7 +237,16 @@ def _main():
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    _execute(request["arguments"], [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *own])
+    try:
+        _execute(request["arguments"], [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), *own])
+    except SystemExit as ending:
+        if not isinstance(ending.code, int | None):
+            raise
+        code = ending.code or 0
+    else:
+        code = 0
+    _end(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -58,10 +58,20 @@ def test_a_test_that_hangs_fails_at_its_limit_and_the_others_run(tmp_path):
 
 
 PROGRAM = """
-import __main__, atexit, os, sys
+import __main__, atexit, os, sys, threading, time
+
+class Circle:
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        print("circle is gone")
+
+circle = Circle()
 print(__name__, sys.argv, sys.path, os.getcwd(), os.environ["WHERE"], vars(__main__) is globals(), input())
 print(__spec__ and __spec__.name, "errors", file=sys.stderr)
 atexit.register(print, "at the end")
+threading.Thread(target=lambda: (time.sleep(0.01), print("after the main thread"))).start()
 sys.exit(7) if sys.argv[1:] else os.kill(os.getpid(), 9)
 """
 
