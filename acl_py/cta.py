@@ -32,6 +32,7 @@ from device_model.cta import indices as _indices
 from device_model.cta.advice import Guideline as Guideline
 from device_model.cta.advice import advise as advise
 from device_model.cta.atomics import atomic_add as atomic_add
+from device_model.cta.atomics import atomic_cas as atomic_cas
 from device_model.cta.atomics import atomic_exch as atomic_exch
 from device_model.cta.atomics import atomic_max as atomic_max
 from device_model.cta.atomics import atomic_min as atomic_min
@@ -41,6 +42,9 @@ from device_model.cta.barriers import bar_sync as bar_sync
 from device_model.cta.barriers import cp_async_mbarrier_arrive as cp_async_mbarrier_arrive
 from device_model.cta.barriers import mbarrier as mbarrier
 from device_model.cta.barriers import syncthreads as syncthreads
+from device_model.cta.barriers import syncthreads_and as syncthreads_and
+from device_model.cta.barriers import syncthreads_count as syncthreads_count
+from device_model.cta.barriers import syncthreads_or as syncthreads_or
 from device_model.cta.barriers import syncwarp as syncwarp
 from device_model.cta.copies import commit_group as commit_group
 from device_model.cta.copies import cp_async as cp_async
@@ -82,7 +86,10 @@ from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
 
 _PLACES = ("tid", "warp", "lane", "block", "grid", "threads")
-_CUDA = {"threadIdx": "tid", "blockIdx": "block", "blockDim": "threads", "gridDim": "grid", "atomicAdd": "atomic_add"}
+_CUDA = {
+    "threadIdx": "tid", "blockIdx": "block", "blockDim": "threads", "gridDim": "grid", "atomicAdd": "atomic_add",
+    "atomicCAS": "atomic_cas",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:

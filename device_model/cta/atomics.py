@@ -16,25 +16,42 @@ from device_model.kernel.sites import site
 
 def atomic_add(places: Places, value: Any) -> Register:
     """Add *value* to each place, in the order of the threads; return what was there before (atomicAdd)."""
-    return _atomic(places, value, "add", np.add)
+    return _atomic("add", places, (value,), np.add)
 
 
 def atomic_max(places: Places, value: Any) -> Register:
     """Put the larger of the place and *value* there; return what was there before (atomicMax)."""
-    return _atomic(places, value, "max", np.maximum)
+    return _atomic("max", places, (value,), np.maximum)
 
 
 def atomic_min(places: Places, value: Any) -> Register:
     """Put the smaller of the place and *value* there; return what was there before (atomicMin)."""
-    return _atomic(places, value, "min", np.minimum)
+    return _atomic("min", places, (value,), np.minimum)
 
 
 def atomic_exch(places: Places, value: Any) -> Register:
     """Put *value* there; return what was there before (atomicExch)."""
-    return _atomic(places, value, "exch", lambda _, new: new)
+    return _atomic("exch", places, (value,), lambda _, new: new)
 
 
-def _atomic(places: Places, value: Any, name: str, combine: Callable[[Any, Any], Any]) -> Register:
+def atomic_cas(places: Places, compare: Any, value: Any) -> Register:
+    """Put *value* into each place that holds *compare*; return what was there before (atomicCAS). Integers only.
+
+    Raises:
+        KernelError: The places hold no integers of 2, 4 or 8 bytes.
+    """
+    check_places("atomic_cas", places)
+    dtype = places.tensor.dtype
+    if dtype.kind not in "iu" or dtype.itemsize == 1:
+        raise KernelError(
+            f"atomic_cas() at {site()} of {places.tensor.name}, which holds {dtype}",
+            "it compares integers of 2, 4 or 8 bytes",
+        )
+    return _atomic("cas", places, (compare, value), lambda old, wanted, new: np.where(old == wanted, new, old))
+
+
+def _atomic(name: str, places: Places, operands: tuple[Any, ...], combine: Callable[..., Any]) -> Register:
+    """Put *combine*(what is there, *operands*) into each place; return what was there before."""
     block = running()
     check_places(f"atomic_{name}", places)
     tensor = places.tensor
@@ -43,27 +60,29 @@ def _atomic(places: Places, value: Any, name: str, combine: Callable[[Any, Any],
             f"atomic_{name}() at {site()} reads and writes {tensor.name}, which the kernel declares otherwise",
             "declare it as InOut",
         )
-    check_set(value)
+    for each in operands:
+        check_set(each)
     addresses, width = places.accesses()
     elements = places.elements()
     writes = (block.register(),)
     op = Op.ATOMS if tensor.is_shared else Op.ATOMG
     places.issue(
-        block, f"atom.{name}", addresses, width, reads=ids_of(value), writes=writes, is_store=True, op=op
+        block, f"atom.{name}", addresses, width, reads=ids_of(*operands), writes=writes, is_store=True, op=op
     )  # fmt: skip
     flat = places.flat()
     active = block.active
     before = np.zeros(elements.shape, tensor.dtype)
-    new = np.broadcast_to(values_of(block, value), elements.shape).astype(tensor.dtype)
+    taken = [np.broadcast_to(values_of(block, each), elements.shape).astype(tensor.dtype) for each in operands]
     reached = elements[active].reshape(-1)
     if len(np.unique(reached)) == len(reached):
         before[active] = flat[elements[active]]
-        flat[elements[active]] = combine(before[active], new[active])
+        flat[elements[active]] = combine(before[active], *(each[active] for each in taken))
     else:
-        old, changes = np.empty(len(reached), tensor.dtype), new[active].reshape(-1)
-        for index, at in enumerate(reached.tolist()):
+        old = np.empty(len(reached), tensor.dtype)
+        of_each = zip(*(each[active].reshape(-1) for each in taken), strict=True)
+        for index, (at, values) in enumerate(zip(reached.tolist(), of_each, strict=True)):
             old[index] = flat[at]
-            flat[at] = combine(old[index], changes[index])
+            flat[at] = combine(old[index], *values)
         before[active] = old.reshape(elements[active].shape)
     if block.hazards and len(active):
         memory = tensor.memory

@@ -1,10 +1,14 @@
 """Barriers: of the block, of a warp, named ones, and mbarriers."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
-from device_model.cta.names import WARP, Ints
+from device_model.cta.names import WARP, Bools, Ints
+from device_model.cta.registers import Register, check_set, ids_of, register, values_of
 from device_model.cta.roles import park
 from device_model.cta.rules import Rule
 from device_model.kernel.findings import KernelError, KernelHangError
@@ -25,6 +29,58 @@ def syncthreads() -> None:
         block.order.barrier()
         return
     _arrive(block, 0, block.threads, waits=True)
+
+
+def syncthreads_or(condition: Any) -> Register:
+    """Wait as syncthreads() does; return whether *condition* holds for a thread of the block (__syncthreads_or).
+
+    Raises:
+        KernelHangError: Some threads do not call it.
+        KernelError: *condition* is not one value of each thread.
+    """
+    return _vote("or", condition, np.any)
+
+
+def syncthreads_and(condition: Any) -> Register:
+    """Wait as syncthreads() does; return whether *condition* holds for all threads (__syncthreads_and).
+
+    Raises:
+        KernelHangError: Some threads do not call it.
+        KernelError: *condition* is not one value of each thread.
+    """
+    return _vote("and", condition, np.all)
+
+
+def syncthreads_count(condition: Any) -> Register:
+    """Wait as syncthreads() does; return for how many threads *condition* holds, as an int32 (__syncthreads_count).
+
+    Raises:
+        KernelHangError: Some threads do not call it.
+        KernelError: *condition* is not one value of each thread.
+    """
+    return _vote("count", condition, lambda votes: votes.sum(dtype=np.int32))
+
+
+def _vote(name: str, condition: Any, combine: Callable[[Bools], Any]) -> Register:
+    """Let all threads meet (bar.red), and return to each what *combine* makes of the *condition* of all."""
+    block = running()
+    check_set(condition)
+    votes = values_of(block, condition).astype(np.bool_)
+    if votes.shape != (block.threads,):
+        raise KernelError(
+            f"syncthreads_{name}() at {site()} got {votes.shape[1:]} values of each thread", "give it one of each"
+        )
+    writes = (block.register(),)
+    if block.is_whole:
+        block.issue(Op.BARRIER, f"bar.red.{name} 0", number=block.warps, reads=ids_of(condition), writes=writes)
+        block.order.barrier()
+    elif len(block.active):
+        raise KernelHangError(
+            f"{threads_text(block.tids[~block.mask()])} of {block} do not reach syncthreads_{name}() at {site()}, "
+            "which waits for the condition of every thread",
+            "take it out of the branch, and make what the branch asks a part of the condition",
+        )
+    return register(np.full(block.threads, combine(votes)), writes, ())
 
 
 def syncwarp() -> None:
@@ -71,6 +127,8 @@ def _check(block: Block, barrier: int, threads: int) -> None:
 
 def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
     """Let the active threads arrive at *barrier*; once *threads* have, those that wait go on."""
+    if not len(block.active):
+        return
     block.check_free()
     name = f"bar.sync {barrier}"
     arrivals = block.arrivals.setdefault(barrier, [])

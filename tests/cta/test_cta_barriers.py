@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from blocks import found, launch
+from blocks import found, launch, names
 
 from acl_py import cta
 from device_model.cta.instructions import Op
@@ -23,6 +23,7 @@ def exchange(barrier):
     [
         (cta.syncthreads, 1, []),
         (cta.syncthreads, 32, []),
+        (lambda: cta.syncthreads_or(True), 32, []),
         (cta.syncwarp, 1, []),
         (cta.syncwarp, 32, [("RAW", "syncthreads()")]),
         (lambda: cta.bar_sync(3, 64), 32, []),
@@ -116,6 +117,62 @@ def test_both_branches_may_reach_the_barrier():
 
     x = np.arange(64, dtype=np.float32)
     assert found(launch(kernel, x, threads=64)) == []
+
+
+def test_a_barrier_in_a_branch_that_no_thread_takes_is_none():
+    def kernel(x):
+        t = cta.tid
+        with cta.where(t >= 64):
+            cta.syncthreads()
+            cta.syncthreads_or(t < 64)
+        x[t] = t
+
+    result = launch(kernel, np.zeros(64, np.int32), threads=64)
+    assert names(result) == [("greater_equal", 1), ("st.global.32", 1)]
+
+
+def test_a_barrier_with_a_condition_tells_all_threads_what_holds_and_shows_what_was_written():
+    def kernel(x):
+        s, t = cta.shared(np.int32, 96), cta.tid
+        s[t] = t
+        for row, learnt in enumerate(
+            (cta.syncthreads_or(t == 70), cta.syncthreads_or(t > 95), cta.syncthreads_and(t < 96),
+             cta.syncthreads_and(t != 70), cta.syncthreads_count(t % 3 == 0))
+        ):  # fmt: skip
+            x[row, t] = learnt
+        x[5, t] = s[95 - t]
+
+    x = np.zeros((6, 96), np.int32)
+    result = launch(kernel, x, threads=96)
+    assert found(result) == []
+    assert ([[1, 0, 1, 0, 32, 95 - t] for t in range(96)] == x.T).all()
+    rows = [row for row in result.blocks[0].rows if row.op is Op.BARRIER]
+    assert [row.name for row in rows] == [*["bar.red.or 0"] * 2, *["bar.red.and 0"] * 2, "bar.red.count 0"]
+    asked = [row for row in result.blocks[0].rows if row.name == "equal"]
+    assert rows[0].reads == asked[0].writes
+
+
+@pytest.mark.parametrize(
+    ("condition", "error", "message"),
+    [
+        (lambda t: t[:, None] < 3, cta.KernelError, r"syncthreads_and\(\) at \S+ got \(1,\) values of each thread"),
+        (
+            None,
+            cta.KernelHangError,
+            r"threads 32 to 63 of block 0 do not reach syncthreads_and\(\) at \S+:\d+, which waits",
+        ),
+    ],
+)
+def test_a_barrier_with_a_condition_takes_one_of_each_thread(condition, error, message):
+    def kernel():
+        t = cta.tid
+        if condition is not None:
+            cta.syncthreads_and(condition(t))
+        with cta.where(t < 32):
+            cta.syncthreads_and(t < 3)
+
+    with pytest.raises(error, match=message):
+        launch(kernel, threads=64)
 
 
 def test_a_barrier_in_the_last_branch_is_a_hang_too():

@@ -194,6 +194,46 @@ def test_atomics_add_in_the_order_of_threads_and_need_no_barrier_among_themselve
     assert y.tolist() == [thread // 4 for thread in range(64)]
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_compare_and_swap_lets_one_thread_take_each_place(is_shared):
+    """Threads put their numbers into a table in which two of them want each place; the later one takes the next."""
+
+    def kernel(x, y):
+        s, t = cta.shared(np.int32, 32), cta.tid
+        table = s if is_shared else x
+        table[t] = -1
+        cta.syncthreads()
+        place = t // 2 * 2
+        taken = cta.atomic_cas(table.at[place], -1, t)
+        with cta.where(taken >= 0):
+            place += 1
+            y[t] = cta.atomic_cas(table.at[place], -1, t)
+        cta.syncthreads()
+        x[t] = table[t]
+
+    x, y = np.zeros(32, np.int32), np.full(32, 7, np.int32)
+    result = launch(kernel, x, y)
+    assert found(result) == []
+    assert x.tolist() == list(range(32))
+    assert y.tolist() == [7, -1] * 16
+    assert [row.op for row in result.blocks[0].rows if row.name == "atom.cas"] == [
+        Op.ATOMS if is_shared else Op.ATOMG
+    ] * 2
+
+
+def test_compare_and_swap_needs_a_barrier_before_others_read_and_integers():
+    def reads_at_once(x):
+        s, t = cta.shared(np.int32, 64), cta.tid
+        s[t] = 0
+        cta.syncthreads()
+        cta.atomic_cas(s.at[t], 0, t)
+        x[t] = s[63 - t]
+
+    assert found(launch(reads_at_once, np.zeros(64, np.int32), threads=64)) == [("RAW", "syncthreads()")]
+    with pytest.raises(cta.KernelError, match=r"atomic_cas\(\) at \S+ of x, which holds float32"):
+        launch(lambda x: cta.atomic_cas(x.at[cta.tid], 0, 1), np.zeros(32, np.float32))
+
+
 def test_a_read_beside_atomics_needs_a_barrier():
     def kernel(x):
         s, t = cta.shared(np.int32, 1), cta.tid
