@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from math import prod
-from typing import Annotated, Any, ParamSpec, Protocol, overload
+from typing import Annotated, Any, NoReturn, ParamSpec, Protocol, overload
 
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
@@ -24,6 +24,7 @@ from device_model.cta.tensors import Tensor, dtype_of
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.integers import integer
 from device_model.kernel import tune as tuner
+from device_model.kernel.findings import KernelError
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 
@@ -129,15 +130,20 @@ class BlockKernelFunction(Launchable[P]):
 
     def _check(self, runtime: Runtime, spec: SmSpec, grid: Dim3) -> None:
         """Refuse grids and blocks that the card cannot hold."""
-        threads, shared, registers, _ = self.options
         if any(not 1 <= length <= most for length, most in zip(grid, MOST_BLOCKS, strict=True)):
             raise runtime.error(
                 Kind.INVALID_LAUNCH,
                 f"{self!r} with a grid of {grid}",
                 f"launch 1 block or more in each direction, up to {MOST_BLOCKS}",
             )
+        if problem := self.problem(spec):
+            raise runtime.error(*problem)
+
+    def problem(self, spec: SmSpec) -> tuple[Kind, str, str] | None:
+        """Return why the card cannot hold a block: the kind of error, what is wrong, and what to do; None if it can."""
+        threads, shared, registers, _ = self.options
         if threads > spec.block_threads or registers > spec.thread_registers:
-            raise runtime.error(
+            return (
                 Kind.INVALID_LAUNCH,
                 f"{self!r} has blocks of {threads} threads with {registers} registers each",
                 f"a block has at most {spec.block_threads} threads, and a thread {spec.thread_registers} registers",
@@ -149,18 +155,19 @@ class BlockKernelFunction(Launchable[P]):
                 if shared <= spec.block_shared
                 else f"a block has at most {spec.block_shared} bytes"
             )
-            raise runtime.error(
+            return (
                 Kind.INVALID_VALUE,
                 f"{self!r} has {shared} bytes of dynamic shared memory, and {limit} are allowed",
                 remedy,
             )
         if not resident_blocks(threads, registers, shared or 0, spec):
-            raise runtime.error(
+            wrong = f"{threads} threads with {registers} registers each, {threads * registers} in all"
+            return (
                 Kind.INVALID_LAUNCH,
-                f"{self!r} needs more than an SM has: {threads} threads with {registers} registers each, "
-                f"{threads * registers} in all",
+                f"{self!r} needs more than an SM has: {wrong}",
                 f"an SM has {spec.registers} registers and {spec.warps * 32} threads; make blocks smaller",
             )
+        return None
 
 
 class _OnGrid(Launchable[P]):
@@ -275,7 +282,8 @@ def tune(
             is defined in a module under its own name, and arguments and a check that can be pickled.
 
     Returns:
-        A row for each combination. A run that raises, has findings or fails the check has no time; its row says why.
+        A row for each combination. A run that raises, has findings or fails the check has no time; its row says why. A
+        kernel that cannot be launched, such as one with too much shared memory, has none in any row.
 
     Raises:
         ValueError: The profile has no SMs, or *choices* has a name without values.
@@ -285,5 +293,16 @@ def tune(
     if profile.sm is None:
         raise ValueError(f"profile {device} describes no SMs; tune on one that does: {profiles_with('sm')}")
     machine = _machine(profile, profile.sm)
-    on_card = partial(run_on_arrays, machine=machine, options=kernel.options, parameters=kernel.parameters())
+    problem = kernel.problem(profile.sm)
+    on_card = (
+        partial(_refuse, problem)
+        if problem
+        else partial(run_on_arrays, machine=machine, options=kernel.options, parameters=kernel.parameters())
+    )
     return tuner.tune(kernel, grid, args, choices, on_card, check=check, executor=executor)
+
+
+def _refuse(problem: tuple[Kind, str, str], *_: object) -> NoReturn:
+    """Fail in place of a run, as a launch does with this *problem*."""
+    wrong, remedy = problem[1:]
+    raise KernelError(wrong, remedy)

@@ -131,6 +131,15 @@ def test_kernels_are_pickled_by_name():
     assert pickle.loads(pickle.dumps(double)) is double
 
 
+def test_more_than_48_kb_need_allow_shared_as_in_a_launch():
+    large = cta.kernel(shared=60_000)(double.function)
+    assert [row.us for row in tuned(large).rows] == [None] * 6
+    assert "60000 bytes of dynamic shared memory, and 49152 are allowed" in tuned(large).rows[0].failure
+    assert "call double.allow_shared(60000)" in tuned(large).rows[0].failure
+    large.allow_shared(60_000)
+    assert tuned(large).best.choice == tuned().best.choice
+
+
 def test_what_cannot_be_tuned_is_refused():
     with pytest.raises(ValueError, match=r"profile ascend910b1 describes no SMs; tune on one that does: .*h200"):
         tuned(device="ascend910b1")
@@ -145,6 +154,6 @@ def test_a_block_that_no_sm_holds_is_a_row_without_a_time():
 
     (row,) = cta.tune(large, 1, (np.zeros(1024, np.float32),), {"number": (1.0,)}, device="h200").rows
     assert row.failure == (
-        "KernelError: an SM holds no block of 1024 threads with 255 registers each and 0 bytes of shared memory; "
-        "make blocks smaller"
+        "KernelError: <thread-block kernel large> needs more than an SM has: 1024 threads with 255 registers each, "
+        "261120 in all; an SM has 65536 registers and 2048 threads; make blocks smaller"
     )
