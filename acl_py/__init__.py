@@ -31,7 +31,7 @@ only from those below it, and all of them may import device_model:
     simulation      run, simulate, open
     faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
     verbs/          the verbs, one module for each noun
-        devices peers memory streams events signals failures host
+        devices peers memory managed streams events signals failures host
         copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
@@ -152,6 +152,19 @@ from acl_py.verbs.kernels import Cost as Cost
 from acl_py.verbs.kernels import LaunchKernel as LaunchKernel
 from acl_py.verbs.kernels import block_kernel as block_kernel
 from acl_py.verbs.kernels import kernel as kernel
+from acl_py.verbs.managed import CPU_DEVICE_ID as CPU_DEVICE_ID
+from acl_py.verbs.managed import INVALID_DEVICE_ID as INVALID_DEVICE_ID
+from acl_py.verbs.managed import Advice as Advice
+from acl_py.verbs.managed import MallocManaged as MallocManaged
+from acl_py.verbs.managed import MemAdvise as MemAdvise
+from acl_py.verbs.managed import MemAttach as MemAttach
+from acl_py.verbs.managed import MemoryType as MemoryType
+from acl_py.verbs.managed import MemPrefetchAsync as MemPrefetchAsync
+from acl_py.verbs.managed import MemRangeGetAttribute as MemRangeGetAttribute
+from acl_py.verbs.managed import PointerAttributes as PointerAttributes
+from acl_py.verbs.managed import PointerGetAttributes as PointerGetAttributes
+from acl_py.verbs.managed import RangeAttribute as RangeAttribute
+from acl_py.verbs.managed import StreamAttachMemAsync as StreamAttachMemAsync
 from acl_py.verbs.marks import annotate as annotate
 from acl_py.verbs.marks import mark as mark
 from acl_py.verbs.memory import Buffer as Buffer

@@ -25,7 +25,7 @@ from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
 from device_model.graphs.executable import ByHost, Way
 from device_model.ids import Ids
-from device_model.memory import Memory
+from device_model.memory import HOST, NONE, Memory, Moves, Pages
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import Curve, DeviceProfile, Latencies
@@ -34,7 +34,7 @@ from device_model.rules import SyncRules
 from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.streams import Stream
-from device_model.work import CoreKernel, Lane, Occupation, dropped
+from device_model.work import CoreKernel, Lane, Occupation, Prefetch, Work, dropped
 
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 
@@ -135,7 +135,9 @@ class Device:
         copies, gap = self.profile.copies, self.profile.latency.copy_gap
 
         def engine(name: str, curve: Curve, duplex_bytes: int, duplex_permille: int) -> CopyEngine:
-            return CopyEngine(self.scheduler, name, curve, gap, duplex_bytes, duplex_permille, self.finish)
+            return CopyEngine(
+                self.scheduler, name, curve, gap, duplex_bytes, duplex_permille, self.finish, self.move_pages
+            )
 
         h2d = engine("H2D", copies.h2d, copies.duplex_bytes, copies.duplex_h2d_permille)
         d2h = engine("D2H", copies.d2h, copies.duplex_bytes, copies.duplex_d2h_permille)
@@ -159,6 +161,7 @@ class Device:
             fill_time=copies.fill,
             pinned_fill_time=copies.fill_pinned,
             finish=self.finish,
+            move_pages=self.move_pages,
             begin=self.begin_core,
             finish_core=self.finish_core,
         )
@@ -350,6 +353,45 @@ class Device:
             except BaseException as error:
                 self.scheduler.raise_later(error)
 
+    def move_pages(self, op: Op, plain_ns: Nanoseconds) -> Nanoseconds:
+        """Move the managed pages that *op* needs, which starts now; return how long it takes.
+
+        *plain_ns* is its time if all pages are there.
+        """
+        costs, work = self.profile.managed, op.work
+        assert costs is not None, f"{op!r} uses managed memory, and {self.profile.name} has none"
+        if isinstance(work, Prefetch):
+            moves = self._prefetch(work)
+            time = costs.prefetch_ns(moves, by_driver=work.by_driver)
+        else:
+            moves = self._use_pages(work)
+            time = plain_ns + costs.device_ns(moves)
+        self.call_hook(self.hooks.pages_moved, op, moves)
+        return time
+
+    def _prefetch(self, work: Prefetch) -> Moves:
+        pages = work.allocation.pages
+        assert pages is not None, f"{work.allocation!r} is not managed"
+        moves = pages.prefetch(work.start, work.stop, work.location)
+        return moves if work.location == HOST else moves._replace(to_host=self._use_room(pages, work.start, work.stop))
+
+    def _use_pages(self, work: Work) -> Moves:
+        """Let *work* fault on the managed pages that it reads and writes; what it declares as both counts once."""
+        moves, written = NONE, set(work.writes())
+        for extent in dict.fromkeys((*work.writes(), *work.reads())):
+            allocation, start, stop = extent
+            if allocation.pages is not None and start < stop:
+                used = allocation.pages.use_on_device(self.ordinal, start, stop, writes=extent in written)
+                evicted = self._use_room(allocation.pages, start, stop)
+                moves = moves.beside(used._replace(to_host=evicted))
+        return moves
+
+    def _use_room(self, pages: Pages, start: int, stop: int) -> int:
+        """Note the use of a range of *pages*, and return how many pages had to leave the device for it."""
+        residence = self.memory.residence
+        residence.used(pages, start, stop)
+        return residence.make_room(self.ordinal, self.memory.free_bytes(self.ordinal))
+
     def begin_core(self, op: Op) -> Occupation:
         """Run a core kernel at its start, on the memory that all work before it has written; return its occupation.
 
@@ -359,7 +401,11 @@ class Device:
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
             return Occupation(0, ((0, op.cores_held),))  # it was aborted, or its context was lost
-        return work.run()
+        duration_ns, released = work.run()
+        if all(allocation.pages is None for allocation, _, _ in (*work.reads(), *work.writes())):
+            return Occupation(duration_ns, released)
+        late_ns = self.move_pages(op, 0)
+        return Occupation(duration_ns + late_ns, [(after_ns + late_ns, count) for after_ns, count in released])
 
     def finish_core(self, op: Op, now: Nanoseconds) -> None:
         """End a core kernel as any other work, then give observers its result and findings."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from device_model.faults import Rule
     from device_model.kernel.findings import Finding
     from device_model.kernel.results import Result
-    from device_model.memory import Allocation
+    from device_model.memory import Allocation, Moves
     from device_model.ops import Op
     from device_model.steps import Step, Turn
     from device_model.streams import Stream
@@ -137,6 +137,12 @@ class Observer:
         is not None. Only a sanitizer that watches the host tells it.
         """
 
+    def pages_moved(self, op: "Op | None", moves: "Moves") -> None:
+        """*op* starts and uses managed memory, or, if it is None, the host has used some.
+
+        *moves* is what that did with the pages: nothing, if they were there.
+        """
+
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
         """A fault rule struck at *at_ns*. *subject* is the operation, not yet queued, or the name of a call or of
         a slow engine.
@@ -175,6 +181,7 @@ class Hooks:
         "noticed",
         "op_ended",
         "op_queued",
+        "pages_moved",
         "part_queued",
         "ran",
         "recorded",
@@ -207,6 +214,7 @@ class Hooks:
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
+    pages_moved: "Callable[[Op | None, Moves], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"

@@ -29,6 +29,7 @@ from device_model.completions import Nanoseconds
 from device_model.cta.spec import SmSpec
 from device_model.errors import printable
 from device_model.kernel.ranges import MOST, Count, Few
+from device_model.memory.pages import PAGE, Moves
 from device_model.rules import RULES
 
 _SOURCES = ("measured", "documented", "assumed")
@@ -226,6 +227,49 @@ class Graphs:
 
 
 @dataclass(frozen=True)
+class Managed:
+    """Managed memory: what its calls and the moves of its pages take, in nanoseconds."""
+
+    malloc: int  # MallocManaged
+    prefetch: int  # MemPrefetchAsync that only queues the prefetch
+    prefetch_page: int  # in addition, for each page that it moves to a device, if the call itself begins the prefetch
+    driver_thread: int  # how long the driver's thread takes for a prefetch or an attachment behind work
+    attach: int  # StreamAttachMemAsync
+    advise: int  # MemAdvise
+    advise_block: int  # in addition, for each 2 MB, if the page tables change
+    advise_map: int  # in addition, for each page that SetAccessedBy maps
+    range_attribute: int  # MemRangeGetAttribute
+    to_device: Curve  # a prefetch to a device, by the bytes that move
+    to_host: Curve  # a prefetch to the host, or an eviction
+    fault: int  # the first round of faults of an operation on a device
+    fault_round: int  # each further round
+    fault_to_device: Curve  # in addition, by the bytes that move
+    remote: Curve  # a device reaches bytes of the host, where they stay
+    host_fault: int  # a fault of the host on a region of 64 KB that is on a device
+    host_map: int  # each page that the host enters in its page table
+    host_unshare: int  # each page that the host writes although a device has, or had, a copy
+
+    def device_ns(self, moves: Moves) -> Nanoseconds:
+        """Return how much longer an operation takes whose accesses made *moves*."""
+        faults = self.fault + (moves.rounds - 1) * self.fault_round if moves.rounds else 0
+        moved = self.fault_to_device[moves.to_device * PAGE] if moves.to_device else 0
+        return faults + moved + self._evicted_ns(moves) + (self.remote[moves.remote] if moves.remote else 0)
+
+    def prefetch_ns(self, moves: Moves, *, by_driver: bool) -> Nanoseconds:
+        """Return how long a prefetch takes that makes *moves*; the driver's thread first changes the page tables."""
+        begin = moves.to_device * self.prefetch_page if by_driver else 0
+        return begin + (self.to_device[moves.to_device * PAGE] if moves.to_device else 0) + self._evicted_ns(moves)
+
+    def host_ns(self, moves: Moves) -> Nanoseconds:
+        """Return how long the host takes for an access that made *moves*."""
+        faults = moves.host_faults * self.host_fault + moves.mapped * self.host_map + moves.unshared * self.host_unshare
+        return faults + self._evicted_ns(moves)
+
+    def _evicted_ns(self, moves: Moves) -> Nanoseconds:
+        return self.to_host[moves.to_host * PAGE] if moves.to_host else 0
+
+
+@dataclass(frozen=True)
 class Video:
     """The video hardware: how many frames of 1920x1080 one channel does in a second, 0 if there is none."""
 
@@ -246,6 +290,7 @@ class DeviceProfile:
             On a board without a host (0), device memory is the memory of the program.
         aicore: Its AI cores, None if core kernels cannot run on it.
         sm: Its SMs, None if thread-block kernels cannot run on it.
+        managed: What managed memory costs on it, None if it has none.
         video: Its video hardware, None if it has none that programs can use.
         sources: For each value, by its dotted name, where it comes from.
 
@@ -267,6 +312,7 @@ class DeviceProfile:
     graphs: Graphs
     aicore: CoreSpec | None
     sm: SmSpec | None
+    managed: Managed | None
     video: Video | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
 

@@ -170,6 +170,16 @@ class KernelFailure(Enum):
     PER_STREAM = "at the next synchronisation of its stream; later work runs, unless the stream stops on failure"
 
 
+class ManagedMemory(Enum):
+    """Whether there is memory whose pages move between the host and devices.
+
+    Measured: managed-*. ACL's documentation has no such call.
+    """
+
+    PAGES = "its pages move to where they are used"
+    NONE = "there is none: its calls are refused"
+
+
 class Init(Enum):
     """What a second Init does.
 
@@ -208,6 +218,7 @@ class SyncRules:
         foreign_stream: Whether streams of other contexts may be used.
         events: The classes of events that there are; CreateEvent makes the first one.
         kernel_failure: Where failures of work show.
+        managed_memory: Whether there is managed memory.
         init: What a second Init does.
         unsafe_in_capture: The verbs that a capture beside them forbids, unless it or their host is relaxed.
         waits_for_device: The verbs that wait for all work of a device, which a capture on it always forbids.
@@ -230,6 +241,7 @@ class SyncRules:
     foreign_stream: ForeignStream
     events: tuple[EventClass, ...]
     kernel_failure: KernelFailure
+    managed_memory: ManagedMemory
     init: Init
     unsafe_in_capture: frozenset[str]
     waits_for_device: frozenset[str]
@@ -244,9 +256,9 @@ _WAITS_FOR_DEVICE = frozenset({"SynchronizeDevice", "SynchronizeDeviceWithTimeou
 # Measured: capture-sync-other-*, capture-malloc-global, capture-other-thread-*; documented for the others.
 _UNSAFE_UNDER_CUDA = frozenset(
     {
-        "Malloc", "MallocHost", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync", "HostRegister",
-        "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery", "SynchronizeEvent",
-        "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
+        "Malloc", "MallocHost", "MallocManaged", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync",
+        "HostRegister", "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery",
+        "SynchronizeEvent", "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
     }
 )  # fmt: skip
 
@@ -332,6 +344,7 @@ CUDA = SyncRules(
     foreign_stream=ForeignStream.ALLOWED,
     events=(EventClass.SNAPSHOT,),
     kernel_failure=KernelFailure.STICKY,
+    managed_memory=ManagedMemory.PAGES,
     init=Init.COUNTED,
     unsafe_in_capture=_UNSAFE_UNDER_CUDA,
     waits_for_device=_WAITS_FOR_DEVICE,
@@ -422,6 +435,7 @@ ACL = SyncRules(
     foreign_stream=ForeignStream.REFUSED,
     events=(EventClass.RECORDED, EventClass.FLAG, EventClass.SNAPSHOT),
     kernel_failure=KernelFailure.PER_STREAM,
+    managed_memory=ManagedMemory.NONE,
     init=Init.ONCE,
     unsafe_in_capture=frozenset({"Memset", "Memcpy", "Memcpy2d"}),  # documented
     waits_for_device=_WAITS_FOR_DEVICE,

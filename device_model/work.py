@@ -62,6 +62,8 @@ D2H = Label("d2h", Lane.D2H)
 H2H = Label("h2h", Lane.HOST)  # the host copies itself; never queued
 D2D = Label("d2d", Lane.COMPUTE)  # a copy inside the device runs like a kernel, and so does a fill
 FILL = Label("fill", Lane.COMPUTE)
+PREFETCH_TO_DEVICE = Label("prefetch_h2d", Lane.H2D, "prefetch to the device")
+PREFETCH_TO_HOST = Label("prefetch_d2h", Lane.D2H, "prefetch to the host")
 
 
 class Work:
@@ -71,6 +73,7 @@ class Work:
 
     label: Label
     nbytes: int  # how many bytes it moves or touches
+    moves_pages: ClassVar[bool] = False  # touches managed memory, whose pages move when it starts
     alone: ClassVar[bool] = False  # touches more than simulated memory: no other body may run beside it
 
     def perform(self) -> None:
@@ -245,7 +248,7 @@ class Fill(Work):
         self.offset = offset
         self.value = value
         self.nbytes = nbytes
-        self.pinned = dst.space is not Space.DEVICE  # then the fill goes over the bus, and is slower
+        self.pinned = dst.space in (Space.PINNED, Space.PAGEABLE)  # then the fill goes over the bus, and is slower
 
     def perform(self) -> None:
         """Write the bytes."""
@@ -257,6 +260,53 @@ class Fill(Work):
         return ((self.dst, self.offset, self.offset + self.nbytes),)
 
 
+class PagedCopy(Copy):
+    """A copy with an end in managed memory."""
+
+    __slots__ = ()
+    moves_pages = True
+
+    def part(self, first: int, nbytes: int) -> "PagedCopy":
+        """Return the copy of *nbytes* of these bytes, from byte *first* on."""
+        return PagedCopy(self.label, self.dst, self.dst_offset + first, self.src, self.src_offset + first, nbytes)
+
+
+class PagedRows(PitchedCopy):
+    """A copy of rows with an end in managed memory."""
+
+    __slots__ = ()
+    moves_pages = True
+
+
+class PagedFill(Fill):
+    """A fill of managed memory."""
+
+    __slots__ = ()
+    moves_pages = True
+
+
+class Prefetch(Work):
+    """Moves the pages of a range of managed memory to *location*: a device, or HOST.
+
+    `by_driver` is whether a thread of the driver begins it, behind the work of its stream, and not the call itself.
+    """
+
+    __slots__ = ("allocation", "by_driver", "label", "location", "nbytes", "start", "stop")
+    moves_pages = True
+
+    def __init__(self, allocation: Allocation, start: int, stop: int, location: int) -> None:
+        self.label = PREFETCH_TO_HOST if location == memory.HOST else PREFETCH_TO_DEVICE
+        self.allocation = allocation
+        self.start = start
+        self.stop = stop
+        self.location = location
+        self.nbytes = stop - start
+        self.by_driver = False
+
+    def perform(self) -> None:
+        """Change no bytes: the pages have moved since the start."""
+
+
 class Kernel(Work):
     """Runs *blocks* blocks, each busy for *block_ns*; an *exclusive* block has an AI core (SM) to itself.
 
@@ -264,7 +314,7 @@ class Kernel(Work):
     A *serial* body touches more than simulated memory, so no other body may run beside it.
     """
 
-    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "nbytes", "number", "read",
+    __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "moves_pages", "nbytes", "number", "read",
                  "touched", "written")  # fmt: skip
 
     def __init__(
@@ -289,6 +339,7 @@ class Kernel(Work):
         self.read = read
         self.written = written
         self.touched = tuple(dict.fromkeys(extent[0] for extent in (*read, *written)))
+        self.moves_pages = any(allocation.pages is not None for allocation in self.touched)  # type: ignore[misc]
         self.nbytes = nbytes
         self.exclusive = exclusive
         self.alone = serial  # type: ignore[misc]

@@ -17,6 +17,7 @@ EXPECTED = """
     CreateEvent DestroyEvent RecordEvent QueryEventStatus SynchronizeEvent EventElapsedTime
     EventRecord EventQuery EventSynchronize
     Malloc Free MallocHost FreeHost HostRegister HostUnregister MallocAsync FreeAsync GetMemInfo
+    MallocManaged MemPrefetchAsync MemAdvise StreamAttachMemAsync PointerGetAttributes MemRangeGetAttribute
     Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync
     SynchronizeStreamWithTimeout SynchronizeEventWithTimeout SynchronizeDeviceWithTimeout
     FreeWithDevSync FreeHostWithDevSync GetEventAvailNum

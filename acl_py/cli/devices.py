@@ -35,7 +35,9 @@ _BY_NAME = {
 _BY_END = {
     "bytes_per_cycle": "B/cycle", "bytes": "B", "_permille": "‰", "_gbps": "GB/s", "_ns": "ns", "_fixed": "ns",
 }  # fmt: skip
-_BY_TABLE = {"host": "ns", "latency": "ns", "aicore": "cycles", "video": "frames/s", "graphs": "ns"}
+_BY_TABLE = {
+    "host": "ns", "latency": "ns", "managed": "ns", "aicore": "cycles", "video": "frames/s", "graphs": "ns",
+}  # fmt: skip
 
 
 def devices_command(

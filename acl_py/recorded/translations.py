@@ -263,6 +263,7 @@ _TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Sleep": ("sleep", ()),
     "Malloc": ("malloc", ("name",)),
     "MallocHost": ("malloc_host", ("name",)),
+    "MallocManaged": ("malloc_managed", ("name",)),
     "HostRegister": ("host_register", ("name",)),
     "MallocAsync": ("malloc_async", ("name", "stream")),
     "Free": ("free", ("name",)),

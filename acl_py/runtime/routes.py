@@ -21,6 +21,8 @@ class MemcpyKind(IntEnum):
 
 
 _HOST = (Space.PINNED, Space.PAGEABLE)
+# Copies of managed memory are made by the device, and their kind may call it host or device memory.
+_DEVICE = (Space.DEVICE, Space.MANAGED)
 KINDS = frozenset(int(_kind) for _kind in MemcpyKind)
 # The direction by (kind, space of dst, space of src). The spaces decide it; a copy without an entry is refused.
 Routes = dict[tuple[int, int, int], Label]
@@ -35,11 +37,18 @@ def _fitting() -> Routes:
             routes[kind, Space.DEVICE, host] = H2D
         for kind in (kinds.DEVICE_TO_HOST, kinds.DEFAULT):
             routes[kind, host, Space.DEVICE] = D2H
+        for kind in kinds:
+            routes[kind, Space.MANAGED, host] = H2D
+            routes[kind, host, Space.MANAGED] = D2H
         for kind in (kinds.HOST_TO_HOST, kinds.DEFAULT):
             for other in _HOST:
                 routes[kind, host, other] = H2H
     for kind in (kinds.DEVICE_TO_DEVICE, kinds.INNER_DEVICE_TO_DEVICE, kinds.INTER_DEVICE_TO_DEVICE, kinds.DEFAULT):
         routes[kind, Space.DEVICE, Space.DEVICE] = D2D
+    for kind in kinds:
+        for device in _DEVICE:
+            routes[kind, Space.MANAGED, device] = D2D
+            routes[kind, device, Space.MANAGED] = D2D
     return routes
 
 
@@ -85,5 +94,6 @@ def routes_of(rule: CopyKind) -> Routes:
 
 
 def asynchronous(routes: Routes) -> Routes:
-    """Return the *routes* of copies in which the host takes no part."""
-    return {key: route for key, route in routes.items() if route is not H2H and Space.PAGEABLE not in key[1:]}
+    """Return the *routes* of copies in which the host takes no part, and no pages move."""
+    others = {Space.PAGEABLE, Space.MANAGED}
+    return {key: route for key, route in routes.items() if route is not H2H and others.isdisjoint(key[1:])}

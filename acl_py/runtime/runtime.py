@@ -113,6 +113,7 @@ class Runtime:
         self.callers = Callers()  # what messages, views and findings call tasks and threads
         self._states: dict[type[Any], Any] = {}  # what other modules keep: see state()
         self.hooks.add(Speaker(self.state(Findings)))
+        self.at_close: list[Callable[[], None]] = []  # called when the simulation ends
         self.sanitizer: Sanitizer | None = None  # if the program asked for it
 
     def __repr__(self) -> str:
@@ -511,6 +512,8 @@ class Runtime:
         if self.sanitizer is not None:
             self.sanitizer.finish()
         self.shut(why)
+        for function in self.at_close:
+            function()
         self.workers.close()
         self.bridge.close()
 

@@ -16,6 +16,7 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.tools.programs import Program, ProgramError
 from acl_py.tools.tasks import Tasks
 from acl_py.verbs import signals, streams
+from acl_py.verbs.managed import make_managed
 from device_model import handles
 from device_model.completions import NOTHING
 from device_model.contexts import Context
@@ -93,7 +94,10 @@ class Objects:
             return self.pageable(where, bytes)
         memory = self.runtime.memory
         try:
-            buffer = memory.malloc(device, bytes, None) if space == "device" else memory.malloc_host(bytes, None)
+            if space == "managed":
+                buffer = make_managed(self.runtime, device, bytes, None)
+            else:
+                buffer = memory.malloc(device, bytes, None) if space == "device" else memory.malloc_host(bytes, None)
         except AclError as error:
             raise self.unplayable(f"{where}: {space} memory: {error.what}") from error
         fill(buffer.allocation, 0, 0, min(bytes, _COUNTER))

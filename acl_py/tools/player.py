@@ -40,7 +40,7 @@ AWAKENED_NS = 4_000  # how much longer a call takes in a thread that has slept (
 
 _Verb: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 _COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy2d", "memcpy_peer_async", "memcpy_peer")
-_ON_DEVICE = ("launch", "launch_cores", "poke", "inc", "touch", *_COPIES, "memset_async", "memset")
+_ON_DEVICE = ("launch", "launch_cores", "poke", "inc", "touch", *_COPIES, "memset_async", "memset", "prefetch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,13 @@ _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "s
 _REPEATED = {"until": _BLOCKING, "work_us": replace(_US, default=0), "sleep_us": replace(_US, default=0)}
 _FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0), "dst_off": _OFFSET}
 _IN_ROWS = {"dst_off": _OFFSET, "src_off": _OFFSET, "kind": _KIND}
+_WHERE = _Field(
+    '"host", "device" (device 0) or the number of a device',
+    lambda value: value in ("host", "device") or _whole(value, 0, 2**31 - 1),
+)
+_SUBJECTS = ("ReadMostly", "PreferredLocation", "AccessedBy")
+_ADVICE = tuple(f"{verb}{subject}" for subject in _SUBJECTS for verb in ("Set", "Unset"))
+_ATTRIBUTES = (*_SUBJECTS, "LastPrefetchLocation")
 _ALLOCATE = {"name": _name("buffer", makes=True), "bytes": _BYTES}
 
 OPS: Mapping[str, Mapping[str, _Field]] = {
@@ -277,6 +284,12 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
     "add_callback": {"stream": _STREAM, "us": _US},
     "inc": {"buf": _MEMORY, "by": replace(_INT32, default=1), "stream": _STREAM},
     "touch": {"buf": _MEMORY, "bytes": _COUNT, "write": _TIMING, "stream": _STREAM},
+    "malloc_managed": _ALLOCATE,
+    "prefetch": {"buf": _MEMORY, "bytes": _COUNT, "to": _WHERE, "stream": _STREAM},
+    "advise": {"buf": _MEMORY, "bytes": _COUNT, "advice": _one_of(*_ADVICE), "to": replace(_WHERE, default="host")},
+    "attach": {"buf": _MEMORY, "stream": _STREAM, "to": _one_of("global", "host", "single")},
+    "pointer_attributes": {"buf": _MEMORY},
+    "range_attribute": {"buf": _MEMORY, "bytes": _COUNT, "attribute": _one_of(*_ATTRIBUTES)},
     "get_last_error": {},
     "peek_error": {},
     "memcpy_async_bad": {
@@ -313,14 +326,10 @@ GRAPH_OPS: Mapping[str, Mapping[str, _Field]] = {
     "exec_destroy": {"exec": _EXECUTABLE},
 }
 OPS = {**OPS, **GRAPH_OPS}
-_MANAGED = "managed memory"
-# Ops of measured programs that cannot be replayed yet, and the features that they need.
-LATER: Mapping[str, str] = dict.fromkeys(
-    ("malloc_managed", "prefetch", "advise", "attach", "pointer_attributes", "range_attribute"), _MANAGED
-)  # fmt: skip
 _BUFFER = {
     "space": _Field(
-        '"device", "pinned" or "pageable"', lambda value: value in ("device", "pinned", "pageable")
+        '"device", "pinned", "pageable" or "managed"',
+        lambda value: value in ("device", "pinned", "pageable", "managed"),
     ),
     "bytes": _BYTES,
     "device": _DEVICE,
@@ -415,11 +424,9 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     op = entry.get("op")
     if not isinstance(op, str):
         _refuse(where, "op", "the name of a call", entry)
-    if op not in OPS and op not in LATER:
-        raise ProgramError(f"{where}: op: there is no {short(op)}; {_meant(op, (*OPS, *LATER), OPS)}")
+    if op not in OPS:
+        raise ProgramError(f"{where}: op: there is no {short(op)}; {_meant(op, OPS, OPS)}")
     where = f"{where} ({op})"
-    if op in LATER:
-        raise _not_yet(where, "op", LATER[op])
     for name in ("id", "thread", "task", "site"):
         if name in entry and not _text(entry[name]):
             _refuse(where, name, _A_NAME, entry)
@@ -437,10 +444,6 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
     return Step(index, op, id_, fields, thread, task, after, printable(site or ""))
 
 
-def _not_yet(where: str, field: str, what: str) -> ProgramError:
-    return ProgramError(f"{where}: {field}: {what} is not supported yet")
-
-
 def _declared(
     document: Mapping[str, Any], section: str, fields: Mapping[str, _Field], where: str
 ) -> dict[str, dict[str, Any]]:
@@ -452,8 +455,6 @@ def _declared(
             raise ProgramError(f"{where}: {section}: a key must be {_A_NAME}, not {short(name)}")
         if not isinstance(options, dict):
             _refuse(f"{where}: {section}", name, "an object", things)
-        if options.get("space") == "managed":
-            raise _not_yet(f"{where}: {section}.{printable(name)}", "space", _MANAGED)
     return {
         name: _fields(options, fields, {}, f"{where}: {section}.{printable(name)}") for name, options in things.items()
     }

@@ -22,17 +22,11 @@ from device_model.rules import SyncRules
 from device_model.work import Copy, Fill, HostFunction
 
 _KERNELS = ("launch", "inc", "touch")
+# Ops with an answer.
 _GIVES = (
-    "elapsed",
-    "host_read",
-    "get_priority",
-    "priority_range",
-    "malloc_async",
-    "is_capturing",
-    "capture_info",
-    "exchange_mode",
-    "nodes",
-)  # ops with an answer
+    "elapsed", "host_read", "get_priority", "priority_range", "malloc_async", "pointer_attributes", "range_attribute",
+    "is_capturing", "capture_info", "exchange_mode", "nodes",
+)  # fmt: skip
 
 Spans = dict[int, tuple[int, int, str]]  # by the index of a step: start and end in ns, and the engine
 

@@ -24,6 +24,8 @@ _LOOKS = {
     "h2d": Look("»", "›", "›", "bright_blue", "to device", "copies"),
     "kernel": Look("█", "▐", "▌", "green", "kernel", "kernels"),
     "d2h": Look("«", "‹", "‹", "magenta", "to host", "copies"),
+    "prefetch_h2d": Look("»", "›", "›", "blue", "prefetch", "prefetches"),
+    "prefetch_d2h": Look("«", "‹", "‹", "blue", "prefetch back", "prefetches"),
     "d2d": Look("═", "─", "─", "cyan", "in device", "copies"),
     "h2h": Look("═", "─", "─", "yellow", "on the host", "copies"),
     "p2p": Look("═", "─", "─", "bright_cyan", "to device", "copies"),

@@ -53,6 +53,8 @@ from device_model.work import Label
 ENGINES = {
     "h2d": "H2D",
     "d2h": "D2H",
+    "prefetch_h2d": "H2D",
+    "prefetch_d2h": "D2H",
     "d2d": "cores",
     "h2h": "host",
     "p2p": "P2P",

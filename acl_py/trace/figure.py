@@ -27,6 +27,8 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "kernel": ("kernel", {"facecolor": "0.3"}),
     "d2h": ("to the host", {"facecolor": "white", "hatch": "\\\\\\\\"}),
     "p2p": ("between devices", {"facecolor": "white", "hatch": "++++"}),
+    "prefetch_h2d": ("prefetch to the device", {"facecolor": "0.9", "hatch": "////"}),
+    "prefetch_d2h": ("prefetch to the host", {"facecolor": "0.9", "hatch": "\\\\\\\\"}),
     "d2d": ("inside the device", {"facecolor": "white", "hatch": "----"}),
     "h2h": ("on the host", {"facecolor": "white", "hatch": "||||"}),
     "fill": ("fill", {"facecolor": "white", "hatch": "...."}),

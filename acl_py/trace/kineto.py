@@ -62,6 +62,8 @@ _FUNCTIONS = {
 _WORK = {  # by kind: category and name
     "h2d": ("gpu_memcpy", "Memcpy HtoD"),
     "d2h": ("gpu_memcpy", "Memcpy DtoH"),
+    "prefetch_h2d": ("gpu_memcpy", "Unified Memory Memcpy HtoD"),
+    "prefetch_d2h": ("gpu_memcpy", "Unified Memory Memcpy DtoH"),
     "d2d": ("gpu_memcpy", "Memcpy DtoD"),
     "p2p": ("gpu_memcpy", "Memcpy PtoP"),
     "h2h": ("gpu_memcpy", "Memcpy HtoH"),

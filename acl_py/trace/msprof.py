@@ -52,6 +52,8 @@ _NO_MODEL = 4294967295
 _COPIES = {
     "h2d": ("PCIE_DMA_SQE", "host to device"),
     "d2h": ("PCIE_DMA_SQE", "device to host"),
+    "prefetch_h2d": ("PCIE_DMA_SQE", "host to device"),
+    "prefetch_d2h": ("PCIE_DMA_SQE", "device to host"),
     "d2d": ("SDMA_SQE", "device to device"),
     "p2p": ("SDMA_SQE", "device to device"),
     "h2h": ("PCIE_DMA_SQE", "host to host"),

@@ -43,6 +43,8 @@ _VERBS = {
     "fill": "Memset",
     "kernel": "LaunchKernel",
     "host_function": "LaunchHostFunc",
+    "prefetch_h2d": "MemPrefetchAsync",
+    "prefetch_d2h": "MemPrefetchAsync",
 }  # by kind; all others are Memcpy
 
 

@@ -24,9 +24,14 @@ from device_model.memory import Allocation, Buffer, Space
 from device_model.ops import ON_DEVICES, P2P, P2P_STAGED, Op
 from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
 from device_model.streams import Stream
-from device_model.work import D2D, H2D, H2H, BlindCopy, Copy, Label, PitchedCopy
+from device_model.work import D2D, H2D, H2H, BlindCopy, Copy, Label, PagedCopy, PagedRows, PitchedCopy
 
-_PLACES = {Space.DEVICE: "device", Space.PINNED: "pinned host", Space.PAGEABLE: "pageable host"}
+_PLACES = {
+    Space.DEVICE: "device",
+    Space.PINNED: "pinned host",
+    Space.PAGEABLE: "pageable host",
+    Space.MANAGED: "managed",
+}
 # With these, a copy between two host addresses of which one is pageable stays one from host to host; with the others
 # the runtime finds the pageable end, and copies synchronously.
 _MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
@@ -111,7 +116,7 @@ async def MemcpyAsync(
             return NOTHING
         copy = _copy_of(runtime, dst, src, count, kind)
         label = copy.label
-        if not count or (kind, copy.dst.space, copy.src.space) not in runtime.async_routes:
+        if not count or ((kind, copy.dst.space, copy.src.space) not in runtime.async_routes and not _is_queued(copy)):
             work = _copy_with_host(scope, stream, kind, copy, site)
             return await runtime.carry_out("MemcpyAsync", site, work, copy, stream)
         if label is not D2D and label in ON_DEVICES:
@@ -176,7 +181,8 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
         cuda, cuda_per_thread: The copy is queued in the default stream, after all work that precedes it there, and the
             host waits until it is done, with two exceptions. A copy inside the device is only queued (measured:
             sync-memcpy-d2d). One from pageable memory waits for the work before it, and returns when its bytes are
-            staged (measured: sync-memcpy-h2d-pageable, sync-h2d-*). Work of non-blocking streams is not waited for
+            staged (measured: sync-memcpy-h2d-pageable, sync-h2d-*); to managed memory, when it is done (measured:
+            managed-memcpy-sync). Work of non-blocking streams is not waited for
             (measured: legacy-memcpy-sync-nonblocking).
         acl: Until the copy is done. It is made at once and outside all streams, so not after work that is queued in
             one.
@@ -385,7 +391,13 @@ def _copy_of(runtime: Runtime, dst: Memory, src: Memory, count: int, kind: objec
         raise _no_kind(runtime, kind)
     to, to_offset = locate(runtime, dst, count, "dst")
     from_, from_offset = locate(runtime, src, count, "src")
-    return Copy(_label_of(runtime, to, from_), to, to_offset, from_, from_offset, count)
+    kind_of_copy = Copy if to.pages is None and from_.pages is None else PagedCopy
+    return kind_of_copy(_label_of(runtime, to, from_), to, to_offset, from_, from_offset, count)
+
+
+def _is_queued(copy: Copy) -> bool:
+    """Whether a copy of managed memory, as any other between these ends, is only queued."""
+    return copy.moves_pages and not copy.is_pageable
 
 
 def _rows_of(
@@ -408,13 +420,14 @@ def _rows_of(
     to, to_offset = locate(runtime, dst, model.pitched_bytes(dst_pitch, width, height), "dst")
     from_, from_offset = locate(runtime, src, model.pitched_bytes(src_pitch, width, height), "src")
     label = _label_of(runtime, to, from_)
-    return PitchedCopy(label, to, to_offset, dst_pitch, from_, from_offset, src_pitch, width, height)
+    kind_of_copy = PitchedCopy if to.pages is None and from_.pages is None else PagedRows
+    return kind_of_copy(label, to, to_offset, dst_pitch, from_, from_offset, src_pitch, width, height)
 
 
 def _label_of(runtime: Runtime, dst: Allocation, src: Allocation) -> Label:
     """Return the label of a copy from *src* to *dst*."""
     label = direction(dst.space, src.space)
-    if label is D2D and dst.device != src.device:
+    if label is D2D and dst.device != src.device and Space.MANAGED not in (dst.space, src.space):
         to, source = runtime.device(dst.device), runtime.device(src.device)
         return P2P if dst.device in source.reaches or src.device in to.reaches else P2P_STAGED
     return label

@@ -15,7 +15,7 @@ from device_model.integers import Integer, integer
 from device_model.memory import Space
 from device_model.rules import SyncCopy
 from device_model.streams import Stream
-from device_model.work import Fill
+from device_model.work import Fill, PagedFill
 
 
 async def MemsetAsync(
@@ -67,7 +67,8 @@ async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer)
 
     Waits:
         cuda, cuda_per_thread: The fill is queued in the default stream. For device memory the host waits for nothing
-            (measured: memset-idle, memset-busy); for pinned memory until the fill is done.
+            (measured: memset-idle, memset-busy); for pinned and managed memory until the fill is done (measured:
+            managed-memset).
         acl: Until the fill is done. It is made at once and outside all streams.
 
     Raises:
@@ -85,7 +86,7 @@ async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer)
 async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:
     runtime = scope.runtime
     completion = await _fill(runtime, transfers.sync_stream(scope), fill, site)
-    if (fill.pinned and fill.nbytes) or runtime.rules.sync_copy is SyncCopy.OUTSIDE:
+    if ((fill.pinned or fill.moves_pages) and fill.nbytes) or runtime.rules.sync_copy is SyncCopy.OUTSIDE:
         await transfers.ended(runtime, completion, "Memset()", site)
     runtime.check_context(scope.context)
 
@@ -111,4 +112,5 @@ def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, c
         raise runtime.error(
             Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
         )
-    return Fill(allocation, offset, value & 0xFF, count)
+    kind_of_fill = Fill if allocation.pages is None else PagedFill
+    return kind_of_fill(allocation, offset, value & 0xFF, count)

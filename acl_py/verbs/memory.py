@@ -83,13 +83,13 @@ async def Malloc(
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
     buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc[nbytes])
-    _tell_allocated(runtime, buffer.allocation)
+    tell_allocated(runtime, buffer.allocation)
     runtime.called("Malloc", enter, site, buffer.allocation)
     return buffer
 
 
 async def Free(buffer: Memory | None) -> None:
-    """Free memory of Malloc() or MallocAsync(); None is accepted, and nothing is freed.
+    """Free memory of Malloc(), MallocAsync() or MallocManaged(); None is accepted, and nothing is freed.
 
     Stands for aclrtFree and cudaFree. Memory of MallocAsync() goes back to its pool. The pool may keep it, or give
     it back to the device. No queued work may still use this memory (measured: free-of-async). A Free that is cancelled
@@ -100,8 +100,9 @@ async def Free(buffer: Memory | None) -> None:
 
     Waits:
         cuda, cuda_per_thread: Until the device of the buffer is idle, non-blocking streams included (measured:
-            free-busy, free-busy-nonblocking, free-small-busy); for memory of MallocAsync() for nothing. The
-            documentation promises no wait: do not build on it.
+            free-busy, free-busy-nonblocking, free-small-busy); for managed memory until all devices are (measured:
+            managed-alloc-busy); for memory of MallocAsync() for nothing. The documentation promises no wait: do not
+            build on it.
         acl: For nothing: work that still uses the memory fails.
 
     Raises:
@@ -114,12 +115,13 @@ async def Free(buffer: Memory | None) -> None:
         runtime.pay(runtime.costs.free[0])
         runtime.called("Free", enter, site)
         return
-    allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL)
+    allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED)
     if allocation.origin is Origin.POOL:
         give_back = partial(_give_back, runtime, allocation.device)
         await _end(call, "Free", allocation, (), runtime.costs.free[0], give_back)
     else:
-        devices, cost = (runtime.device(allocation.device),), runtime.costs.free[allocation.nbytes]
+        devices = runtime.devices if allocation.pages is not None else (runtime.device(allocation.device),)
+        cost = runtime.costs.free[allocation.nbytes]
         await _end(call, "Free", allocation, devices, cost, runtime.memory.free)
 
 
@@ -172,7 +174,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     buffer = runtime.memory.malloc_host(nbytes, site)
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
-    _tell_allocated(runtime, buffer.allocation)
+    tell_allocated(runtime, buffer.allocation)
     runtime.called("MallocHost", enter, site, buffer.allocation)
     return buffer
 
@@ -264,7 +266,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     buffer = runtime.memory.host_register(memory, nbytes, site)
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
-    _tell_allocated(runtime, buffer.allocation)
+    tell_allocated(runtime, buffer.allocation)
     runtime.called("HostRegister", enter, site, buffer.allocation)
     return buffer
 
@@ -350,7 +352,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     since = _completion(after)
     if after is not None:
         stream.wait(since)
-    _tell_allocated(runtime, buffer.allocation, since)
+    tell_allocated(runtime, buffer.allocation, since)
     runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
     return buffer
 
@@ -551,7 +553,8 @@ def _by_size(per_mib: int, nbytes: int) -> int:
     return max(per_mib // 100, per_mib * nbytes // _MIB)
 
 
-def _tell_allocated(runtime: Runtime, allocation: Allocation, since: Completion = NOTHING) -> None:
+def tell_allocated(runtime: Runtime, allocation: Allocation, since: Completion = NOTHING) -> None:
+    """Tell the observers that *allocation* was made, and is in use when *since* is done."""
     if runtime.hooks.allocated is not None:
         runtime.hooks.allocated(allocation, since)
 

@@ -84,7 +84,9 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
         await by_host(runtime, stream, copy, site)
     elif copy.src.space is Space.PAGEABLE:  # of whatever size: measured, sync-h2d-*
         await until(runtime, stream.turn(), f"Memcpy() in {stream.name}", site, (stream,))
-        await stage(runtime, stream, copy, site)
+        completion = await stage(runtime, stream, copy, site)
+        if copy.moves_pages:  # measured, managed-memcpy-sync
+            await until(runtime, completion, f"Memcpy() in {stream.name}", site, (stream,), promised=False)
     elif copy.dst.space is Space.PAGEABLE:
         await unstage(runtime, stream, copy, site, promised=True)
     else:

@@ -29,7 +29,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.engines.serial import Finish
+from device_model.engines.serial import Finish, Page
 from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
@@ -68,7 +68,8 @@ class Dispatcher(Engine):
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
         "copy_time", "drain_ns", "fill_time", "finish", "finish_core", "freed",
-        "list", "open_cores", "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns",
+        "list", "move_pages", "open_cores", "paged_ns", "pinned_fill_time", "resident", "resident_limit",
+        "shared_blocks", "tail_ns",
     )  # fmt: skip
 
     def __init__(
@@ -84,11 +85,14 @@ class Dispatcher(Engine):
         fill_time: Curve,
         pinned_fill_time: Curve,
         finish: Finish,
+        move_pages: Page,
         begin: Begin,
         finish_core: Finish,
     ) -> None:
         super().__init__(scheduler, "cores")
         self.finish = finish
+        self.move_pages = move_pages
+        self.paged_ns: dict[Op, Nanoseconds] = {}  # of running kernels on managed memory: the time of a block
         self.begin = begin
         self.finish_core = finish_core
         self.open_cores = cores  # AI cores without an exclusive block
@@ -170,7 +174,8 @@ class Dispatcher(Engine):
                     op.by = self.freed
                 if scheduler.choices is not None:
                     scheduler.choices.started(op, 0)
-                end = start + work.block_ns + self.block_overhead_ns + self.drain_ns
+                block_ns = self.move_pages(op, work.block_ns) if work.moves_pages else work.block_ns
+                end = start + block_ns + self.block_overhead_ns + self.drain_ns
                 scheduler.sequence += 1
                 heappush(scheduler.heap, (end, scheduler.sequence, self._end, op))
             heappop(entries)
@@ -218,11 +223,14 @@ class Dispatcher(Engine):
             self._start(op)
             if self.scheduler.choices is not None:
                 self.scheduler.choices.started(op, 0)
+            if kernel.moves_pages:
+                self._stretch(op, kernel)
         self.open_cores -= count
         op.blocks_left -= count
         op.cores_held += count
         start = max(self.scheduler.now, op.start_ns)
-        period_ns = kernel.block_ns + self.block_overhead_ns
+        block_ns = self.paged_ns[op] if kernel.moves_pages else kernel.block_ns
+        period_ns = block_ns + self.block_overhead_ns
         wave = Wave(op, count, start + period_ns)
         self.scheduler.at(wave.end_ns, self._wave_ended, wave)
         if not op.blocks_left:
@@ -232,6 +240,12 @@ class Dispatcher(Engine):
         if rounds >= WORTHWHILE:
             self._skip(_Lead(op, rounds, period_ns))
         return False
+
+    def _stretch(self, op: Op, kernel: Kernel) -> None:
+        """Note the time of a block of a kernel on managed memory: each wave of blocks waits for its share of pages."""
+        waves = -(-kernel.blocks // min(kernel.blocks, self.open_cores - self.shared_blocks))
+        waiting = self.move_pages(op, kernel.block_ns) - kernel.block_ns
+        self.paged_ns[op] = kernel.block_ns + waiting // waves
 
     def _skip(self, lead: _Lead) -> None:
         """Let all waves of the head end some rounds later; in each round every wave would take its cores again."""
@@ -313,6 +327,8 @@ class Dispatcher(Engine):
             time = (self.pinned_fill_time if work.pinned else self.fill_time)[op.nbytes]
         else:
             time = self.copy_time[op.nbytes]
+        if work.moves_pages:
+            time = self.move_pages(op, time)
         if self.scheduler.choices is not None:
             time = self.scheduler.choices.started(op, time)
         end = op.start_ns + time
@@ -328,6 +344,8 @@ class Dispatcher(Engine):
         work = op.work
         if type(work) is Kernel and not work.exclusive:
             self.shared_blocks -= work.blocks
+        if self.paged_ns:
+            self.paged_ns.pop(op, None)
         self.finish(op, self.scheduler.now)
         if self.list:
             self.request_grant()

@@ -21,6 +21,9 @@ from device_model.work import HostFunction
 
 # Called at the end of an operation: the device does its work (Device.finish).
 Finish = Callable[[Op, Nanoseconds], None]
+# Called at the start of an operation on managed memory, with its time without moves: the device moves the pages that it
+# needs, and returns how long it takes (Device.move_pages).
+Page = Callable[[Op, Nanoseconds], Nanoseconds]
 
 
 class CopyEngine(Engine):
@@ -28,7 +31,7 @@ class CopyEngine(Engine):
 
     __slots__ = (
         "_end", "_latest", "busy_ns", "draining", "duplex_bytes", "duplex_permille", "finish", "free_ns", "gap_ns",
-        "last", "opposite", "orders", "queues", "ready_heads", "rest", "running", "time_of", "urgent",
+        "last", "move_pages", "opposite", "orders", "queues", "ready_heads", "rest", "running", "time_of", "urgent",
     )  # fmt: skip
 
     def __init__(
@@ -40,9 +43,11 @@ class CopyEngine(Engine):
         duplex_bytes: int,
         duplex_permille: int,
         finish: Finish,
+        move_pages: Page,
     ) -> None:
         super().__init__(scheduler, name)
         self.finish = finish
+        self.move_pages = move_pages
         self.time_of = time_of
         self.gap_ns = gap_ns  # from the end of a copy to the start of the next
         self.duplex_bytes = duplex_bytes  # smaller copies are nearly all latency, and share nothing
@@ -109,6 +114,8 @@ class CopyEngine(Engine):
         op.start_ns = start
         self.running = op
         end = start + self.time_of[op.nbytes]
+        if op.work.moves_pages:
+            end = start + self.move_pages(op, end - start)
         if scheduler.choices is not None:
             end = start + scheduler.choices.started(op, end - start)
         if op.nbytes >= self.duplex_bytes:

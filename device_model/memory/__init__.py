@@ -7,6 +7,7 @@
     addresses.py    address -> allocation, alive or freed not long ago
     pool.py         Arena (addresses and room of a device) and Pool (MallocAsync, FreeAsync) with its Blocks
     virtual.py      Virtual: reserved addresses, memory without one, and mappings
+    pages.py        Pages of managed memory: where each is, and what an access moves
     backing.py      where the bytes are: lazy mappings, poison, cold chunks
     transfer.py     copy, copy2d, fill, array: moving and viewing bytes of memory that was checked
     host.py         host memory of others: arrays, buffers, bare addresses
@@ -28,6 +29,12 @@ from device_model.memory.backing import POISON as POISON
 from device_model.memory.backing import Cold as Cold
 from device_model.memory.backing import create_mapping as create_mapping
 from device_model.memory.backing import write_poison as write_poison
+from device_model.memory.pages import HOST as HOST
+from device_model.memory.pages import NONE as NONE
+from device_model.memory.pages import NOWHERE as NOWHERE
+from device_model.memory.pages import Advice as Advice
+from device_model.memory.pages import Moves as Moves
+from device_model.memory.pages import Pages as Pages
 from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
 from device_model.memory.pool import Block as Block
 from device_model.memory.pool import Limit as Limit

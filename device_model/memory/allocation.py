@@ -20,6 +20,7 @@ from device_model.handles import Handle
 from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
 from device_model.memory.backing import GONE, NOTHING, Cold
+from device_model.memory.pages import Pages
 from device_model.names import named
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Space(IntEnum):
     DEVICE = 0
     PINNED = 1
     PAGEABLE = 2
+    MANAGED = 3  # moves between host and devices, page by page: see pages.py
 
 
 class Origin(Enum):
@@ -46,6 +48,7 @@ class Origin(Enum):
     MALLOC_HOST = "MallocHost", "FreeHost"
     REGISTERED = "HostRegister", "HostUnregister"
     MAPPED = "MapMem", "UnmapMem"
+    MANAGED = "MallocManaged", "Free"
     PAGEABLE = "", ""
 
     def __init__(self, maker: str, ender: str) -> None:
@@ -73,6 +76,7 @@ class Allocation:
         "nbytes",
         "origin",
         "owner",
+        "pages",
         "serial",
         "space",
         "view",
@@ -105,6 +109,7 @@ class Allocation:
         self.freed: object = None
         self.home: Directory | None = None
         self.owner = owner  # keeps the view alive: a registered array, a mapping
+        self.pages: Pages | None = None  # of managed memory
         self.serial = serial  # -1 for pageable memory that was passed to one call
         self.fail = fail
 
@@ -254,7 +259,8 @@ class Buffer(Handle):
         allocation.check_host(self.offset, needed, "a view")
         allocation.warm(self.offset, needed)
         array: npt.NDArray[Any] = np.ndarray(sizes, kind, allocation.view, self.offset)
-        watch = None if allocation.home is None else allocation.home.watch_view
+        home = allocation.home
+        watch = None if home is None else home.watch_view if allocation.pages is None else home.watch_managed
         return array if watch is None else watch(allocation, array)
 
     def __repr__(self) -> str:
@@ -273,6 +279,8 @@ def describe(allocation: Allocation, offset: int, nbytes: int) -> str:
 def _place(allocation: Allocation) -> str:
     if allocation.space is Space.DEVICE:
         return f"device:{allocation.device}" if allocation.device else "device"
+    if allocation.space is Space.MANAGED:
+        return "managed"
     return "registered" if allocation.origin is Origin.REGISTERED else "pinned"
 
 

@@ -20,6 +20,8 @@ from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Orig
 from device_model.memory.backing import Cold
 from device_model.memory.stories import Stories, address_text, array_text
 
+WatchView = Callable[[Allocation, npt.NDArray[Any]], npt.NDArray[Any]]
+
 
 class Directory:
     """The allocations of one simulation. *fail* makes the exception for a failure."""
@@ -34,7 +36,8 @@ class Directory:
         self._stories = Stories(fail, self._device, self._host, self._graveyard)
         self._serial = 0
         # Makes of each array that the program gets over an allocation the one that it gets; None: it gets that array.
-        self.watch_view: Callable[[Allocation, npt.NDArray[Any]], npt.NDArray[Any]] | None = None
+        self.watch_view: WatchView | None = None
+        self.watch_managed: WatchView | None = None  # the same for managed memory, whose pages the views move
 
     def locate(self, thing: object, nbytes: int, role: str, *, write: bool = False) -> tuple[Allocation, int]:
         """Return the allocation that holds the first *nbytes* of *thing*, and their offset in it.
@@ -141,7 +144,8 @@ class Directory:
     ) -> Buffer:
         """Begin an allocation, of host memory if *device* is -1, and return the buffer over it."""
         self._serial += 1
-        space = Space.PINNED if device < 0 else Space.DEVICE
+        place = Space.PINNED if device < 0 else Space.DEVICE
+        space = Space.MANAGED if origin is Origin.MANAGED else place
         allocation = Allocation(
             address, nbytes, space, origin, view, self.fail,
             device=device, cold=cold, made=made, owner=owner, serial=self._serial,

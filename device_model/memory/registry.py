@@ -24,6 +24,7 @@ from device_model.memory.addresses import whole
 from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Origin, Space, size_text
 from device_model.memory.backing import Cold
 from device_model.memory.directory import Directory
+from device_model.memory.pages import Pages, Residence
 from device_model.memory.pool import Arena, Limit, Pool
 from device_model.memory.stories import array_text
 from device_model.memory.virtual import Virtual
@@ -47,6 +48,7 @@ class Memory(Directory):
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
         self.pools = [Pool(self, arena) for arena in self._arenas]
         self.virtual = Virtual(self)
+        self.residence = Residence()
         self.left_to_reset: list[Allocation] = []  # freed by the reset of its device, not by the program
 
     # Device memory.
@@ -78,13 +80,29 @@ class Memory(Directory):
         return self.begin_life(_address_of(view), nbytes, device, origin, view, cold, made, view.obj)
 
     def free(self, thing: object, site: object) -> None:
-        """Free device memory at once: a whole buffer, or its address. Memory of MallocAsync goes back to its pool."""
-        allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL)
+        """Free device or managed memory at once: a whole buffer, or its address. Memory of MallocAsync goes back to its
+        pool.
+        """
+        allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED)
         if allocation.origin is Origin.POOL:
             self.pools[allocation.device].give(whole(allocation), None, None, site)
             return
         self._end(allocation, site)
-        self._arenas[allocation.device].give(allocation.nbytes)
+        if allocation.pages is None:
+            self._arenas[allocation.device].give(allocation.nbytes)
+
+    def malloc_managed(self, device: int, nbytes: Integer, made: object) -> Buffer:
+        """Allocate *nbytes* that the host and all devices share; the reset of *device* frees them.
+
+        They take no room of a device until their pages move there, and more than it has may be allocated.
+        """
+        self.arena(device)
+        nbytes = self.check_size(nbytes, Origin.MANAGED)
+        view, cold = self._create_addressed(nbytes, Origin.MANAGED)
+        buffer = self.begin_life(_address_of(view), nbytes, device, Origin.MANAGED, view, cold, made, view.obj)
+        pages = buffer.allocation.pages = Pages(nbytes)
+        self.residence.pages[pages] = None
+        return buffer
 
     def free_all(self, device: int, site: object) -> None:
         """Free all memory of *device*, its pool included, because the device is reset.
@@ -168,6 +186,8 @@ class Memory(Directory):
 
     def _end(self, allocation: Allocation, site: object) -> None:
         """End an allocation and drop its bytes. Arrays over bytes that the host sees stay valid; calls refuse them."""
+        if allocation.pages is not None:
+            del self.residence.pages[allocation.pages]
         mapping = None if allocation.owner is None else weakref.ref(allocation.owner)
         self.end_life(allocation, site, drop=True)
         if mapping is None or mapping() is None:

@@ -237,6 +237,7 @@ ELSEWHERE = set(
     """
     MemcpyAsync MemcpyAsyncWithCondition Memcpy Memcpy2dAsync Memcpy2d Memset Init DestroyContext
     DeviceEnablePeerAccess DeviceDisablePeerAccess EventRecord EventQuery EventSynchronize
+    MallocManaged MemPrefetchAsync MemAdvise StreamAttachMemAsync PointerGetAttributes MemRangeGetAttribute
 """.split()
 )
 

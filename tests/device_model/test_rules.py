@@ -10,9 +10,9 @@ from device_model.errors import DeviceError, Kind
 
 WAITS_FOR_DEVICE = {"SynchronizeDevice", "SynchronizeDeviceWithTimeout", "ResetDevice", "ResetDeviceForce"}
 UNSAFE = {
-    "Malloc", "MallocHost", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync", "HostRegister",
-    "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery", "SynchronizeEvent",
-    "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
+    "Malloc", "MallocHost", "MallocManaged", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync",
+    "HostRegister", "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery",
+    "SynchronizeEvent", "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
 }  # fmt: skip
 CUDA_ROWS = {
     "sync_copy": rules.SyncCopy.IN_DEFAULT_STREAM,
@@ -28,6 +28,7 @@ CUDA_ROWS = {
     "foreign_stream": rules.ForeignStream.ALLOWED,
     "events": (rules.EventClass.SNAPSHOT,),
     "kernel_failure": rules.KernelFailure.STICKY,
+    "managed_memory": rules.ManagedMemory.PAGES,
     "init": rules.Init.COUNTED,
     "unsafe_in_capture": UNSAFE,
     "waits_for_device": WAITS_FOR_DEVICE,
@@ -47,6 +48,7 @@ ACL_ROWS = {
     "foreign_stream": rules.ForeignStream.REFUSED,
     "events": (rules.EventClass.RECORDED, rules.EventClass.FLAG, rules.EventClass.SNAPSHOT),
     "kernel_failure": rules.KernelFailure.PER_STREAM,
+    "managed_memory": rules.ManagedMemory.NONE,
     "init": rules.Init.ONCE,
     "unsafe_in_capture": {"Memset", "Memcpy", "Memcpy2d"},
     "waits_for_device": WAITS_FOR_DEVICE,

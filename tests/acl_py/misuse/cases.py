@@ -403,6 +403,56 @@ case(
 )
 case("memory", "Pinned memory given to the pool", "await FreeAsync(pinned)", Kind.INVALID_ADDRESS, "FreeHost()")
 
+# --- managed memory
+
+case(
+    "managed memory",
+    "A prefetch beyond the end",
+    "managed = await MallocManaged(4096)\nawait MemPrefetchAsync(managed, 8192, 0, stream)",
+    Kind.INVALID_VALUE,
+    "managed 4.0 KiB",
+    "not 8192",
+)
+case(
+    "managed memory",
+    "A prefetch of memory of MallocHost",
+    "await MemPrefetchAsync(pinned, 4096, 0, stream)",
+    Kind.INVALID_VALUE,
+    "not managed",
+    "MallocManaged()",
+)
+case(
+    "managed memory",
+    "A location that is no device",
+    "managed = await MallocManaged(4096)\nawait MemPrefetchAsync(managed, 4096, -2, stream)",
+    Kind.INVALID_DEVICE,
+    "no device -2",
+)
+case(
+    "managed memory",
+    "Advice that there is not",
+    "managed = await MallocManaged(4096)\nawait MemAdvise(managed, 4096, 9)",
+    Kind.INVALID_VALUE,
+    "9 is not an Advice",
+    "SET_READ_MOSTLY",
+)
+case(
+    "managed memory",
+    "A part of memory attached to a stream",
+    "managed = await MallocManaged(4096)\nawait StreamAttachMemAsync(stream, managed[64:])",
+    Kind.INVALID_VALUE,
+    "whole allocations",
+)
+case(
+    "managed memory",
+    "Under rules that have none",
+    "await MallocManaged(4096)",
+    Kind.NOT_SUPPORTED,
+    "rules acl",
+    "Malloc() and MallocHost()",
+    rules="acl",
+)
+
 # --- copies and fills
 
 case(

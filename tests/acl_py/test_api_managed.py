@@ -1,0 +1,218 @@
+"""Managed memory: pages that move to where they are used, and what that costs whom.
+
+On the tiny device a page that moves takes 4,096 ns, the first round of faults 10,000 and each further one 5,000. The
+host takes 2,000 for a fault on a region, 100 for an entry in its page table, and 3,000 for a page that it shares.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from histories import busy, history, refused, tiny
+from managed_programs import KIB, MIB, PROGRAMS, change, read, write
+
+import acl_py
+from acl_py import (
+    CPU_DEVICE_ID,
+    INVALID_DEVICE_ID,
+    Advice,
+    Kind,
+    MallocManaged,
+    MemAdvise,
+    MemoryType,
+    MemPrefetchAsync,
+    MemRangeGetAttribute,
+    Observer,
+    RangeAttribute,
+)
+
+
+class Watch(Observer):
+    """The moves of pages, in their order."""
+
+    def __init__(self):
+        self.moves = []
+
+    def pages_moved(self, op, moves):
+        self.moves.append(moves)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.title)
+def test_pages_move_as_counted_by_hand(program):
+    watch = Watch()
+
+    async def main():
+        acl_py.current_simulation().observe(watch)
+        stream = await acl_py.CreateStream()
+        buffer = await MallocManaged(program.nbytes)
+        await program.body(buffer, stream)
+        await acl_py.SynchronizeDevice()
+
+    acl_py.run(main, device="tiny", workers=1)
+    assert watch.moves == list(program.moves)
+
+
+# --- times
+
+
+@tiny
+async def test_a_kernel_takes_longer_by_its_faults():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(64 * KIB)
+    since = sim.now_ns
+    await change[1, stream](buffer)
+    await change[1, stream](buffer)
+    await acl_py.SynchronizeStream(stream)
+    first = 10_000 + 10_000 + 16 * 4096  # its own time, a round of faults, and 16 pages
+    assert history(sim, since) == [("change", 1_000, 1_000 + first), ("change", 1_000 + first, 11_000 + first)]
+
+
+@tiny
+async def test_each_wave_of_exclusive_blocks_waits_for_its_share():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(64 * KIB)
+    slow = acl_py.kernel(cost=acl_py.Cost(us=10), exclusive=True)(change.function)
+    since = sim.now_ns
+    await slow[8, stream](buffer)  # two waves on four cores
+    await acl_py.SynchronizeStream(stream)
+    assert history(sim, since) == [("change", 1_000, 1_000 + 20_000 + 10_000 + 16 * 4096)]
+
+
+@tiny
+async def test_the_line_of_the_host_that_faults_takes_the_time():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(64 * KIB)
+    await write[1, stream](buffer)
+    await acl_py.SynchronizeStream(stream)
+    values, begin = buffer.numpy(), sim.now_ns
+    assert values[0] == 5
+    faults = 2_000 + 16 * 4096 + 16 * 100  # a region with 16 pages
+    assert sim.now_ns - begin == faults
+    [call] = [call for call in sim.trace.calls if call.name == "HostPageFaults"]
+    assert (call.enter_ns, call.exit_ns, call.line) == (begin, begin + faults, values_line())
+    assert values[1] == 5
+    assert sim.now_ns - begin == faults
+
+
+def values_line():
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return source.index("    assert values[0] == 5") + 1
+
+
+@tiny
+async def test_a_prefetch_moves_pages_while_another_stream_computes():
+    sim = acl_py.current_simulation()
+    copies, computes = await acl_py.CreateStream(), await acl_py.CreateStream()
+    buffer, since = await MallocManaged(64 * KIB), sim.now_ns + 1_000
+    await busy("long", 100)[1, computes]()
+    await MemPrefetchAsync(buffer, 64 * KIB, 0, copies)
+    assert sim.now_ns - since == 1_000 + 16 * 100  # the call itself changes the page tables
+    await read[1, copies](buffer)
+    await acl_py.SynchronizeDevice()
+    end = 1_000 + 16 * 4096
+    assert history(sim, since - 1_000) == [
+        ("long", 1_000, 101_000),
+        ("prefetch to the device", 2_000, 1_000 + end),
+        ("read", 1_000 + end, 11_000 + end),
+    ]
+
+
+@tiny
+async def test_behind_work_a_thread_of_the_driver_begins_the_prefetch():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer, since = await MallocManaged(4 * KIB), sim.now_ns
+    await busy("long", 100)[1, stream]()
+    await MemPrefetchAsync(buffer, 4 * KIB, 0, stream)
+    assert sim.now_ns - since == 2_000
+    await acl_py.SynchronizeDevice()
+    assert history(sim, since) == [
+        ("long", 1_000, 101_000),
+        ("driver_begins_prefetch", 101_000, 111_000),
+        ("prefetch to the device", 111_000, 111_000 + 100 + 4096),
+    ]
+
+
+@tiny
+async def test_a_prefetch_to_the_host_holds_the_host():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(64 * KIB)
+    await write[1, stream](buffer)
+    await acl_py.SynchronizeStream(stream)
+    begin = sim.now_ns
+    await MemPrefetchAsync(buffer, 64 * KIB, CPU_DEVICE_ID, stream)
+    assert sim.now_ns - begin == 1_000 + 16 * 4096
+
+
+@tiny
+async def test_free_waits_until_the_device_is_idle():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream(nonblocking=True)
+    buffer = await MallocManaged(4 * KIB)
+    await busy("long", 100)[1, stream]()
+    begin = sim.now_ns
+    await acl_py.Free(buffer)
+    assert sim.now_ns - begin > 100_000
+
+
+@tiny
+async def test_attributes_tell_what_was_advised_and_prefetched():
+    stream = await acl_py.CreateStream()
+    buffer, pinned = await MallocManaged(8 * KIB), await acl_py.MallocHost(4 * KIB)
+    types = [(await acl_py.PointerGetAttributes(each)).type for each in (buffer, pinned, np.zeros(4))]
+    assert types == [MemoryType.MANAGED, MemoryType.HOST, MemoryType.UNREGISTERED]
+    await MemPrefetchAsync(buffer, 4 * KIB, 1, stream)
+    await MemAdvise(buffer, 4 * KIB, Advice.SET_READ_MOSTLY)
+    await MemAdvise(buffer, 4 * KIB, Advice.SET_PREFERRED_LOCATION, CPU_DEVICE_ID)
+    for device in (0, 1):
+        await MemAdvise(buffer, 4 * KIB, Advice.SET_ACCESSED_BY, device)
+
+    async def attributes(nbytes):
+        return [await MemRangeGetAttribute(buffer, nbytes, attribute) for attribute in RangeAttribute]
+
+    assert await attributes(4 * KIB) == [1, CPU_DEVICE_ID, (0, 1), 1]
+    assert await attributes(8 * KIB) == [0, INVALID_DEVICE_ID, (), INVALID_DEVICE_ID]
+
+
+# --- mistakes
+
+
+@tiny
+async def test_memory_that_cannot_be_prefetched_or_advised():
+    buffer, pinned = await MallocManaged(4 * KIB), await acl_py.MallocHost(4 * KIB)
+    stream = await acl_py.CreateStream()
+    with refused(Kind.INVALID_VALUE, "has 4096 bytes, not 4097"):
+        await MemPrefetchAsync(buffer, 4 * KIB + 1, 0, stream)
+    with refused(Kind.INVALID_VALUE, "pinned 4.0 KiB", "not managed", "MallocManaged()"):
+        await MemPrefetchAsync(pinned, 4 * KIB, 0, stream)
+    with refused(Kind.INVALID_VALUE, "0 bytes"):
+        await MemPrefetchAsync(buffer, 0, 0, stream)
+    with refused(Kind.INVALID_DEVICE, "device 2"):
+        await MemPrefetchAsync(buffer, 4 * KIB, 2, stream)
+    with refused(Kind.INVALID_VALUE, "7 is not an Advice", "SET_READ_MOSTLY"):
+        await MemAdvise(buffer, 4 * KIB, 7)
+    with refused(Kind.INVALID_VALUE, "whole allocations"):
+        await acl_py.StreamAttachMemAsync(stream, buffer[8:], 8)
+    await acl_py.Free(buffer)
+    with refused(Kind.INVALID_ADDRESS, "no longer alive"):
+        await MemPrefetchAsync(buffer, 4 * KIB, 0, stream)
+
+
+@tiny(rules="acl")
+async def test_acl_has_no_managed_memory():
+    with refused(Kind.NOT_SUPPORTED, "managed memory under rules acl", "Malloc() and MallocHost()"):
+        await MallocManaged(4 * KIB)
+
+
+@tiny(device="ascend910b3", rules="cuda")
+async def test_a_profile_without_managed_memory_names_those_that_have_it():
+    with refused(Kind.NOT_SUPPORTED, "ascend910b3", "h200, tiny"):
+        await MallocManaged(4 * KIB)
+
+
+@tiny
+async def test_a_view_that_outlives_its_memory_moves_nothing():
+    buffer = await MallocManaged(MIB)
+    values = buffer.numpy()
+    await acl_py.Free(buffer)
+    begin = acl_py.current_simulation().now_ns
+    assert values.sum() >= 0
+    assert acl_py.current_simulation().now_ns == begin
