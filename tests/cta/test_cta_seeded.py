@@ -144,6 +144,9 @@ def variant(x: cta.In, y: cta.InOut, mistake, seed, stages: int, copies: int):
     plan.kernel(x[:numbers].reshape(plan.tiles, plan.tile), y[:numbers].reshape(plan.tiles, plan.tile))
 
 
+variant.allow_shared(100_000)
+
+
 def tuned(mistake, seed):
     x = np.arange(LARGEST, dtype=np.float32)
     choices = {"stages": (2, 3, 4), "copies": (1, 2)}
