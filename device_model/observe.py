@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from device_model.device import Device
     from device_model.events import Event
     from device_model.faults import Rule
+    from device_model.graphs.executable import Run
     from device_model.kernel.findings import Finding
     from device_model.kernel.results import Result
     from device_model.memory import Allocation, Moves
@@ -61,6 +62,20 @@ class Observer:
 
     def part_queued(self, op: "Op", copy: "Copy") -> None:
         """*op*, a part of *copy*, which goes through buffers of the driver, was queued in its stream."""
+
+    def run_queued(self, run: "Run", made: Sequence[Completion]) -> None:
+        """A launch of a graph was queued, or the body of an IF node, which runs.
+
+        *made* has, for each entry of its plan, the operation or what stands for it. `node_queued` follows for each
+        operation.
+        """
+
+    def node_queued(self, op: "Op") -> None:
+        """*op*, a node of a launch, was queued. An observer that does not override this gets `op_queued`."""
+        self.op_queued(op)
+
+    def run_skipped(self, body: "Run") -> None:
+        """*body*, of an IF node, does not run in its launch: the condition was false."""
 
     def op_ended(self, op: "Op") -> None:
         """*op* ended; its times are known now."""
@@ -178,6 +193,7 @@ class Hooks:
         "host_waited",
         "hung",
         "marked",
+        "node_queued",
         "noticed",
         "op_ended",
         "op_queued",
@@ -187,6 +203,8 @@ class Hooks:
         "recorded",
         "refused",
         "reset",
+        "run_queued",
+        "run_skipped",
         "staged",
         "step_queued",
         "synchronized",
@@ -198,6 +216,9 @@ class Hooks:
     op_queued: "Callable[[Op], None] | None"
     staged: "Callable[[Copy, Stream, object], None] | None"
     part_queued: "Callable[[Op, Copy], None] | None"
+    run_queued: "Callable[[Run, Sequence[Completion]], None] | None"
+    node_queued: "Callable[[Op], None] | None"
+    run_skipped: "Callable[[Run], None] | None"
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
     waited: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
@@ -237,12 +258,15 @@ class Hooks:
 
     def _resolve(self) -> None:
         for name in self.__slots__[1:]:
-            methods = [
-                getattr(observer, name)
-                for observer in self._observers
-                if getattr(type(observer), name) is not getattr(Observer, name)
-            ]
+            methods = [getattr(observer, name) for observer in self._observers if _overrides(type(observer), name)]
             setattr(self, name, _fan_out(methods))
+
+
+def _overrides(observer: type[Observer], name: str) -> bool:
+    """Whether *observer* has a method of its own to call for *name*."""
+    if name == "node_queued" and _overrides(observer, "op_queued"):  # which the method of Observer calls
+        return True
+    return getattr(observer, name) is not getattr(Observer, name)
 
 
 def _fan_out(methods: Sequence[Callable[..., None]]) -> Callable[..., None] | None:

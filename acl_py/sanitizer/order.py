@@ -298,6 +298,10 @@ class Order:
             self.lines[stream] = line
         return line
 
+    def chain(self) -> Line:
+        """Return a new actor that is a chain of nodes of a graph."""
+        return Line(next(self._numbers), 0, None)
+
     def end(self, stream: Stream) -> None:
         """Note that *stream* was destroyed: its work is still to come to its end."""
         line = self.lines.pop(stream, None)

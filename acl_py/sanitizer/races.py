@@ -16,6 +16,7 @@ from acl_py.callers import Caller, current_caller, task_of
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
+from acl_py.sanitizer.launches import Launches
 from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, PlainPoint, Point, joined
 from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import (
@@ -38,6 +39,8 @@ from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.events import Event, FlagEvent
+from device_model.graphs.executable import Run
+from device_model.graphs.graph import NodeKind
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -93,6 +96,7 @@ class Races(Observer):
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
         self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
+        self._launches = Launches(self._order, self.hosts.current, self._recorded, self._take, self._live)
         self.op_queued, self.recorded, self.waited = _quick_hooks(self, self._order, self._recorded)
 
     def close(self) -> None:
@@ -175,6 +179,19 @@ class Races(Observer):
             self._turns[step] = self._order.record(step.stream, self.hosts.current())
 
     @guarded
+    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
+        """Take up a launch of a graph, or the body of an IF node of one that was taken up."""
+        self._launches.queue(run, made, self._runtime.host_ns)
+
+    @guarded
+    def run_skipped(self, body: Run) -> None:
+        """Forget the body of an IF node that does not run."""
+        self._launches.skip(body)
+
+    def node_queued(self, op: Op) -> None:
+        """Do nothing: `run_queued` has taken it up."""
+
+    @guarded
     def ran(self, op: Op, result: object) -> None:  # noqa: ARG002 - it is that of the work
         """Say which instructions of a launch that raced made the accesses."""
         if isinstance(op.work, CoreKernel):
@@ -240,7 +257,7 @@ class Races(Observer):
             self._signal(name, about, site)
         elif name == "LaunchCallback":
             self._hold(*about)
-        elif name == "MallocAsync":
+        elif name == "MallocAsync" and about[1].branch is None:
             self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
         elif self._freed is not None and about and about[0] is self._freed:
             self._end(name, about, site, exit_ns)
@@ -466,6 +483,17 @@ class Races(Observer):
             end = self._use(LifeCall(name), about[1], site, at_ns)
         else:
             end = self._use_of_host(LifeCall(name), site, at_ns)
+        self._end_life(allocation, end)
+
+    def _live(self, kind: NodeKind, allocation: Allocation, use: Use) -> None:
+        """Begin or end the life of memory of a graph, in a launch."""
+        if kind is NodeKind.FREE:
+            self._end_life(allocation, use)
+        else:
+            self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+            self._shadows[allocation.serial].birth = use
+
+    def _end_life(self, allocation: Allocation, end: Use) -> None:
         shadow = self._shadows.pop(allocation.serial, None)
         if shadow is None:
             return

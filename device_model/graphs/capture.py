@@ -62,6 +62,7 @@ class Branch:
     ) -> Node:
         """Add a node behind the frontier, which it then is itself."""
         node = self.capture.graph.add(kind, self.frontier, site, work, subject)
+        node.stream = self.stream
         self.frontier = {node: None}
         return node
 

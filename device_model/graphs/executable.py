@@ -130,6 +130,11 @@ class Run(Completion):
                 made.append(self._mark(entry, before, ready_ns))
             else:
                 made.append(self._op(entry.node, before, queues[entry.chain], ready_ns))
+        self.device.call_hook(self.device.hooks.run_queued, self, made)
+        if self.device.hooks.node_queued is not None:
+            for each in made:
+                if isinstance(each, NodeOp):
+                    self.device.call_hook(self.device.hooks.node_queued, each)
         ends = [made[place] for place in self.plan.last]
         for end in ends:
             if not end.done:
@@ -157,7 +162,6 @@ class Run(Completion):
         fifo.append(op)
         if not op.blockers and fifo[0] is op:
             queue.engine.offer(queue)
-        self.device.call_hook(self.device.hooks.op_queued, op)
         return op
 
     def _mark(self, entry: Entry, before: Sequence[Completion], ready_ns: Nanoseconds) -> Completion:
@@ -183,9 +187,11 @@ class Run(Completion):
         assert condition is not None, f"{node!r} has no condition"
 
         def turn(_: object) -> None:
+            self.device.workers.flush()  # the body of a kernel that has ended may still be under way
             if condition.value:
                 body.queue(NOTHING, self.stream.scheduler.now)
             else:
+                self.device.call_hook(self.device.hooks.run_skipped, body)
                 body.complete(self.stream.scheduler.now)
 
         def ask(by: Completion) -> None:

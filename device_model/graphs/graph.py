@@ -8,6 +8,7 @@ from device_model.events import Event
 from device_model.graphs.chains import dot, picture
 from device_model.handles import Handle
 from device_model.memory import Allocation
+from device_model.streams import Stream
 from device_model.work import Copy, Fill, HostFunction, Work
 
 
@@ -52,7 +53,7 @@ class Node(Handle):
     an IF node, an allocation.
     """
 
-    __slots__ = ("condition", "dependencies", "graph", "index", "kind", "site", "subject", "work")
+    __slots__ = ("condition", "dependencies", "graph", "index", "kind", "site", "stream", "subject", "work")
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class Node(Handle):
         self.work = work
         self.subject = subject
         self.condition: Condition | None = None
+        self.stream: Stream | None = None  # from which it was captured
 
     def __repr__(self) -> str:
         at = f" added at {self.site}" if self.site is not None else ""
@@ -151,7 +153,8 @@ class Graph(Handle):
         for node in self.nodes:
             before = [copy.nodes[each.index] for each in node.dependencies]
             subject = node.subject.copy(node.subject.name, made) if isinstance(node.subject, Graph) else node.subject
-            copy.add(node.kind, before, node.site, node.work, subject).condition = node.condition
+            twin = copy.add(node.kind, before, node.site, node.work, subject)
+            twin.condition, twin.stream = node.condition, node.stream
         return copy
 
     def check(self, fail: Fail) -> None:

@@ -97,18 +97,23 @@ async def both(way, steps):
     return [await left(each, steps) for each in (in_streams, way)]
 
 
-def check(seeds):
+def check(seeds, effects="strong"):
     for seed in seeds:
         steps = program(seed)
         way = Random(seed).choice((captured, captured, as_child, in_body))
         expected = [computed(steps)] * 2
         for rules in ("cuda", "acl"):
-            found = acl.run(both, way, steps, device="tiny", rules=rules, workers=1, trace=False)
+            found = acl.run(both, way, steps, device="tiny", rules=rules, effects=effects, trace=False)
             assert found == expected, f"program {seed}, {way.__name__}, {rules}"
 
 
 def test_300_random_programs_leave_the_same_bytes_as_graphs():
     check(range(300))
+
+
+@pytest.mark.parametrize("effects", ["weak", "torn"])
+def test_luck_changes_no_bytes_of_graphs(effects):
+    check(range(25), effects)
 
 
 @pytest.mark.slow
