@@ -216,6 +216,7 @@ def _end(code):
 
 def _prepare():
     """Import what programs may import, and let the command line and pytest import what they need to read options."""
+    import numpy.ma  # noqa: F401 - by the first np.unique
     from _pytest.config import get_config
     from typer.testing import CliRunner
 

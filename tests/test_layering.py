@@ -29,34 +29,39 @@ def relative(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("file", DEVICE_FILES, ids=relative)
-def test_the_device_model_is_below_everything(file):
-    assert not {name.split(".")[0] for name in imports(file)} & FORBIDDEN
+def nodes(files: list[Path]) -> Iterator[tuple[str, ast.AST]]:
+    """All nodes of the syntax trees of *files*, with their places."""
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            yield f"{relative(file)}:{getattr(node, 'lineno', 0)}", node
 
 
-@pytest.mark.parametrize("file", DEVICE_FILES, ids=relative)
-def test_the_device_model_never_iterates_a_set(file):
+def is_set(looped: ast.expr) -> bool:
+    is_call = isinstance(looped, ast.Call) and isinstance(looped.func, ast.Name)
+    return isinstance(looped, ast.Set | ast.SetComp) or (is_call and looped.func.id in ("set", "frozenset"))
+
+
+def test_the_device_model_is_below_everything():
+    names = {(relative(file), name) for file in DEVICE_FILES for name in imports(file)}
+    assert not {(file, name) for file, name in names if name.split(".")[0] in FORBIDDEN}
+
+
+def test_the_device_model_never_iterates_a_set():
     """As far as reading can tell: no loop over a set display or a call of set() or frozenset()."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        for looped in [node.iter] if isinstance(node, ast.For | ast.comprehension) else []:
-            assert not isinstance(looped, ast.Set | ast.SetComp), f"line {looped.lineno} iterates a set"
-            is_call = isinstance(looped, ast.Call) and isinstance(looped.func, ast.Name)
-            assert not (is_call and looped.func.id in ("set", "frozenset")), f"line {looped.lineno} iterates a set"
+    loops = [(file, node.iter) for file, node in nodes(DEVICE_FILES) if isinstance(node, ast.For | ast.comprehension)]
+    assert [f"{file.partition(':')[0]}:{looped.lineno}" for file, looped in loops if is_set(looped)] == []
 
 
-@pytest.mark.parametrize("file", DEVICE_FILES, ids=relative)
-def test_the_device_model_has_no_coroutines(file):
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]
+def test_the_device_model_has_no_coroutines():
+    assert [place for place, node in nodes(DEVICE_FILES) if isinstance(node, ast.AsyncFunctionDef | ast.Await)] == []
 
 
-@pytest.mark.parametrize("file", HOST_FILES, ids=relative)
-def test_only_the_bridge_meets_the_event_loop(file):
+def test_only_the_bridge_meets_the_event_loop():
     """Others may name tasks and futures; only what waits, or sees what tasks hand on, uses a loop's insides."""
-    if file.name in ("bridge.py", "clock.py", "hang.py", "hosts.py", "loops.py", "real_timers.py", "tasks.py"):
-        return
-    text = file.read_text(encoding="utf-8")
-    assert not [word for word in ("call_soon", "create_future", "._ready", "_fut_waiter", "call_later") if word in text]
+    own = ("bridge.py", "clock.py", "hang.py", "hosts.py", "loops.py", "real_timers.py", "tasks.py")
+    words = ("call_soon", "create_future", "._ready", "_fut_waiter", "call_later")
+    texts = {relative(file): file.read_text(encoding="utf-8") for file in HOST_FILES if file.name not in own}
+    assert [(file, word) for file, text in texts.items() for word in words if word in text] == []
 
 
 UPWARDS = [

@@ -7,6 +7,8 @@ import pytest
 
 from tests import forks
 
+# Those that take seconds; their parts are run by the fast tests of tests/samples.
+LONG = ("five_stages", "streaming", "tuning")
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 # Those in acl are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py.
@@ -20,7 +22,11 @@ def output_of(program: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("sample", [*SAMPLES, *APPS], ids=lambda sample: sample.stem)
+@pytest.mark.parametrize(
+    "sample",
+    [pytest.param(sample, marks=pytest.mark.slow if sample.stem in LONG else ()) for sample in [*SAMPLES, *APPS]],
+    ids=lambda sample: sample.stem,
+)
 def test_a_sample_prints_what_the_file_beside_it_says(sample):
     assert output_of(sample) == sample.with_suffix(".out").read_text(encoding="utf-8")
 

@@ -398,6 +398,7 @@ def _points(name):
 LATE = pytest.mark.parametrize("late", [False, True], ids=["waiting", "woken"])
 
 
+@pytest.mark.one_in(3)
 @LATE
 @pytest.mark.parametrize("name", CASES)
 def test_a_call_that_is_cancelled_has_done_nothing_or_all(name, late):
@@ -409,6 +410,7 @@ def test_a_call_that_is_cancelled_has_done_nothing_or_all(name, late):
     assert left == CASES[name][2]
 
 
+@pytest.mark.one_in(3)
 @LATE
 @pytest.mark.parametrize("name", [name for name, (_, _, left) in CASES.items() if "-" in left or "=" in left])
 def test_a_call_that_did_nothing_can_be_made_again(name, late):

@@ -71,6 +71,7 @@ def verb_of(case):
     return None if called is None or case.kind in COMMON else VERBS.get(called[1])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", list(filter(verb_of, CASES)), ids=lambda case: f"{case.noun}: {case.title}")
 def test_a_mistake_is_in_the_docstring_of_its_verb(case):
     raises = items_of(sections_of(verb_of(case)).get("Raises", ""))
@@ -256,6 +257,7 @@ def is_there(name, rules):
     )
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("name", "rules"), [(name, rules) for name in CALLS for rules in RULES if is_there(name, rules)]
 )

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from pages import data_of, rows_of
 from typer.testing import CliRunner
 
@@ -9,9 +10,17 @@ from acl_py.cli import app
 from acl_py.tools import demo
 
 
-def test_the_demo_draws_four_timelines_and_compares_them(capsys):
-    demo.main()
-    text = capsys.readouterr().out
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """What the demo prints, and the text of its report."""
+    file = tmp_path_factory.mktemp("demo") / "demo.html"
+    done = CliRunner().invoke(app, ["demo", "--report", str(file)])
+    assert done.exit_code == 0
+    return done.stdout, file.read_text(encoding="utf-8")
+
+
+def test_the_demo_draws_four_timelines_and_compares_them(reported):
+    text, _ = reported
     assert "\x1b" not in text  # not a terminal
     assert max(map(len, text.splitlines())) <= 100
     assert re.findall(r"^\d  (.*?) {3,}.*same result as NumPy$", text, re.MULTILINE) == [
@@ -26,10 +35,9 @@ def test_the_demo_draws_four_timelines_and_compares_them(capsys):
     assert speedups[3] > 1.5 * speedups[2] > 1.5 * speedups[1]
 
 
-def test_the_report_of_the_demo_has_all_four_timelines_from_the_first_copy_on(tmp_path):
-    file = tmp_path / "demo.html"
-    assert CliRunner().invoke(app, ["demo", "--report", str(file)]).exit_code == 0
-    data = data_of(file.read_text(encoding="utf-8"))
+def test_the_report_of_the_demo_has_all_four_timelines_from_the_first_copy_on(reported):
+    _, report = reported
+    data = data_of(report)
     assert data["title"] == "One job, four ways"
     assert [run["title"] for run in data["runs"]] == [version.title for version in demo.VERSIONS]
     for run in data["runs"]:

@@ -8,6 +8,7 @@ import random
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from cores import launch, prewritten, work
 
 from device_model.aicore.core.blocks import ASCEND_IS_AIC
@@ -196,9 +197,11 @@ def unordered(steps, notes):
     return pairs
 
 
-def test_what_is_not_ordered_is_found_and_nothing_else():
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("first", range(0, 300, 60))
+def test_what_is_not_ordered_is_found_and_nothing_else(first):
     right = 0
-    for seed in range(300):
+    for seed in range(first, first + 60):
         steps, notes = Random(seed).steps, []
         findings = launch(
             kernel_of(steps, notes), np.zeros(10 * UNIT, half), kind=KernelType.MIX_AIC_1_2, timing=False
@@ -209,4 +212,4 @@ def test_what_is_not_ordered_is_found_and_nothing_else():
             assert finding.rule.name in ("RAW", "WAR", "WAW")
             assert finding.instructions in expected, f"seed {seed}: {finding}"
         right += not expected
-    assert 50 < right < 250
+    assert 5 < right < 55

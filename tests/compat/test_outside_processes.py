@@ -182,6 +182,7 @@ HANG = """\
     """
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(
     "arguments",
     [

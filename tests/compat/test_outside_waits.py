@@ -86,6 +86,7 @@ ENDED_FROM_OUTSIDE = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("script", ENDED_FROM_OUTSIDE.values(), ids=ENDED_FROM_OUTSIDE)
 def test_a_wait_that_is_ended_from_outside_is_no_hang(run_waiting, script):
     code, out, err = run_waiting(dedent(script) + "\nasyncio.run(main())\nprint(acl.rt.synchronize_stream(stream))")

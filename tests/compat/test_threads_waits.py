@@ -311,6 +311,7 @@ def test_so_does_the_main_thread_of_a_process_that_the_script_has_forked(tmp_pat
     assert (ended.returncode, "acl.rt.process_report(" in ended.stderr) == (3, True)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("timeout", ["-1", "100"])
 @pytest.mark.parametrize("kind", ["Queue", "SimpleQueue"])
 def test_threads_that_wake_one_another_are_not_taken_for_a_hang(tmp_path, timeout, kind):

@@ -99,6 +99,7 @@ def calls(signature, values):
 # --- arguments
 
 
+@pytest.mark.one_in(5)
 @ALL
 def test_arguments_are_positional_and_just_as_many(quiet, signature):
     function, arguments = signature.of(quiet), calls(signature, FITS)
@@ -114,6 +115,7 @@ def test_arguments_are_positional_and_just_as_many(quiet, signature):
             function(*arguments[:-1], stream=0)
 
 
+@pytest.mark.one_in(5)
 @ALL
 def test_what_does_not_fit_a_letter(quiet, signature):
     for place, letter in enumerate(signature.required):
@@ -169,6 +171,7 @@ def sweep(acl, signature):
             check(signature, answer, values)
 
 
+@pytest.mark.one_in(5)
 @ALL
 def test_bad_values_are_codes_and_the_shape_stays(signature):
     if signature.name in RAW:

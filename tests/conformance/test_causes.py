@@ -14,11 +14,13 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "traces.md"
 OTHER_CAUSES = {"memcpy-2d": ["call of step 10: waited for [], not for 8 (pageable copy)"]}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("file", "id_"), rows(), ids=["-".join(key) for key in rows()])
 def test_the_explanation_names_the_cause(file, id_):
     assert wrong_causes(rows()[file, id_], explained(file, id_)) == OTHER_CAUSES.get(id_, [])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("file", "id_"), rows(), ids=["-".join(key) for key in rows()])
 def test_the_critical_path_adds_up_to_the_run(file, id_):
     timeline = explained(file, id_).timeline

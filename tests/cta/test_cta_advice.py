@@ -101,7 +101,7 @@ def test_a_stage_that_hides_all_leaves_nothing_to_save():
 
 def chain(y):
     value = cta.full((), 1)
-    for _ in range(200):
+    for _ in range(40):
         value = cta.fma(value, 2, 1)
     y[cta.tid] = value
 

@@ -25,6 +25,7 @@ def findings_of(plans):
     return Counter({(each.rule, each.sites, each.missing): each.count for each in result.findings})
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_block_has_the_findings_that_it_has_alone_whatever_ran_before_it(seed):
     """Plans with one seed begin alike, and part where their mistakes are; each is in the launch twice."""

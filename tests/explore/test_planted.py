@@ -25,6 +25,7 @@ def runner(name):
     return partial(functions.run, partial(runpy.run_path, path, run_name="__main__"))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", [*IN_THIS_PROCESS, *IN_PROCESSES])
 def test_a_planted_mistake_is_found_and_shrunk(name):
     run = runner(name)

@@ -69,6 +69,7 @@ def test_a_script_prints_what_the_file_beside_it_says_and_leaves_nothing_behind(
     assert "the sanitizer found" not in done.stderr
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", HANGING)
 def test_a_script_that_hangs_on_a_card_ends_with_exit_code_3_and_the_reason(name):
     done = run(FOLDER / "hanging" / f"{name}.py", "--device", DEVICE.get(name, "ascend910b3"))

@@ -133,6 +133,7 @@ def sample_without(line, column):
     return module
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("line", "column", "verb"), verbs(), ids=lambda part: str(part))
 def test_no_verb_can_be_removed_without_an_error_or_a_finding(line, column, verb):
     module = sample_without(line, column)

@@ -30,6 +30,7 @@ def test_the_best_row_is_the_fastest_and_rows_that_do_not_fit_name_the_memory(he
     assert "do not fit in L0A of block 0" in here.rows[6].failure
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("workers", [1, 3])
 def test_any_number_of_processes_makes_the_same_table(here, workers):
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as executor:
@@ -43,6 +44,7 @@ def tells_its_process(x: asc.In, number: int):
     raise RuntimeError(f"process {os.getpid()}")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)  # it starts four processes
 def test_a_cluster_makes_the_same_table_in_its_own_processes(here):
     distributed = pytest.importorskip("distributed", reason="pip install -e '.[dask]'")

@@ -99,7 +99,7 @@ def test_over_memory_streams_busy_cores_change_nothing(quiet_history, uvloop):
     assert served.everything(uvloop) == quiet_history
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_over_memory_streams_other_processes_change_nothing(loop, seed, tmp_path):

@@ -151,11 +151,13 @@ ACCESSES = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("code", ACCESSES)
 def test_an_access_is_reported_with_its_bytes(watched, code):
     assert watched.do(code)[1] == ACCESSES[code]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("code", ACCESSES)
 def test_a_view_computes_what_an_array_does(watched, code):
     there = Watched()
@@ -166,6 +168,7 @@ def test_a_view_computes_what_an_array_does(watched, code):
     np.testing.assert_array_equal(watched.plain, there.plain)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("code", ACCESSES)
 def test_nothing_else_is_read_or_written(watched, code):
     """Bytes that were not reported as read make no difference, and those not reported as written do not change."""

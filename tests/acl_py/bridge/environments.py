@@ -34,12 +34,12 @@ SIMULATED_LOOPS = {
 }
 LOOPS = REAL_LOOPS | SIMULATED_LOOPS
 ENVIRONMENTS = LOOPS | {
+    "anyio-uvloop": lambda main: anyio.run(main, backend_options={"use_uvloop": True}),
     "debug": lambda main: on_runner(main, debug=True),
     "anyio": anyio.run,
-    "anyio-uvloop": lambda main: anyio.run(main, backend_options={"use_uvloop": True}),
+    "simulated-anyio": lambda main: anyio.run(main, backend_options={"loop_factory": acl_py.new_event_loop}),
     "python-tasks": lambda main: on_runner(main, task_factory=_python_task),
     "simulated-debug": lambda main: on_runner(main, loop_factory=acl_py.new_event_loop, debug=True),
-    "simulated-anyio": lambda main: anyio.run(main, backend_options={"loop_factory": acl_py.new_event_loop}),
 }
 if sys.version_info >= (3, 12):
     ENVIRONMENTS["eager"] = lambda main: on_runner(main, task_factory=asyncio.eager_task_factory)

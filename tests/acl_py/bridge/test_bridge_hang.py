@@ -15,6 +15,8 @@ from miniature import US, Deadlock, Host
 import acl_py.waiting.bridge
 from acl_py.waiting import hang, threads
 
+pytestmark = pytest.mark.one_in(2)
+
 
 async def _wait_for(host, event, who):
     stream = host.stream()

@@ -8,6 +8,8 @@ import pytest
 from environments import LONG
 from miniature import ALTERNATE, US, alternate, repeat
 
+pytestmark = pytest.mark.one_in(2)
+
 
 async def _real_sleep():
     await asyncio.sleep(0.25)

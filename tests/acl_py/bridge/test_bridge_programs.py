@@ -8,6 +8,8 @@ import pytest
 from environments import LONG
 from miniature import ALTERNATE, US, Host, alternate, repeat
 
+pytestmark = pytest.mark.one_in(2)
+
 
 def test_two_tasks_alternate(drive):
     assert drive(alternate) == ALTERNATE

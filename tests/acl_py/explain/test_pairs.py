@@ -5,6 +5,7 @@ from pairs import PAIRS, answer_of, real_gain
 from pairs_of_loops import PAIRS_OF_LOOPS, DownloadsOfTwoStreams
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("pair", [*PAIRS, *PAIRS_OF_LOOPS], ids=lambda pair: pair.__name__)
 def test_the_price_is_what_the_edit_is_worth(pair):
     answer = answer_of(pair)

@@ -22,6 +22,7 @@ LARGE = 8 * MIB + CHUNK + 6  # longer than ranges that get written poison, and n
 linux = pytest.mark.skipif(sys.platform != "linux", reason="pages of poison need memfd_create")
 
 
+@pytest.mark.one_in(4)
 @linux
 @pytest.mark.parametrize("program", untouched.PROGRAMS)
 def test_memory_that_nothing_was_written_to_takes_no_room(program):
