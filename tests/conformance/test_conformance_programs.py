@@ -245,6 +245,12 @@ def test_every_op_can_be_played():
         {"op": "memset", "dst": "m", "bytes": mib},
         {"op": "host_func", "stream": "per_thread", "us": 5},
         {"op": "add_callback", "stream": "A", "us": 5},
+        {"op": "malloc_managed", "name": "mm", "bytes": 8192},
+        {"op": "advise", "buf": "mm", "bytes": 8192, "advice": "SetReadMostly"},
+        {"op": "prefetch", "buf": "mm", "bytes": 8192, "to": "device", "stream": "T"},
+        {"op": "attach", "buf": "mm", "stream": "T", "to": "single"},
+        {"op": "pointer_attributes", "buf": "mm"},
+        {"op": "range_attribute", "buf": "mm", "bytes": 8192, "attribute": "LastPrefetchLocation"},
         {"op": "host_work", "us": 5},
         {"op": "sleep", "us": 5},
         {"op": "resume"},
@@ -364,7 +370,7 @@ def test_any_program_runs_to_its_end(seed):
 def nonsense(rng):
     """A program of random calls with random arguments, all of which the format allows."""
     names = {
-        "buffer": ["d", "h", "g"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"],
+        "buffer": ["d", "h", "g", "v"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"],
         "notify": ["n"], "context": ["c"], "operation": ["o"], "graph": ["p"], "executable": ["x"], "node": ["m"],
     }  # fmt: skip
     values = {
@@ -409,6 +415,9 @@ def nonsense(rng):
         "after": [[], ["m"]],
         "external": [True, False],
         "always": [True, False],
+        "to": ["host", "device", 1, "global", "single"],
+        "advice": ["SetReadMostly", "UnsetReadMostly", "SetPreferredLocation", "SetAccessedBy"],
+        "attribute": ["ReadMostly", "AccessedBy", "LastPrefetchLocation"],
     }
     values["kind"] += ["default", "d2h", "flag", "snapshot"]
     ops = [op for op in OPS if op not in CRASHES and (op != "poke" or rng.random() < 0.1)]
@@ -440,11 +449,11 @@ def nonsense(rng):
         if op == "host_func":
             step["buf"] = "g"
         steps.append(step)
-    buffers = {name: {"space": space, "bytes": 4 << 20} for name, space in zip("dhg", SPACES, strict=True)}
+    buffers = {name: {"space": space, "bytes": 4 << 20} for name, space in zip("dhgv", SPACES, strict=True)}
     streams = {"A": {}, "N": {"flags": "nonblocking", "priority": -1}}
     return document(*steps, buffers=buffers, streams=streams, events={"e": {}, "f": {"timing": False}})
 
 
 # What the host touches must be its own, and what a kernel takes must be there.
 CRASHES = ("host_write", "host_read", "host_touch", "host_access", "launch_cores")
-SPACES = ("device", "pinned", "pageable")
+SPACES = ("device", "pinned", "pageable", "managed")
