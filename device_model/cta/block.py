@@ -71,6 +71,7 @@ class Block:
         messages: What its threads have printed.
         stores: What they have stored in global memory.
         active: The threads that take part in instructions, in their order.
+        roles: By thread the number of its role, -1 without one; None outside of `roles`.
         shared: Its shared memory.
         capacity: The bytes of shared memory that it may use; *is_dynamic* if the kernel has asked for so many.
     """
@@ -95,6 +96,7 @@ class Block:
         "messages",
         "number",
         "order",
+        "roles",
         "rows",
         "shared",
         "shared_used",
@@ -131,6 +133,7 @@ class Block:
         self.tids: Ints = np.arange(threads)
         self.active: Ints = self.tids
         self.warps_active = (1 << self.warps) - 1
+        self.roles: Ints | None = None
         self.is_dynamic = is_dynamic
         self.capacity = capacity
         self.shared_used = 0

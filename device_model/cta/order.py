@@ -56,6 +56,7 @@ class Order:
         "last_copy_site",
         "log",
         "now",
+        "roles_since",
         "settled",
         "shown",
         "threads",
@@ -65,6 +66,7 @@ class Order:
         self.threads = threads
         self.log = log
         self.now = 1
+        self.roles_since = 0  # what comes later belongs to roles, if there are any
         self.floor = 0  # all threads know what threads did before
         self.settled = 0  # all threads know what threads and copies did before
         self.completed = np.zeros(threads, np.int64)  # by thread: it knows that its copies before are done
@@ -81,6 +83,11 @@ class Order:
         """Let accesses from here on be later than all so far; return the new stamp."""
         self.now += 1
         return self.now
+
+    @_logged
+    def begin_roles(self) -> None:
+        """Let accesses from here on be those of roles."""
+        self.roles_since = self.tick()
 
     # Copies
 

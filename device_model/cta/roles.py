@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 
+import numpy as np
 from greenlet import getcurrent, greenlet
 
 from device_model.cta.block import Block, running, threads_text
@@ -50,11 +51,11 @@ def roles(*parts: tuple[int, Callable[[], object]]) -> None:
             f"{block.threads} threads active",
             f"give multiples of {WARP} that are not more than the block has, outside of where() and other roles",
         )
-    strands = []
-    first = 0
-    for count, program in parts:
-        strands.append(_Role(block, (block.tids >= first) & (block.tids < first + count), program))
-        first += count
+    numbers = np.full(block.threads, -1)
+    numbers[: sum(counts)] = np.repeat(np.arange(len(parts)), counts)
+    strands = [_Role(block, numbers == number, program) for number, (_, program) in enumerate(parts)]
+    block.roles = numbers
+    block.order.begin_roles()
     _run(block, strands)
 
 
@@ -99,6 +100,7 @@ def _run(block: Block, strands: list[_Role]) -> None:
                 alive[0].throw(hang)  # so that the traceback shows its wait
     finally:
         block.active, block.warps_active = before
+        block.roles = None
         for role in strands:
             if role and not role.dead:
                 role.throw()

@@ -190,9 +190,9 @@ class SharedShadow:
         if worst is None:
             return
         at, warp = worst
-        first, later = block.site_of(int(self._reader[granules[at], warp]) >> _SITE & _SITES), block.site_of(site)
-        thread = int(owners[at])
-        missing = "syncwarp()" if warp == thread // WARP else "syncthreads()"
+        read, thread = int(self._reader[granules[at], warp]), int(owners[at])
+        first, later = block.site_of(read >> _SITE & _SITES), block.site_of(site)
+        missing = self._barrier(warp * WARP, read >> _STAMP, thread)
         block.find_hazard(
             Rule.WAR,
             f"thread {thread} writes {self._bytes(int(granules[at]))} at {later} while warp {warp} may still read it "
@@ -206,7 +206,7 @@ class SharedShadow:
         order = self._block.order
         maker = writer % order.threads
         if writer < order.threads:
-            return "syncwarp()" if maker // WARP == thread // WARP else "syncthreads()"
+            return self._barrier(maker, stamp, thread)
         if stamp < order.handed[maker]:
             return "the wait for its mbarrier"
         calls = []
@@ -215,8 +215,17 @@ class SharedShadow:
                 calls.append("commit_group()")
             calls.append("wait_group()")
         if maker != thread and not (calls and stamp < order.floor):
-            calls.append("syncwarp()" if maker // WARP == thread // WARP else "syncthreads()")
+            calls.append(self._barrier(maker, stamp, thread))
         return " and ".join(calls)
+
+    def _barrier(self, first: int, stamp: int, second: int) -> str:
+        """Return the barrier between an access of thread *first* at *stamp* and one of *second* that comes now."""
+        block = self._block
+        if first // WARP == second // WARP:
+            return "syncwarp()"
+        if block.roles is None or stamp < block.order.roles_since:
+            return "syncthreads()"
+        return "bar_sync()" if block.roles[first] == block.roles[second] else "bar_sync() or an mbarrier"
 
     def _bytes(self, granule: int) -> str:
         start = granule * self.granule

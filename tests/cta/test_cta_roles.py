@@ -59,7 +59,34 @@ def test_roles_hand_tiles_over():
 
 def test_an_arrival_that_does_not_wait_for_the_copies_is_found():
     findings = found(launch(specialised, *arrays(), "copies", threads=128))
-    assert ("RAW", "commit_group() and wait_group() and syncthreads()") in findings
+    assert ("RAW", "commit_group() and wait_group() and bar_sync() or an mbarrier") in findings
+
+
+def write(s, t):
+    s[t] = t
+
+
+@pytest.mark.parametrize(
+    ("is_shown", "first", "second", "expected"),
+    [
+        (True, lambda s, t: s[t], lambda s, t: s[t], []),
+        (False, lambda s, t: s[t], lambda s, t: s[127 - t], [("RAW", "syncthreads()")]),  # written before the roles
+        (True, write, lambda s, t: s[127 - t], [("RAW", "bar_sync() or an mbarrier")]),
+        (True, lambda s, t: s[127 - t], write, [("WAR", "bar_sync() or an mbarrier")]),
+        (True, lambda s, t: s[t], lambda s, t: (write(s, t), s[t ^ 32]), [("RAW", "bar_sync()")]),
+    ],
+)
+def test_the_missing_barrier_is_one_that_both_threads_can_reach(is_shown, first, second, expected):
+    """A block of two roles, each of two warps."""
+
+    def kernel():
+        s, t = cta.shared(np.int32, 128), cta.tid
+        s[t] = t
+        if is_shown:
+            cta.syncthreads()
+        cta.roles((64, lambda: first(s, t)), (64, lambda: second(s, t)))
+
+    assert found(launch(kernel, threads=128)) == expected
 
 
 @pytest.mark.parametrize(
