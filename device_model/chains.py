@@ -130,7 +130,7 @@ class Chains:
             return None, subject.awaited
         if isinstance(subject, AllOf | FirstOf):
             return None, cause
-        return Relation.NEVER, cause
+        return (Relation.NEVER, None) if cause is None else (Relation.WAITS, cause)
 
     def _cause(self, waiter: object) -> Completion | None:
         return next((each for each in self._causes.get(waiter, ()) if not each.done), None)

@@ -23,7 +23,7 @@ from device_model.engines.serial import CopyEngine, HostThread
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
-from device_model.graphs.executable import ByHost, Way
+from device_model.graphs.executable import ByHost, Launch, Way
 from device_model.ids import Ids
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
 from device_model.observe import Hooks
@@ -115,6 +115,9 @@ class Device:
         self._node_gaps = {lane: tuple((*gaps, graphs.launch_gap) for gaps in both) for lane, both in nodes.items()}
         self._way = Way(scheduler, "graphs")
         self.by_host = ByHost(self)
+        self.launches: dict[Launch, None] = {}  # of graphs, that are not over
+        # Asks the fault rules about a node (Faults.strike); None if there are no rules.
+        self.strike: Callable[[Op, Stream, Nanoseconds, Callable[[Completion], object]], Nanoseconds] | None = None
         # Streams share these queues. For its host functions each stream has a queue of its own.
         self._shared: dict[Lane, list[HardwareQueue]] = {
             lane: [self._queue(lane, index) for index in range(self._queue_count(lane))]
@@ -257,6 +260,8 @@ class Device:
         for stream in (stream for context in self.contexts for stream in context.everything()):
             ops.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
         ops.update(dict.fromkeys(self.host_thread.ready))
+        for launch in self.launches:
+            ops.update(dict.fromkeys(launch.unfinished()))
         for subject in self.scheduler.subjects():
             match subject:
                 case Wave(op=op) | (op, *_):
@@ -308,6 +313,8 @@ class Device:
             waiters, op.waiters = op.waiters, None
             for waiter in waiters or ():
                 waiter.release(op)
+        for launch in [each for each in self.launches if each.stream is stream]:
+            launch.abort(now)
         self.scheduler.settle()
 
     def finish(self, op: Op, now: Nanoseconds) -> None:

@@ -100,12 +100,11 @@ class Event(handles.Event):
         self.captured = None
         self.home = self.context
 
-    def stand_for(self, stream: Stream) -> Completion:
-        """Let the event stand for a record that a launch of a graph in *stream* will reach; return its completion."""
-        self.work = Completion()
+    def stand_for(self, record: Completion, stream: Stream) -> None:
+        """Let the event stand for *record*, which a launch of a graph in *stream* will reach."""
+        self.work = record
         self.stream = stream
         self.recorded_ns = stream.scheduler.now
-        return self.work
 
     def hold_back(self, stream: Stream, site: object, limit_ns: Nanoseconds) -> Completion:
         """Let work that is queued in *stream* from now on wait for this event. Return what it waits for.

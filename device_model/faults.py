@@ -218,10 +218,13 @@ class Faults:
         """Return the first rule that strikes this call, or None."""
         return self._report(next((rule for rule in self.rules if rule.strikes_call(name, now)), None), name, now)
 
-    def strike(self, op: Op, stream: Stream, now: Nanoseconds) -> Nanoseconds:
+    def strike(
+        self, op: Op, stream: Stream, now: Nanoseconds, wait: Callable[[Completion], object] | None = None
+    ) -> Nanoseconds:
         """Ask the rules about *op*, which is about to be queued in *stream*, and apply those that strike.
 
-        Returns how many nanoseconds later it may start.
+        *wait* lets the operation wait for a completion, if it does not wait with its stream. Returns how many
+        nanoseconds later it may start.
         """
         for rule in self.rules:
             if rule.verdict is Verdict.SLOW and rule.strikes_op(op, stream, now):
@@ -237,7 +240,10 @@ class Faults:
             return first.delay_ns
         if first.verdict is Verdict.HANG:
             self.hung.append(Hung(first, stream))
-            stream.wait(self.hung[-1], Why.FAULT)
+            if wait is None:
+                stream.wait(self.hung[-1], Why.FAULT)
+            else:
+                wait(self.hung[-1])
         elif first.verdict is Verdict.CORRUPT:
             op.work = corrupting(op.work)
         else:

@@ -51,9 +51,9 @@ def uninstall(runtime: Injected, rule: Rule) -> None:
 
 
 def watch(runtime: Injected, device: Device) -> None:
-    """Let calls and staged copies on *device* ask the fault rules of *runtime*, and calls its captures, if there are
-    any; else let them ask nothing.
+    """Let calls, staged copies and nodes on *device* ask the fault rules of *runtime*, and calls its captures,
+    if there are any; else let them ask nothing.
     """
     faults = runtime.faults
     device.check_calls(on=bool(faults.rules or runtime.captures.running))
-    device.staging.strike = faults.strike if faults.rules else None
+    device.strike = device.staging.strike = faults.strike if faults.rules else None

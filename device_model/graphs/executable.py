@@ -76,10 +76,41 @@ class Executable(Handle):
 
 
 class Turn(Completion):
-    """The turn of a launch: all is over that it waits for. Its first nodes can start a little later."""
+    """The turn of *launch*: all is over that it waits for. Its first nodes can start a little later."""
 
-    __slots__ = ()
+    __slots__ = ("launch",)
     lane = len(Lane)  # the last entry of the tables of chains, which say how soon a node can start
+
+    def __init__(self, launch: "Launch") -> None:
+        super().__init__()
+        self.launch = launch
+
+    def __repr__(self) -> str:
+        return f"<the turn of the {repr(self.launch)[1:-1]}>"
+
+    def release(self, by: Completion) -> None:
+        """Let the launch begin: *by* is all that it waits for."""
+        self.complete(by.end_ns)
+
+
+class Reached(Completion):
+    """The record that a launch makes in *event* when it reaches a RECORD node."""
+
+    __slots__ = ("event", "scheduler")
+
+    def __init__(self, event: Event, stream: Stream) -> None:
+        super().__init__()
+        self.event = event
+        self.scheduler = stream.scheduler
+        event.stand_for(self, stream)
+
+    def __repr__(self) -> str:
+        return f"<the record of {self.event.name} by a graph>"
+
+    def release(self, by: Completion) -> None:
+        """Note that the launch is there: *by* is all that is before the node."""
+        if not self.done:  # by an abort
+            self.complete(max(by.end_ns, self.scheduler.now))
 
 
 class NodeOp(Op):
@@ -94,20 +125,22 @@ class NodeOp(Op):
 class Run(Completion):
     """One run of *plan* in *stream*: done when all of its nodes are."""
 
-    __slots__ = ("_left", "device", "lane", "plan", "records", "stream")
+    __slots__ = ("_left", "device", "lane", "launch", "ops", "plan", "records", "stream")
 
     stream: Stream
 
-    def __init__(self, plan: Plan, stream: Stream, device: "Device") -> None:
+    def __init__(self, plan: Plan, stream: Stream, device: "Device", launch: "Launch") -> None:
         super().__init__()
         self.lane = 0  # type: ignore[misc]  # of the node that was last
         self.plan = plan
         self.stream = stream
         self.device = device
+        self.launch = launch
+        self.ops: list[NodeOp] = []
         self._left = len(plan.last)  # nodes with none behind them that are not over
         # An event stands for the record of the last launch from the call on.
         self.records = {
-            node: node.subject.stand_for(stream)
+            node: Reached(node.subject, stream)
             for node in plan.nodes()
             if node.kind is NodeKind.RECORD and isinstance(node.subject, Event)
         }
@@ -115,7 +148,7 @@ class Run(Completion):
     def release(self, by: Completion) -> None:
         """Count one of the last nodes as over."""
         self._left -= 1
-        if not self._left:
+        if not self._left and not self.done:  # by an abort
             self.lane = by.lane  # type: ignore[misc]
             self.complete(by.end_ns)
 
@@ -132,9 +165,8 @@ class Run(Completion):
                 made.append(self._op(entry.node, before, queues[entry.chain], ready_ns))
         self.device.call_hook(self.device.hooks.run_queued, self, made)
         if self.device.hooks.node_queued is not None:
-            for each in made:
-                if isinstance(each, NodeOp):
-                    self.device.call_hook(self.device.hooks.node_queued, each)
+            for op in self.ops:
+                self.device.call_hook(self.device.hooks.node_queued, op)
         ends = [made[place] for place in self.plan.last]
         for end in ends:
             if not end.done:
@@ -154,6 +186,9 @@ class Run(Completion):
         queue = op.queue = self.device.by_host.queue() if self.device.by_host.makes(node) else queues[op.lane]
         op.queued_ns = self.stream.scheduler.now
         op.ready_ns = ready_ns
+        if self.device.strike is not None:
+            before = [*before]
+            op.ready_ns += self.device.strike(op, self.stream, op.queued_ns, before.append)
         for each in before:
             if not each.done:
                 op.blockers += 1
@@ -162,6 +197,7 @@ class Run(Completion):
         fifo.append(op)
         if not op.blockers and fifo[0] is op:
             queue.engine.offer(queue)
+        self.ops.append(op)
         return op
 
     def _mark(self, entry: Entry, before: Sequence[Completion], ready_ns: Nanoseconds) -> Completion:
@@ -175,24 +211,29 @@ class Run(Completion):
         record = self.records.get(node)
         if record is None:
             return mark
-        _when(mark, lambda by: record.complete(max(by.end_ns, self.stream.scheduler.now)))
+        if mark.done:
+            record.release(mark)
+        else:
+            mark.add_waiter(record)
         return record
 
     def _if(self, node: Node, plan: Plan, mark: Completion, ready_ns: Nanoseconds) -> Completion:
         """Run the body of an IF node when its turn comes, if its condition is true then."""
-        body = Run(plan, self.stream, self.device)
+        body = Run(plan, self.stream, self.device, self.launch)
         body.records = self.records
+        self.launch.runs.append(body)
         latency = self.device.profile.graphs.condition
         condition = node.condition
         assert condition is not None, f"{node!r} has no condition"
 
         def turn(_: object) -> None:
             self.device.workers.flush()  # the body of a kernel that has ended may still be under way
-            if condition.value:
+            if condition.value and not self.launch.done:  # by an abort
                 body.queue(NOTHING, self.stream.scheduler.now)
             else:
                 self.device.call_hook(self.device.hooks.run_skipped, body)
-                body.complete(self.stream.scheduler.now)
+                if not body.done:
+                    body.complete(self.stream.scheduler.now)
 
         def ask(by: Completion) -> None:
             scheduler = self.stream.scheduler
@@ -205,34 +246,59 @@ class Run(Completion):
 class Launch(Run):
     """One launch of *executable* in *stream*."""
 
-    __slots__ = ("executable", "site")
+    __slots__ = ("executable", "holds_place", "runs", "site")
 
     def __init__(self, executable: Executable, stream: Stream, ready_ns: Nanoseconds, site: object) -> None:
         """Queue the launch; its first nodes can start at *ready_ns* at the earliest."""
-        super().__init__(executable.plan, stream, executable.device)
+        super().__init__(executable.plan, stream, executable.device, self)
         self.executable = executable
         self.site = site
+        self.runs: list[Run] = [self]  # its own, and those of bodies
+        self.device.launches[self] = None
         before = AllOf((stream.turn(), executable.last))
         stream.give(self)
         executable.last = self
-        turn = Turn()
-        if not before.done:
+        turn = Turn(self)
+        self.holds_place = not before.done
+        if self.holds_place:
             stream.queues[Lane.COMPUTE].reserved += 1
-            before.add_waiter(Then(self._leave_queue))
-        _when(before, self._set_conditions)
-        _when(before, lambda by: turn.complete(by.end_ns))
+        _when(before, self._begin)
+        if before.done:
+            turn.release(before)
+        else:
+            before.add_waiter(turn)
         self.queue(turn, ready_ns)
 
     def __repr__(self) -> str:
         at = f" submitted at {self.site}" if self.site is not None else ""
         return f"<launch of {self.executable.name} on {self.stream.name}{at}>"
 
-    def _leave_queue(self, by: Completion) -> None:  # noqa: ARG002 - a waiter is called with what it waited for
-        queue = self.stream.queues[Lane.COMPUTE]
-        queue.reserved -= 1
-        queue.pass_on()
+    def complete(self, now: Nanoseconds) -> None:
+        """Note that all of it is over."""
+        del self.device.launches[self]
+        super().complete(now)
 
-    def _set_conditions(self, by: Completion) -> None:  # noqa: ARG002
+    def unfinished(self) -> list[NodeOp]:
+        """Return its operations that have not ended."""
+        return [op for run in self.runs for op in run.ops if not op.done]
+
+    def abort(self, now: Nanoseconds) -> None:
+        """Be over, with all records; the device has dropped its operations."""
+        self._leave_queue()
+        for run in self.runs:
+            for completion in (*run.records.values(), run):
+                if not completion.done:
+                    completion.complete(now)
+
+    def _leave_queue(self) -> None:
+        if self.holds_place:
+            self.holds_place = False
+            queue = self.stream.queues[Lane.COMPUTE]
+            queue.reserved -= 1
+            queue.pass_on()
+
+    def _begin(self, by: Completion) -> None:  # noqa: ARG002 - a waiter is called with what it waited for
+        self._leave_queue()
         for node in self.plan.nodes():
             if node.condition is not None:
                 node.condition.value = node.condition.default
