@@ -369,11 +369,12 @@ class Device:
         assert costs is not None, f"{op!r} uses managed memory, and {self.profile.name} has none"
         if isinstance(work, Prefetch):
             moves = self._prefetch(work)
-            time = costs.prefetch_ns(moves, by_driver=work.by_driver)
+            paging_ns = time = costs.prefetch_ns(moves, by_driver=work.by_driver)
         else:
             moves = self._use_pages(work)
-            time = plain_ns + costs.device_ns(moves)
-        self.call_hook(self.hooks.pages_moved, op, moves)
+            paging_ns = costs.device_ns(moves)
+            time = plain_ns + paging_ns
+        self.call_hook(self.hooks.pages_moved, op, moves, op.start_ns, op.start_ns + paging_ns, op.site)
         return time
 
     def _prefetch(self, work: Prefetch) -> Moves:

@@ -152,10 +152,13 @@ class Observer:
         is not None. Only a sanitizer that watches the host tells it.
         """
 
-    def pages_moved(self, op: "Op | None", moves: "Moves") -> None:
-        """*op* starts and uses managed memory, or, if it is None, the host has used some.
+    def pages_moved(
+        self, op: "Op | None", moves: "Moves", begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object
+    ) -> None:
+        """*op* starts and uses managed memory; if it is None, the host has used some at *site*.
 
-        *moves* is what that did with the pages: nothing, if they were there.
+        *moves* is what that did with the pages, and it lasts from *begin_ns* to *end_ns*. If all pages were there, it
+        is nothing.
         """
 
     def fault(self, rule: "Rule", subject: "Op | str", at_ns: Nanoseconds) -> None:
@@ -235,7 +238,7 @@ class Hooks:
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
-    pages_moved: "Callable[[Op | None, Moves], None] | None"
+    pages_moved: "Callable[[Op | None, Moves, Nanoseconds, Nanoseconds, object], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"

@@ -16,10 +16,11 @@ README = ROOT / "README.md"
 AICORE = ROOT / "docs" / "aicore.md"
 CTA = ROOT / "docs" / "cta.md"
 GRAPHS = ROOT / "docs" / "graphs.md"
+MANAGED = ROOT / "docs" / "managed.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
-WITH_EXAMPLES = (README, AICORE, CTA, GRAPHS, TIME, SANITIZER)
+WITH_EXAMPLES = (README, AICORE, CTA, GRAPHS, MANAGED, TIME, SANITIZER)
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 APPS = {  # the rows of two versions in an app's output
     "samples/moe/moe": ("naive", "pipelined"),

@@ -20,7 +20,7 @@ from acl_py.causes.lines import us
 from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
 from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.reading import as_timeline, short_site, site_of_call
-from acl_py.trace.rows import Call, Copied, Operation, StreamStep, Timeline
+from acl_py.trace.rows import FAULTS, Call, Copied, Migration, Operation, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
 
@@ -35,6 +35,7 @@ class Pitfall(StrEnum):
     FULL_QUEUE = "full queue"
     SHARED_QUEUE = "shared queue"
     SYNC_COPY = "synchronous copy"
+    PAGE_FAULTS = "page faults"
     NOTHING_NEW = "orders nothing new"
 
 
@@ -72,6 +73,7 @@ def findings(timeline: Timeline) -> list[Finding]:
     found = _Found(timeline)
     found.look_at_calls()
     found.look_at_ops()
+    found.look_at_migrations()
     found.look_for_nothing_new(Relation(timeline, apart=True).nothing_new)
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
 
@@ -89,6 +91,9 @@ _STAGED_AND_WAITED = f"{_STAGED} and waited for room in them"
 _UNSTAGED = "a copy to pageable memory kept the host until it was done"
 _PAGEABLE_ACL = "a copy of pageable memory kept the host until its stream and the copy were done"
 _BY_HOST = "Copy without the device, for example with numpy.copyto(), as soon as the bytes are there"
+_PREFETCH = "Move them before they are used: MemPrefetchAsync() in a stream, while other work runs"
+_STAY = "Let the pages prefer the device, or move them there: MemPrefetchAsync()"
+_PREFETCH_BACK = "Move them before they are used: MemPrefetchAsync(..., CPU_DEVICE_ID) behind the work that writes them"
 _FREES = {
     "Free": "Use FreeAsync() in the stream that used the memory last, or free it behind the last synchronisation",
     "FreeHost": "Keep the memory for the next round, or free it behind the last synchronisation",
@@ -144,6 +149,31 @@ class _Found:
         for index in np.flatnonzero(held).tolist():
             op = self.timeline.ops[index]
             self._look_at_op(index, op, self.timeline.ops[self.ops.after[index]])
+
+    def look_at_migrations(self) -> None:
+        """Note which operations, and which lines of the host, waited for pages of managed memory."""
+        migrations = [each for each in self.timeline.migrations if each.end_ns > each.begin_ns]
+        if not migrations:
+            return
+        ops = {(op.start_ns, op.name, op.stream): index for index, op in enumerate(self.timeline.ops)}
+        calls = {call.enter_ns: index for index, call in enumerate(self.timeline.calls) if call.name == FAULTS}
+        for each in migrations:
+            if each.stream:
+                self._look_at_op_migration(each, ops.get((each.begin_ns, each.name, each.stream)))
+            elif each.to_host:
+                what = "the host waited for pages of managed memory that were on a device"
+                self._call(Pitfall.PAGE_FAULTS, calls[each.begin_ns], each.end_ns - each.begin_ns, what, _PREFETCH_BACK)
+
+    def _look_at_op_migration(self, migration: Migration, index: int | None) -> None:
+        """Note that the operation *index* waited for pages; None if it has not ended."""
+        if index is None or self.timeline.ops[index].kind.startswith("prefetch"):
+            return
+        what, edit = f"{migration.name} waited for pages of managed memory", _PREFETCH
+        if not migration.to_device and migration.remote:
+            what, edit = f"{migration.name} reached memory of the host over the bus", _STAY
+        finding = self._finding(Pitfall.PAGE_FAULTS, migration.site, what, edit, migration.begin_ns, migration.end_ns)
+        finding.ops.append(index)
+        finding.held_ns += migration.end_ns - migration.begin_ns
 
     def _look_at_call(self, index: int, call: Call) -> None:
         lasted = call.exit_ns - call.enter_ns

@@ -65,7 +65,8 @@ def _is_queued_before(ops: Sequence[Operation], one: int, other: int) -> bool:
 
 def assert_no_implicit_sync(timeline: Timeline) -> None:
     """Assert that nothing waited without being asked to: no pageable or synchronous copy kept the host, no free or
-    destroy waited for the device, no queue was full, no legacy stream held others back.
+    destroy waited for the device, no queue was full, no legacy stream held others back, no pages of managed memory had
+    to move first.
 
     Raises:
         AssertionError: something did; the message has the lines and what to change.

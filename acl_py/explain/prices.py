@@ -276,6 +276,11 @@ def _many_queues(case: Case, _: Sequence[Step]) -> Case:
     return case.on_device(queues={"compute": _MOST_QUEUES, "copy": _MOST_QUEUES})
 
 
+def _without_faults(case: Case, _: Sequence[Step]) -> Case:
+    """Let pages move as a prefetch would: without the time of faults."""
+    return case.on_device(managed={"fault": 0, "fault_round": 0, "host_fault": 0})
+
+
 _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
     Pitfall.LEGACY: _own_stream,
     Pitfall.PAGEABLE: _in_pinned_memory,
@@ -284,6 +289,7 @@ _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
     Pitfall.FULL_QUEUE: _deep_queues,
     Pitfall.SHARED_QUEUE: _many_queues,
     Pitfall.SYNC_COPY: _asynchronous,
+    Pitfall.PAGE_FAULTS: _without_faults,
     Pitfall.NOTHING_NEW: _without,
 }
 

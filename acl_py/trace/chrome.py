@@ -53,7 +53,7 @@ from acl_py.trace.reading import (
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreInstruction, CoreRun, Mark, Memory, Strike, Timeline
+from acl_py.trace.rows import CoreInstruction, CoreRun, Mark, Memory, Migration, Strike, Timeline
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place
 from device_model.completions import Why
 
@@ -78,6 +78,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
     devices = sorted({*(kind.device for kind in ops.kinds), *memory})
     free = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
+    pages = Track(_HOST, "pages of managed memory", free)
     host, work = host_tracks(calls, _HOST, free), _work_tracks(ops.kinds, ids, free)
     events = _event_tracks(steps, free)
     pipes = _pipe_tracks(ops, timeline.instructions, free)
@@ -90,6 +91,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
         yield _process_name(_FIRST_DEVICE + device, f"device {device}")
     yield from _calls(calls, ops, host, of_calls, quoted)
     yield from _marks(timeline.marks, marks, quoted)
+    yield from _migrations(timeline.migrations, pages, quoted)
     yield from _operations(ops, work, ids, of_ops, lanes, quoted)
     yield from _steps(timeline, steps, ops, events, lanes, quoted)
     yield from _instructions(ops, timeline.instructions, pipes, quoted)
@@ -98,6 +100,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
     for device in devices:
         yield from _counters(ops, device, memory.get(device, ()))
     tracks = [*([faults] if timeline.strikes else []), *([marks] if timeline.marks else [])]
+    tracks += [pages] if timeline.migrations else []
     tracks += [*host.tracks, *work.tracks, *events.tracks, *pipes.values()]
     tracks.sort(key=lambda track: track.pid)
     yield from _lane_names(tracks, quoted)
@@ -186,6 +189,16 @@ def _calls(calls: CallColumns, ops: OpColumns, host: Tracks, arrows: Ints, quote
             )  # fmt: skip
             lines = merged(lines, asleep, behind)
         yield joined(lines, ",\n")
+
+
+def _migrations(migrations: Sequence[Migration], track: Track, quoted: Quoted) -> Iterator[str]:
+    for each in sorted(migrations, key=attrgetter("end_ns")):
+        yield (
+            f'{{"ph":"X","name":{quoted[f"pages for {each.name}"]},"cat":"pages","pid":{_HOST},'
+            f'"tid":{track.place(each.begin_ns, each.end_ns)},"ts":{each.begin_ns / 1000:.3f},'
+            f'"dur":{(each.end_ns - each.begin_ns) / 1000:.3f},"args":{{"site":{quoted[each.site]},'
+            f'"to device":{each.to_device},"to host":{each.to_host},"mapped":{each.mapped},"remote":{each.remote}}}}}'
+        )
 
 
 def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]:

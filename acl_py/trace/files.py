@@ -26,6 +26,7 @@ from acl_py.trace.rows import (
     Handle,
     Mark,
     Memory,
+    Migration,
     Operation,
     Ref,
     Sleep,
@@ -36,7 +37,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 7
+FORM, VERSION = "acl_py trace", 8
 _LIMIT = 2**63
 
 
@@ -157,6 +158,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "failures": (Failure, (_INT, _TEXT, _TEXT)),
     "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,
                                        _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),
+    "migrations": (Migration, (_TEXT, _TEXT, *[_INT] * 7, _TEXT)),
     "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),
 }  # fmt: skip
 _HEAD = ("device", "rules", "end_ns", "error", "host_time")

@@ -26,6 +26,7 @@ from acl_py.trace.rows import (
     Handle,
     Mark,
     Memory,
+    Migration,
     Operation,
     StreamStep,
     Strike,
@@ -37,7 +38,7 @@ from device_model.engines.staging import Staged
 from device_model.errors import DeviceError
 from device_model.events import Event
 from device_model.faults import Rule
-from device_model.memory import Allocation
+from device_model.memory import NONE, Allocation, Moves
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
@@ -60,7 +61,7 @@ class Trace(Observer):
 
     __slots__ = (
         "_caller_number", "_host_ns", "_store", "_unfinished", "call", "device", "error", "failures", "host_time",
-        "op_ended", "op_queued", "recorded", "rules", "strikes", "waited",
+        "migrations", "op_ended", "op_queued", "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -89,6 +90,7 @@ class Trace(Observer):
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
         self.failures: list[Failure] = []  # of operations, in order
+        self.migrations: list[Migration] = []  # of pages of managed memory, in order
         self._store = Store(instructions)
         self._caller_number, self.op_queued, self.op_ended, self.call, self.recorded, self.waited = _writers(
             self._store, callers or Callers()
@@ -145,7 +147,7 @@ class Trace(Observer):
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
-            self.host_time, list(self.failures),
+            self.host_time, list(self.failures), list(self.migrations),
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -175,6 +177,22 @@ class Trace(Observer):
         # A wait that was cancelled ended when its call went on.
         end = max(since_ns, completion.end_ns) if completion.done else self._host_ns()
         self._store.sleep_rows.write(SLEEP.pack(self._caller_number(), since_ns, end, after))
+
+    def pages_moved(
+        self, op: Op | None, moves: Moves, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object
+    ) -> None:
+        """Store a row if pages have moved, or were reached over the bus."""
+        if moves == NONE:
+            return
+        name, stream, device = ("host", "", -1)
+        if op is not None:
+            name, stream, device = op.work.label.name, op.stream.name, op.stream.context.device.ordinal
+        self.migrations.append(
+            Migration(
+                name, stream, device, begin_ns, end_ns, moves.to_device, moves.to_host, moves.mapped, moves.remote,
+                str(site),
+            )
+        )  # fmt: skip
 
     def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
         """Store a row."""

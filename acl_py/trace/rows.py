@@ -220,8 +220,31 @@ class Mark(NamedTuple):
     caller: str
 
 
+FAULTS = "HostPageFaults"  # what an access of the host is called that had to wait for pages of managed memory
+
+
+class Migration(NamedTuple):
+    """Pages of managed memory that moved, or were mapped, for the operation *name* of *stream*, or for the host.
+
+    *to_device*, *to_host* and *mapped* are numbers of pages of 4 KB, *remote* the bytes that a device reached over the
+    bus. From *begin_ns* to *end_ns* the operation, or the host, waited for them. *stream* is "" for the host, and
+    *device* -1.
+    """
+
+    name: str
+    stream: str
+    device: int
+    begin_ns: int
+    end_ns: int
+    to_device: int
+    to_host: int
+    mapped: int
+    remote: int
+    site: str
+
+
 class Memory(NamedTuple):
-    """Memory with one life: *space* is "device", "pinned" or "pageable".
+    """Memory with one life: *space* is "device", "pinned", "pageable" or "managed".
 
     *made* is the line that made it, *freed* the one that freed it or reset its device; "" if none did. It was in use
     from *begin_ns* to *end_ns*: -1 for a time that did not come. Memory of FreeAsync is in use until that has its turn
@@ -325,3 +348,4 @@ class Timeline:
     accesses: Sequence[Access] = ()
     host_time: str = "modelled"
     failures: Sequence[Failure] = ()
+    migrations: Sequence[Migration] = ()

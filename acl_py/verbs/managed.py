@@ -19,6 +19,7 @@ from acl_py.runtime.scopes import Barred, current_scope
 from acl_py.sanitizer.ranges import Ranges
 from acl_py.sanitizer.views import Views
 from acl_py.sites import Site
+from acl_py.trace.rows import FAULTS
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.memory import Memory, tell_allocated
@@ -336,14 +337,15 @@ class HostPages:
         moves = NONE
         for start, stop in ranges:
             moves = moves.beside(pages.use_on_host(start, stop, writes=writes))
-        if runtime.hooks.pages_moved is not None:
-            runtime.hooks.pages_moved(None, moves)
-        time = costs.host_ns(moves)
+        enter, time = runtime.host_ns, costs.host_ns(moves)
         inside = isinstance(current_scope().context, Barred) or any(each.calling for each in runtime.devices)
-        if time and not inside:  # a kernel or a host function takes the time that it declares
-            enter = runtime.host_ns
+        if inside:  # a kernel or a host function takes the time that it declares
+            time = 0
+        elif time:
             runtime.pay(time)
-            runtime.called("HostPageFaults", enter, site, allocation)
+            runtime.called(FAULTS, enter, site, allocation)
+        if runtime.hooks.pages_moved is not None:
+            runtime.hooks.pages_moved(None, moves, enter, enter + time, site)
 
     def _watch(self, allocation: Allocation, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         assert self._runtime is not None, "views before the first MallocManaged()"

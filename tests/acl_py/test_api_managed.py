@@ -25,6 +25,8 @@ from acl_py import (
     Observer,
     RangeAttribute,
 )
+from acl_py.explain import Pitfall, findings
+from acl_py.trace import chrome, read_trace
 
 
 class Watch(Observer):
@@ -33,7 +35,7 @@ class Watch(Observer):
     def __init__(self):
         self.moves = []
 
-    def pages_moved(self, op, moves):
+    def pages_moved(self, op, moves, begin_ns, end_ns, site):
         self.moves.append(moves)
 
 
@@ -216,3 +218,82 @@ async def test_a_view_that_outlives_its_memory_moves_nothing():
     begin = acl_py.current_simulation().now_ns
     assert values.sum() >= 0
     assert acl_py.current_simulation().now_ns == begin
+
+
+# --- what traces and reports tell
+
+
+async def handed_over():
+    """A kernel writes a region that the host reads; then a prefetch takes it to the device."""
+    stream, buffer = await acl_py.CreateStream(), await MallocManaged(64 * KIB, name="shared")
+    await write[1, stream](buffer)
+    await acl_py.SynchronizeStream(stream)
+    assert buffer.numpy()[0] == 5
+    await MemPrefetchAsync(buffer, 64 * KIB, 0, stream)
+    await acl_py.SynchronizeStream(stream)
+
+
+@tiny
+async def test_migrations_are_rows_of_the_trace_and_of_its_file(tmp_path):
+    sim = acl_py.current_simulation()
+    await handed_over()
+    [kernel, prefetch], [faults] = sim.trace.ops, [call for call in sim.trace.calls if call.name == "HostPageFaults"]
+    rows = [
+        (row.name, row.begin_ns, row.end_ns, row.to_device, row.to_host, row.mapped)
+        for row in sim.trace.timeline().migrations
+    ]
+    assert rows == [
+        ("write", kernel.start_ns, kernel.start_ns + 10_000 + 16 * 4096, 16, 0, 0),
+        ("host", faults.enter_ns, faults.exit_ns, 0, 16, 16),
+        ("prefetch to the device", prefetch.start_ns, prefetch.end_ns, 16, 0, 0),
+    ]
+    sim.trace.save(tmp_path / "trace")
+    assert list(read_trace(tmp_path / "trace").migrations) == sim.trace.migrations
+    chrome.write(sim.trace, tmp_path / "chrome.json")
+    assert '"name":"pages for write"' in (tmp_path / "chrome.json").read_text(encoding="utf-8")
+
+
+@tiny
+async def test_page_faults_are_implicit_waits_and_a_prefetch_is_none():
+    await handed_over()
+    found = findings(acl_py.current_simulation().trace.timeline())
+    assert [(each.pitfall, each.held_ns, each.what) for each in found] == [
+        (Pitfall.PAGE_FAULTS, 10_000 + 16 * 4096, "write waited for pages of managed memory"),
+        (
+            Pitfall.PAGE_FAULTS,
+            2_000 + 16 * 4196,
+            "the host waited for pages of managed memory that were on a device",
+        ),
+    ]
+    assert "MemPrefetchAsync()" in found[0].edit
+    assert "CPU_DEVICE_ID" in found[1].edit
+
+
+@tiny
+async def test_the_first_touch_of_the_host_waits_for_nobody():
+    buffer = await MallocManaged(64 * KIB)
+    buffer.numpy()[:] = 1
+    assert findings(acl_py.current_simulation().trace.timeline()) == []
+
+
+@tiny
+async def test_memory_reached_over_the_bus_is_named_as_that():
+    stream, buffer = await acl_py.CreateStream(), await MallocManaged(64 * KIB)
+    await MemAdvise(buffer, 64 * KIB, Advice.SET_ACCESSED_BY, 0)
+    await read[1, stream](buffer)
+    await acl_py.SynchronizeStream(stream)
+    [finding] = findings(acl_py.current_simulation().trace.timeline())
+    assert (finding.what, finding.held_ns) == ("read reached memory of the host over the bus", 2 * 64 * KIB)
+
+
+@tiny(sanitize=True)
+async def test_the_sanitizer_sees_what_the_host_does_with_managed_memory():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(4 * KIB)
+    await write[1, stream](buffer)
+    assert buffer.numpy().sum() >= 0
+    await acl_py.SynchronizeStream(stream)
+    await acl_py.Free(buffer)
+    [race] = [finding for finding in sim.findings if finding.kind == "race"]
+    assert "write" in race.text
+    assert "host read" in race.text
