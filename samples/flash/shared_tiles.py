@@ -115,12 +115,14 @@ class Operand:
         self.width = width  # elements of a fragment in a thread
         self.at = at  # where the rows of some parts begin, for ldmatrix
         self.transposed = transposed
+        self.places: dict[tuple[int, int], Any] = {}  # of some parts in shared memory: the same in each step
 
     def load(self, part: int, parts: int) -> Any:
         """Return the fragments of *parts* parts from *part* on."""
-        row, piece = self.at(np.arange(part, part + parts))
-        places = self.tile.shared.at[row, self.tile.config.place(row, piece)]
-        values = cta.ldmatrix(places, 4, transposed=self.transposed)
+        if (part, parts) not in self.places:
+            row, piece = self.at(np.arange(part, part + parts))
+            self.places[part, parts] = self.tile.shared.at[row, self.tile.config.place(row, piece)]
+        values = cta.ldmatrix(self.places[part, parts], 4, transposed=self.transposed)
         return values.reshape(*values.shape[:2], -1, self.width)
 
 
