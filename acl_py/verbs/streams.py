@@ -238,7 +238,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve_any(scope, stream)
     runtime.pay(runtime.costs.other)
     runtime.called("StreamGetPriority", enter, site, stream)
     return stream.priority

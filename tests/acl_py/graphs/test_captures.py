@@ -427,3 +427,28 @@ async def test_acl_has_its_own_codes_and_forbids_less():
     with refused(Kind.CAPTURE_IMPLICIT) as caught:
         await acl.BeginCapture(None)
     assert caught.value.code == 107031
+
+
+@tiny
+async def test_two_tasks_capture_into_one_graph():
+    """Each has a chain of its own there; a wait from one to the other would be one of two captures."""
+    one, two = await streams(2)
+    graph, event = await acl.GraphCreate(), await acl.CreateEvent()
+
+    async def add(stream, *kernels):
+        await acl.BeginCaptureToGraph(stream, graph, mode=CaptureMode.RELAXED)
+        for each in kernels:
+            await each[1, stream]()
+            await asyncio.sleep(1e-6)
+        assert await acl.EndCapture(stream) is graph
+
+    await asyncio.gather(add(one, A, B), add(two, C, D))
+    assert shape(graph) == [("A",), ("C",), ("B", "A"), ("D", "C")]
+    await acl.BeginCaptureToGraph(one, graph)
+    await acl.BeginCaptureToGraph(two, graph)
+    await acl.RecordEvent(event, one)
+    with refused(Kind.CAPTURE_MERGE):
+        await acl.StreamWaitEvent(two, event)
+    for stream in (one, two):
+        with refused(Kind.CAPTURE_INVALIDATED):
+            await acl.EndCapture(stream)
