@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from acl_py.trace.rows import Access, Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
+from acl_py.trace.rows import FAULTS, Access, Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
 
 Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
 
@@ -178,6 +178,23 @@ class Translator:
 
     _free_host = _free
 
+    def _prefetch(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
+        return fields | {"to": "host" if fields["to"] < 0 else fields["to"]}
+
+    def _advise(self, fields: Fields, call: Call) -> Fields:
+        subject = ("ReadMostly", "PreferredLocation", "AccessedBy")[(fields["advice"] - 1) // 2]
+        verb = "Set" if fields["advice"] % 2 else "Unset"
+        return self._prefetch(fields | {"advice": f"{verb}{subject}"}, call)
+
+    def _attach(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
+        return fields | {"to": {1: "global", 2: "host", 4: "single"}[fields["to"]]}
+
+    def _host_access(self, fields: Fields, call: Call) -> Fields:
+        """Return the access that had to wait for pages: what the call was about is memory, whether it writes, bytes."""
+        bounds = [each for each in call.about[2:] if isinstance(each, int)]
+        extents = [[fields["buf"], start, stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)]
+        return {"op": "host_access", "writes" if fields["writes"] else "reads": extents}
+
     def accessed(self, access: Access) -> Fields:
         """Return the fields of the step that makes the same access of the host."""
         return {"op": "host_access", "writes" if access.writes else "reads": self._extents(access.extents)}
@@ -264,6 +281,10 @@ _TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Malloc": ("malloc", ("name",)),
     "MallocHost": ("malloc_host", ("name",)),
     "MallocManaged": ("malloc_managed", ("name",)),
+    "MemPrefetchAsync": ("prefetch", ("buf", "stream", "off", "bytes", "to")),
+    "MemAdvise": ("advise", ("buf", "off", "bytes", "advice", "to")),
+    "StreamAttachMemAsync": ("attach", ("buf", "stream", "to")),
+    FAULTS: ("host_access", ("buf", "writes")),
     "HostRegister": ("host_register", ("name",)),
     "MallocAsync": ("malloc_async", ("name", "stream")),
     "Free": ("free", ("name",)),

@@ -367,9 +367,7 @@ class Operations(Objects):
         allocation, start = memory.allocation, memory.offset
         allocation.warm(start, bytes)
         np.ndarray(bytes, np.uint8, allocation.view, start)[::PAGE] = 1
-        if allocation.pages is not None:
-            host_pages = self.runtime.state(managed.HostPages)
-            host_pages.use(allocation, [(start, start + bytes)], site_of(_getframe()), writes=True)
+        self._use_pages(allocation, [(start, start + bytes)], is_written=True)
 
     async def inc(self, buf: str, by: int, stream: str) -> Completion:
         memory = self.memory[buf]
@@ -401,11 +399,13 @@ class Operations(Objects):
     async def malloc_managed(self, name: str, bytes: int) -> None:  # noqa: A002
         self.memory[name] = await managed.MallocManaged(bytes, name=given_name(name))
 
-    async def prefetch(self, buf: str, bytes: int, to: str | int, stream: str) -> Completion:  # noqa: A002
-        return await managed.MemPrefetchAsync(self.memory[buf], bytes, _location(to), self.streams[stream])
+    async def prefetch(self, buf: str, bytes: int, to: str | int, stream: str, off: int) -> Completion:  # noqa: A002
+        memory = behind(self.memory[buf], off)
+        return await managed.MemPrefetchAsync(memory, bytes, _location(to), self.streams[stream])
 
-    async def advise(self, buf: str, bytes: int, advice: str, to: str | int) -> None:  # noqa: A002
-        await managed.MemAdvise(self.memory[buf], bytes, managed.Advice[_constant(advice)], _location(to))
+    async def advise(self, buf: str, bytes: int, advice: str, to: str | int, off: int) -> None:  # noqa: A002
+        memory = behind(self.memory[buf], off)
+        await managed.MemAdvise(memory, bytes, managed.Advice[_constant(advice)], _location(to))
 
     async def attach(self, buf: str, stream: str, to: str) -> Completion:
         flags = managed.MemAttach[to.upper()]
@@ -425,7 +425,9 @@ class Operations(Objects):
         return await host.PeekAtLastError()
 
     def _touch(self, reads: Iterable[tuple[str, int, int]], writes: Iterable[tuple[str, int, int]]) -> None:
-        """Let the host read and write bytes through views of its memory. Nothing changes: only the sanitizer sees it.
+        """Let the host read and write bytes through views of its memory, which moves pages of managed memory.
+
+        No byte changes; the sanitizer sees the accesses.
 
         A view outlives its memory, so that may be freed.
         """
@@ -438,9 +440,16 @@ class Operations(Objects):
                     memory = self.of_host(name, stop)
                 if isinstance(memory, Buffer):
                     touched[memory.allocation].append((memory.offset + start, memory.offset + stop))
-            if views is not None:
-                for allocation, ranges in touched.items():
+            for allocation, ranges in touched.items():
+                self._use_pages(allocation, union(ranges), is_written=is_written)
+                if views is not None:
                     views.access(allocation, union(ranges), writes=is_written)
+
+    def _use_pages(self, allocation: Allocation, ranges: list[tuple[int, int]], *, is_written: bool) -> None:
+        """Let the host use managed memory, and wait for its pages; other memory has none."""
+        if allocation.pages is not None and allocation.freed is None:
+            host_pages = self.runtime.state(managed.HostPages)
+            host_pages.use(allocation, ranges, site_of(_getframe()), writes=is_written)
 
 
 def _location(to: str | int) -> int:

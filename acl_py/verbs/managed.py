@@ -8,6 +8,7 @@ Only CUDA's rules have managed memory, and only profiles that know what its page
 """
 
 from enum import IntEnum
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy.typing as npt
@@ -161,7 +162,7 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     location = _location(runtime, location)
     work = _prefetch(runtime, costs, stream, Prefetch(allocation, start, stop, location), pages, site)
     op = await work
-    runtime.called("MemPrefetchAsync", enter, site, allocation, stream)
+    runtime.called("MemPrefetchAsync", enter, site, allocation, stream, start, stop - start, location)
     return op
 
 
@@ -200,7 +201,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
         cost += pages.missing(start, stop, location) * costs.advise_map
     runtime.pay(cost)
     pages.advise(start, stop, known, location)
-    runtime.called("MemAdvise", enter, site, allocation)
+    runtime.called("MemAdvise", enter, site, allocation, start, stop - start, int(known), location)
 
 
 async def StreamAttachMemAsync(
@@ -244,7 +245,7 @@ async def StreamAttachMemAsync(
     done: Completion = NOTHING
     if not stream.turn().done:
         done = _by_driver(runtime, costs, stream, driver_attaches, site)
-    runtime.called("StreamAttachMemAsync", enter, site, allocation, stream)
+    runtime.called("StreamAttachMemAsync", enter, site, allocation, stream, int(flags))
     return done
 
 
@@ -343,7 +344,7 @@ class HostPages:
             time = 0
         elif time:
             runtime.pay(time)
-            runtime.called(FAULTS, enter, site, allocation)
+            runtime.called(FAULTS, enter, site, allocation, int(writes), *chain.from_iterable(ranges))
         if runtime.hooks.pages_moved is not None:
             runtime.hooks.pages_moved(None, moves, enter, enter + time, site)
 

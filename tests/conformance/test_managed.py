@@ -9,9 +9,12 @@ another host than the profile's, on which they took 1.5 to 5 times as long.
 
 import pytest
 from criteria import measured
+from roundtrips import differences
 
+import acl_py
 from acl_py.tools.programs import parse
 from acl_py.tools.replay import replay
+from tests.acl_py.managed_programs import PROGRAMS
 
 COMPARED = (
     "malloc_managed", "prefetch", "advise", "attach", "pointer_attributes", "range_attribute", "host_touch",
@@ -80,3 +83,16 @@ def test_calls_take_the_time_that_they_took_on_the_card(id_):
     card_us = document["observed"]["makespan_us"]
     if card_us >= 100:  # the two shorter programs, 34 and 60 us, are calls that are refused or not compared
         assert makespan_us == pytest.approx(card_us, rel=0.1)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.title)
+@pytest.mark.parametrize("sanitize", [None, "host"])
+def test_a_recorded_program_moves_the_same_pages_at_the_same_times(program, sanitize):
+    async def main():
+        stream = await acl_py.CreateStream()
+        buffer = await acl_py.MallocManaged(program.nbytes)
+        await program.body(buffer, stream)
+        await acl_py.SynchronizeDevice()
+        return acl_py.current_simulation().trace.timeline()
+
+    assert differences(acl_py.run(main, device="tiny", workers=1, sanitize=sanitize)) == []

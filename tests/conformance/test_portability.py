@@ -89,3 +89,15 @@ def test_the_command_line_shows_a_table(tmp_path):
     file.write_text(json.dumps(program({"op": "sync_device"})))
     result = CliRunner().invoke(app, ["replay", "--rules", "cuda", "--rules", "acl", str(file)])
     assert result.stdout == "p: no difference\n"
+
+
+def test_managed_memory_is_named_call_by_call():
+    steps = [
+        {"op": "malloc_managed", "name": "m", "bytes": MIB},
+        {"op": "prefetch", "buf": "m", "bytes": MIB, "to": "device", "stream": "a"},
+    ]
+    found = [(each.what, each.where, each.under) for each in differences(parse(program(*steps)), (CUDA, ACL))]
+    assert found == [
+        ("code", "step 0 malloc_managed", {"cuda": "0", "acl": "207000"}),
+        ("code", "step 1 prefetch", {"cuda": "0", "acl": "207000"}),
+    ]
