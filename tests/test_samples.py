@@ -8,7 +8,7 @@ import pytest
 from tests import forks
 
 # Those that take seconds; their parts are run by the fast tests of tests/samples.
-LONG = ("five_stages", "streaming", "tuning")
+LONG = ("aicore", "double_buffer", "five_stages", "moe", "progression", "server", "streaming", "tuning")
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 # Those in acl are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py.

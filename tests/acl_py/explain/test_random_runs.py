@@ -132,6 +132,7 @@ def test_rows_are_explained_as_their_columns_are(seed):
     assert [columns.callers[caller] for caller in columns.caller] == [op.caller for op in rows.ops]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", MISTAKES)
 def test_random_programs_that_have_shown_mistakes(seed):
     check_all(seed)

@@ -107,8 +107,10 @@ def check(seeds, effects="strong"):
             assert found == expected, f"program {seed}, {way.__name__}, {rules}"
 
 
-def test_300_random_programs_leave_the_same_bytes_as_graphs():
-    check(range(300))
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_300_random_programs_leave_the_same_bytes_as_graphs(first):
+    check(range(first, first + 50))
 
 
 @pytest.mark.parametrize("effects", ["weak", "torn"])
