@@ -59,7 +59,7 @@ class Finding:
     def often(self) -> str:
         """How often it happened, as the end of a sentence."""
         times = len(self.calls) or len(self.ops)
-        return "" if times == 1 else f", {times:,} times"
+        return "" if times <= 1 else f", {times:,} times"
 
     @property
     def text(self) -> str:
@@ -161,8 +161,16 @@ class _Found:
             if each.stream:
                 self._look_at_op_migration(each, ops.get((each.begin_ns, each.name, each.stream)))
             elif each.to_host:
-                what = "the host waited for pages of managed memory that were on a device"
-                self._call(Pitfall.PAGE_FAULTS, calls[each.begin_ns], each.end_ns - each.begin_ns, what, _PREFETCH_BACK)
+                self._look_at_host_migration(each, calls.get(each.begin_ns))
+
+    def _look_at_host_migration(self, migration: Migration, index: int | None) -> None:
+        """Note that the host waited for pages, in the call *index*; None if that is a part of a step of a program."""
+        what, held_ns = "the host waited for pages of managed memory that were on a device", _length(migration)
+        if index is not None:
+            self._call(Pitfall.PAGE_FAULTS, index, held_ns, what, _PREFETCH_BACK)
+            return
+        place = Pitfall.PAGE_FAULTS, migration.site, what
+        self._finding(*place, _PREFETCH_BACK, migration.begin_ns, migration.end_ns).held_ns += held_ns
 
     def _look_at_op_migration(self, migration: Migration, index: int | None) -> None:
         """Note that the operation *index* waited for pages; None if it has not ended."""
@@ -171,9 +179,10 @@ class _Found:
         what, edit = f"{migration.name} waited for pages of managed memory", _PREFETCH
         if not migration.to_device and migration.remote:
             what, edit = f"{migration.name} reached memory of the host over the bus", _STAY
-        finding = self._finding(Pitfall.PAGE_FAULTS, migration.site, what, edit, migration.begin_ns, migration.end_ns)
+        site = self.timeline.ops[index].site
+        finding = self._finding(Pitfall.PAGE_FAULTS, site, what, edit, migration.begin_ns, migration.end_ns)
         finding.ops.append(index)
-        finding.held_ns += migration.end_ns - migration.begin_ns
+        finding.held_ns += _length(migration)
 
     def _look_at_call(self, index: int, call: Call) -> None:
         lasted = call.exit_ns - call.enter_ns
@@ -286,6 +295,10 @@ class _Found:
 
     def _worded(self, edit: str) -> str:
         return reword(edit) if self.is_script else edit
+
+
+def _length(migration: Migration) -> int:
+    return migration.end_ns - migration.begin_ns
 
 
 def is_legacy(row: Operation | StreamStep) -> bool:

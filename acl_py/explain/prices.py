@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
-from acl_py.explain.cases import ASYNCHRONOUS, PINNED, Case, EditError, in_stream, queues, with_fields
+from acl_py.explain.cases import ASYNCHRONOUS, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.recorded import not_known
@@ -264,7 +264,7 @@ def _is_on_device(program: Program, step: Step) -> bool:
 
 def _of_host(program: Program) -> set[str]:
     """Return the names of all memory of the host."""
-    host = {name for name, options in program.buffers.items() if options["space"] != "device"}
+    host = {name for name, options in program.buffers.items() if options["space"] not in ("device", "managed")}
     return host | {step.fields["name"] for step in program.steps if step.op in ("malloc_host", "host_register")}
 
 
@@ -276,9 +276,39 @@ def _many_queues(case: Case, _: Sequence[Step]) -> Case:
     return case.on_device(queues={"compute": _MOST_QUEUES, "copy": _MOST_QUEUES})
 
 
-def _without_faults(case: Case, _: Sequence[Step]) -> Case:
-    """Let pages move as a prefetch would: without the time of faults."""
-    return case.on_device(managed={"fault": 0, "fault_round": 0, "host_fault": 0})
+def _prefetched(case: Case, steps: Sequence[Step]) -> Case:
+    """Prefetch the managed memory of the chosen operations, in their streams and just before them."""
+    chosen, managed = _indices(steps), _managed(case.program)
+    prefetches = {step.index: _prefetches(step, managed) for step in steps}
+    if not any(prefetches.values()):
+        raise EditError("a prefetch to the host belongs behind the work that writes the pages, which is not known")
+    return case.with_steps(lambda step: [*prefetches[step.index], step] if step.index in chosen else [step]).noting(
+        "the prefetch is just before the work; an earlier one, beside other work, is worth more"
+    )
+
+
+def _managed(program: Program) -> set[str]:
+    """Return the names of all managed memory."""
+    declared = {name for name, options in program.buffers.items() if options["space"] == "managed"}
+    return declared | {step.fields["name"] for step in program.steps if step.op == "malloc_managed"}
+
+
+def _prefetches(step: Step, managed: set[str]) -> list[Step]:
+    """Return a prefetch for each range of *managed* memory that *step* declares."""
+    if "stream" not in step.fields:
+        return []
+    ranges = {
+        (buffer, start, stop): None for name in ("reads", "writes") for buffer, start, stop in step.fields.get(name, ())
+    }
+    if step.op == "touch":
+        ranges[step.fields["buf"], 0, step.fields["bytes"]] = None
+    return [
+        made_like(
+            step, "prefetch", buf=buffer, off=start, bytes=stop - start, to="device", stream=step.fields["stream"]
+        )
+        for buffer, start, stop in ranges
+        if buffer in managed and start < stop
+    ]
 
 
 _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
@@ -289,7 +319,7 @@ _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
     Pitfall.FULL_QUEUE: _deep_queues,
     Pitfall.SHARED_QUEUE: _many_queues,
     Pitfall.SYNC_COPY: _asynchronous,
-    Pitfall.PAGE_FAULTS: _without_faults,
+    Pitfall.PAGE_FAULTS: _prefetched,
     Pitfall.NOTHING_NEW: _without,
 }
 

@@ -17,6 +17,8 @@ def free(name="d"):
     return step("free", name=name)
 
 
+MANAGED = [step("malloc_managed", name="m", bytes=MIB), step("host_touch", buf="m", bytes=MIB)]
+PREFETCH = step("prefetch", buf="m", bytes=MIB, to="device", stream="A")
 # The pitfall, its rules, and the steps before and after the edit.
 PAIRS = {
     "legacy work between two kernels": (
@@ -88,6 +90,12 @@ PAIRS = {
         Pitfall.NOTHING_NEW, "cuda", program(K, record("x", "A"), wait("x", "A"), K), program(K, record("x", "A"), K)),
     "a wait for an event that was never recorded": (
         Pitfall.NOTHING_NEW, "cuda", program(wait("x", "A"), K), program(K)),
+    "page faults of a kernel": (
+        Pitfall.PAGE_FAULTS, "cuda", program(*MANAGED, launch("A", touches="m"), launch("A", touches="m")),
+        program(*MANAGED, PREFETCH, launch("A", touches="m"), launch("A", touches="m"))),
+    "page faults of a kernel that touches": (
+        Pitfall.PAGE_FAULTS, "cuda", program(*MANAGED, step("touch", buf="m", bytes=MIB, stream="A")),
+        program(*MANAGED, PREFETCH, step("touch", buf="m", bytes=MIB, stream="A"))),
     "a synchronisation of the device behind all streams": (
         Pitfall.NOTHING_NEW, "acl", program(K, launch("B"), sync("A"), sync("B"), sync(), K),
         program(K, launch("B"), sync("A"), sync("B"), K)),
@@ -108,6 +116,12 @@ def test_the_price_is_the_difference_of_the_two_versions(name):
     pitfall, rules, before, after = PAIRS[name]
     found = {each.answer.gain_ns for each in priced(before, rules) if each.finding.pitfall is pitfall}
     assert found == {makespan(before, rules) - makespan(after, rules)}
+
+
+def test_page_faults_of_the_host_have_no_price():
+    before = program(*MANAGED, launch("A", touches="m"), sync("A"), step("host_access", writes=[["m", 0, MIB]]))
+    [problem] = [each.problem for each in priced(before, "cuda") if each.answer is None]
+    assert problem.startswith("a prefetch to the host belongs behind the work that writes the pages")
 
 
 def test_a_full_queue_is_priced_with_a_queue_that_is_never_full():
