@@ -97,7 +97,7 @@ class Leaked:
     ) -> None:
         """Add allocations that were never freed, or only by the reset of their device."""
         for each in allocations:
-            place = "device" if each.space is Space.DEVICE else "pinned"
+            place = {Space.DEVICE: "device", Space.MANAGED: "managed"}.get(each.space, "pinned")
             reset = "" if each.freed is None else f" before the reset at {each.freed}"
             never = _NEVER.get(each.origin, "freed") + reset
             what, maker, ender = f"allocation of {place} memory", each.origin.maker, each.origin.ender

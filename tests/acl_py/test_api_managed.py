@@ -24,6 +24,7 @@ from acl_py import (
     MemRangeGetAttribute,
     Observer,
     RangeAttribute,
+    cta,
 )
 from acl_py.explain import Pitfall, findings
 from acl_py.trace import chrome, read_trace
@@ -172,6 +173,39 @@ async def test_attributes_tell_what_was_advised_and_prefetched():
 
     assert await attributes(4 * KIB) == [1, CPU_DEVICE_ID, (0, 1), 1]
     assert await attributes(8 * KIB) == [0, INVALID_DEVICE_ID, (), INVALID_DEVICE_ID]
+
+
+@cta.kernel(threads=128)
+def add_one(x: cta.InOut):
+    x[cta.tid] = x[cta.tid] + 1
+
+
+@tiny(device="h200")
+async def test_thread_blocks_fault_before_their_first_instruction():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(64 * KIB)
+    for _ in range(2):
+        await add_one[1, stream](acl_py.Array(buffer, np.float32))
+        await acl_py.SynchronizeStream(stream)
+    first, second = (op.end_ns - op.start_ns for op in sim.trace.ops)
+    assert first - second == 20_000 + sim.runtime.profile.managed.fault_to_device[64 * KIB]
+
+
+@tiny
+async def test_each_launch_of_a_graph_faults_on_what_the_host_has_taken_back():
+    watch, stream = Watch(), await acl_py.CreateStream()
+    buffer = await MallocManaged(64 * KIB)
+    async with acl_py.capture(stream) as graph:
+        await change[1, stream](buffer)
+    executable = await acl_py.GraphInstantiate(graph)
+    acl_py.current_simulation().observe(watch)
+    for _ in range(2):
+        await acl_py.GraphLaunch(executable, stream)
+        await acl_py.SynchronizeStream(stream)
+    assert buffer.numpy()[0] >= 0
+    await acl_py.GraphLaunch(executable, stream)
+    await acl_py.SynchronizeStream(stream)
+    assert [moves.to_device - moves.to_host for moves in watch.moves] == [16, 0, -16, 16]
 
 
 # --- mistakes

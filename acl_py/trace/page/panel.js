@@ -3,6 +3,7 @@
 const TONES = {
   call: "host calls", held: "host waits", h2d: "copy to the device", kernel: "kernel", d2h: "copy to the host",
   d2d: "copy inside the device", p2p: "copy between devices", fill: "fill", host_function: "host function",
+  prefetch_h2d: "prefetch to the device", prefetch_d2h: "prefetch to the host",
   mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
 };
 const SPENT = { work: "work", call: "a call of the host", program: "the program between two calls", asleep: "a wait of the host" };
