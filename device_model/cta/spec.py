@@ -36,6 +36,7 @@ class SmSpec:
     l2_permille: Count
     dram_permille: Count
     barrier_permille: Count  # from the last arrival at a barrier
+    mbarrier_permille: Count  # from the last arrival at an mbarrier to the end of a wait for its phase
     group: int  # from the arrival of the last copy of a group to the end of wait_group
     # Rates: cycles between two instructions of one scheduler, of one warp, or of the SM.
     alu_interval: Count  # of a scheduler
@@ -46,7 +47,7 @@ class SmSpec:
     store_sector_permille: Count  # of the SM, for each sector of a store to global memory
     copy_warp: Count  # the loop around cp.async, with its address arithmetic and branch
     copy_extra: int  # of the SM, for each cp.async of a warp besides its phases
-    barrier_arrival: int  # of a block
+    barrier_arrival: int  # of a block or an mbarrier, for each warp
     # Memory that all SMs share.
     sm_bytes_permille: Count  # bytes per 1000 cycles from the L2 to one SM
     dram_bytes_permille: Count  # bytes per 1000 cycles from DRAM to all SMs

@@ -120,6 +120,17 @@ def burst(row):
     return [barrier, *copies, commit, wait, barrier, *around] * 96
 
 
+def rounds(threads):
+    """The cycles of one of 64 rounds in which all warps arrive at an mbarrier and wait for its phase."""
+    block = Block(threads)
+    each = [
+        [block.row(Op.ARRIVE, number=phase, key="mbarrier"), block.row(Op.WAIT_PHASE, number=phase, key="mbarrier")]
+        for phase in range(64)
+    ]
+    rows = [row for phase in each for row in (*phase, *block.integers(1))]
+    return play([rows], load("h200").sm).cycles[0] / 64
+
+
 def repeated(threads, op, **fields):
     """The cycles of one of 100 repetitions of an instruction of all warps, after 100 others."""
     block = Block(threads)
@@ -185,9 +196,9 @@ class Pipelines(Cycles):
 
 
 class Latencies(Cycles):
-    """The other rows of cp_async.json: one copy, a barrier, a multiply-add, a product of a warp, a chase."""
+    """Rows of barriers.json, and the others of cp_async.json: a copy, a barrier, a multiply-add, a product, a chase."""
 
-    KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock")
+    KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock", "mbarrier")
     RESULTS = ("cycles", "cycles_per_mma_per_warp", "khz", "measured", "predicted")
 
     @staticmethod
@@ -214,6 +225,8 @@ class Latencies(Cycles):
             return spec.khz
         if kind == "barrier":
             return repeated(row["threads"], Op.BARRIER)
+        if kind == "mbarrier":
+            return rounds(row["threads"])
         if kind == "fma_chain":
             return repeated(32, Op.FMA, reads=(1,), writes=(1,))
         if kind == "mma_m16n8k16":

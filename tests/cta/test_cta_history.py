@@ -81,8 +81,8 @@ def test_a_wait_for_a_phase_waits_for_its_last_arrival():
     arrive = by_name["arrive"]
     assert arrive.kind is Kind.SET
     assert [by_name[name].waits for name in ("wait", "late")] == [(arrive,), (arrive,)]
-    assert by_name["wait"].end == arrive.start + SPEC.barrier_arrival + SPEC.barrier_permille / 1000
-    assert by_name["late"].end == by_name["late"].start + 1  # the phase is long over
+    assert by_name["wait"].end == arrive.start + SPEC.barrier_arrival + SPEC.mbarrier_permille / 1000
+    assert by_name["late"].end == by_name["late"].start + SPEC.lds + SPEC.phase  # the phase is long over
 
 
 def test_noting_changes_no_time():

@@ -43,6 +43,12 @@ def test_blocks_beyond_the_number_of_sms_share_them():
     assert abs(errors(shared)[0]) < 5
 
 
+def test_rounds_of_an_mbarrier_take_as_long_as_measured():
+    few = [row for row in rows("barriers.json", Latencies) if row["threads"] <= 128]
+    assert len(few) == 3
+    assert max(map(abs, errors(few))) < 2
+
+
 def test_pipelines_that_wait_for_dram_take_as_long_as_measured():
     found = rows("cp_async.json", Pipelines, l2_hit=False, fma=0)
     median, _, worst = distribution(errors(found))

@@ -238,7 +238,7 @@ class _History(Sm):
         assert self._arriving is not None, "a barrier is released by an arrival"
         for warp in barrier.waiting:
             each = self._of_warp[warp.number].now[Pipe.ISSUE]
-            each.end = barrier.time + self.barrier
+            each.end = barrier.end
             each.waits = () if each is self._arriving else (self._arriving,)
         super()._release(barrier)
 

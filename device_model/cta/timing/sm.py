@@ -85,14 +85,20 @@ class Warp:
 
 
 class Barrier:
-    """A barrier, or a phase of an mbarrier: who has arrived."""
+    """A barrier, or a phase of an mbarrier: who has arrived. Those who wait go on *latency* cycles after the last."""
 
-    __slots__ = ("arrived", "time", "waiting")
+    __slots__ = ("arrived", "latency", "time", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, latency: float) -> None:
+        self.latency = latency
         self.arrived = 0
         self.time = 0.0
         self.waiting: list[Warp] = []
+
+    @property
+    def end(self) -> float:
+        """When those who wait go on, once all have arrived."""
+        return self.time + self.latency
 
 
 class _Block:
@@ -148,6 +154,7 @@ class Sm:
         self.store_sector = spec.store_sector_permille / 1000
         self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
         self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
+        self.mbarrier = spec.mbarrier_permille / 1000
         handlers: dict[Op, Callable[[Warp, Row, float], float | None]] = {
             Op.CP_ASYNC: self._copy, Op.COMMIT: self._commit, Op.WAIT_GROUP: self._wait_group,
             Op.BARRIER: self._barrier, Op.SYNC_WARP: self._issued,
@@ -284,7 +291,7 @@ class Sm:
 
     def _barrier(self, warp: Warp, row: Row, now: float) -> float | None:
         self._issued(warp, row, now)
-        barrier = warp.block.barriers.setdefault(row.key, Barrier())
+        barrier = warp.block.barriers.setdefault(row.key, Barrier(self.barrier))
         barrier.time = max(barrier.time, now) + self.arrival
         barrier.arrived += 1
         barrier.waiting.append(warp)
@@ -298,8 +305,8 @@ class Sm:
         time = max(now, warp.copies) if row.op is Op.COPY_ARRIVE else now
         then = self._issued(warp, row, now)
         key = row.key, row.number
-        phase = warp.block.phases.setdefault(key, Barrier())
-        phase.time = max(phase.time, time + self.arrival)
+        phase = warp.block.phases.setdefault(key, Barrier(self.mbarrier))
+        phase.time = max(phase.time, time) + self.arrival
         phase.arrived += row.count
         if phase.arrived == warp.block.expected[key]:
             self._release(phase)
@@ -307,10 +314,10 @@ class Sm:
 
     def _wait_phase(self, warp: Warp, row: Row, now: float) -> float | None:
         key = row.key, row.number
-        then = self._issued(warp, row, now)
-        phase = warp.block.phases.setdefault(key, Barrier())
+        self._issued(warp, row, now)
+        phase = warp.block.phases.setdefault(key, Barrier(self.mbarrier))
         if phase.arrived == warp.block.expected.get(key):
-            return max(then, phase.time + self.barrier)
+            return max(now + self.latency[Op.LDS_32] + self.phase, phase.end)  # it looks into shared memory at least
         phase.waiting.append(warp)
         return None
 
@@ -318,7 +325,7 @@ class Sm:
         """Let all warps go on that wait at *barrier*, which is complete."""
         waiting, barrier.waiting = barrier.waiting, []
         for warp in waiting:
-            self._go_on(warp, barrier.time + self.barrier)
+            self._go_on(warp, barrier.end)
 
     def _issued(self, warp: Warp, row: Row, now: float) -> float:
         """One instruction that takes an issue and has no result; return when the next can be issued."""
