@@ -381,7 +381,7 @@ class Device:
         pages = work.allocation.pages
         assert pages is not None, f"{work.allocation!r} is not managed"
         moves = pages.prefetch(work.start, work.stop, work.location)
-        return moves if work.location == HOST else moves._replace(to_host=self._use_room(pages, work.start, work.stop))
+        return moves if work.location == HOST else self._with_room(moves, pages, work.start, work.stop)
 
     def _use_pages(self, work: Work) -> Moves:
         """Let *work* fault on the managed pages that it reads and writes; what it declares as both counts once."""
@@ -390,15 +390,16 @@ class Device:
             allocation, start, stop = extent
             if allocation.pages is not None and start < stop:
                 used = allocation.pages.use_on_device(self.ordinal, start, stop, writes=extent in written)
-                evicted = self._use_room(allocation.pages, start, stop)
-                moves = moves.beside(used._replace(to_host=evicted))
+                moves = moves.beside(self._with_room(used, allocation.pages, start, stop))
         return moves
 
-    def _use_room(self, pages: Pages, start: int, stop: int) -> int:
-        """Note the use of a range of *pages*, and return how many pages had to leave the device for it."""
+    def _with_room(self, moves: Moves, pages: Pages, start: int, stop: int) -> Moves:
+        """Note the use of a range of *pages*, and return *moves* with the pages that had to leave the device for it."""
         residence = self.memory.residence
         residence.used(pages, start, stop)
-        return residence.make_room(self.ordinal, self.memory.free_bytes(self.ordinal))
+        if not moves.to_device:
+            return moves
+        return moves._replace(to_host=residence.make_room(self.ordinal, self.memory.free_bytes(self.ordinal)))
 
     def begin_core(self, op: Op) -> Occupation:
         """Run a core kernel at its start, on the memory that all work before it has written; return its occupation.

@@ -9,6 +9,7 @@ Only CUDA's rules have managed memory, and only profiles that know what its page
 
 from enum import IntEnum
 from itertools import chain
+from sys import _getframe
 from typing import Any, NamedTuple, TypeVar
 
 import numpy.typing as npt
@@ -16,10 +17,10 @@ import numpy.typing as npt
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred, current_scope
+from acl_py.runtime.scopes import Barred, scope_var
 from acl_py.sanitizer.ranges import Ranges
 from acl_py.sanitizer.views import Views
-from acl_py.sites import Site
+from acl_py.sites import Site, site_of
 from acl_py.trace.rows import FAULTS
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
@@ -339,8 +340,7 @@ class HostPages:
         for start, stop in ranges:
             moves = moves.beside(pages.use_on_host(start, stop, writes=writes))
         enter, time = runtime.host_ns, costs.host_ns(moves)
-        inside = isinstance(current_scope().context, Barred) or any(each.calling for each in runtime.devices)
-        if inside:  # a kernel or a host function takes the time that it declares
+        if _is_beside_the_program(runtime):
             time = 0
         elif time:
             runtime.pay(time)
@@ -367,10 +367,16 @@ class HostPages:
         """The program got at the memory itself, and may write all of it from now on."""
         assert self._runtime is not None, "an access before the first MallocManaged()"
         if allocation.freed is None:
-            self.use(allocation, ranges, allocation.made, writes=True)  # type: ignore[arg-type]
+            self.use(allocation, ranges, site_of(_getframe(1)), writes=True)
         sanitizer = self._runtime.sanitizer
         if sanitizer is not None and sanitizer.views is not None:
             sanitizer.host_exported(allocation, ranges)
+
+
+def _is_beside_the_program(runtime: Runtime) -> bool:
+    """Whether a kernel or a host function runs, which takes the time that it declares, or a thread without a clock."""
+    scope = scope_var.get()
+    return scope is None or isinstance(scope.context, Barred) or any(each.calling for each in runtime.devices)
 
 
 def make_managed(runtime: Runtime, device: int, nbytes: Integer, site: Site | None) -> Buffer:

@@ -97,10 +97,9 @@ class Pages:
     def __repr__(self) -> str:
         return f"<Pages {self.count}, {int(self._is_away.sum())} not on the host>"
 
-    def part(self, start: int, stop: int, unit: int = PAGE) -> slice:
-        """Return the pages of the bytes *start* to *stop*, in whole units."""
-        pages = unit // PAGE
-        return slice(start // unit * pages, min(-(-stop // unit) * pages, self.count))
+    def part(self, start: int, stop: int) -> slice:
+        """Return the pages that the bytes *start* to *stop* touch."""
+        return slice(start // PAGE, -(-stop // PAGE))
 
     def on_device(self, device: int) -> int:
         """Return how many pages *device* has."""
@@ -137,35 +136,32 @@ class Pages:
 
     def use_on_device(self, device: int, start: int, stop: int, *, writes: bool) -> Moves:
         """Let *device* read, or also write, the bytes *start* to *stop*."""
-        part = self.part(start, stop, REGION)
+        regions, is_used = self._used(start, stop)
         bit = np.uint32(1 << device)
-        has = (self._devices[part] & bit) != 0
-        on_host = ~self._is_away[part]
-        maps = ((self.accessed_by[part] | self._reached[part]) & bit) != 0
-        stays = ~has & on_host & (maps | (self.preferred[part] == HOST))
-        is_faulting = ~has & ~(stays & maps)
-        if writes:  # to a page of which the host has a copy
-            is_faulting |= has & on_host
-        rounds = _rounds(np.flatnonzero(is_faulting) + part.start)
-        self._reached[part][stays] |= bit
-        moving = ~has & ~stays
-        self._bring(part, moving, bit)
+        has = (self._devices[regions] & bit) != 0
+        on_host = ~self._is_away[regions]
+        maps = ((self.accessed_by[regions] | self._reached[regions]) & bit) != 0
+        stays = ~has & on_host & (maps | (self.preferred[regions] == HOST))
+        lacks = is_used & ~has & ~(stays & maps)
+        in_fault = _whole_regions(lacks)
+        moving = in_fault & ~has & ~stays & (np.arange(regions.start, regions.stop) < self.count)
+        self._reached[regions][in_fault & stays] |= bit
+        if writes:  # a page of which others have a copy takes a fault, too
+            lacks |= is_used & has & (on_host | ((self._devices[regions] & ~bit) != 0))
+        self._bring(regions, moving, bit)
         if writes:
-            self._keep_one(part, ~stays, bit)
-        exact = self.part(start, stop)
-        touched = stays[exact.start - part.start : exact.stop - part.start]
-        remote = min(int(np.count_nonzero(touched)) * PAGE, stop - start)
+            self._keep_one(regions, is_used & ~stays, bit)
+        remote = min(int(np.count_nonzero(stays & is_used)) * PAGE, stop - start)
+        rounds = _rounds(np.flatnonzero(lacks) + regions.start)
         return Moves(to_device=int(np.count_nonzero(moving)), rounds=rounds, remote=remote)
 
     def use_on_host(self, start: int, stop: int, *, writes: bool) -> Moves:
         """Let the host read, or write, the bytes *start* to *stop*."""
         exact = self.part(start, stop)
-        regions = slice(start // REGION * _PER_REGION, -(-stop // REGION) * _PER_REGION)
-        is_used = np.zeros(regions.stop - regions.start, np.bool_)
-        is_used[exact.start - regions.start : exact.stop - regions.start] = True
+        regions, is_used = self._used(start, stop)
         is_away = self._is_away[regions]
-        faulting = (is_away & is_used).reshape(-1, _PER_REGION).any(axis=1)
-        moving = is_away & np.repeat(faulting, _PER_REGION)
+        in_fault = _whole_regions(is_away & is_used)
+        moving = is_away & in_fault
         mapping = (moving | is_used) & ~self._is_mapped[regions]
         self._take_back(regions, moving)
         self._is_mapped[regions] |= mapping
@@ -177,7 +173,7 @@ class Pages:
             self._is_shared[exact] = False
         return Moves(
             to_host=int(np.count_nonzero(moving)),
-            host_faults=int(np.count_nonzero(faulting)),
+            host_faults=int(np.count_nonzero(in_fault)) // _PER_REGION,
             mapped=int(np.count_nonzero(mapping)),
             unshared=unshared,
         )
@@ -198,7 +194,8 @@ class Pages:
     def advise(self, start: int, stop: int, advice: Advice, location: int) -> None:
         """Note *advice* about the bytes *start* to *stop*; nothing moves.
 
-        Of pages that are no longer read-mostly the host keeps its copy, and devices lose theirs.
+        Of a page that is no longer read-mostly one copy stays: that of the host, or of the device with the lowest
+        number.
         """
         part = self.part(start, stop)
         bit = np.uint32(1 << location if location >= 0 else 0)
@@ -207,6 +204,7 @@ class Pages:
                 self.read_mostly[part] = True
             case Advice.UNSET_READ_MOSTLY:
                 self.read_mostly[part] = False
+                self._devices[part] &= ~self._devices[part] + np.uint32(1)  # the lowest bit
                 self._devices[part][~self._is_away[part]] = 0
             case Advice.SET_PREFERRED_LOCATION:
                 self.preferred[part] = location
@@ -231,6 +229,14 @@ class Pages:
         """Return the indices of the blocks of which *device* has pages."""
         has = (self._devices & np.uint32(1 << device)) != 0
         return np.flatnonzero(has.reshape(-1, _PER_BLOCK).any(axis=1))
+
+    def _used(self, start: int, stop: int) -> tuple[slice, npt.NDArray[np.bool_]]:
+        """Return the pages of the regions of the bytes *start* to *stop*, and which of them these bytes touch."""
+        exact = self.part(start, stop)
+        regions = slice(start // REGION * _PER_REGION, -(-stop // REGION) * _PER_REGION)
+        is_used = np.zeros(regions.stop - regions.start, np.bool_)
+        is_used[exact.start - regions.start : exact.stop - regions.start] = True
+        return regions, is_used
 
     def _bring(self, part: slice, moving: npt.NDArray[np.bool_], bit: np.uint32) -> None:
         """Move the pages *moving* of *part* to the device of *bit*; read-mostly pages are copied."""
@@ -298,10 +304,16 @@ class Residence:
         return moved
 
 
+def _whole_regions(faulting: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the pages of all regions that have a *faulting* page."""
+    return np.repeat(faulting.reshape(-1, _PER_REGION).any(axis=1), _PER_REGION)
+
+
 def _rounds(faulting: npt.NDArray[np.intp]) -> int:
     """Return how many rounds bring in the *faulting* pages: blocks side by side, twice as many regions each time."""
     if not faulting.size:
         return 0
     regions = np.unique(faulting // _PER_REGION)
-    most = int(np.bincount((regions - regions[0] // 32 * 32) // (_PER_BLOCK // _PER_REGION)).max())
+    _, in_each_block = np.unique(regions // (_PER_BLOCK // _PER_REGION), return_counts=True)
+    most = int(in_each_block.max())
     return 1 + (most - 1).bit_length()
