@@ -1,21 +1,23 @@
 """Handovers: what tasks hand on to one another although nobody sleeps.
 
 A task that waits for an event which is set already, takes a free lock or an item that is in the queue, or awaits a task
-that is done, goes on at once. Nothing of this goes through the event loop, where hosts.py looks. So while tasks are
-watched, methods of asyncio's locks, events, queues and tasks are wrapped: who sets, releases, puts or ends leaves
-behind what it knows, and who finds it set, free, there or done takes it up.
+or a future that is done, goes on at once. Nothing of this goes through the event loop, where hosts.py looks. So while
+tasks are watched, methods of asyncio's locks, events, queues, tasks and futures and of anyio's streams are wrapped: who
+sets, releases, puts or ends leaves behind what it knows, and who finds it set, free, there or done takes it up.
 
-A semaphore is not among them: who finds a place free need not be behind those who have left theirs.
+Who takes the last free place of a semaphore is behind all who have left theirs: without one of them, there would have
+been no place. Who takes another place need not be behind anybody.
 """
 
 import asyncio
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import wraps
-from typing import Any, Protocol
+from types import FrameType
+from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
-from acl_py.sites import is_foreign
+from acl_py.sites import PACKAGE, is_foreign
 
 
 class Watcher(Protocol):
@@ -28,9 +30,23 @@ class Watcher(Protocol):
         """The running task finds what was left with *thing*."""
 
 
+_WAITING = f"{PACKAGE}waiting"
+_TIMER = "_set_result_unless_cancelled"  # of asyncio.sleep
+_Wrapper: TypeAlias = tuple[type, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
+
 # The watchers of each event loop.
 watchers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
 _originals: list[tuple[type, str, Any]] = []
+
+
+def hands_on(frame: FrameType) -> bool:
+    """Whether the code in *frame*, which wakes somebody or ends a future, hands on what it knows.
+
+    The simulator does not, which wakes tasks while another one lets simulated time pass, and neither does a timer.
+    """
+    if frame.f_code.co_filename == __file__ and frame.f_back is not None:  # a WatchedFuture
+        frame = frame.f_back
+    return not frame.f_code.co_filename.startswith(_WAITING) and frame.f_code.co_name != _TIMER
 
 
 def _running() -> list[Any]:
@@ -59,12 +75,24 @@ def _takes_up(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _takes_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def method(self: asyncio.Semaphore) -> Any:
+        result = await function(self)
+        if self.locked():  # the last one
+            for watcher in _running():
+                watcher.take_up(self)
+        return result
+
+    return method
+
+
 def _puts(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def method(self: Any, item: Any) -> None:
         function(self, item)  # it may be full
         for watcher in _running():
-            watcher.leave(self, id(item))
+            watcher.leave(_shared(self), id(item))
 
     return method
 
@@ -74,10 +102,37 @@ def _gets(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any) -> Any:
         item = function(self)
         for watcher in _running():
-            watcher.take_up(self, id(item))
+            watcher.take_up(_shared(self), id(item))
         return item
 
     return method
+
+
+def _sends(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def method(self: Any, item: Any) -> None:
+        # Before it sleeps, if the stream is full: a receiver takes the item, and then wakes it.
+        for watcher in _running():
+            watcher.leave(_shared(self), id(item))
+        await function(self, item)
+
+    return method
+
+
+def _receives(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def method(self: Any) -> Any:
+        item = await function(self)
+        for watcher in _running():
+            watcher.take_up(_shared(self), id(item))
+        return item
+
+    return method
+
+
+def _shared(end: Any) -> Any:
+    """Return what has the items that come out at *end*: what both ends of a stream share, or the queue itself."""
+    return end if isinstance(end, asyncio.Queue) else end._state
 
 
 def _looks(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,12 +147,14 @@ def _looks(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-_WRAPPERS: tuple[tuple[type, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
+_OF_ASYNCIO: tuple[_Wrapper, ...] = (
     (asyncio.Event, "set", _leaves),
     (asyncio.Event, "is_set", _looks),
     (asyncio.Event, "wait", _takes_up),
     (asyncio.Lock, "release", _leaves),
     (asyncio.Lock, "acquire", _takes_up),
+    (asyncio.Semaphore, "release", _leaves),
+    (asyncio.Semaphore, "acquire", _takes_place),
     (asyncio.Queue, "put_nowait", _puts),
     (asyncio.Queue, "get_nowait", _gets),
     (asyncio.Queue, "task_done", _leaves),
@@ -106,8 +163,23 @@ _WRAPPERS: tuple[tuple[type, str, Callable[[Callable[..., Any]], Callable[..., A
 )
 
 
-class WatchedTask(asyncio.Task[Any]):
-    """A task that hands on what it knew at its end to those who find it done."""
+def _wrappers() -> Iterable[_Wrapper]:
+    # Not at the top: pytest must see the import of anyio, which is one of its plugins, before this package does it.
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    return (
+        *_OF_ASYNCIO,
+        (MemoryObjectSendStream, "send", _sends),
+        (MemoryObjectSendStream, "send_nowait", _puts),
+        (MemoryObjectReceiveStream, "receive", _receives),
+        (MemoryObjectReceiveStream, "receive_nowait", _gets),
+    )
+
+
+class _Watched(asyncio.Future[Any]):
+    """A task or a future that those take up who find it done."""
+
+    __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Any]:
         try:
@@ -118,19 +190,19 @@ class WatchedTask(asyncio.Task[Any]):
     __iter__ = __await__
 
     def done(self) -> bool:
-        """Return whether the task has ended."""
+        """Return whether it has ended."""
         is_done = super().done()
         if is_done and not is_foreign(sys._getframe(1).f_code):  # libraries ask for purposes of their own
             self._hand_on()
         return is_done
 
     def result(self) -> Any:
-        """Return what the task has returned, or raise what it has raised."""
+        """Return its result, or raise its exception."""
         self._hand_on()
         return super().result()
 
     def exception(self) -> BaseException | None:
-        """Return what the task has raised."""
+        """Return its exception, if it ended with one."""
         self._hand_on()
         return super().exception()
 
@@ -140,16 +212,39 @@ class WatchedTask(asyncio.Task[Any]):
                 watcher.take_up(self)
 
 
+class WatchedTask(_Watched, asyncio.Task[Any]):
+    """A task that hands on what it knew at its end to those who find it done."""
+
+
+class WatchedFuture(_Watched):
+    """A future that hands on what those knew who gave it its result."""
+
+    def set_result(self, result: Any) -> None:
+        """End the future with *result*."""
+        super().set_result(result)
+        self._leave(sys._getframe(1))
+
+    def set_exception(self, exception: BaseException | type[BaseException]) -> None:
+        """End the future with *exception*."""
+        super().set_exception(exception)
+        self._leave(sys._getframe(1))
+
+    def _leave(self, by: FrameType) -> None:
+        if hands_on(by):
+            for watcher in _running():
+                watcher.leave(self)
+
+
 def watch() -> None:
-    """Wrap the methods of asyncio."""
-    for owner, name, wrapper in _WRAPPERS:
+    """Wrap the methods of asyncio and anyio."""
+    for owner, name, wrapper in _wrappers():
         original = getattr(owner, name)
         _originals.append((owner, name, owner.__dict__.get(name)))
         setattr(owner, name, wrapper(original))
 
 
 def end() -> None:
-    """Give asyncio its own methods back."""
+    """Give asyncio and anyio their own methods back."""
     for owner, name, original in _originals:
         if original is None:  # it was inherited
             delattr(owner, name)

@@ -17,20 +17,19 @@ host.
 import asyncio
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Thread, get_ident
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from acl_py.callers import Callers, Role, current_caller, task_of
 from acl_py.sanitizer import handovers
-from acl_py.sanitizer.handovers import WatchedTask, watchers
+from acl_py.sanitizer.handovers import WatchedFuture, WatchedTask, hands_on, watchers
 from acl_py.sanitizer.order import Host, Order, Point
-from acl_py.sites import PACKAGE, task_types
+from acl_py.sites import task_types
 
 Points = Sequence[Point]
 
-_WAITING = f"{PACKAGE}waiting"
-_TIMER = "_set_result_unless_cancelled"  # of asyncio.sleep
 _METHODS = ("call_soon", "call_soon_threadsafe")
 
 THREADS = "what threads tell one another is not seen: their calls count as ordered as they were made"
@@ -200,6 +199,7 @@ class Hosts:
             except AttributeError:  # a loop that takes no attributes
                 self._note(NO_TASKS)
                 return
+        loop.create_future = partial(WatchedFuture, loop=loop)  # type: ignore[method-assign]
         if not watchers:
             handovers.watch()
         watchers[loop], task_types[loop] = watching, WatchedTask
@@ -212,7 +212,7 @@ class Hosts:
         watchers[loop].remove(self)
         if not watchers[loop]:
             del watchers[loop], task_types[loop]
-            for name in _METHODS:
+            for name in (*_METHODS, "create_future"):
                 delattr(loop, name)
             if not watchers:
                 handovers.end()
@@ -270,8 +270,7 @@ class Hosts:
 
 def _wrapped(call: Callable[..., asyncio.Handle], watching: list[Hosts]) -> Callable[..., asyncio.Handle]:
     def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
-        code = sys._getframe(1).f_code
-        if not (code.co_filename.startswith(_WAITING) or code.co_name == _TIMER):
+        if hands_on(sys._getframe(1)):
             owner = getattr(callback, "__self__", callback)
             for hosts in watching:
                 callback = hosts.hand(owner, callback, *args)

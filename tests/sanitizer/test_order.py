@@ -161,6 +161,47 @@ async def waits_for_tasks_that_are_done(first, second):
     await second()
 
 
+async def awaits_a_future_that_is_done(first, second):
+    future = asyncio.get_running_loop().create_future()
+    await asyncio.gather(
+        _then(first, partial(future.set_result, 1)), _late(partial(asyncio.wait_for, future, 9), second)
+    )
+
+
+async def asks_for_the_exception_of_a_future(first, second):
+    future = asyncio.get_running_loop().create_future()
+
+    async def ask():
+        assert isinstance(future.exception(), KeyError)
+
+    await asyncio.gather(_then(first, partial(future.set_exception, KeyError())), _late(ask, second))
+
+
+async def takes_the_last_place_of_a_semaphore(first, second):
+    semaphore = asyncio.Semaphore(0)
+    await asyncio.gather(_then(first, semaphore.release), _late(semaphore.acquire, second))
+
+
+async def finds_an_item_in_a_stream(first, second):
+    send, receive = anyio.create_memory_object_stream(1)
+    with send, receive:
+        await asyncio.gather(_then(first, partial(send.send_nowait, 1)), _late(receive.receive, second))
+
+
+async def takes_an_item_from_a_sender_who_sleeps(first, second):
+    send, receive = anyio.create_memory_object_stream(0)
+
+    async def give():
+        await first()
+        await send.send(1)
+
+    async def take():
+        receive.receive_nowait()
+
+    with send, receive:
+        await asyncio.gather(give(), _late(take, second))
+
+
 async def leaves_a_group_whose_tasks_are_done(first, second):
     async with asyncio.TaskGroup() as group:
         group.create_task(first())
@@ -186,7 +227,9 @@ async def _late(wait, then):
     [
         finds_an_event_that_is_set, asks_whether_an_event_is_set, finds_an_item, finds_that_a_queue_is_done,
         finds_a_free_lock, awaits_a_task_that_is_done, asks_whether_a_task_is_done, gathers_a_task_that_is_done,
-        waits_for_tasks_that_are_done, leaves_a_group_whose_tasks_are_done,
+        waits_for_tasks_that_are_done, leaves_a_group_whose_tasks_are_done, awaits_a_future_that_is_done,
+        asks_for_the_exception_of_a_future, takes_the_last_place_of_a_semaphore, finds_an_item_in_a_stream,
+        takes_an_item_from_a_sender_who_sleeps,
     ],
 )  # fmt: skip
 def test_what_a_task_knows_is_handed_on_although_nobody_sleeps(hand_over, is_known, uvloop):
@@ -202,6 +245,47 @@ def test_what_a_task_knows_is_handed_on_although_nobody_sleeps(hand_over, is_kno
         await hand_over(first, partial(consume, x, two))
 
     assert [kind for kind, *_ in found(program, uvloop=uvloop)] == ([] if is_known else ["race"])
+
+
+def test_a_place_of_a_semaphore_that_was_free_before_hands_nothing_on():
+    async def program():
+        one, two = await two_streams()
+        x, places = await acl.Malloc(64), asyncio.Semaphore(2)
+
+        async def first():
+            async with places:
+                await produce(x, one)
+
+        async def second():
+            await asyncio.sleep(1)
+            async with places:
+                await consume(x, two)
+
+        await asyncio.gather(first(), second())
+
+    assert [kind for kind, *_ in found(program)] == ["race"]
+
+
+def test_an_item_of_a_stream_that_a_receiver_waited_for_hands_nothing_on_to_later_ones():
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(64)
+        send, receive = anyio.create_memory_object_stream(1)
+
+        async def first():
+            await produce(x, one)
+            await send.send("item")
+
+        async def second():
+            await asyncio.sleep(1)
+            send.send_nowait("item")
+            await receive.receive()
+            await consume(x, two)
+
+        with send, receive:
+            await asyncio.gather(receive.receive(), first(), second())
+
+    assert [kind for kind, *_ in found(program)] == ["race"]
 
 
 def test_an_item_of_a_queue_hands_on_what_its_own_producer_knew():
