@@ -109,17 +109,37 @@ def _nothing() -> Completion:
 NOTHING = _nothing()  # stands for no work: done from the start
 
 
-class AllOf(Completion):
+class Group(Completion):
+    """Stands for other completions. Once it is done, `last` is the one of them that was done last, and `why` says why
+    that one was waited for, if it is known.
+    """
+
+    __slots__ = ("last", "why")
+
+    last: Completion | None
+    why: Why | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = self.why = None
+
+    def note_last(self, by: Completion) -> None:
+        """Note that *by* was the last one.
+
+        Of what is over, no more is kept than the last operation: a chain of groups must not hold a whole history.
+        """
+        self.last = by.last if isinstance(by, Group) else by
+
+
+class AllOf(Group):
     """Done when the last of several completions is done. If all of them are done already, so is this, at the latest of
     their times.
     """
 
-    __slots__ = ("_reasons", "lane", "last", "missing", "why")
+    __slots__ = ("_reasons", "lane", "missing")
 
     def __init__(self, completions: Iterable[Completion], reasons: "Mapping[Completion, Why] | None" = None) -> None:
         super().__init__()
-        self.last: Completion | None = None  # the one of them that was last, once all are done
-        self.why: Why | None = None  # why that one was waited for, if *reasons* have it
         self._reasons = reasons
         self.lane = 0  # type: ignore[misc]  # the lane of the completion that was last
         self.missing = 0
@@ -154,8 +174,7 @@ class AllOf(Completion):
         if self.missing:
             return False
         self.lane = by.lane  # type: ignore[misc]
-        # Of what is over, no more is kept than the last operation: a chain of these must not hold a whole history.
-        self.last = by.last if isinstance(by, AllOf) else by
+        self.note_last(by)
         if self._reasons is not None:
             self.why = self._reasons.get(by)
             self._reasons = None

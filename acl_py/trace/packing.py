@@ -17,7 +17,7 @@ from typing import TypeVar
 from acl_py.trace.accesses import Accesses, Touched
 from acl_py.trace.instructions import Instructions
 from acl_py.trace.rows import CoreRun, Extent, Memory
-from device_model.completions import AllOf, Completion, FirstOf, Nanoseconds
+from device_model.completions import Completion, FirstOf, Group, Nanoseconds
 from device_model.events import Event
 from device_model.ops import Op
 from device_model.streams import Stream
@@ -125,6 +125,6 @@ class StepRows:
 def last_of(completion: Completion) -> Completion | None:
     """Return what *completion*, which is done, has waited for last: an operation, if it was one."""
     last: Completion | None = completion
-    while isinstance(last, AllOf | FirstOf):
-        last = last.last if isinstance(last, AllOf) else last.first
+    while isinstance(last, Group | FirstOf):
+        last = last.last if isinstance(last, Group) else last.first
     return last

@@ -32,7 +32,7 @@ from acl_py.trace.rows import (
     Strike,
     Timeline,
 )  # fmt: skip
-from device_model.completions import AllOf, Completion, Nanoseconds, Need, Process, Then, Why
+from device_model.completions import Completion, Group, Nanoseconds, Need, Process, Then, Why
 from device_model.device import Device
 from device_model.engines.staging import Staged
 from device_model.errors import DeviceError
@@ -453,11 +453,13 @@ def plain(subject: object) -> object:
 
 
 def _behind(by: Completion, why: Why) -> tuple[Why, Op | None]:
-    """Return why an operation waited for *by*, which is no operation, and the operation that was last in *by*.
+    """Return why an operation waited for *by*, which is no plain operation, and the operation that was last in *by*.
 
     *why* is the reason that the operation itself has for *by*.
     """
-    if not isinstance(by, AllOf):
+    if isinstance(by, Op):  # a node of a graph
+        return why, by
+    if not isinstance(by, Group):
         return why, None
     if why is _ORDER and by.why is not None:
         why = by.why

@@ -16,7 +16,7 @@ stays in the call of the launch until they are made (measured: graph-pageable-32
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
+from device_model.completions import NOTHING, AllOf, Completion, Group, Nanoseconds, Then
 from device_model.events import Event
 from device_model.graphs.graph import Graph, Node, NodeKind
 from device_model.graphs.plan import Entry, Plan, Queues, plan_of
@@ -75,7 +75,7 @@ class Executable(Handle):
         return True
 
 
-class Turn(Completion):
+class Turn(Group):
     """The turn of *launch*: all is over that it waits for. Its first nodes can start a little later."""
 
     __slots__ = ("launch",)
@@ -90,10 +90,11 @@ class Turn(Completion):
 
     def release(self, by: Completion) -> None:
         """Let the launch begin: *by* is all that it waits for."""
+        self.note_last(by)
         self.complete(by.end_ns)
 
 
-class Reached(Completion):
+class Reached(Group):
     """The record that a launch makes in *event* when it reaches a RECORD node."""
 
     __slots__ = ("event", "scheduler")
@@ -110,6 +111,7 @@ class Reached(Completion):
     def release(self, by: Completion) -> None:
         """Note that the launch is there: *by* is all that is before the node."""
         if not self.done:  # by an abort
+            self.note_last(by)
             self.complete(max(by.end_ns, self.scheduler.now))
 
 
@@ -122,7 +124,7 @@ class NodeOp(Op):
     run: "Run"
 
 
-class Run(Completion):
+class Run(Group):
     """One run of *plan* in *stream*: done when all of its nodes are."""
 
     __slots__ = ("_left", "device", "lane", "launch", "ops", "plan", "records", "stream")
@@ -150,6 +152,7 @@ class Run(Completion):
         self._left -= 1
         if not self._left and not self.done:  # by an abort
             self.lane = by.lane  # type: ignore[misc]
+            self.note_last(by)
             self.complete(by.end_ns)
 
     def queue(self, turn: Completion, ready_ns: Nanoseconds) -> None:

@@ -402,3 +402,21 @@ async def test_a_graph_draws_itself():
         "  2 -> 3;",
         "  1 -> 3;",
     ]
+
+
+@tiny
+async def test_a_trace_says_what_nodes_waited_for_and_which_node_others_did():
+    sim = acl.current_simulation()
+    one, two = await streams(2)
+    executable = await diamond(one, two)
+    await D[1, one]()
+    await acl.GraphLaunch(executable, one)
+    await A[1, one]()
+    await acl.GraphLaunch(executable, two)
+    await acl.SynchronizeStream(two)
+    timeline = sim.trace.timeline()
+    names = [op.name for op in timeline.ops]
+    assert names == ["D", "A", "B", "C", "D", "A", "A", "B", "C", "D"]
+    waited = [-1 if op.after is None else op.after for op in timeline.ops]
+    assert waited == [-1, 0, 1, 1, 2, 4, 4, 6, 6, 7]
+    assert timeline.calls[-1].after == 9  # SynchronizeStream
