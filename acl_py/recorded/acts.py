@@ -14,7 +14,7 @@ QUERIES = ("query_stream", "query_event", "query_waits")
 _EFFECTS = (
     "CreateStreamWithConfig", "DestroyStreamForce", "StreamAbort", "SetStreamFailureMode", "SetOpWaitTimeOut",
     "SetOpExecuteTimeOut", "ResetDevice", "ResetDeviceForce", "Finalize", "DeviceEnablePeerAccess",
-    "DeviceDisablePeerAccess", "LaunchKernel", "MemcpyAsync",
+    "DeviceDisablePeerAccess", "LaunchKernel", "MemcpyAsync", "GraphLaunch",
 )  # fmt: skip
 
 

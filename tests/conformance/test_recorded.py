@@ -189,6 +189,20 @@ def test_what_a_query_decided_is_noted():
     assert differences(timeline) == []
 
 
+def test_a_launch_of_a_graph_is_noted_and_its_nodes_are_left_out():
+    async def main():
+        stream, buffer = await acl.CreateStream(), await acl.Malloc(64)
+        async with acl.capture(stream) as graph:
+            await square[8, stream](buffer)
+        await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
+        await acl.SynchronizeStream(stream)
+
+    document = document_of(recording(main))
+    [note] = document["notes"]
+    assert note.endswith("GraphLaunch is no step of a program: its time is kept, its effect is not")
+    assert "launch" not in {step["op"] for step in document["steps"]}
+
+
 def test_a_time_out_that_struck_is_noted_and_keeps_its_time():
     async def main():
         stream = await acl.CreateStream()
