@@ -298,7 +298,7 @@ async def test_launches_share_the_device_while_there_are_cores():
         parts = [await halves(32, 1.0) for _ in range(3)]
         streams = [await acl.CreateStream() for _ in parts]
         for part, stream in zip(parts, streams, strict=True):
-            await increment_slowly[32, stream](part, 0, 900)  # 16 AI cores of 24 each
+            await increment_slowly[32, stream](part, 0, 300)  # 16 AI cores of 24 each
         await acl.SynchronizeDevice()
         for part in parts:
             assert (await read(part) == 2).all()

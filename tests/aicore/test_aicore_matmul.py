@@ -68,6 +68,7 @@ CASES = [  # dtype, C, A transposed, B transposed, bias, kind, blocks, base
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("shape", [(100, 130, 300), (16, 32, 32), (31, 75, 70)], ids=str)
 @pytest.mark.parametrize(("dtype", "out", "a_trans", "b_trans", "has_bias", "kind", "blocks", "base"), CASES)
 def test_a_product_over_cores_equals_numpy(shape, dtype, out, a_trans, b_trans, has_bias, kind, blocks, base):

@@ -113,6 +113,7 @@ def test_what_a_kernel_raises_is_its_rows_failure():
     assert [row.failure for row in tuning.rows] == ["RuntimeError: 64 bytes are no whole tiles of 24", ""]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("make", [ThreadPoolExecutor, ProcessPoolExecutor])
 def test_every_executor_gives_the_same(make):
     options = {"mp_context": multiprocessing.get_context("spawn")} if make is ProcessPoolExecutor else {}

@@ -24,6 +24,7 @@ ASK = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mode", CMPMODE)
 @given(seed=seeds, dtype=floats, repeats=st.integers(1, 5))
 def test_compare_gives_bits_and_select_takes_them(mode, seed, dtype, repeats):

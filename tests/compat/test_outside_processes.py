@@ -33,6 +33,7 @@ POOL = """\
     """
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_pool_with_a_card_for_each(run, method):
     done = run(POOL, method, options=("--devices", "3"))
@@ -97,6 +98,7 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     assert done.stdout.split()[:1] + done.stdout.split()[2:] == ["registered", "Ascend310P3", "2", "0"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("text", "what"),

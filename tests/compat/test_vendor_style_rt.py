@@ -158,6 +158,7 @@ def call(acl, name, handle):
     return getattr(acl.rt, name)(*(handle if each is HERE else each for each in FUNCTIONS[name][1]))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_stale_handle(acl, name):
     handle, destroy = FUNCTIONS[name][0](acl)
@@ -174,6 +175,7 @@ def test_a_garbage_handle(acl, name, garbage):
     assert code(call(acl, name, garbage)) == 107017
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_handle_of_another_kind(acl, name):
     other = (notify if FUNCTIONS[name][0] is not notify else event)(acl)[0]
@@ -185,6 +187,7 @@ def test_a_null_handle_where_it_does_not_mean_the_default_stream(acl, name):
     assert code(call(acl, name, 0)) == 100000
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_none_for_a_handle(acl, name):
     with pytest.raises(TypeError, match=f"{name} args parse failed"):
@@ -199,6 +202,7 @@ def test_something_else_than_an_int_for_a_handle(acl, name, wrong):
         call(acl, name, wrong)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_shape_of_an_answer_is_the_same_whether_it_fails(acl, name):
     handle, _ = FUNCTIONS[name][0](acl)

@@ -85,6 +85,7 @@ def test_calls_take_the_time_that_they_took_on_the_card(id_):
         assert makespan_us == pytest.approx(card_us, rel=0.1)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.title)
 @pytest.mark.parametrize("sanitize", [None, "host"])
 def test_a_recorded_program_moves_the_same_pages_at_the_same_times(program, sanitize):

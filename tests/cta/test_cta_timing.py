@@ -107,6 +107,7 @@ def test_the_tensor_cores_take_as_long_as_measured(warps, expected):
     assert each([row(Op.MMA, warps=warps, count=16, writes=(1,))]) / 16 == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("warps", [1, 4, 16])
 @pytest.mark.parametrize("phases", [1, 4, 32])
 @pytest.mark.parametrize(("op", "least"), [(Op.LDS_32, 22), (Op.LDS_64, 23), (Op.LDS_128, 25), (Op.LDMATRIX, 22)])

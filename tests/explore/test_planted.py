@@ -36,6 +36,7 @@ def test_a_planted_mistake_is_found_and_shrunk(name):
     assert (again.failure, again.deviations) == (found.failing.failure, found.failing.deviations)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ["missing_wait", "double_buffer", "task_order", "same_instant"])
 @pytest.mark.parametrize("way", ["pct", "exhaustive"])
 def test_other_strategies_find_them_too(name, way):

@@ -34,6 +34,7 @@ async def content(memory):
     return out
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("source", "target", "kind", "effect"), ROWS, ids=NAMES)
 @tiny_acl
 async def test_the_kind_of_an_asynchronous_copy(source, target, kind, effect):

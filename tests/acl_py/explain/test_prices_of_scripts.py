@@ -207,6 +207,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("script", "rules", "pitfall"), SCRIPTS)
 def test_the_price_is_the_difference_of_the_real_runs(script, rules, pitfall):
     (before, before_ns), (_, after_ns) = (run(script, edited, rules) for edited in (False, True))

@@ -70,6 +70,7 @@ def test_a_chart_looks_like_this(traced, program, expected):
     assert chart.lanes(traced(program), width=80) == expected
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("width", [50, 80, 100, 133])
 def test_no_line_is_too_long_and_the_right_hand_column_is_straight(any_trace, width):
     lines = chart.lanes(any_trace, width).splitlines()
