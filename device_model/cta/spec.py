@@ -36,6 +36,7 @@ class SmSpec:
     l2_permille: Count
     dram_permille: Count
     barrier_permille: Count  # from the last arrival at a barrier
+    named_barrier_permille: Count  # from the last arrival at one with a name and a number of threads
     mbarrier_permille: Count  # from the last arrival at an mbarrier to the end of a wait for its phase
     group: int  # from the arrival of the last copy of a group to the end of wait_group
     # Rates: cycles between two instructions of one scheduler, of one warp, or of the SM.

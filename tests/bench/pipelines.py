@@ -23,6 +23,7 @@ PER_COPY = {1: 2 / 3, 2: 0, 3: 2 / 9, 4: 0}  # for each copy, beyond those of th
 USE = 20  # with the load and the chain of multiply-adds, if there is one
 REGISTERS = 32  # of a thread of a pipeline; they limit no launch
 BURST = 29  # in the loop around a burst
+AROUND = 4.24  # cycles of the loop around a barrier: those that syncthreads has more here than in cp_async.json
 FIRST = (
     22  # before and after a single copy, whose code runs for the first time; read off the copies of 2 KB from the L2
 )
@@ -120,15 +121,16 @@ def burst(row):
     return [barrier, *copies, commit, wait, barrier, *around] * 96
 
 
-def rounds(threads):
-    """The cycles of one of 64 rounds in which all warps arrive at an mbarrier and wait for its phase."""
+def rounds(kind, threads):
+    """The cycles of one of 64 rounds in which all warps pass a barrier of this *kind*."""
     block = Block(threads)
-    each = [
-        [block.row(Op.ARRIVE, number=phase, key="mbarrier"), block.row(Op.WAIT_PHASE, number=phase, key="mbarrier")]
-        for phase in range(64)
-    ]
-    rows = [row for phase in each for row in (*phase, *block.integers(1))]
-    return play([rows], load("h200").sm).cycles[0] / 64
+    rows = []
+    for phase in range(64):
+        if kind == "mbarrier":
+            rows += [block.row(op, number=phase, key=kind) for op in (Op.ARRIVE, Op.WAIT_PHASE)]
+        else:
+            rows.append(block.row(Op.BARRIER, number=block.warps, key=int(kind == "bar.sync")))
+    return play([rows], load("h200").sm).cycles[0] / 64 + AROUND
 
 
 def repeated(threads, op, **fields):
@@ -198,12 +200,13 @@ class Pipelines(Cycles):
 class Latencies(Cycles):
     """Rows of barriers.json, and the others of cp_async.json: a copy, a barrier, a multiply-add, a product, a chase."""
 
-    KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock", "mbarrier")
+    KINDS = ("oneshot", "barrier", "fma_chain", "mma_m16n8k16", "chase_l2", "chase_dram", "clock")
+    BARRIERS = ("mbarrier", "bar.sync", "syncthreads")
     RESULTS = ("cycles", "cycles_per_mma_per_warp", "khz", "measured", "predicted")
 
     @staticmethod
     def has(row):
-        return row.get("kind") in Latencies.KINDS
+        return row.get("kind") in Latencies.KINDS + Latencies.BARRIERS
 
     @staticmethod
     def measured(row):
@@ -225,8 +228,8 @@ class Latencies(Cycles):
             return spec.khz
         if kind == "barrier":
             return repeated(row["threads"], Op.BARRIER)
-        if kind == "mbarrier":
-            return rounds(row["threads"])
+        if kind in Latencies.BARRIERS:
+            return rounds(kind, row["threads"])
         if kind == "fma_chain":
             return repeated(32, Op.FMA, reads=(1,), writes=(1,))
         if kind == "mma_m16n8k16":

@@ -43,10 +43,13 @@ def test_blocks_beyond_the_number_of_sms_share_them():
     assert abs(errors(shared)[0]) < 5
 
 
-def test_rounds_of_an_mbarrier_take_as_long_as_measured():
-    few = [row for row in rows("barriers.json", Latencies) if row["threads"] <= 128]
-    assert len(few) == 3
-    assert max(map(abs, errors(few))) < 2
+@pytest.mark.parametrize(
+    ("kind", "threads", "most"), [("mbarrier", 128, 4), ("bar.sync", 1024, 2), ("syncthreads", 1024, 2)]
+)
+def test_rounds_of_barriers_take_as_long_as_measured(kind, threads, most):
+    chosen = [row for row in rows("barriers.json", Latencies, kind=kind) if row["threads"] <= threads]
+    assert len(chosen) >= 3
+    assert max(map(abs, errors(chosen))) < most
 
 
 def test_pipelines_that_wait_for_dram_take_as_long_as_measured():

@@ -153,7 +153,7 @@ def test_copies_without_a_loop_are_limited_by_the_lsu_alone():
 def test_a_wait_for_a_phase_ends_when_all_have_arrived():
     copy = [copies(), row(Op.COPY_ARRIVE, key="full", number=0)]
     waits = row(Op.WAIT_PHASE, first=1, key="full", number=0)
-    assert cycles([*copy, waits]) == pytest.approx(288.1 + 2 + 51.5, abs=1)
+    assert cycles([*copy, waits]) == pytest.approx(288.1 + 2 + 48.5, abs=1)
     assert cycles([*copy, row(Op.ARRIVE, first=2, key="full", number=0), waits]) == cycles([*copy, waits])
 
 
@@ -167,7 +167,7 @@ def test_arrivals_at_an_mbarrier_come_one_after_the_other():
     def meet(warps):
         return cycles([row(op, warps=warps, key="all", number=0) for op in (Op.ARRIVE, Op.WAIT_PHASE)])
 
-    assert [meet(warps) for warps in (1, 2, 4)] == [53.5, 55.5, 59.5]
+    assert [meet(warps) for warps in (1, 2, 4)] == [50.5, 52.5, 56.5]
 
 
 def test_resident_blocks_hide_latency():

@@ -154,7 +154,7 @@ class Sm:
         self.store_sector = spec.store_sector_permille / 1000
         self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
         self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
-        self.mbarrier = spec.mbarrier_permille / 1000
+        self.named, self.mbarrier = spec.named_barrier_permille / 1000, spec.mbarrier_permille / 1000
         handlers: dict[Op, Callable[[Warp, Row, float], float | None]] = {
             Op.CP_ASYNC: self._copy, Op.COMMIT: self._commit, Op.WAIT_GROUP: self._wait_group,
             Op.BARRIER: self._barrier, Op.SYNC_WARP: self._issued,
@@ -291,7 +291,7 @@ class Sm:
 
     def _barrier(self, warp: Warp, row: Row, now: float) -> float | None:
         self._issued(warp, row, now)
-        barrier = warp.block.barriers.setdefault(row.key, Barrier(self.barrier))
+        barrier = warp.block.barriers.setdefault(row.key, Barrier(self.named if row.key else self.barrier))
         barrier.time = max(barrier.time, now) + self.arrival
         barrier.arrived += 1
         barrier.waiting.append(warp)

@@ -15,7 +15,11 @@ __device__ void wait(unsigned barrier, unsigned parity) {
         : "memory");
 }
 
-__global__ void mbarrier(int* cycles) {
+enum Kind { kMbarrier, kNamed, kSyncthreads };
+const char* names[] = {"mbarrier", "bar.sync", "syncthreads"};
+
+template <Kind KIND>
+__global__ void barriers(int* cycles) {
     __shared__ unsigned long long word;
     unsigned barrier = __cvta_generic_to_shared(&word);
     if (!threadIdx.x)
@@ -25,19 +29,28 @@ __global__ void mbarrier(int* cycles) {
         __syncthreads();
         begin = clock();
 #pragma unroll 2
-        for (int i = 0; i < 64; i++) arrive(barrier), wait(barrier, i & 1);
+        for (int i = 0; i < 64; i++) {
+            if (KIND == kMbarrier) arrive(barrier), wait(barrier, i & 1);
+            if (KIND == kNamed) asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x) : "memory");
+            if (KIND == kSyncthreads) __syncthreads();
+        }
         end = clock();
     }
     if (!threadIdx.x) *cycles = end - begin;
 }
 
-int main() {
+template <Kind KIND>
+void rounds() {
     int *on_card, cycles;
     cudaMalloc(&on_card, sizeof cycles);
     for (int threads = 32; threads <= 1024; threads *= 2) {
-        mbarrier<<<1, threads>>>(on_card);
+        barriers<KIND><<<1, threads>>>(on_card);
         cudaMemcpy(&cycles, on_card, sizeof cycles, cudaMemcpyDefault);
-        printf("{\"kind\": \"mbarrier\", \"threads\": %d, \"cycles\": %.2f}\n", threads, cycles / 64.);
+        printf("{\"kind\": \"%s\", \"threads\": %d, \"cycles\": %.2f}\n", names[KIND], threads, cycles / 64.);
     }
+}
+
+int main() {
+    rounds<kMbarrier>(), rounds<kNamed>(), rounds<kSyncthreads>();
     fprintf(stderr, "%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
 }
