@@ -252,6 +252,7 @@ class SyncRules:
         return f"<SyncRules {self.name}>"
 
 
+PAGEABLE = "MemcpyAsync() of pageable memory"  # among what is unsafe beside a capture
 _WAITS_FOR_DEVICE = frozenset({"SynchronizeDevice", "SynchronizeDeviceWithTimeout", "ResetDevice", "ResetDeviceForce"})
 # Measured: capture-sync-other-*, capture-malloc-global, capture-other-thread-*; documented for the others.
 _UNSAFE_UNDER_CUDA = frozenset(
@@ -437,7 +438,7 @@ ACL = SyncRules(
     kernel_failure=KernelFailure.PER_STREAM,
     managed_memory=ManagedMemory.NONE,
     init=Init.ONCE,
-    unsafe_in_capture=frozenset({"Memset", "Memcpy", "Memcpy2d"}),  # documented
+    unsafe_in_capture=frozenset({"Memset", "Memcpy", "Memcpy2d", PAGEABLE}),  # documented
     waits_for_device=_WAITS_FOR_DEVICE,
     priorities=(7, 0),
     codes=_ACL_CODES,

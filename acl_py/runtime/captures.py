@@ -15,7 +15,7 @@ from acl_py.sites import called_function, site_of
 from device_model.contexts import Context
 from device_model.events import Event
 from device_model.graphs.capture import Capture, CaptureMode
-from device_model.rules import SyncCopy
+from device_model.rules import PAGEABLE, SyncCopy
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
@@ -106,6 +106,11 @@ class Captures:
             self.refuse_captured(runtime, event, name)
         elif self.running and name in runtime.rules.unsafe_in_capture:
             self._refuse(runtime, self._forbidding(), name, _UNSAFE)
+
+    def refuse_pageable(self, runtime: "Runtime") -> None:
+        """Refuse an asynchronous copy of pageable memory, if a capture forbids it."""
+        if PAGEABLE in runtime.rules.unsafe_in_capture:
+            self._refuse(runtime, self._forbidding(), "MemcpyAsync", f"of pageable memory {_UNSAFE}")
 
     def refuse_captured(self, runtime: "Runtime", event: Event, name: str) -> None:
         """Refuse a call of *name* on *event*, whose last record was made in a capture."""

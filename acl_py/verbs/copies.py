@@ -313,6 +313,8 @@ async def Memcpy2d(
 async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, site: Site) -> Completion:
     """Make an asynchronous copy in which the host takes part."""
     runtime, rules = scope.runtime, scope.runtime.rules
+    if runtime.captures.running and copy.is_pageable:
+        runtime.captures.refuse_pageable(runtime)
     if stream.branch is not None:
         return await transfers.queue(runtime, stream, copy, site)
     completion: Completion = NOTHING

@@ -50,7 +50,7 @@ ACL_ROWS = {
     "kernel_failure": rules.KernelFailure.PER_STREAM,
     "managed_memory": rules.ManagedMemory.NONE,
     "init": rules.Init.ONCE,
-    "unsafe_in_capture": {"Memset", "Memcpy", "Memcpy2d"},
+    "unsafe_in_capture": {"Memset", "Memcpy", "Memcpy2d", "MemcpyAsync() of pageable memory"},
     "waits_for_device": WAITS_FOR_DEVICE,
     "priorities": (7, 0),
 }

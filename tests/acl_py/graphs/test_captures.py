@@ -2,8 +2,10 @@
 
 import asyncio
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from inspect import unwrap
 
+import numpy as np
 import pytest
 from histories import D2H, H2D, busy, history, tiny, tiny_acl
 
@@ -427,6 +429,24 @@ async def test_acl_has_its_own_codes_and_forbids_less():
     with refused(Kind.CAPTURE_IMPLICIT) as caught:
         await acl.BeginCapture(None)
     assert caught.value.code == 107031
+
+
+@pytest.mark.parametrize("where", ["in the capture", "beside it"])
+@tiny_acl
+async def test_acl_forbids_asynchronous_copies_of_pageable_memory(where):
+    one, two = await streams(2)
+    buffer, array = await acl.Malloc(8), np.zeros(8, np.uint8)
+    copy = partial(acl.MemcpyAsync, buffer, 8, array, 8, H2D, one if where == "in the capture" else two)
+    await acl.BeginCapture(one, CaptureMode.RELAXED)
+    await copy()
+    await acl.EndCapture(one)
+    await acl.BeginCapture(one)
+    with refused(Kind.CAPTURE_UNSUPPORTED) as caught:
+        await copy()
+    assert "MemcpyAsync() of pageable memory is unsafe beside a capture" in str(caught.value)
+    with refused(Kind.CAPTURE_INVALIDATED) as caught:
+        await acl.EndCapture(one)
+    assert "lost by MemcpyAsync() at" in str(caught.value)
 
 
 @tiny
