@@ -73,8 +73,9 @@ async def MemcpyAsync(
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, or an end has less; INVALID_ADDRESS or
             NULL_POINTER if *dst* or *src* is not memory, or was freed;
             INVALID_COPY_DIRECTION if *kind* does not fit;
-            NOT_SUPPORTED for a copy from host to host under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or
-            NOT_SUPPORTED if *stream* cannot be used here.
+            NOT_SUPPORTED for a copy from host to host under ACL's rules; CAPTURE_UNSUPPORTED for one of pageable memory
+            beside a capture under ACL's rules; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be
+            used here.
         DeadlockError: The stream can never come to the copy that the host waits for.
         TypeError: *count* or *dest_max* is not an int, or *stream* is not a stream.
 

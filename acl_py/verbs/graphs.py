@@ -279,7 +279,7 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    for node in executable.plan.nodes():
+    for node in executable.plan.nodes:
         if node.work is not None:
             runtime.check_memory(node.work, node)
     queue = stream.queues[Lane.COMPUTE]

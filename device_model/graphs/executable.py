@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Executable(Handle):
     """*graph* as it is now, ready to be launched on *device*; later changes of the graph do not count."""
 
-    __slots__ = ("destroyed", "device", "is_uploaded", "last", "made", "name", "plan")
+    __slots__ = ("destroyed", "device", "is_uploaded", "last", "made", "name", "needs_host", "plan")
 
     def __init__(self, graph: Graph, device: "Device", made: object) -> None:
         self.name = f"executable of {graph.name}"
@@ -44,22 +44,22 @@ class Executable(Handle):
         self.destroyed: object = None  # the line that destroyed it
         self.is_uploaded = False  # the device has its nodes, so a launch need not send them
         self.last: Completion = NOTHING  # its last launch
-        self.plan = plan_of(graph, device.chain_queues)
+        self._set_plan(plan_of(graph, device.chain_queues))
 
     def __repr__(self) -> str:
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
         return f"<{self.name} made at {self.made}{state}>"
 
-    @property
-    def needs_host(self) -> bool:
-        """Whether the host makes some of the copies."""
-        return any(self.device.by_host.makes(node) for node in self.plan.nodes())
+    def _set_plan(self, plan: Plan) -> None:
+        self.plan = plan
+        # Whether the host makes some of the copies.
+        self.needs_host = any(self.device.by_host.makes(node) for node in plan.nodes)
 
     def memory(self) -> list[Allocation]:
         """Return the memory that its nodes allocate."""
         return [
             node.subject
-            for node in self.plan.nodes()
+            for node in self.plan.nodes
             if node.kind is NodeKind.ALLOCATE and isinstance(node.subject, Allocation)
         ]
 
@@ -71,7 +71,7 @@ class Executable(Handle):
         plan = plan_of(graph, self.device.chain_queues)
         if plan.shape != self.plan.shape:
             return False
-        self.plan = plan
+        self._set_plan(plan)
         return True
 
 
@@ -141,11 +141,7 @@ class Run(Group):
         self.ops: list[NodeOp] = []
         self._left = len(plan.last)  # nodes with none behind them that are not over
         # An event stands for the record of the last launch from the call on.
-        self.records = {
-            node: Reached(node.subject, stream)
-            for node in plan.nodes()
-            if node.kind is NodeKind.RECORD and isinstance(node.subject, Event)
-        }
+        self.records = {node: Reached(node.subject, stream) for node in plan.records if isinstance(node.subject, Event)}
 
     def release(self, by: Completion) -> None:
         """Count one of the last nodes as over."""
@@ -302,7 +298,7 @@ class Launch(Run):
 
     def _begin(self, by: Completion) -> None:  # noqa: ARG002 - a waiter is called with what it waited for
         self._leave_queue()
-        for node in self.plan.nodes():
+        for node in self.plan.conditional:
             if node.condition is not None:
                 node.condition.value = node.condition.default
 

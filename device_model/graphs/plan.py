@@ -24,11 +24,16 @@ class Entry(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The entries, each behind those before it; the hardware queues of each chain; the places of the last entries."""
+    """The entries, each behind those before it; the hardware queues of each chain; the places of the last entries; all
+    nodes, with those of bodies, and those of them that are records or have a condition.
+    """
 
     entries: tuple[Entry, ...]
     queues: tuple[Queues, ...]
     last: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    records: tuple[Node, ...]
+    conditional: tuple[Node, ...]
 
     @property
     def shape(self) -> list[object]:
@@ -38,13 +43,7 @@ class Plan(NamedTuple):
     @property
     def size(self) -> int:
         """How many nodes it has, with those of bodies."""
-        return sum(1 + (each.body.size if each.body is not None else 0) for each in self.entries)
-
-    def nodes(self) -> "list[Node]":
-        """Return all nodes, with those of bodies."""
-        return [
-            node for each in self.entries for node in (each.node, *(each.body.nodes() if each.body is not None else ()))
-        ]
+        return len(self.nodes)
 
 
 def plan_of(graph: Graph, make_queues: Callable[[], Queues]) -> Plan:
@@ -53,13 +52,18 @@ def plan_of(graph: Graph, make_queues: Callable[[], Queues]) -> Plan:
     _flatten(graph, (), nodes)
     numbers = chains([before for _, before in nodes])
     inner = {place for _, before in nodes for place in before}
+    entries = tuple(
+        Entry(node, before, chain, plan_of(node.body, make_queues) if node.kind is NodeKind.IF else None)
+        for (node, before), chain in zip(nodes, numbers, strict=True)
+    )
+    found = [node for each in entries for node in (each.node, *(each.body.nodes if each.body is not None else ()))]
     return Plan(
-        tuple(
-            Entry(node, before, chain, plan_of(node.body, make_queues) if node.kind is NodeKind.IF else None)
-            for (node, before), chain in zip(nodes, numbers, strict=True)
-        ),
+        entries,
         tuple(make_queues() for _ in range(max(numbers, default=-1) + 1)),
         tuple(place for place in range(len(nodes)) if place not in inner),
+        tuple(found),
+        tuple(node for node in found if node.kind is NodeKind.RECORD),
+        tuple(node for node in found if node.condition is not None),
     )
 
 

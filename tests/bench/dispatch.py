@@ -1,7 +1,11 @@
-"""What an operation costs: the ring of ring.py, ours and two peers that simulate the same, in time and in memory."""
+"""What an operation costs: the ring of ring.py, ours and two peers that simulate the same, in time and in memory; and
+what a node of a graph costs.
+"""
 
 from statistics import median
+from time import perf_counter
 
+import acl_py as acl
 from tests.bench.measure import fresh, interleaved, ratio, say, show, spread, target
 
 SMALL, LARGE = 100_000, 1_000_000
@@ -13,6 +17,7 @@ def main():
     memory = _against_peers()
     _streams()
     _memory(memory)
+    _graphs()
 
 
 def _against_peers():
@@ -89,3 +94,39 @@ def _memory(large):
     )
     say(f"  a hundred times the work adds  {target((bare - few.peak_kib) / MIB, 10, form='{:.1f}')} MiB")
     say(f"  tracing adds                   {target(per_op, 120, form='{:.0f}')} bytes per operation\n")
+
+
+NODES, LAUNCHES = 100, 100
+
+
+@acl.kernel(cost=acl.Cost(us=2))
+def _step():
+    pass
+
+
+async def _launches():
+    """The real time of a node, in microseconds: a chain of kernels is launched and waited for again and again."""
+    stream = await acl.CreateStream()
+    async with acl.capture(stream) as graph:
+        for _ in range(NODES):
+            await _step[1, stream]()
+    executable = await acl.GraphInstantiate(graph)
+    begin = perf_counter()
+    for _ in range(LAUNCHES):
+        await acl.GraphLaunch(executable, stream)
+        await acl.SynchronizeStream(stream)
+    return (perf_counter() - begin) * 1e6 / (NODES * LAUNCHES)
+
+
+def _graphs():
+    us = interleaved({name: (name == "traced",) for name in ("bare", "traced")}, 5, _run)
+    show(
+        f"Graphs: {LAUNCHES} launches of a chain of {NODES} kernels, 5 runs in turn",
+        ("", "us per node"),
+        [(name, spread(values)) for name, values in us.items()],
+    )
+    say(f"  a node costs {target(median(us['bare']), 1.2)} us\n")
+
+
+def _run(trace):
+    return acl.run(_launches, device="h200", trace=trace)
