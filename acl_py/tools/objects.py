@@ -23,6 +23,7 @@ from device_model.contexts import Context
 from device_model.errors import printable
 from device_model.memory import Buffer, Space, fill
 from device_model.memory.backing import ROOM
+from device_model.memory.pages import Pages
 from device_model.names import LONGEST_NAME
 from device_model.streams import Stream
 from device_model.work import Extent
@@ -69,6 +70,15 @@ class Objects:
             event = context.create_event(timing=options["timing"], made=program.id, name=model_name(name))
             event.blocking = options["blocking"]
             self.events[name] = event
+
+    def pages(self) -> dict[str, Pages]:
+        """Return the pages of the managed buffers that exist before the first call, by name."""
+        buffers = ((name, self.memory[name]) for name in self.program.buffers)
+        return {
+            name: buffer.allocation.pages
+            for name, buffer in buffers
+            if isinstance(buffer, Buffer) and buffer.allocation.pages is not None
+        }
 
     def _stream(self, name: str, flags: str, priority: int, device: int) -> Stream:
         """Make a stream that exists before the first call."""

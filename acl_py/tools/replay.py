@@ -16,6 +16,7 @@ from acl_py.tools.player import Played, Player
 from acl_py.tools.programs import Program
 from acl_py.trace import Trace
 from device_model.engines.workers import Workers
+from device_model.memory.pages import HOST, PAGE, Pages
 from device_model.ops import Op
 from device_model.profile import DeviceProfile, Latencies
 from device_model.rules import SyncRules
@@ -28,6 +29,7 @@ _GIVES = (
     "is_capturing", "capture_info", "exchange_mode", "nodes",
 )  # fmt: skip
 
+PagesByName = dict[str, Pages]
 Spans = dict[int, tuple[int, int, str]]  # by the index of a step: start and end in ns, and the engine
 
 
@@ -113,10 +115,18 @@ def replay(
         DeadlockError: a step waits for work that never ends, or that a fault rule lets hang.
     """
     # In a new context: the program does not share the caller's current device and last error.
-    return copy_context().run(_replay, program, Options(device, rules, sanitize=sanitize, effects=effects), faults)
+    run = copy_context().run
+    pages: PagesByName = {}
+    if not program.is_recorded and any(buffer["space"] == "managed" for buffer in program.buffers.values()):
+        run(_replay, program, Options(device, rules), (), pages)
+    return run(_replay, program, Options(device, rules, sanitize=sanitize, effects=effects), faults, pages)
 
 
-def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Replay:
+def _replay(program: Program, options: Options, faults: Sequence[Fault], pages: PagesByName) -> Replay:
+    """Run *program* on managed buffers with these *pages*, by name; then put there the pages as the next run has them.
+
+    Measured programs ran several times on the same buffers, and between two runs their pages went back to the host.
+    """
     runtime, trace = build(options)
     assert trace is not None, "build() records by default"
     if effects_of(options.effects) is Effects.STRONG:
@@ -126,6 +136,9 @@ def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Repl
     last_error.set(SUCCESS)
     try:
         player = Player(program, runtime)
+        own = player.operations.pages()
+        for name, earlier in pages.items():
+            own[name].take_over(earlier)
         guards = [Guard(runtime, [fault]) for fault in faults]
         player.run()
         calls = [player.calls[step.index] for step in program.steps]
@@ -134,6 +147,9 @@ def _replay(program: Program, options: Options, faults: Sequence[Fault]) -> Repl
         injected = tuple(rule for guard in guards for rule in guard.rules)
         makespan = player.end()
         spans = player.spans(trace)
+        for name, left in own.items():
+            left.prefetch(0, left.count * PAGE, HOST)
+            pages[name] = left
         if runtime.sanitizer is not None:
             runtime.sanitizer.finish()
         device_times, log = _device_times(calls, spans), _log(calls, player.runs, runtime.profile.latency)

@@ -97,6 +97,11 @@ class Pages:
     def __repr__(self) -> str:
         return f"<Pages {self.count}, {int(self._is_away.sum())} not on the host>"
 
+    def take_over(self, pages: "Pages") -> None:
+        """Let these pages be where *pages* are, which another simulation has left, and have the same advice."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(pages, name))
+
     def part(self, start: int, stop: int) -> slice:
         """Return the pages that the bytes *start* to *stop* touch."""
         return slice(start // PAGE, -(-stop // PAGE))
