@@ -4,6 +4,9 @@ A frame of 128x128 pixels has 16384 of the 2073600 pixels of 1080p. On the tiny 
 1080p in a second, so it takes 7,901 ns for one of these, and encodes 500, so it takes 15,802 ns.
 """
 
+from contextlib import contextmanager
+from threading import Event
+
 import numpy as np
 from card import D2D, DEFAULT, done, made
 
@@ -13,10 +16,15 @@ DECODE_NS, ENCODE_NS = 7_901, 15_802
 
 
 class Reports:
-    """A thread that runs the callbacks of a channel, as scripts have one, until `end`."""
+    """A thread that runs the callbacks of a channel, as scripts have one, until `end`.
+
+    While it waits for reports, simulated time may go on. It does not while the thread is paused.
+    """
 
     def __init__(self, acl):
         self.acl = acl
+        self.goes_on, self.is_idle = Event(), Event()
+        self.goes_on.set()
         self.context = made(acl.rt.get_context())
         self.runs = True
         self.thread = made(acl.util.start_thread(self._run, [10]))
@@ -24,7 +32,20 @@ class Reports:
     def _run(self, args):
         assert self.acl.rt.set_context(self.context) == 0
         while self.runs:
+            if not self.goes_on.is_set():
+                self.is_idle.set()
+                self.goes_on.wait()
             self.acl.rt.process_report(args[0])
+
+    @contextmanager
+    def paused(self):
+        self.is_idle.clear()
+        self.goes_on.clear()
+        self.is_idle.wait()
+        try:
+            yield
+        finally:
+            self.goes_on.set()
 
     def end(self):
         self.runs = False
