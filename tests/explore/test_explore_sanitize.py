@@ -91,6 +91,7 @@ def test_findings_are_kept_however_a_run_ends(tmp_path, lines, code, sentence):
     assert "leak" not in err
 
 
+@pytest.mark.slow  # it waits for seconds of real time
 def test_findings_are_kept_if_a_run_takes_too_long(tmp_path):
     code, _, err, count = explored(tmp_path, "acl.run(main, spin)", options=["--runs=1", "--limit=6"])
     assert (code, count) == (2, 1)
@@ -98,6 +99,7 @@ def test_findings_are_kept_if_a_run_takes_too_long(tmp_path):
     assert "leak" not in err
 
 
+@pytest.mark.slow  # it waits for seconds of real time
 def test_a_run_that_does_not_mind_being_stopped_is_killed(tmp_path):
     code, _, err, _ = explored(tmp_path, "acl.run(main, spin_on)", options=["--runs=1", "--limit=1"])
     assert code == 2
