@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# A process for each core; one that has no tests left takes over some of another's.
-PYTEST := $(BIN)/pytest --numprocesses logical --dist worksteal
+# A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
 .PHONY: demo test test-slow test-all test-lowest check mutants bench format clean
 
