@@ -7,7 +7,8 @@ graph-launch-depth).
 
 The operations of a launch are like any other, but they do not queue behind the work of other streams: each chain of
 nodes has hardware queues of its own, and nodes that do not depend on one another never hold each other back. Copies go
-on to the queue of the launch's stream when they can start, because a copy engine serves those only.
+on to the queue of the launch's stream when they can start, because a copy engine serves those only; there they pass
+what has to wait, which may be work behind their own launch.
 
 The host itself makes copies of pageable memory, chunk by chunk through one buffer, and those from host to host; it
 stays in the call of the launch until they are made (measured: graph-pageable-32m-busy, graph-memset-copies).
@@ -313,7 +314,8 @@ class Way(Engine):
         while queue.fifo and not queue.fifo[0].blockers:
             op = queue.fifo.popleft()
             target = op.queue = op.stream.queues[op.lane]
-            target.fifo.append(op)
+            waiting = (place for place, each in enumerate(target.fifo) if each.blockers)
+            target.fifo.insert(next(waiting, len(target.fifo)), op)
             if target.fifo[0] is op:
                 target.engine.offer(target, now)
 

@@ -63,6 +63,22 @@ async def test_nodes_that_do_not_depend_on_one_another_run_side_by_side():
 
 
 @tiny
+async def test_a_copy_of_a_launch_passes_a_copy_that_waits_for_the_launch():
+    sim = acl.current_simulation()
+    [stream], device, host = await streams(1), await acl.Malloc(2_000), await acl.MallocHost(2_000)
+    async with acl.capture(stream) as graph:
+        await A[1, stream]()
+        await acl.MemcpyAsync(device, 2_000, host, 2_000, H2D, stream)
+    executable = await acl.GraphInstantiate(graph)
+    await acl.GraphUpload(executable, stream)
+    begin = sim.now_ns
+    await acl.GraphLaunch(executable, stream)
+    await acl.MemcpyAsync(device, 1_000, host, 1_000, H2D, stream)
+    await acl.SynchronizeStream(stream)
+    assert [row[1:] for row in history(sim, begin)] == [(1_000, 11_000), (11_000, 13_000), (13_000, 14_000)]
+
+
+@tiny
 async def test_a_launch_keeps_its_place_in_its_stream_and_holds_no_other():
     sim = acl.current_simulation()
     one, two = await streams(2)
