@@ -149,6 +149,7 @@ async def serve(job: Job, version: Callable[[Model], Awaitable[Step]]) -> tuple[
     """Return the output for all tokens, and how many steps are done in a second."""
     sim, output, model = acl.current_simulation(), job.create_output(), await set_up(job)
     step = await version(model)
+    model.tokens.buffer.numpy(np.float32)[:] = job.tokens[: job.batch].ravel()
     await step()  # what only the first step costs
     await acl.SynchronizeDevice()
     start = sim.now_ns

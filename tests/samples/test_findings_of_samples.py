@@ -20,8 +20,8 @@ SAMPLES = [*sorted(FOLDER.glob("[0-9][0-9]_*.py")), *sorted((FOLDER / "aicore").
 APPS = [
     FOLDER / app
     for app in (
-        "attention/five_stages.py", "attention/streaming.py", "flash/aicore.py", "flash/tuning.py", "moe/moe.py",
-        "server/server.py",
+        "attention/five_stages.py", "attention/graph.py", "attention/streaming.py", "flash/aicore.py",
+        "flash/tuning.py", "moe/graph.py", "moe/moe.py", "server/server.py",
     )
 ]  # fmt: skip
 NOTEBOOKS = sorted((FOLDER / "notebooks").glob("[0-9]_*.py"))
