@@ -89,8 +89,9 @@ def _rows(title: str, timeline: Timeline, rows: str, since_ns: int | None) -> tu
     if not ops:
         raise ValueError(f"the timeline {title!r} has no operations to draw")
     queued_by = queuing_calls(ops, calls)
-    first = min(op.queued_ns if call is None else calls[call].enter_ns for op, call in zip(ops, queued_by, strict=True))
-    start = first if since_ns is None else since_ns
+    begins = [op.queued_ns if call is None else calls[call].enter_ns for op, call in zip(ops, queued_by, strict=True)]
+    begins += [call.enter_ns for call in calls if call.name == "GraphLaunch"]  # a node has the line of its capture
+    start = min(begins) if since_ns is None else since_ns
     lanes: dict[str, list[Box]] = {
         "host": _together(box for box in _host_boxes(timeline, queued_by) if box.start >= start)
     }

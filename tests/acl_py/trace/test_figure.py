@@ -2,6 +2,7 @@
 
 import pytest
 
+import acl_py as acl
 from acl_py.trace.rows import Timeline
 
 
@@ -39,6 +40,27 @@ def test_every_kind_of_operation_is_drawn(figure, traced):
     ]
     assert [axes.get_title(loc="left") for axes in drawn.axes] == ["all", "named"]
     figure.plt.close(drawn)
+
+
+def test_a_timeline_begins_with_the_launch_of_a_graph(figure):
+    @acl.kernel(cost=acl.Cost(us=5))
+    def step():
+        pass
+
+    async def program():
+        stream = await acl.CreateStream()
+        async with acl.capture(stream) as graph:
+            await step[1, stream]()
+        executable = await acl.GraphInstantiate(graph)
+        begin = acl.current_simulation().now_ns
+        await acl.GraphLaunch(executable, stream)
+        await acl.SynchronizeStream(stream)
+        return begin, acl.current_simulation().trace.timeline()
+
+    begin, timeline = acl.run(program, device="h200")
+    start, lanes = figure._rows("all", timeline, "streams", None)
+    assert start == begin
+    assert lanes["host"][0].label == "GraphLaunch"
 
 
 def test_rows_and_timelines_that_cannot_be_drawn_are_refused(figure, traced):
