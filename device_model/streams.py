@@ -53,7 +53,7 @@ class Stream(handles.Stream):
         made: object,
     ) -> None:
         self.context = context
-        # Its context as long as it runs what it is given; None once it is destroyed, and while it captures.
+        # Its context; None once the stream is destroyed, and while it captures.
         self.home: Context | None = context
         self.branch: Branch | None = None  # its part in a capture
         self.scheduler = context.device.scheduler

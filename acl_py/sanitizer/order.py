@@ -210,12 +210,12 @@ class Line:
         return _new(Point, (self.number, self.count, self.past))
 
     def join(self, points: Iterable[PlainPoint]) -> None:
-        """Put what it is given next behind *points*."""
+        """Put the next work of this line behind *points*."""
         for point in points:
             self.follow(point)
 
     def follow(self, point: PlainPoint) -> None:
-        """Put what it is given next behind *point*."""
+        """Put the next work of this line behind *point*."""
         actor, epoch, before = point
         past = self.past
         if actor != self.number and not past.has(actor, epoch):

@@ -211,7 +211,7 @@ async def StreamAttachMemAsync(
     """Say who uses managed memory, behind the work of *stream*.
 
     Stands for cudaStreamAttachMemAsync. On a card on which host and kernels may use managed memory at the same time,
-    as on the measured one, it keeps nobody out.
+    as on the measured one, it changes no access.
 
     Args:
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
@@ -394,7 +394,7 @@ def driver_begins_prefetch() -> None:
 
 
 def driver_attaches() -> None:
-    """Do nothing: on a card with concurrent access an attachment keeps nobody out."""
+    """Do nothing: on a card with concurrent access an attachment changes no access."""
 
 
 def _by_driver(runtime: Runtime, costs: Managed, stream: Stream, function: Any, site: Site) -> Op:
