@@ -8,8 +8,9 @@ that it may do. What it touches is taken up when it runs.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.order import Host, Line, Order, Past, PlainPoint, Point
-from acl_py.sanitizer.shadow import Footprint, LifeCall, PlainUse, Use
+from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
 from device_model.events import Event
 from device_model.graphs.executable import Executable, Launch, NodeOp, Run
@@ -36,7 +37,7 @@ class Launches:
     """Puts launches into *order*.
 
     *current* returns the host that makes the present call, and *recorded* has what the last record of each event stands
-    for. *take* compares a use of memory with those before it, and *live* begins or ends a life of memory.
+    for. *accesses* take up what nodes use, and the lives of memory of a graph.
     """
 
     def __init__(
@@ -44,14 +45,12 @@ class Launches:
         order: Order,
         current: Callable[[], Host],
         recorded: dict[Event, PlainPoint],
-        take: Callable[[PlainUse], Footprint],
-        live: Callable[[NodeKind, Allocation, Use], None],
+        accesses: Accesses,
     ) -> None:
         self._order = order
         self._current = current
         self._recorded = recorded
-        self._take = take
-        self._live = live
+        self._accesses = accesses
         self._lines: dict[Executable, dict[_Path, Line]] = {}
         self._last: dict[Executable, list[Point]] = {}  # the ends of its last launch
         self._bodies: dict[Completion, _Related] = {}  # that may still run
@@ -66,7 +65,8 @@ class Launches:
             elif isinstance(completion, NodeOp):
                 self._touch(completion, use, line)
             elif isinstance(node.subject, Allocation):
-                self._live(node.kind, node.subject, use)
+                change = self._accesses.end if node.kind is NodeKind.FREE else self._accesses.begin
+                change(node.subject, use)
 
     def skip(self, body: Run) -> None:
         """Forget *body*, which does not run."""
@@ -93,7 +93,7 @@ class Launches:
         if footprint is not None and footprint.is_repeated_by(op.work):
             footprint.latest = use
         elif type(op.work) is not HostFunction:  # what it touches shows when it runs
-            line.footprints[op.node] = self._take(use)
+            line.footprints[op.node] = self._accesses.take(use)
 
 
 class _Relating:

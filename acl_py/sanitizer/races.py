@@ -1,35 +1,29 @@
 """Races: pairs of accesses to the same bytes that nothing puts in order, and of which one writes.
 
 This is the observer that walks along with a program: it keeps the relation (order.py) and the shadows of memory
-(shadow.py), and compares each operation when it is queued, and each access of the host when it is made, with those
+(accesses.py), and compares each operation when it is queued, and each access of the host when it is made, with those
 before it. What it says of a pair does not depend on times.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import attrgetter
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, task_of
+from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.launches import Launches
 from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, PlainPoint, Point, joined
-from acl_py.sanitizer.pairs import Pairs, ranges_in
+from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import (
-    Cell,
-    Footprint,
     HostAccess,
     LifeCall,
-    PlainUse,
     Ranges,
-    Shadow,
     Use,
-    Uses,
-    overlap,
 )
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
@@ -40,7 +34,6 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.events import Event, FlagEvent
 from device_model.graphs.executable import Run
-from device_model.graphs.graph import NodeKind
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -48,14 +41,13 @@ from device_model.queues import Place
 from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream, UnorderedStream
-from device_model.work import H2H, Copy, CoreKernel, HostFunction, PitchedCopy, Work
+from device_model.work import H2H, Copy, CoreKernel, HostFunction, Work
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
     from device_model.observe import Subject
 
 
-_FEW = 8  # ranges of an access of the host that are kept one by one
 _SIGNALS = ("ResetEvent", "RecordNotify", "WaitAndResetNotify", "ValueWrite", "ValueWait")
 _DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
 
@@ -88,15 +80,15 @@ class Races(Observer):
         self._stacks = runtime.state(Stacks)
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
-        self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
         self._recorded: dict[Event, PlainPoint] = {}
         self._signals = Signals(self._order, self._add_wait)
         self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
+        self._accesses = Accesses(self._pairs)
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
         self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
-        self._launches = Launches(self._order, self.hosts.current, self._recorded, self._take, self._live)
+        self._launches = Launches(self._order, self.hosts.current, self._recorded, self._accesses)
         self.op_queued, self.recorded, self.waited = _quick_hooks(self, self._order, self._recorded)
 
     def close(self) -> None:
@@ -131,19 +123,19 @@ class Races(Observer):
         if type(op.work) is HostFunction:
             op.stamp = _called_later(Use._make(op.stamp), host)
         else:
-            line.footprints[op.site] = self._take(op.stamp)
+            line.footprints[op.site] = self._accesses.take(op.stamp)
 
     def _done_by_host(self, op: Op, host: Host) -> None:
         """Take up an operation that the host waits for: it does the work itself, as it were."""
         self._order.act(host)
         op.stamp = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=op.stream)
-        self._take(op.stamp)
+        self._accesses.take(op.stamp)
 
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
         use = self._staged[copy] = self._use(copy, stream, site, self._runtime.host_ns)
-        self._take(use)
+        self._accesses.take(use)
 
     @guarded
     def part_queued(self, op: Op, copy: Copy) -> None:
@@ -258,7 +250,7 @@ class Races(Observer):
         elif name == "LaunchCallback":
             self._hold(*about)
         elif name == "MallocAsync" and about[1].branch is None:
-            self._shadow(about[0]).birth = self._use(LifeCall(name), about[1], site, exit_ns)
+            self._accesses.begin(about[0], self._use(LifeCall(name), about[1], site, exit_ns))
         elif self._freed is not None and about and about[0] is self._freed:
             self._end(name, about, site, exit_ns)
         elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
@@ -275,7 +267,7 @@ class Races(Observer):
         access = HostAccess(allocation, ranges, writes)
         stamp = self._calling()
         if stamp is not None:
-            self._take(stamp._replace(work=access._replace(by=work_text(stamp.work, writes=writes))))
+            self._accesses.take(stamp._replace(work=access._replace(by=work_text(stamp.work, writes=writes))))
         else:
             self._act(access, site, self._runtime.host_ns)
 
@@ -352,9 +344,7 @@ class Races(Observer):
 
     def last_use(self, allocation: Allocation) -> Use | None:
         """Return the latest use of *allocation*, which is alive; None if it was never used."""
-        shadow = self._shadows.get(allocation.serial)
-        uses = () if shadow is None else (use for use, _ in shadow.uses())
-        return max(uses, key=attrgetter("at_ns"), default=None)
+        return self._accesses.latest(allocation)
 
     def known_to_host(self) -> Clock:
         """Return what the host that makes the present call knows to be over."""
@@ -363,7 +353,7 @@ class Races(Observer):
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())
-        self._take(self._use_of_host(work, site, at_ns))
+        self._accesses.take(self._use_of_host(work, site, at_ns))
 
     def _use(self, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
         """Return the use of memory that is given to *stream* now."""
@@ -382,100 +372,6 @@ class Races(Observer):
             at_ns,
         )  # fmt: skip
 
-    # --- accesses
-
-    def _take(self, use: PlainUse) -> Footprint:
-        """Compare *use* with what came before, and return its footprint."""
-        footprint, work, line = Footprint(use), use[5], use[7]
-        if isinstance(work, Work):
-            if isinstance(work, PitchedCopy):
-                line = line, work.dst_offset, work.dst_pitch, work.src_offset, work.src_pitch, work.width, work.height
-            for allocation, start, stop in work.writes():
-                self._touch(footprint, line, allocation, start, stop, writes=True)
-            for allocation, start, stop in work.reads():
-                self._touch(footprint, line, allocation, start, stop, writes=False)
-        elif isinstance(work, HostAccess):
-            if len(work.ranges) <= _FEW:
-                for start, stop in work.ranges:
-                    self._touch(footprint, line, work.allocation, start, stop, writes=work.writes)
-            else:
-                start, stop = work.ranges[0][0], work.ranges[-1][1]
-                line = line, hash(tuple(work.ranges))
-                self._touch(footprint, line, work.allocation, start, stop, writes=work.writes)
-        return footprint
-
-    def _touch(
-        self, footprint: Footprint, line: object, allocation: Allocation, start: int, stop: int, *, writes: bool
-    ) -> None:
-        """Take up an access to one range. *line* is what tells it from others of the same actor."""
-        shadow = self._shadows.get(allocation.serial)
-        if shadow is None:
-            if allocation.serial < 0:  # pageable memory, which has no life
-                return
-            shadow = self._shadow(allocation)
-        cell = shadow.exact.get((start, stop))
-        if cell is not None and len(cell) == 1:
-            mine = cell.get(footprint.latest[0])
-            if mine is not None:  # no other actor has touched it, as most memory
-                mine.add(line, footprint, writes=writes)
-                return
-        if shadow.birth is not None:
-            use = footprint.use
-            if not self._pairs.is_plainly_known(shadow.birth, use):
-                report = partial(self._pairs.add_early, shadow.birth, use, allocation, writes=writes)
-                self._pairs.judge_once(shadow.birth, use, allocation, self._pairs.is_known, report)
-        if self._conflicts(footprint, line, shadow.cells(start, stop), writes=writes):
-            self._report(footprint.use, allocation, shadow, start, stop, writes=writes)
-
-    @staticmethod
-    def _conflicts(footprint: Footprint, line: object, cells: Iterable[Cell], *, writes: bool) -> bool:
-        """Add *footprint* to *cells*, and return whether clocks leave open that it conflicts with one in them."""
-        actor, _, past, given, host, *_ = footprint.latest
-        conflicts = False
-        for cell in cells:
-            mine = cell.get(actor)
-            if mine is None:
-                if len(cell) == 1:  # until now
-                    for uses in cell.values():
-                        uses.share()
-                mine = cell[actor] = Uses()
-            if len(cell) > 1:
-                footprint.is_alone = False
-                for other, uses in cell.items():
-                    if other != actor and other != host:
-                        latest = uses.latest if writes else uses.latest_write
-                        if latest > given.clock.get(other, 0) and latest > past.clock.get(other, 0):
-                            conflicts = True
-            mine.add(line, footprint, writes=writes)
-        return conflicts
-
-    def _report(self, use: Use, allocation: Allocation, shadow: Shadow, start: int, stop: int, *, writes: bool) -> None:
-        """Add a finding for each earlier access that is in no order with *use*.
-
-        Two uses are told once, though both may read and write: writes are compared first.
-        """
-        pairs: dict[tuple[int, bool], Use] = {}
-        for cell, _, _ in shadow.spans(start, stop):
-            for uses in cell.values():
-                for wrote, footprints in ((True, uses.writes), (False, uses.reads if writes else {})):
-                    for footprint in footprints.values():
-                        earlier = footprint.use
-                        if not self._pairs.is_plainly_ordered(earlier, use):
-                            pairs[id(footprint), wrote] = earlier
-        for (_, wrote), earlier in pairs.items():
-            both = overlap(ranges_in(earlier, allocation, writes=wrote), ranges_in(use, allocation, writes=writes))
-            if both:
-                report = partial(self._pairs.add_race, earlier, use, allocation, both, wrote=wrote, writes=writes)
-                self._pairs.judge_once(earlier, use, allocation, self._pairs.is_ordered, report)
-
-    def _shadow(self, allocation: Allocation) -> Shadow:
-        shadow = self._shadows.get(allocation.serial)
-        if shadow is None:
-            shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
-        return shadow
-
-    # --- lives
-
     def _end(self, name: str, about: tuple[Any, ...], site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
         allocation, self._freed = about[0], None
@@ -483,27 +379,7 @@ class Races(Observer):
             end = self._use(LifeCall(name), about[1], site, at_ns)
         else:
             end = self._use_of_host(LifeCall(name), site, at_ns)
-        self._end_life(allocation, end)
-
-    def _live(self, kind: NodeKind, allocation: Allocation, use: Use) -> None:
-        """Begin or end the life of memory of a graph, in a launch."""
-        if kind is NodeKind.FREE:
-            self._end_life(allocation, use)
-        else:
-            self._shadows[allocation.serial] = Shadow(allocation.nbytes)
-            self._shadows[allocation.serial].birth = use
-
-    def _end_life(self, allocation: Allocation, end: Use) -> None:
-        shadow = self._shadows.pop(allocation.serial, None)
-        if shadow is None:
-            return
-        if shadow.birth is not None and not self._pairs.is_plainly_known(shadow.birth, end):
-            report = partial(self._pairs.add_early, shadow.birth, end, allocation, writes=True)
-            self._pairs.judge(shadow.birth, end, self._pairs.is_known, report)
-        for use, writes in shadow.uses():
-            if not self._pairs.is_plainly_known(use, end):
-                report = partial(self._pairs.add_in_use, use, end, allocation, writes=writes)
-                self._pairs.judge_once(use, end, allocation, self._pairs.is_known, report)
+        self._accesses.end(allocation, end)
 
 
 def _quick_hooks(races: Races, order: Order, recorded_at: dict[Event, PlainPoint]) -> tuple[Any, Any, Any]:

@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.order import Order
 from acl_py.sanitizer.races import Races
@@ -47,8 +48,8 @@ MUTANTS = {
     "a host that has waited knows": (Order, "if joined is known:", "if True:"),
     "an operation is behind what its task knows": (Order, KNOWN, "pass"),
     "a call that happens to wait promises nothing": (Races, "if wait.promised else self._order.suspect", ""),
-    "memory of a pool has a first turn": (Races, BORN, "if False:"),
-    "memory of a pool has a last turn": (Races, "if not self._pairs.is_plainly_known(use, end):", "if False:"),
+    "memory of a pool has a first turn": (Accesses, BORN, "if False:"),
+    "memory of a pool has a last turn": (Accesses, "if not self._pairs.is_plainly_known(use, end):", "if False:"),
     "a host function has its place in the stream": (Races, "if stamp is not None:", "if False:"),
     "a wait is behind what all sets have in common": (Signals, "self._pasts(enough), 0", "self._pasts(enough[-1:]), 0"),
     "a wait is behind a set": (Signals, "past = _common(self._pasts(enough), 0)", "past = {}"),
