@@ -32,6 +32,7 @@ from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
 from device_model.observe import Observer
+from device_model.overlay import load as lay
 from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
 
@@ -187,15 +188,19 @@ class Options:
     clock: str | None = None
     sanitize: bool | str | None = None
     effects: str | None = None
+    overlay: str | Path | None = None
 
 
 def build(options: Options) -> tuple[Runtime, Trace | None]:
     """Return a runtime without a bridge, and its recorder; None without `trace`.
 
     Raises:
-        ValueError: an option has a value that it cannot have. ProfileError, a ValueError, if it is the device.
+        ValueError: an option has a value that it cannot have. ProfileError, a ValueError, if it is the device or the
+            overlay.
     """
     profile = load(options.device)
+    if options.overlay is not None:
+        profile = lay(options.overlay, profile)
     rules = profile.rules if options.rules is None else options.rules
     if isinstance(rules, str):
         if rules not in RULES:
@@ -308,6 +313,7 @@ async def simulate(
     clock: str | None = None,
     sanitize: bool | str | None = None,
     effects: str | None = None,
+    overlay: str | Path | None = None,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -341,14 +347,18 @@ async def simulate(
             behind a write sees the old bytes, whatever the times are (docs/sanitizer.md). "torn": it sees every other
             block of 32 bytes old. By default what `acl-py run --effects` or `acl-py explore --effects` says; otherwise
             "strong".
+        overlay: What calls take on another host, or from a framework: the name of an overlay ("torch") or the path of
+            a `.toml` file, whose values take the place of the profile's (docs/programs.md).
 
     Raises:
         ValueError: An option has a value that it cannot have.
-        ProfileError: The profile cannot be used; a ValueError.
+        ProfileError: The profile or the overlay cannot be used; a ValueError.
         RuntimeError: No event loop is running, or it cannot have that clock.
     """
     with _simulating(
-        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects)
+        Options(
+            device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects, overlay
+        )
     ) as sim:
         yield sim
 
@@ -366,6 +376,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     clock: str | None = None,
     sanitize: bool | str | None = None,
     effects: str | None = None,
+    overlay: str | Path | None = None,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -377,7 +388,9 @@ def open(  # noqa: A001 - acl_py.open is the name
         await sim.close()
     """
     sim, scope = _begin(
-        Options(device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects)
+        Options(
+            device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects, overlay
+        )
     )
     opened.append(scope)
     last_error.set(SUCCESS)
@@ -399,6 +412,7 @@ def run(
     clock: str | None = None,
     sanitize: bool | str | None = None,
     effects: str | None = None,
+    overlay: str | Path | None = None,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -429,6 +443,7 @@ def run(
         sanitize: True: look for races and other mistakes; a text names the parts, as "device,leaks".
         effects: "strong": operations have their effects at their ends. "weak": luck decides the other way round.
             "torn": the same, with half of the bytes.
+        overlay: What calls take on another host, or from a framework: "torch", or the path of a `.toml` file.
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
@@ -436,7 +451,7 @@ def run(
         DeadlockError: *main* waits for something that can never come.
     """
     options = Options(
-        device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects
+        device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects, overlay
     )
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)

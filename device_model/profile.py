@@ -119,6 +119,7 @@ class HostCosts:
     set_device: int
     memory_info: int
     other: int  # every other call
+    gap: int  # what a replayed stream program takes between two calls, if it does not say
 
 
 @dataclass(frozen=True)
@@ -347,14 +348,22 @@ def load(device: "str | Path | DeviceProfile") -> DeviceProfile:
         return device
     if isinstance(device, str) and not device.endswith(".toml"):
         return _shipped(device)
-    file = printable(str(device))
+    return parse(text_of(device, "profile"), printable(str(device)))
+
+
+def text_of(path: str | Path, what: str) -> str:
+    """Return the text of the file *path*, which is a *what*.
+
+    Raises:
+        ProfileError: It cannot be read.
+    """
+    file = printable(str(path))
     try:
-        text = Path(device).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise ProfileError(f"cannot read the profile {file}: {error.strerror}") from error
+        raise ProfileError(f"cannot read the {what} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from error
-    return parse(text, file)
 
 
 @cache
@@ -367,18 +376,22 @@ def _shipped(name: str) -> DeviceProfile:
     return parse(file.read_text(encoding="utf-8"), file.name)
 
 
-def parse(text: str, file: str) -> DeviceProfile:
-    """Return the profile in *text*; *file* is its name for messages."""
+def tables_of(text: str, file: str) -> dict[str, Any]:
+    """Return the tables of the TOML document *text*; *file* is its name for messages."""
     import tomllib  # importing it takes a twentieth of the time of importing acl_py
 
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except RecursionError as error:
         raise ProfileError(f"{file} is nested too deeply: no value of a profile is a list of lists of lists") from error
     except ValueError as error:  # a TOMLDecodeError, or Python's error for a number of 5,000 digits
         raise ProfileError(f"{file} is not TOML: {printable(str(error))}") from error
+
+
+def parse(text: str, file: str) -> DeviceProfile:
+    """Return the profile in *text*; *file* is its name for messages."""
     sources: dict[str, str] = {}
-    profile: DeviceProfile = _read(DeviceProfile, document, file, "", sources)
+    profile: DeviceProfile = _read(DeviceProfile, tables_of(text, file), file, "", sources)
     if profile.rules not in RULES:
         raise ProfileError(f"{file}: rules must be one of {', '.join(RULES)}, not {profile.rules!r}")
     return profile
@@ -409,7 +422,7 @@ def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict
         elif hint is str:
             values[name] = _text(table[name], file, full)
         else:
-            values[name] = _value(hint, table[name], file, full, sources)
+            values[name] = read_value(hint, table[name], file, full, sources)
     if not prefix:
         values["sources"] = MappingProxyType(sources)
     return type_(**values)
@@ -421,7 +434,12 @@ def _text(value: object, file: str, full: str) -> str:
     return value
 
 
-def _value(hint: type[Any], entry: object, file: str, full: str, sources: dict[str, str]) -> Any:
+def read_value(hint: type[Any], entry: object, file: str, full: str, sources: dict[str, str]) -> Any:
+    """Return the value of *entry*, the field *full* of *file*, and note its source in *sources*.
+
+    Raises:
+        ProfileError: It is not of the type *hint*, or out of range.
+    """
     if not isinstance(entry, dict) or set(entry) != {"value", "source"}:
         raise ProfileError(f'{file}: {full} must be {{ value = ..., source = "..." }}, not {_shown(entry)}')
     source = _text(entry["source"], file, f"{full}.source")

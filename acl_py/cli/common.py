@@ -21,6 +21,7 @@ from acl_py.trace import chrome, kineto, msprof, msprof_op, table
 from acl_py.trace.files import save
 from acl_py.trace.page import Page
 from acl_py.trace.rows import Timeline
+from device_model import overlay as overlays
 from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError
 from device_model.rules import RULES, SyncRules
@@ -31,6 +32,14 @@ _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
 Device = Annotated[
     str, typer.Option(help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.")
+]
+Overlay = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE.toml",
+        help="What calls and the host's copies take on another host, in the place of the profile's values: torch, or "
+        "the path of a .toml file (docs/programs.md).",
+    ),
 ]
 TraceOut = Annotated[
     Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to this file; --format says how.")
@@ -142,10 +151,11 @@ ReportOut = Annotated[
 ]
 
 
-def profile_of(device: str) -> DeviceProfile:
-    """Return the profile that an option names; raise BadParameter if there is none."""
+def profile_of(device: str, overlay: str | None = None) -> DeviceProfile:
+    """Return the profile that an option names, with the values of *overlay*; raise BadParameter if there is none."""
     try:
-        return profiles.load(device)
+        profile = profiles.load(device)
+        return profile if overlay is None else overlays.load(overlay, profile)
     except ProfileError as error:
         raise typer.BadParameter(str(error)) from error
 

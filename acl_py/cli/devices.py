@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py.cli.common import console, profile_of
+from acl_py.cli.common import Overlay, console, profile_of
 from device_model import profile as profiles
 from device_model.profile import Curve, DeviceProfile
 
@@ -42,10 +42,13 @@ _BY_TABLE = {
 
 def devices_command(
     name: Annotated[str | None, typer.Argument(help="Show all values of this profile, each with its source.")] = None,
+    overlay: Overlay = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all values as JSON instead of a table.")] = False,
 ) -> None:
     """List the device profiles with their main values, or show all values of one."""
-    cards = [profiles.load(each) for each in profiles.names()] if name is None else [profile_of(name)]
+    if overlay is not None and name is None:
+        raise typer.BadParameter("--overlay lays values over one profile: give its name, too")
+    cards = [profiles.load(each) for each in profiles.names()] if name is None else [profile_of(name, overlay)]
     if as_json:
         documents = [_document(card) for card in cards]
         typer.echo(json.dumps(documents if name is None else documents[0], indent=2, ensure_ascii=False))

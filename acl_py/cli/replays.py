@@ -18,6 +18,7 @@ from acl_py.cli.common import (
     FindingsForm,
     FindingsOut,
     Format,
+    Overlay,
     ReportOut,
     Sanitize,
     TraceFormat,
@@ -77,6 +78,7 @@ JsonOut = Annotated[Path | None, typer.Option("--json", help="Write all times to
 def replay_command(
     files: Files,
     device: Device = "h200",
+    overlay: Overlay = None,
     rules: Rules = None,
     fault: FaultRules = None,
     sanitize: Sanitize = None,
@@ -97,7 +99,7 @@ def replay_command(
     A program that cannot run is reported, and the others still run; the exit
     code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
-    card, orders = profile_of(device), [rules_of(name) for name in rules or ()]
+    card, orders = profile_of(device, overlay), [rules_of(name) for name in rules or ()]
     injected = [_fault(text) for text in fault or ()]
     edits = edits_of(what_if)
     found = False

@@ -14,6 +14,7 @@ from acl_py.cli.common import (
     FindingsForm,
     FindingsOut,
     Format,
+    Overlay,
     ReportOut,
     Sanitize,
     TraceFormat,
@@ -129,6 +130,7 @@ def run_command(
     is_module: IsModule = False,
     is_text: IsText = False,
     device: Device = "ascend910b3",
+    overlay: Overlay = None,
     devices: Devices = None,
     rules: Rules = None,
     workers: Workers = None,
@@ -159,11 +161,11 @@ def run_command(
     """
     if rules is not None:
         rules_of(rules)
-    profile_of(device)
+    card = profile_of(device, overlay)
     if instructions is None:
         instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
     options: dict[str, Any] = {
-        "device": device,
+        "device": card,
         "devices": devices,
         "rules": rules,
         "workers": workers,

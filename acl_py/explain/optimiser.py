@@ -73,7 +73,7 @@ def document(program: Program) -> dict[str, object]:
     """Return *program* as JSON; values that are the default are left out."""
     return {
         "id": program.id,
-        "gap_us": program.gap_ns / 1000,
+        **({} if program.gap_ns is None else {"gap_us": program.gap_ns / 1000}),
         "notes": list(program.notes),
         "buffers": program.buffers,
         "streams": program.streams,

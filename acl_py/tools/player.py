@@ -71,6 +71,7 @@ class Player:
     def __init__(self, program: Program, runtime: Runtime) -> None:
         self.program = program
         self.runtime = runtime
+        self._gap_ns = runtime.profile.host.gap if program.gap_ns is None else program.gap_ns
         self.not_ready = runtime.rules.codes[Kind.NOT_READY].value
         self._threads: defaultdict[str, _Thread] = defaultdict(_Thread)  # besides the main one
         self._tasks = Tasks(runtime, program.steps)
@@ -105,7 +106,7 @@ class Player:
         runtime = self.runtime
         if self._races is not None and step.after is not None:
             self._races.hosts.take(self._points[step.after])
-        runtime.pay(self.program.gap_ns)
+        runtime.pay(self._gap_ns)
         if step.op == "host_register" and step.fields["fill"]:
             runtime.pay(TOUCH_NS_PER_MIB * step.fields["bytes"] >> 20)
         if step.thread is not None:
@@ -166,7 +167,7 @@ class Player:
             return self._end()
 
     def _end(self) -> float:
-        self.runtime.pay(self.program.gap_ns)
+        self.runtime.pay(self._gap_ns)
         try:
             finish(devices.SynchronizeDevice())
         except AclError as error:

@@ -16,7 +16,6 @@ from acl_py.tools.documents import DocumentError, Odd, read, short
 from device_model.errors import listed, printable
 from device_model.scheduler import END_NS
 
-GAP_NS = 380  # between two calls of the measured programs (measured: timelines, 0.32 to 0.42 us for every pair)
 _REQUIRED = object()
 STEP = "step:"  # how the lines of programs begin that were not recorded
 _LINE = re.compile(r".+:[0-9]{1,9}")  # such as "file.py:12"
@@ -54,7 +53,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A checked program. The `buffers`, `streams` and `events` exist before its first call. The host takes `gap_ns`
-    between two calls. `notes` say what a recorded program could not keep of the run.
+    between two calls; None: as the profile says. `notes` say what a recorded program could not keep of the run.
     """
 
     id: str
@@ -62,7 +61,7 @@ class Program:
     streams: Mapping[str, Mapping[str, Any]]
     events: Mapping[str, Mapping[str, Any]]
     steps: tuple[Step, ...]
-    gap_ns: int = GAP_NS
+    gap_ns: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -407,14 +406,15 @@ def parse(document: object, where: str = "program") -> Program:
                 raise ProgramError(f"{where}: step {index}: id: step {first} already has the id {step.id!r}")
             known["operation"][step.id] = None
         steps.append(step)
-    gap_us = document.get("gap_us", GAP_NS / 1000)
-    if not _amount(gap_us):
+    gap_us = document.get("gap_us")
+    if "gap_us" in document and not _amount(gap_us):
         _refuse(where, "gap_us", _US.what, document)
     notes = document.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         _refuse(where, "notes", "a list of strings", document)
     shown = tuple(printable(note) for note in notes)
-    return Program(id_, buffers, streams, events, tuple(steps), round(gap_us * 1000), shown)
+    gap_ns = None if gap_us is None else round(gap_us * 1000)
+    return Program(id_, buffers, streams, events, tuple(steps), gap_ns, shown)
 
 
 def _checked(entry: object, where: str) -> Program | ProgramError:

@@ -34,6 +34,19 @@ def test_run_uses_the_loop_that_is_asked_for(on_uvloop):
     assert acl.run(program, device="tiny", uvloop=on_uvloop) == (on_uvloop, 13_000)
 
 
+def test_the_calls_cost_what_an_overlay_says(tmp_path):
+    async def program():
+        await acl.LaunchKernel(A, 1)
+        return acl.current_simulation().now_ns
+
+    file = tmp_path / "host.toml"
+    file.write_text('[host]\nlaunch = { value = 1500, source = "measured: here" }')
+    assert acl.run(program, device="tiny", overlay=file) == 1_500
+    assert acl.run(program, device="tiny") == 1_000
+    with pytest.raises(ValueError, match="there is no overlay 'touch'; there are torch"):
+        acl.run(program, device="tiny", overlay="touch")
+
+
 def test_what_a_program_raises_comes_through_and_the_simulation_ends():
     seen = []
 

@@ -14,8 +14,11 @@ from typing import Any
 
 from acl_py.tools.programs import GRAPH_OPS, Program, parse
 from acl_py.tools.replay import Replay, replay
+from device_model import overlay
+from device_model.profile import DeviceProfile, load
 
 DATA = Path(__file__).parent / "data"
+HOSTS = Path(__file__).parent / "hosts"
 LONG_US = 500  # a call that takes as long has waited for something
 EXCUSED_US = (350, 700)  # too near to that to tell
 RATIO = (0.7, 1.4)  # of a long call
@@ -36,8 +39,15 @@ def is_capture(document: dict[str, Any]) -> bool:
 
 @cache
 def replayed(name: str, id_: str) -> Replay:
-    """The program *id_* of one data file, run on the simulated H200."""
-    return replay(program(next(each for each in measured(name) if each["id"] == id_)))
+    """The program *id_* of one data file, run on the simulated H200, with the host on which it was measured."""
+    return replay(program(next(each for each in measured(name) if each["id"] == id_)), device=card(name))
+
+
+@cache
+def card(name: str) -> DeviceProfile:
+    """The simulated H200 with the host on which the programs of one data file were measured."""
+    file = HOSTS / f"{name}.toml"
+    return overlay.load(file, load("h200")) if file.exists() else load("h200")
 
 
 def program(document: dict[str, Any]) -> Program:

@@ -183,9 +183,13 @@ def test_an_output_that_cannot_be_written_is_said(file, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--device", "h300"], "there is no profile 'h300'"), (["--rules", "metal"], "there are no rules 'metal'")],
+    [
+        (["--device", "h300"], "there is no profile 'h300'"),
+        (["--rules", "metal"], "there are no rules 'metal'"),
+        (["--overlay", "torhc"], "there is no overlay 'torhc'; there are torch"),
+    ],
 )
-def test_unknown_devices_and_rules_are_refused(file, options, message):
+def test_unknown_devices_rules_and_overlays_are_refused(file, options, message):
     result = acl_py("replay", file(GOOD), *options)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -194,6 +198,20 @@ def test_unknown_devices_and_rules_are_refused(file, options, message):
 def test_the_version_is_that_of_the_package():
     result = acl_py("--version")
     assert (result.exit_code, result.stdout) == (0, f"acl-py {__version__}\n")
+
+
+def test_an_overlay_says_what_calls_cost_on_another_host(file, tmp_path):
+    overlay, out = tmp_path / "host.toml", tmp_path / "times.json"
+    overlay.write_text("""[host]
+launch = { value = 9000, source = "measured: here" }
+gap = { value = 0, source = "measured: here" }
+""")
+    steps = [{"op": "launch", "stream": "legacy", "us": 5}] * 2
+    program = {"id": "p", "buffers": {}, "streams": {}, "events": {}, "steps": steps}
+    acl_py("replay", file(program), "--device", "tiny", "--overlay", str(overlay), "--json", str(out))
+    assert [(call["enter_us"], call["exit_us"]) for call in json.loads(out.read_text())[0]["host"]] == [(0, 9), (9, 18)]
+    shown = acl_py("devices", "tiny", "--overlay", str(overlay), "--json").stdout
+    assert json.loads(shown)["values"]["host.launch"]["value"] == 9000
 
 
 def test_the_list_of_devices_fits_80_columns_with_whole_headings_and_units(monkeypatch):

@@ -1,0 +1,152 @@
+"""The hosts on which the programs in tests/conformance/data were measured, as overlays of the profile h200.
+
+    python -m tests.conformance.hosts
+
+reads each file of data and writes what its host's calls and copies took to an overlay of the same name, beside this
+module. It looks at single calls only: at no makespan, and at no call that may have waited for the device.
+
+Kinds of calls and copies of which there are fewer than `FEW` keep the profile's value.
+
+* A call costs the mean of the costs of its kind, without those of more than three times the median: there the host was
+  interrupted.
+* The gap between two calls is the median of the time from the end of one to the begin of the next.
+* A copy of pageable memory is read off those that were alone: the device was idle when their call began. The curves of
+  the host's copies are the profile's, times the median of the measured time by ours for such a call.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from acl_py.tools.programs import GRAPH_OPS, parse
+from acl_py.tools.replay import replay
+from device_model.profile import load
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "data"
+SETS = ("timelines", "semantics", "waits", "timelines2", "staging", "gaps", "graphs", "managed")
+FEW = 5  # calls of one kind: what is read off fewer is noise
+SLOW = 3  # times the median: a call that was interrupted
+
+# The value of [host] that the calls of an op pay, for those that never wait for the device.
+COSTS = {
+    "launch": "launch",
+    "record": "record",
+    "wait": "wait",
+    "query_stream": "query",
+    "query_event": "query",
+    "host_func": "host_function",
+    "add_callback": "host_function",
+    "free_async": "free_async",
+    "elapsed": "elapsed",
+    "memset_async": "fill",
+}
+COPIES = {
+    ("device", "pinned"): "copy",
+    ("pinned", "device"): "copy",
+    ("device", "device"): "copy_on_device",
+}  # by the spaces of the destination and of the source
+CURVES = ("pageable_small", "stage", "unstage", "host_to_host")  # of [copies]: what the host copies itself
+LEAST = 65536  # bytes: a smaller copy is mostly the cost of its call
+IDLE = ("record", "wait", "host_work", "query_stream", "query_event")  # steps that give an idle device nothing to do
+Document = dict[str, Any]
+
+
+@dataclass
+class Readings:
+    """What the single calls of one file of data took, in microseconds."""
+
+    costs: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by the value of [host]
+    gaps: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)  # of pageable copies that were alone: there / here
+
+    def read(self, document: Document) -> None:
+        """Add the calls of one program."""
+        spaces = {name: buffer["space"] for name, buffer in document["buffers"].items()}
+        calls = document["observed"]["host"]
+        launches, idle = 0, True
+        for call, step in zip(calls, document["steps"], strict=True):
+            value = _value(step, spaces)
+            if value == "launch":
+                launches += 1
+                value = "launch_first" if launches == 1 else value
+            if value is not None and call["ret"] == [0]:
+                self.costs[value].append(call["cost_us"])
+            if idle and _is_pageable(step, spaces):
+                self.rates.append(call["cost_us"] / _alone(document, step))
+            idle = step["op"] == "sync_device" or (idle and step["op"] in IDLE)
+        ends = [call["exit_us"] for call in calls]
+        begins = [call["enter_us"] for call in calls[1:]]
+        self.gaps += [begin - end for end, begin in zip(ends, begins, strict=False)]
+
+    def values(self) -> dict[str, int]:
+        """Return the values of [host] that enough calls have, in nanoseconds."""
+        values = {name: _cost(costs) for name, costs in self.costs.items() if len(costs) >= FEW}
+        first = values.pop("launch_first", None)
+        if first is not None and "launch" in values:
+            values["launch_first"] = max(0.0, first - values["launch"])
+        if self.gaps:
+            values["gap"] = median(self.gaps)
+        return {name: round(1000 * us, -1) for name, us in sorted(values.items())}
+
+
+def _value(step: Document, spaces: Mapping[str, str]) -> str | None:
+    if step.get("thread") is not None:
+        return None
+    if step["op"] == "memcpy_async":
+        return COPIES.get((spaces.get(step["dst"], ""), spaces.get(step["src"], "")))
+    return COSTS.get(step["op"])
+
+
+def _cost(costs: list[float]) -> float:
+    return mean(cost for cost in costs if cost <= SLOW * median(costs))
+
+
+def _is_pageable(step: Document, spaces: Mapping[str, str]) -> bool:
+    """Whether *step* is a copy between the device and pageable memory, and large enough for its bytes to count."""
+    if step["op"] not in ("memcpy", "memcpy_async") or step["bytes"] < LEAST:
+        return False
+    return {spaces.get(step["dst"]), spaces.get(step["src"])} == {"pageable", "device"}
+
+
+def _alone(document: Document, step: Document) -> float:
+    """Return how long the call of *step* takes here, alone and with the profile's values, in microseconds."""
+    run = replay(parse({**document, "steps": [step]}))
+    return run.host[0].exit_us - run.host[0].enter_us
+
+
+def overlay_of(name: str) -> str:
+    """Return the overlay of the host on which the programs of data/NAME.json were measured, as TOML."""
+    readings = Readings()
+    for document in json.loads((DATA / f"{name}.json").read_text()):
+        if not any(step["op"] in GRAPH_OPS for step in document["steps"]):  # calls in a capture cost something else
+            readings.read(document)
+    lines = [
+        f"# The host of tests/conformance/data/{name}.json: `python -m tests.conformance.hosts` wrote this.",
+        "[host]",
+    ]
+    for value, ns in readings.values().items():
+        what = "the gaps between calls" if value == "gap" else f"{len(readings.costs[value])} calls"
+        lines.append(f'{value} = {{ value = {ns:.0f}, source = "measured: {name}, {what}" }}')
+    if len(readings.rates) >= FEW:
+        rate = median(readings.rates)
+        source = f"measured: {name}, the profile's times {rate:.2f}, as {len(readings.rates)} copies that were alone"
+        lines += ["", "[copies]"]
+        for curve in CURVES:
+            points = [[size, round(ns * rate)] for size, ns in getattr(load("h200").copies, curve).points]
+            lines.append(f'{curve} = {{ value = {points}, source = "{source}" }}')
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the overlays of all files of data."""
+    for name in SETS:
+        (HERE / f"{name}.toml").write_text(overlay_of(name))
+
+
+if __name__ == "__main__":
+    main()
