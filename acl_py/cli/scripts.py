@@ -161,11 +161,12 @@ def run_command(
     """
     if rules is not None:
         rules_of(rules)
-    card = profile_of(device, overlay)
+    profile_of(device, overlay)
     if instructions is None:
         instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
     options: dict[str, Any] = {
-        "device": card,
+        "device": device,
+        "overlay": overlay,
         "devices": devices,
         "rules": rules,
         "workers": workers,

@@ -257,6 +257,12 @@ def test_options_choose_the_card(run):
     assert done.stderr.startswith("acl-py: ascend310p3, rules acl")
 
 
+def test_an_overlay_says_what_calls_take(run, tmp_path):
+    (tmp_path / "host.toml").write_text('[host]\nset_device = { value = 4321000, source = "measured: here" }\n')
+    done = run("import acl\nacl.rt.set_device(0)\n", options=["--overlay", str(tmp_path / "host.toml")])
+    assert done.stderr.startswith("acl-py: ascend910b3, rules acl: 4,321.0 us of simulated time")
+
+
 def test_operators_and_models_of_ones_own_are_registered_before_the_script_runs(run, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from acl_py.compat.acl import Tensor, register_model\n"

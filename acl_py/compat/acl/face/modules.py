@@ -52,6 +52,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
             * sanitize: what the sanitizer looks for, as in `acl_py.simulate`; the summary has what it finds.
             * effects: "strong" (the default), "weak" or "torn", as in `acl_py.simulate`.
             * instructions: how many instructions of each launch of a core kernel the trace keeps.
+            * overlay: what calls take on another host, as in `acl_py.simulate`.
             * on_hang: a function that is called with the `DeadlockError` before the waiting call raises it.
 
     Returns:

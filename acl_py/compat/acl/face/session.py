@@ -68,6 +68,7 @@ class Options:
     sanitize: bool | str | None = None  # as that of simulate
     effects: str | None = None  # as that of simulate
     instructions: int = 0  # as that of simulate
+    overlay: str | Path | None = None  # as that of simulate
     on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
 
@@ -293,6 +294,7 @@ class OwnSession(Session):
                 sanitize=options.sanitize,
                 effects=options.effects,
                 instructions=options.instructions,
+                overlay=options.overlay,
             )
         )
         super().__init__(runtime, trace, options)
