@@ -10,6 +10,7 @@ been no place. Who takes another place need not be behind anybody.
 """
 
 import asyncio
+import importlib
 import sys
 from collections.abc import Callable, Generator, Iterable
 from functools import wraps
@@ -54,12 +55,17 @@ def _running() -> list[Any]:
     return [] if loop is None else watchers.get(loop, [])
 
 
+def _take_up(thing: object) -> None:
+    for watcher in _running():
+        watcher.take_up(thing)
+
+
 def _leaves(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: Any, *args: Any, **options: Any) -> Any:
         for watcher in _running():
             watcher.leave(self)
-        return function(self, *args)
+        return function(self, *args, **options)
 
     return method
 
@@ -68,8 +74,17 @@ def _takes_up(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def method(self: Any, *args: Any) -> Any:
         result = await function(self, *args)
-        for watcher in _running():
-            watcher.take_up(self)
+        _take_up(self)
+        return result
+
+    return method
+
+
+def _takes_up_now(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def method(self: Any) -> Any:
+        result = function(self)
+        _take_up(self)
         return result
 
     return method
@@ -80,11 +95,41 @@ def _takes_place(function: Callable[..., Any]) -> Callable[..., Any]:
     async def method(self: asyncio.Semaphore) -> Any:
         result = await function(self)
         if self.locked():  # the last one
-            for watcher in _running():
-                watcher.take_up(self)
+            _take_up(self)
         return result
 
     return method
+
+
+def _takes_place_of_anyio(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def method(self: Any, *args: Any, **options: Any) -> Any:
+        free = _free(self)
+        if free == 1:  # the last one; it is taken at once, and others run before the call returns
+            _take_up(self)
+        result = await function(self, *args, **options)
+        if free == 0 == _free(self):  # the task has slept until a place was left
+            _take_up(self)
+        return result
+
+    return method
+
+
+def _takes_free_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def method(self: Any, *args: Any, **options: Any) -> Any:
+        result = function(self, *args, **options)
+        if _free(self) == 0:  # the last one
+            _take_up(self)
+        return result
+
+    return method
+
+
+def _free(places: Any) -> float:
+    """Return how many places are free in *places*, a semaphore or a capacity limiter of anyio."""
+    free: float = places.value if hasattr(places, "value") else places.available_tokens
+    return free
 
 
 def _puts(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,8 +185,7 @@ def _looks(function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any) -> Any:
         result = function(self)
         if result:
-            for watcher in _running():
-                watcher.take_up(self)
+            _take_up(self)
         return result
 
     return method
@@ -163,17 +207,42 @@ _OF_ASYNCIO: tuple[_Wrapper, ...] = (
 )
 
 
+# Classes of anyio's backend for asyncio, by name: they are not public.
+_OF_ANYIO: tuple[tuple[str, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
+    ("Lock", "release", _leaves),
+    ("Lock", "acquire", _takes_up),
+    ("Lock", "acquire_nowait", _takes_up_now),
+    ("Semaphore", "release", _leaves),
+    ("Semaphore", "acquire", _takes_place_of_anyio),
+    ("Semaphore", "acquire_nowait", _takes_free_place),
+    ("CapacityLimiter", "release_on_behalf_of", _leaves),
+    ("CapacityLimiter", "acquire_on_behalf_of", _takes_place_of_anyio),
+    ("CapacityLimiter", "acquire_on_behalf_of_nowait", _takes_free_place),
+    ("TaskGroup", "__aexit__", _takes_up),
+)
+
+
 def _wrappers() -> Iterable[_Wrapper]:
     # Not at the top: pytest must see the import of anyio, which is one of its plugins, before this package does it.
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    return (
-        *_OF_ASYNCIO,
-        (MemoryObjectSendStream, "send", _sends),
-        (MemoryObjectSendStream, "send_nowait", _puts),
-        (MemoryObjectReceiveStream, "receive", _receives),
-        (MemoryObjectReceiveStream, "receive_nowait", _gets),
-    )
+    yield from _OF_ASYNCIO
+    yield MemoryObjectSendStream, "send", _sends
+    yield MemoryObjectSendStream, "send_nowait", _puts
+    yield MemoryObjectReceiveStream, "receive", _receives
+    yield MemoryObjectReceiveStream, "receive_nowait", _gets
+    backend = _backend()
+    for owner, name, wrapper in _OF_ANYIO:
+        if hasattr(getattr(backend, owner, None), name):
+            yield getattr(backend, owner), name, wrapper
+
+
+def _backend() -> object:
+    """Return anyio's backend for asyncio; None in a version of anyio that has it elsewhere."""
+    try:
+        return importlib.import_module("anyio._backends._asyncio")
+    except ImportError:
+        return None
 
 
 class _Watched(asyncio.Future[Any]):
@@ -208,8 +277,7 @@ class _Watched(asyncio.Future[Any]):
 
     def _hand_on(self) -> None:
         if super().done():
-            for watcher in _running():
-                watcher.take_up(self)
+            _take_up(self)
 
 
 class WatchedTask(_Watched, asyncio.Task[Any]):
@@ -235,12 +303,14 @@ class WatchedFuture(_Watched):
                 watcher.leave(self)
 
 
-def watch() -> None:
-    """Wrap the methods of asyncio and anyio."""
+def watch() -> list[str]:
+    """Wrap the methods of asyncio and anyio. Return the names of those that this version of anyio does not have."""
     for owner, name, wrapper in _wrappers():
         original = getattr(owner, name)
         _originals.append((owner, name, owner.__dict__.get(name)))
         setattr(owner, name, wrapper(original))
+    backend = _backend()
+    return [f"{owner}.{name}" for owner, name, _ in _OF_ANYIO if not hasattr(getattr(backend, owner, None), name)]
 
 
 def end() -> None:

@@ -3,8 +3,8 @@
 A task that wakes another one hands on all that it knows, whether it awaits, creates or gathers it, or uses a future, a
 queue, a lock or an event. This goes through `call_soon` of the event loop, which is wrapped while a simulation is
 sanitized. The function that the loop then calls is a step of a task, or a callback, which hands on what it was given.
-Callbacks of one object, such as a `gather` that counts the tasks that are done, also hand on what the callbacks before
-them were given. If nobody sleeps, handovers.py sees what is handed on.
+Callbacks of one object, such as a `gather` or a task group that counts the tasks that are done, also hand on what the
+callbacks before them were given. If nobody sleeps, handovers.py sees what is handed on.
 
 The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
 not the one that is waited for. Neither does a timer.
@@ -26,7 +26,7 @@ from acl_py.callers import Callers, Role, current_caller, task_of
 from acl_py.sanitizer import handovers
 from acl_py.sanitizer.handovers import WatchedFuture, WatchedTask, hands_on, watchers
 from acl_py.sanitizer.order import Host, Order, Point
-from acl_py.sites import task_types
+from acl_py.sites import is_foreign, task_types
 
 Points = Sequence[Point]
 
@@ -37,6 +37,7 @@ RECORDED = (
     "what the tasks of a recorded program told one another is not in it: their calls count as ordered as they were made"
 )
 NO_OWNER = "what some callbacks of the event loop tell one another is not seen"
+OTHER_ANYIO = "what tasks find without sleeping is not seen where this version of anyio is not understood"
 NO_TASKS = "what the tasks of this event loop tell one another is not seen: their calls count as ordered as they ran"
 
 
@@ -201,7 +202,9 @@ class Hosts:
                 return
         loop.create_future = partial(WatchedFuture, loop=loop)  # type: ignore[method-assign]
         if not watchers:
-            handovers.watch()
+            missing = handovers.watch()
+            if missing:
+                self._note(f"{OTHER_ANYIO}: {', '.join(missing)}")
         watchers[loop], task_types[loop] = watching, WatchedTask
 
     def close(self) -> None:
@@ -271,12 +274,20 @@ class Hosts:
 def _wrapped(call: Callable[..., asyncio.Handle], watching: list[Hosts]) -> Callable[..., asyncio.Handle]:
     def call_soon(callback: Callable[..., object], *args: Any, **options: Any) -> asyncio.Handle:
         if hands_on(sys._getframe(1)):
-            owner = getattr(callback, "__self__", callback)
+            owner = _owner(callback)
             for hosts in watching:
                 callback = hosts.hand(owner, callback, *args)
         return call(callback, *args, **options)
 
     return call_soon
+
+
+def _owner(callback: Callable[..., object]) -> object:
+    """Return the object whose method *callback* is, or in whose method a library made it, as anyio's task groups do."""
+    code, cells = getattr(callback, "__code__", None), getattr(callback, "__closure__", None)
+    if code is not None and cells and "self" in code.co_freevars and is_foreign(code):
+        return cells[code.co_freevars.index("self")].cell_contents
+    return getattr(callback, "__self__", callback)
 
 
 class _Handed:

@@ -209,6 +209,103 @@ async def leaves_a_group_whose_tasks_are_done(first, second):
     await second()
 
 
+async def finds_a_free_lock_of_anyio(first, second):
+    lock = anyio.Lock()
+
+    async def with_lock():
+        async with lock:
+            await first()
+
+    await asyncio.gather(with_lock(), _late(lock.acquire, second))
+
+
+async def takes_a_free_lock_of_anyio_at_once(first, second):
+    lock = anyio.Lock()
+
+    async def with_lock():
+        async with lock:
+            await first()
+
+    async def take():
+        lock.acquire_nowait()
+
+    await asyncio.gather(with_lock(), _late(take, second))
+
+
+async def finds_what_a_condition_of_anyio_is_about(first, second):
+    condition, done = anyio.Condition(), []
+
+    async def produces():
+        async with condition:
+            await first()
+            done.append(True)
+            condition.notify_all()
+
+    async def find():
+        async with condition:
+            while not done:
+                await condition.wait()
+
+    await asyncio.gather(produces(), _late(find, second))
+
+
+async def waits_for_a_condition_of_anyio(first, second):
+    condition, done = anyio.Condition(), []
+
+    async def find():
+        async with condition:
+            while not done:
+                await condition.wait()
+        await second()
+
+    async def produces():
+        async with condition:
+            await first()
+            done.append(True)
+            condition.notify()
+
+    await asyncio.gather(find(), produces())
+
+
+async def takes_the_last_place_of_a_semaphore_of_anyio(first, second):
+    semaphore = anyio.Semaphore(0)
+    await asyncio.gather(_then(first, semaphore.release), _late(semaphore.acquire, second))
+
+
+async def takes_the_last_place_of_a_semaphore_of_anyio_at_once(first, second):
+    semaphore = anyio.Semaphore(0)
+
+    async def take():
+        semaphore.acquire_nowait()
+
+    await asyncio.gather(_then(first, semaphore.release), _late(take, second))
+
+
+async def finds_a_free_limiter(first, second):
+    limiter = anyio.CapacityLimiter(1)
+
+    async def with_limiter():
+        async with limiter:
+            await first()
+
+    await asyncio.gather(with_limiter(), _late(limiter.acquire, second))
+
+
+async def leaves_a_group_of_anyio_whose_tasks_are_done(first, second):
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        group.start_soon(asyncio.sleep, 0.5)
+        await asyncio.sleep(1)
+    await second()
+
+
+async def leaves_a_group_of_anyio_whose_first_task_was_done_first(first, second):
+    async with anyio.create_task_group() as group:
+        group.start_soon(first)
+        group.start_soon(asyncio.sleep, 1)
+    await second()
+
+
 async def _then(first, then):
     await first()
     then()
@@ -229,7 +326,11 @@ async def _late(wait, then):
         finds_a_free_lock, awaits_a_task_that_is_done, asks_whether_a_task_is_done, gathers_a_task_that_is_done,
         waits_for_tasks_that_are_done, leaves_a_group_whose_tasks_are_done, awaits_a_future_that_is_done,
         asks_for_the_exception_of_a_future, takes_the_last_place_of_a_semaphore, finds_an_item_in_a_stream,
-        takes_an_item_from_a_sender_who_sleeps,
+        takes_an_item_from_a_sender_who_sleeps, finds_a_free_lock_of_anyio, takes_a_free_lock_of_anyio_at_once,
+        finds_what_a_condition_of_anyio_is_about, waits_for_a_condition_of_anyio,
+        takes_the_last_place_of_a_semaphore_of_anyio, takes_the_last_place_of_a_semaphore_of_anyio_at_once,
+        finds_a_free_limiter, leaves_a_group_of_anyio_whose_tasks_are_done,
+        leaves_a_group_of_anyio_whose_first_task_was_done_first,
     ],
 )  # fmt: skip
 def test_what_a_task_knows_is_handed_on_although_nobody_sleeps(hand_over, is_known, uvloop):
@@ -247,10 +348,11 @@ def test_what_a_task_knows_is_handed_on_although_nobody_sleeps(hand_over, is_kno
     assert [kind for kind, *_ in found(program, uvloop=uvloop)] == ([] if is_known else ["race"])
 
 
-def test_a_place_of_a_semaphore_that_was_free_before_hands_nothing_on():
+@pytest.mark.parametrize("semaphore", [asyncio.Semaphore, anyio.Semaphore, anyio.CapacityLimiter])
+def test_a_place_of_a_semaphore_that_was_free_before_hands_nothing_on(semaphore):
     async def program():
         one, two = await two_streams()
-        x, places = await acl.Malloc(64), asyncio.Semaphore(2)
+        x, places = await acl.Malloc(64), semaphore(2)
 
         async def first():
             async with places:
@@ -262,6 +364,29 @@ def test_a_place_of_a_semaphore_that_was_free_before_hands_nothing_on():
                 await consume(x, two)
 
         await asyncio.gather(first(), second())
+
+    assert [kind for kind, *_ in found(program)] == ["race"]
+
+
+def test_a_place_that_was_not_the_last_when_it_was_taken_hands_nothing_on():
+    async def program():
+        one, two = await two_streams()
+        x, places = await acl.Malloc(64), anyio.Semaphore(2)
+
+        async def first():
+            async with places:
+                await produce(x, one)
+
+        async def second():
+            await asyncio.sleep(1)
+            async with places:  # before this returns, the third task takes the last place
+                await consume(x, two)
+
+        async def third():
+            await asyncio.sleep(1)
+            await places.acquire()
+
+        await asyncio.gather(first(), second(), third())
 
     assert [kind for kind, *_ in found(program)] == ["race"]
 
@@ -388,6 +513,17 @@ def test_a_note_says_that_what_threads_tell_one_another_is_not_seen():
         return list(acl.current_simulation().runtime.state(Findings).notes)
 
     assert [note for note in acl.run(program, device="tiny", sanitize="host") if note.startswith("what threads tell")]
+
+
+def test_a_note_says_what_is_not_seen_of_a_version_of_anyio_that_is_not_understood(monkeypatch):
+    monkeypatch.delattr(anyio._backends._asyncio, "CapacityLimiter")
+
+    async def program():
+        return list(acl.current_simulation().runtime.state(Findings).notes)
+
+    [note] = [note for note in acl.run(program, device="tiny", sanitize="device") if "anyio" in note]
+    assert "CapacityLimiter.release_on_behalf_of" in note
+    assert "Lock" not in note
 
 
 def test_the_loop_has_its_own_methods_again_afterwards():
