@@ -33,6 +33,7 @@ only from those below it, and all of them may import device_model:
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host
         copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks
+        captures capturing graphs task_groups
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
@@ -209,6 +210,11 @@ from acl_py.verbs.streams import StreamQuery as StreamQuery
 from acl_py.verbs.streams import StreamWaitEvent as StreamWaitEvent
 from acl_py.verbs.streams import SynchronizeStream as SynchronizeStream
 from acl_py.verbs.streams import SynchronizeStreamWithTimeout as SynchronizeStreamWithTimeout
+from acl_py.verbs.task_groups import CaptureTaskGrpBegin as CaptureTaskGrpBegin
+from acl_py.verbs.task_groups import CaptureTaskGrpEnd as CaptureTaskGrpEnd
+from acl_py.verbs.task_groups import CaptureTaskUpdateBegin as CaptureTaskUpdateBegin
+from acl_py.verbs.task_groups import CaptureTaskUpdateEnd as CaptureTaskUpdateEnd
+from acl_py.verbs.task_groups import TaskGroup as TaskGroup
 from device_model.graphs.capture import CaptureMode as CaptureMode
 from device_model.graphs.capture import CaptureStatus as CaptureStatus
 from device_model.graphs.executable import Executable as Executable

@@ -166,6 +166,21 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "a query or synchronisation of an event that was recorded in a capture",
             "synchronise with the stream of the launch, or record it with external=True",
         ),
+        Kind.GROUP_STATUS: Advice(
+            "a task group that is begun twice, not ended, or updated twice at once",
+            "pair CaptureTaskGrpBegin() with CaptureTaskGrpEnd(), and CaptureTaskUpdateBegin() with "
+            "CaptureTaskUpdateEnd()",
+        ),
+        Kind.GROUP_INTERRUPTED: Advice(
+            "work on another stream of a capture, between CaptureTaskGrpBegin() and CaptureTaskGrpEnd()",
+            "end the task group first",
+        ),
+        Kind.GROUP_WORK: Advice(
+            "a copy, fill, host function, record or wait in a task group or its update", "put kernels only into it"
+        ),
+        Kind.GROUP_UPDATE: Advice(
+            "more or fewer kernels in an update than its task group has", "launch as many as were captured"
+        ),
         Kind.GRAPH_UPDATE: Advice(
             "GraphExecUpdate() to a graph with other nodes or edges", "instantiate the new graph"
         ),

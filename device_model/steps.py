@@ -33,12 +33,13 @@ class StepKind(Enum):
     VALUE = "value"
     VALUE_WAIT = "value_wait"
     CALLBACK = "callback"
+    UPDATE = "update"
 
 
 class Step(Process):
-    """An entry in a stream that takes no engine: it sets a flag, waits for one, or hands over a callback.
+    """An entry in a stream that takes no engine: it sets a flag, waits for one, hands over a callback, changes a graph.
 
-    *kind* is what it does, and *name* that of its event, notify, allocation or function.
+    *kind* is what it does, and *name* that of its event, notify, allocation, function or task group.
     """
 
     __slots__ = ("hope", "kind", "name", "queued_ns", "remedy", "site", "stream", "what")

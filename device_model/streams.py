@@ -29,6 +29,7 @@ from device_model.steps import Step, StepKind
 if TYPE_CHECKING:
     from device_model.contexts import Context
     from device_model.graphs.capture import Branch
+    from device_model.graphs.groups import Update
 
 
 class Stream(handles.Stream):
@@ -37,6 +38,7 @@ class Stream(handles.Stream):
     __slots__ = (
         "bound", "branch", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name",
         "order", "pending", "priority", "queues", "scheduler", "steps", "stops_on_failure", "tail",
+        "update",
     )  # fmt: skip
     id: int
     name: str  # as messages and views call it
@@ -53,9 +55,10 @@ class Stream(handles.Stream):
         made: object,
     ) -> None:
         self.context = context
-        # Its context; None once the stream is destroyed, and while it captures.
+        # Its context; None once the stream is destroyed, and while it captures or takes an update.
         self.home: Context | None = context
         self.branch: Branch | None = None  # its part in a capture
+        self.update: Update | None = None  # the update of a task group that takes its kernels
         self.scheduler = context.device.scheduler
         self.id = id_
         self.name = name

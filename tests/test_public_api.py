@@ -30,6 +30,7 @@ EXPECTED = """
     BeginCapture BeginCaptureToGraph EndCapture IsCapturing CaptureInfo ThreadExchangeStreamCaptureMode
     GraphCreate GraphAddEmptyNode GraphAddChildGraphNode GraphAddIfNode GraphClone GraphDestroy GraphInstantiate
     GraphUpload GraphLaunch GraphExecUpdate GraphExecDestroy
+    CaptureTaskGrpBegin CaptureTaskGrpEnd CaptureTaskUpdateBegin CaptureTaskUpdateEnd
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
 """.split()
 

@@ -81,6 +81,16 @@ class Captures:
         self.running.remove(capture)
         self._watch(runtime)
 
+    def leave(self, runtime: "Runtime", stream: Stream) -> None:
+        """End the capture in which *stream*, which will be destroyed, takes part, or the update that it takes.
+
+        Nothing tells that a capture is gone (measured: capture-destroy-stream).
+        """
+        if stream.branch is not None:
+            self.end(runtime, stream.branch.capture)
+        if stream.update is not None:
+            stream.update.close()
+
     @staticmethod
     def _watch(runtime: "Runtime") -> None:
         for device in runtime.devices:

@@ -171,9 +171,7 @@ class Runtime:
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""
-        if stream.branch is not None:
-            self.pay(self.profile.graphs.captured)
-            take(stream.branch, op)
+        if stream.home is None and self._take(stream, op, cost):
             return
         # This is the hot path: pay() is written out.
         if self.faults.rules:
@@ -196,6 +194,18 @@ class Runtime:
         queued = self.hooks.op_queued
         if queued is not None:
             queued(op)
+
+    def _take(self, stream: Stream, op: Op, cost: Nanoseconds) -> bool:
+        """Let the capture or the update in which *stream* takes part have *op*; return whether there is one."""
+        if stream.branch is not None:
+            self.pay(self.profile.graphs.captured)
+            take(stream.branch, op)
+        elif stream.update is not None:
+            self.pay(cost)
+            stream.update.take(op)
+        else:
+            return False
+        return True
 
     async def wait(
         self,
@@ -333,7 +343,7 @@ class Runtime:
         """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
         order. The stream and the memory of *op* are checked again after the wait.
         """
-        if stream.branch is not None:
+        if stream.branch is not None or stream.update is not None:
             return  # a node takes no place
         await self.wait_for_room(queue, op.work.label.name, stream, site, lambda: self.check_memory(op.work, op))
 

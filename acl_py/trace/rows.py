@@ -187,11 +187,11 @@ class Access(NamedTuple):
 class StreamStep(NamedTuple):
     """An entry in a stream that takes no engine.
 
-    *kind* is "record", "wait", "reset", "notify", "notify_wait", "value", "value_wait" or "callback"; *name* is that of
-    its event, notify, memory or function, *in_stream* the index of its stream in `Timeline.handles`. It was queued at
-    *queued_ns*, and over at *end_ns*: -1 if it never was. A wait for an event has the index of the *record* that it
-    waits for, if there was one. *after* is the index of the last operation that a record, or a wait for a record,
-    stands for.
+    *kind* is "record", "wait", "reset", "notify", "notify_wait", "value", "value_wait", "callback" or "update"; *name*
+    is that of its event, notify, memory, function or task group, *in_stream* the index of its stream in
+    `Timeline.handles`. It was queued at *queued_ns*, and over at *end_ns*: -1 if it never was. A wait for an event has
+    the index of the *record* that it waits for, if there was one. *after* is the index of the last operation that a
+    record, or a wait for a record, stands for.
     """
 
     kind: str

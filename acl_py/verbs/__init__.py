@@ -9,6 +9,8 @@ ran; docs/semantics.md has the answers. Some errors are the same for all verbs, 
     NOT_PERMITTED       a kernel or a host function makes the call
     INVALID_CONTEXT     no context is current, which only ACL's rules know, and the verb needs one
     the failure's kind  the current context has failed, and the verb needs one that has not
+    GROUP_WORK, GROUP_INTERRUPTED, GROUP_UPDATE
+                        the work cannot be part of a task group or an update that goes on: see task_groups.py
     any kind            a fault rule makes the call fail
 
 A stream that "cannot be used here" is destroyed or of another simulation (INVALID_HANDLE), of a context that is not

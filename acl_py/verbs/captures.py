@@ -39,8 +39,8 @@ async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> No
 
     Raises:
         AclError: CAPTURE_UNSUPPORTED for the legacy stream, CAPTURE_IMPLICIT for ACL's default one; CAPTURE_BEGUN if
-            the stream captures already; INVALID_VALUE for an unknown mode; INVALID_HANDLE, FOREIGN_STREAM or
-            NOT_SUPPORTED if *stream* cannot be used here.
+            the stream captures already; GROUP_STATUS if it takes an update; INVALID_VALUE for an unknown mode;
+            INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream, or *mode* is not an int.
 
     Example:
@@ -90,6 +90,10 @@ def _begin(
         raise runtime.error(
             Kind.CAPTURE_BEGUN, f"{stream!r} takes part in {stream.branch.capture!r}", "end that capture first"
         )
+    if stream.update is not None:
+        raise runtime.error(
+            Kind.GROUP_STATUS, f"{name}() during the {repr(stream.update)[1:-1]}", "call CaptureTaskUpdateEnd() first"
+        )
     if isinstance(stream, LegacyStream) or stream is stream.context.default:
         legacy = isinstance(stream, LegacyStream)
         raise runtime.error(
@@ -122,8 +126,9 @@ async def EndCapture(stream: StreamLike) -> Graph:
     Raises:
         AclError: NOT_CAPTURING if the stream does not capture; CAPTURE_UNMATCHED if the capture began on another
             stream, in which case it is lost; CAPTURE_WRONG_THREAD if another task or thread began it, unless it is
-            relaxed; CAPTURE_INVALIDATED if a call has lost it; CAPTURE_UNJOINED if work of another stream is not
-            joined to this one; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+            relaxed; CAPTURE_INVALIDATED if a call has lost it; GROUP_STATUS if a task group goes on; CAPTURE_UNJOINED
+            if work of another stream is not joined to this one; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if
+            *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()

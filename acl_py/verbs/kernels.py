@@ -476,7 +476,7 @@ async def LaunchKernel(
 
 
 def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
-    stream = resolve(scope, stream, captures=True)
+    stream = resolve(scope, stream, captures=True, is_kernel=True)
     if stream.context.device is not scope.context.device:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE,

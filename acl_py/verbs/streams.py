@@ -61,16 +61,26 @@ class WaitLimit:
 LEGACY_STREAM = NamedStream.LEGACY
 PER_THREAD_STREAM = NamedStream.PER_THREAD
 
+# These look at the work of a stream, and add none.
+_QUEUE_NOTHING = frozenset(
+    {"SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery", "StreamAbort", "SetStreamFailureMode"}
+)
+
 # A stream as verbs take it; None is the default stream, which the rules choose.
 StreamLike = handles.Stream | NamedStream | None
 
 
-def resolve(scope: Scope, stream: StreamLike, *, captures: bool = False) -> Stream:
+def resolve(scope: Scope, stream: StreamLike, *, captures: bool = False, is_kernel: bool = False) -> Stream:
     """Return the stream that *stream* means in *scope*; refuse one that cannot be used there.
 
-    A stream that captures can be used if the calling verb *captures*: its work can become a node of a graph.
+    A stream that captures can be used if the calling verb *captures*: its work can become a node of a graph. What is no
+    kernel cannot be in a task group, or its update.
     """
     found = resolve_any(scope, stream)
+    if found.update is not None:
+        name = verb_name(_getframe(1))
+        if name not in _QUEUE_NOTHING:
+            found.update.check(name, scope.runtime.error, is_kernel=is_kernel)
     if scope.runtime.captures.running:
         name = verb_name(_getframe(1))
         scope.runtime.captures.refuse_legacy(scope.runtime, found, name)
@@ -78,6 +88,7 @@ def resolve(scope: Scope, stream: StreamLike, *, captures: bool = False) -> Stre
             if not captures:
                 scope.runtime.captures.refuse_stream(scope.runtime, found, name)
             scope.runtime.captures.check_lost(scope.runtime, found.branch.capture)
+            found.branch.capture.check_groups(found, name, scope.runtime.error, is_kernel=is_kernel)
     return found
 
 
@@ -281,8 +292,7 @@ async def DestroyStream(stream: handles.Stream) -> None:
     """
     scope, runtime, site, enter = begin()
     stream = _destroyable(scope, stream)
-    if stream.branch is not None:  # nothing tells that its capture is gone (measured: capture-destroy-stream)
-        runtime.captures.end(runtime, stream.branch.capture)
+    runtime.captures.leave(runtime, stream)
     runtime.pay(runtime.costs.destroy_stream)
     if runtime.rules.destroy is Destroy.WAITS and not stream.bound:
         await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site, (stream,))
@@ -318,8 +328,7 @@ async def DestroyStreamForce(stream: handles.Stream) -> None:
     """
     scope, runtime, site, enter = begin()
     stream = _destroyable(scope, stream)
-    if stream.branch is not None:  # nothing tells that its capture is gone (measured: capture-destroy-stream)
-        runtime.captures.end(runtime, stream.branch.capture)
+    runtime.captures.leave(runtime, stream)
     runtime.pay(runtime.costs.destroy_stream)
     stream.context.device.abort(stream, _aborted(stream, site))
     stream.context.destroy_stream(stream, site)

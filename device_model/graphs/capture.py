@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from device_model.errors import Fail, Kind
 from device_model.events import Event
 from device_model.graphs.graph import Graph, Node, NodeKind, ancestors, kind_of
+from device_model.graphs.groups import TaskGroup
 from device_model.handles import Handle
 from device_model.memory import Allocation
 from device_model.ops import Op
@@ -44,16 +45,17 @@ class CaptureStatus(IntEnum):
 class Branch:
     """The part of *stream* in a capture: its *frontier* are the nodes that its next node depends on.
 
-    *since* is the line that brought the stream in.
+    *since* is the line that brought the stream in, *group* the task group that has begun and not ended.
     """
 
-    __slots__ = ("capture", "frontier", "since", "stream")
+    __slots__ = ("capture", "frontier", "group", "since", "stream")
 
     def __init__(self, capture: "Capture", stream: Stream, frontier: Iterable[Node], since: object) -> None:
         self.capture = capture
         self.stream = stream
         self.frontier = dict.fromkeys(frontier)
         self.since = since
+        self.group: TaskGroup | None = None
         stream.branch = self
         stream.home = None
 
@@ -64,6 +66,8 @@ class Branch:
         node = self.capture.graph.add(kind, self.frontier, site, work, subject)
         node.stream = self.stream
         self.frontier = {node: None}
+        if self.group is not None:
+            self.group.nodes.append(node)
         return node
 
     def leave(self) -> None:
@@ -104,6 +108,8 @@ class Capture:
         self.owner = owner
         self.site = site
         self.lost: str | None = None  # which call lost it
+        self.group_error: tuple[Kind, str, str] | None = None  # what no task group of it survives
+        self._groups = 0  # how many were begun
         self.branches: dict[Stream, Branch] = {}
         self.draw_in(origin, dependencies, site)
 
@@ -138,6 +144,44 @@ class Capture:
                 "end it with EndCapture(), and capture again without that call",
             )
 
+    def check_groups(self, stream: Stream, call: str, fail: Fail, *, is_kernel: bool) -> None:
+        """Refuse *call*, which would add a node for *stream*, if that breaks a task group; the group's end then fails.
+
+        All streams with work must have a group of their own while one of them has (documented: aclError 107034).
+        """
+        group = self.branches[stream].group
+        begun = [each.group for each in self.branches.values() if each.group is not None]
+        if group is None and begun:
+            self.group_error = (
+                Kind.GROUP_INTERRUPTED,
+                f"{call}() on {stream.name} interrupts {begun[0]!r}",
+                "call CaptureTaskGrpEnd() before there is work on other streams of the capture",
+            )
+        elif group is not None and not is_kernel:
+            self.group_error = (
+                Kind.GROUP_WORK,
+                f"{call}() on {stream.name} in {group!r}, which takes kernels only",
+                "end the group with CaptureTaskGrpEnd() first",
+            )
+        else:
+            return
+        raise fail(*self.group_error)
+
+    def begin_group(self, stream: Stream, site: object) -> None:
+        """Let the next kernels of *stream* be a task group."""
+        self._groups += 1
+        self.branches[stream].group = TaskGroup(stream, f"task group {self._groups} of {self.graph.name}", site)
+
+    def end_group(self, stream: Stream, fail: Fail) -> TaskGroup:
+        """End the task group of *stream*, and return it unless it is broken."""
+        branch = self.branches[stream]
+        group, branch.group = branch.group, None
+        assert group is not None, f"{stream!r} has no task group"
+        self.check(fail)
+        if self.group_error is not None:
+            raise fail(*self.group_error)
+        return group
+
     def result(self, stream: Stream, site: object, fail: Fail) -> Graph:
         """Return the graph of the capture, which *stream* ends; refuse a stream that cannot, and work that is lost."""
         if stream is not self.origin:
@@ -148,6 +192,7 @@ class Capture:
                 f"end the capture on {self.origin.name}, where it began",
             )
         self.check(fail)
+        self._check_ended(fail)
         origin = self.branches[stream]
         joined = ancestors(origin.frontier)
         for branch in self.branches.values():
@@ -159,6 +204,16 @@ class Capture:
                         f"record an event on {branch.stream.name} behind it, and let {self.origin.name} wait for that",
                     )
         return self.graph
+
+    def _check_ended(self, fail: Fail) -> None:
+        """Refuse the end of a capture in which a task group goes on."""
+        for branch in self.branches.values():
+            if branch.group is not None:
+                raise fail(
+                    Kind.GROUP_STATUS,
+                    f"EndCapture() of {self!r} before the end of {branch.group!r}",
+                    f"call CaptureTaskGrpEnd() on {branch.stream.name} first",
+                )
 
     def close(self) -> None:
         """Let all of its streams run their work again."""

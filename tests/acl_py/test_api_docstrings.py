@@ -20,6 +20,7 @@ VERBS = {name: verb for name, verb in vars(acl_py).items() if inspect.iscoroutin
 SECTIONS = ("Args", "Waits", "Returns", "Raises", "Example")
 # What acl_py.verbs says once for all verbs; the last two are failures of a context.
 COMMON = {
+    Kind.GROUP_WORK, Kind.GROUP_INTERRUPTED,
     Kind.NOT_INITIALIZED, Kind.FINALIZED, Kind.NOT_PERMITTED, Kind.INVALID_CONTEXT,
     Kind.LAUNCH_FAILURE, Kind.HOST_FUNCTION_FAILURE,
 }  # fmt: skip
@@ -127,6 +128,10 @@ registered = await HostRegister(np.zeros(64, np.uint8))
 if acl:
     flag, notify = await CreateEventWithFlag(EventFlag.SYNC), await CreateNotify()
     bystander = await CreateStream()
+    await BeginCapture(bystander, 2)
+    await CaptureTaskGrpBegin(bystander)
+    group = await CaptureTaskGrpEnd(bystander)
+    await EndCapture(bystander)
     await SubscribeReport(None, stream)
 await Init()
 await RecordEvent(fresh, stream)
@@ -230,6 +235,10 @@ GraphUpload: await GraphUpload(executable, stream)
 GraphLaunch: await GraphLaunch(executable, stream)
 GraphExecUpdate: await GraphExecUpdate(executable, graph)
 GraphExecDestroy: await GraphExecDestroy(executable)
+CaptureTaskGrpBegin: await BeginCapture(idle, 2); await CaptureTaskGrpBegin(idle)
+CaptureTaskGrpEnd: await BeginCapture(idle, 2); await CaptureTaskGrpBegin(idle); await CaptureTaskGrpEnd(idle)
+CaptureTaskUpdateBegin: await CaptureTaskUpdateBegin(idle, group)
+CaptureTaskUpdateEnd: await CaptureTaskUpdateBegin(idle, group); await CaptureTaskUpdateEnd(idle)
 SetExceptionInfoCallback: await SetExceptionInfoCallback(None)
 """.splitlines()
 )

@@ -82,7 +82,7 @@ CAPTURES_AND_GRAPHS = (
     "BeginCapture", "BeginCaptureToGraph", "EndCapture", "IsCapturing", "CaptureInfo",
     "ThreadExchangeStreamCaptureMode", "GraphCreate", "GraphAddEmptyNode", "GraphAddChildGraphNode", "GraphAddIfNode",
     "GraphClone", "GraphDestroy", "GraphInstantiate", "GraphUpload", "GraphLaunch", "GraphExecUpdate",
-    "GraphExecDestroy",
+    "GraphExecDestroy", "CaptureTaskGrpBegin", "CaptureTaskGrpEnd", "CaptureTaskUpdateBegin", "CaptureTaskUpdateEnd",
 )  # fmt: skip
 
 

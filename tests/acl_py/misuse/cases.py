@@ -537,6 +537,66 @@ await GraphExecUpdate(executable, graph)
     Kind.GRAPH_UPDATE,
     "instantiate the new graph",
 )
+case(
+    "graphs",
+    "A task group that goes on at the end of its capture",
+    "await BeginCapture(stream)\nawait CaptureTaskGrpBegin(stream)\nawait EndCapture(stream)",
+    Kind.GROUP_STATUS,
+    "before the end of <task group 1",
+    "CaptureTaskGrpEnd()",
+    rules="acl",
+)
+case(
+    "graphs",
+    "Work on another stream in the middle of a task group",
+    """
+other = await CreateStream()
+await BeginCapture(stream)
+await RecordEvent(event, stream)
+await StreamWaitEvent(other, event)
+await CaptureTaskGrpBegin(stream)
+await LaunchKernel(work, 1, (), other)
+""",
+    Kind.GROUP_INTERRUPTED,
+    "interrupts <task group 1",
+    "CaptureTaskGrpEnd()",
+    rules="acl",
+)
+case(
+    "graphs",
+    "A fill in a task group",
+    """
+await BeginCapture(stream)
+await CaptureTaskGrpBegin(stream)
+await MemsetAsync(buffer, 4096, 0, 4096, stream)
+""",
+    Kind.GROUP_WORK,
+    "takes kernels only",
+    rules="acl",
+)
+case(
+    "graphs",
+    "An update with too few kernels",
+    """
+await BeginCapture(stream)
+await CaptureTaskGrpBegin(stream)
+await LaunchKernel(work, 1, (), stream)
+group = await CaptureTaskGrpEnd(stream)
+await EndCapture(stream)
+await CaptureTaskUpdateBegin(stream, group)
+await CaptureTaskUpdateEnd(stream)
+""",
+    Kind.GROUP_UPDATE,
+    "0 of 1 kernels",
+    rules="acl",
+)
+case(
+    "graphs",
+    "A task group under CUDA's rules",
+    "await CaptureTaskGrpBegin(stream)",
+    Kind.NOT_SUPPORTED,
+    "GraphExecUpdate()",
+)
 case("graphs", "A graph in place of its executable", "await GraphLaunch(await GraphCreate())", TypeError, "GraphInstan")
 case(
     "graphs",
