@@ -29,6 +29,7 @@ from device_model.completions import Nanoseconds
 from device_model.cta.spec import SmSpec
 from device_model.errors import printable
 from device_model.kernel.ranges import MOST, Count, Few
+from device_model.library.spec import LibrarySpec
 from device_model.memory.pages import PAGE, Moves
 from device_model.rules import RULES
 
@@ -291,6 +292,7 @@ class DeviceProfile:
             On a board without a host (0), device memory is the memory of the program.
         aicore: Its AI cores, None if core kernels cannot run on it.
         sm: Its SMs, None if thread-block kernels cannot run on it.
+        library: What kernels of a library get from it, None if that is not known.
         managed: What managed memory costs on it, None if it has none.
         video: Its video hardware, None if it has none that programs can use.
         sources: For each value, by its dotted name, where it comes from.
@@ -313,6 +315,7 @@ class DeviceProfile:
     graphs: Graphs
     aicore: CoreSpec | None
     sm: SmSpec | None
+    library: LibrarySpec | None
     managed: Managed | None
     video: Video | None
     sources: Mapping[str, str] = field(repr=False, compare=False)

@@ -14,9 +14,7 @@ so is what has no annotation. A buffer or a bare address arrives as bytes, up to
 annotated.
 """
 
-import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from inspect import Signature, iscoroutinefunction, isgeneratorfunction, signature
 from sys import _getframe
@@ -44,6 +42,8 @@ from acl_py.verbs.arrays import Array as Array
 from acl_py.verbs.arrays import In as In
 from acl_py.verbs.arrays import InOut as InOut
 from acl_py.verbs.arrays import Out as Out
+from acl_py.verbs.costs import Cost as Cost
+from acl_py.verbs.costs import CostLike, cost_of
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import Nanoseconds
@@ -51,8 +51,6 @@ from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
-from device_model.profile import DeviceProfile
-from device_model.scheduler import nanoseconds
 from device_model.streams import Stream
 from device_model.work import Extent, Kernel, Label, Lane, Work
 
@@ -61,69 +59,6 @@ _MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers
 
 
 P = ParamSpec("P")  # the parameters of a kernel, without the index of the block
-Amount = float | Callable[..., float]
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a launch costs, as constants or functions of its arguments.
-
-    *us* microseconds for each block; or *flops* and *bytes* for the launch, which takes the longer of computing and
-    moving, on the share of the cores that its blocks occupy. Without *us* and *bytes* it moves the bytes of its
-    arguments.
-    """
-
-    us: Amount | None = None
-    flops: Amount | None = None
-    bytes: Amount | None = None
-
-    def __post_init__(self) -> None:
-        if self.us is not None and (self.flops is not None or self.bytes is not None):
-            raise ValueError("a cost is either us per block, or flops and bytes per launch")
-        for name in ("us", "flops", "bytes"):
-            amount = getattr(self, name)
-            if amount is not None and not callable(amount) and not _is_finite(amount):
-                raise ValueError(f"{name} must be 0 or more, and finite, not {_shown(amount)}")
-        if self.us is not None and not callable(self.us):
-            nanoseconds("us", self.us, 1000)
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether every launch with the same arguments costs the same."""
-        return not any(callable(amount) for amount in (self.us, self.flops, self.bytes))
-
-    def block_ns(
-        self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int, *, exclusive: bool
-    ) -> int:
-        """Return the nanoseconds of each of *blocks* blocks, for arguments of *touched* bytes."""
-        if self.us is not None:
-            return nanoseconds("us of a cost", _amount("us", self.us, args), 1000)
-        cores = profile.cores
-        flops = 0 if self.flops is None else _amount("flops", self.flops, args)
-        nbytes = touched if self.bytes is None else _amount("bytes", self.bytes, args)
-        whole = max(flops / cores.flops, nbytes / cores.bytes_per_second)  # on all cores
-        # Exclusive blocks come in waves, and each does its part; shared ones all run at once.
-        seconds = whole * cores.count / (blocks if exclusive else min(blocks, cores.count))
-        return nanoseconds("the time of a block, by its cost,", seconds, 10**9)
-
-
-def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
-    if not callable(amount):
-        return amount
-    value = amount(*args)
-    if not _is_finite(value):
-        raise ValueError(f"the cost function for {name} gave {_shown(value)}; it must give 0 or more, a finite number")
-    return value
-
-
-def _is_finite(amount: float) -> bool:
-    """Whether it is 0 or more, and no larger than a float can be."""
-    return 0 <= amount <= sys.float_info.max
-
-
-def _shown(amount: float) -> str:
-    """Return *amount* for a message; Python refuses to write numbers of thousands of digits."""
-    return f"a number of {amount.bit_length()} bits" if isinstance(amount, int) and amount >= 0 else repr(amount)
 
 
 class _Body:
@@ -299,13 +234,12 @@ class KernelFunction(Launchable[P]):
     """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
 
     def __init__(
-        self, function: Callable[..., object], *, cost: Cost, per_block: bool, exclusive: bool | None, serial: bool
+        self, function: Callable[..., object], *, cost: CostLike, per_block: bool, exclusive: bool | None, serial: bool
     ) -> None:
         super().__init__(function, skip=1 if per_block else 0)
         self.cost = cost
         self.per_block = per_block
-        # A kernel whose cost is its work occupies the cores that do it. Two such kernels would have the device twice.
-        self.exclusive = cost.us is None if exclusive is None else exclusive
+        self.exclusive = exclusive
         self.serial = serial
 
     def __repr__(self) -> str:
@@ -338,7 +272,10 @@ class KernelFunction(Launchable[P]):
         read = tuple(extent for extent, access in extents if access is not Access.OUT)
         written = tuple(extent for extent, access in extents if access is not Access.IN)
         outs = tuple(extent for extent, access in extents if access is Access.OUT)
-        block_ns = self.cost.block_ns(runtime.profile, blocks, values, nbytes, exclusive=self.exclusive)
+        cost = cost_of(self, self.cost, values)
+        # A kernel whose cost is its work occupies the cores that do it. Two such kernels would have the device twice.
+        exclusive = cost.us is None if self.exclusive is None else self.exclusive
+        held, block_ns = cost.share(self, runtime, blocks, values, nbytes, exclusive=exclusive)
         body: Callable[[], None] = _Body(
             Barred(runtime, self), self.function, blocks if self.per_block else None, values, self._accesses, outs
         )
@@ -347,16 +284,16 @@ class KernelFunction(Launchable[P]):
             block_ns, body = limit_ns, partial(run_out_of_time, self, block_ns)
         work = Kernel(
             self.label,
-            blocks,
+            held,
             block_ns,
             body,
             read,
             written,
             nbytes,
-            exclusive=self.exclusive,
+            exclusive=exclusive,
             serial=self.serial,
         )
-        return work, self.cost.is_constant and len(extents) == len(args)
+        return work, cost is self.cost and cost.is_constant and len(extents) == len(args)
 
 
 def run_out_of_time(kernel: Launchable[...], block_ns: int) -> None:
@@ -383,18 +320,19 @@ class _BlockKernelMaker(Protocol):
 @overload
 def kernel(function: Callable[P, object]) -> KernelFunction[P]: ...
 @overload
-def kernel(*, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False) -> _KernelMaker: ...
+def kernel(*, cost: CostLike | None = None, exclusive: bool | None = None, serial: bool = False) -> _KernelMaker: ...
 def kernel(
     function: Callable[P, object] | None = None,
     *,
-    cost: Cost | None = None,
+    cost: CostLike | None = None,
     exclusive: bool | None = None,
     serial: bool = False,
 ) -> KernelFunction[P] | _KernelMaker:
     """Make a function over whole arrays a kernel.
 
-    An *exclusive* block has an AI core (SM) to itself; by default that is so where the cost is not given in *us*. A
-    *serial* kernel touches Python state besides its arguments, so it runs beside no other.
+    *cost* is a Cost, or a function of the arguments of a launch that gives one. An *exclusive* block has an AI core
+    (SM) to itself; by default that is so where the cost is not given in *us*. A *serial* kernel touches Python state
+    besides its arguments, so it runs beside no other.
     """
     make = partial(KernelFunction, cost=cost or Cost(), per_block=False, exclusive=exclusive, serial=serial)
     return make if function is None else make(function)
@@ -404,12 +342,12 @@ def kernel(
 def block_kernel(function: Callable[Concatenate[int, P], object]) -> KernelFunction[P]: ...
 @overload
 def block_kernel(
-    *, cost: Cost | None = None, exclusive: bool | None = None, serial: bool = False
+    *, cost: CostLike | None = None, exclusive: bool | None = None, serial: bool = False
 ) -> _BlockKernelMaker: ...
 def block_kernel(
     function: Callable[Concatenate[int, P], object] | None = None,
     *,
-    cost: Cost | None = None,
+    cost: CostLike | None = None,
     exclusive: bool | None = None,
     serial: bool = False,
 ) -> KernelFunction[P] | _BlockKernelMaker:

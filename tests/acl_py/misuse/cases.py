@@ -768,6 +768,18 @@ case(
     "<kernel <lambda>>",
     "make the call on the host",
 )
+case("kernels", "A product of no rows", "Cost.matmul(0, 512, 512)", ValueError, "m of matmul must be 1 or more")
+case("kernels", "Half a row", "Cost.softmax(rows=0.5, columns=512)", TypeError, "rows of softmax", "whole number")
+case("kernels", "A type that no card multiplies", 'Cost.matmul(64, 64, 64, "float8")', ValueError, "tf32, float16")
+case(
+    "kernels",
+    "A type that this card does not multiply",
+    'product = kernel(cost=Cost.matmul(64, 64, 64, "int8"))(lambda: None)\nawait LaunchKernel(product, 4, (), stream)',
+    Kind.NOT_SUPPORTED,
+    "example.py:3",
+    "tiny multiplies no matrices of int8",
+    "float32, float16",
+)
 case("kernels", "A negative cost", "Cost(us=-1)", ValueError, "us must be 0 or more")
 case(
     "kernels",
