@@ -5,8 +5,8 @@ What it does was found on an H200 (docs/accuracy.md has the evidence):
 * There is one list, ordered by (priority, arrival). Only the operation at the head of the list may place blocks. When
   all its blocks are placed, the next operation is the head. So a kernel that waits for cores holds back all behind it,
   though some of those would fit.
-* An exclusive block needs an empty core. Other blocks share the cores that have no exclusive block, each on the core
-  with the fewest blocks.
+* An exclusive block needs an empty core. Other blocks take the core with the fewest blocks, and where all have an
+  exclusive block, one beside it: they never wait for a core.
 * A limited number of kernels is resident at once.
 * Copies inside the device and fills run as kernels. They stay the head of the list until shortly before they end,
   because they use the memory of the whole device.
@@ -164,8 +164,6 @@ class Dispatcher(Engine):
             elif work.exclusive:
                 if not self._place(op, work):
                     return
-            elif not self.open_cores:
-                return
             else:  # all blocks at once, so one entry on the heap is enough
                 self.shared_blocks += work.blocks
                 start = op.start_ns = op.ready_ns

@@ -60,7 +60,7 @@ def test_a_kernel_leaves_its_queue_when_it_is_ready_and_lines_up_for_cores(rig):
     streams = [rig.stream() for _ in range(5)]
     rig.kernel(streams[1], 100, blocks=4, exclusive=True)
     rig.kernel(streams[0], 10, blocks=4, exclusive=True)
-    rig.kernel(streams[4], 10)
+    rig.kernel(streams[4], 10, exclusive=True)
     assert [len(stream.queues[0].fifo) for stream in streams[:2]] == [0, 0]
     assert rig.run()[1:] == [("kernel", 1, 100, 110), ("kernel", 5, 110, 120)]
 
