@@ -10,7 +10,7 @@ wrote at its end.
 threads side by side (engines/workers.py).
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -143,9 +143,11 @@ class Copy(Work):
             return
         memory.copy(dst, self.dst_offset, src, self.src_offset, self.nbytes)
 
-    def part(self, first: int, nbytes: int) -> "Copy":
-        """Return the copy of *nbytes* of these bytes, from byte *first* on."""
-        return Copy(self.label, self.dst, self.dst_offset + first, self.src, self.src_offset + first, nbytes)
+    def parts(self, nbytes: int) -> "Iterator[Copy]":
+        """Yield this copy in parts of *nbytes* or fewer, in order."""
+        for first in range(0, self.nbytes, nbytes):
+            size = min(nbytes, self.nbytes - first)
+            yield type(self)(self.label, self.dst, self.dst_offset + first, self.src, self.src_offset + first, size)
 
     def stage(self) -> None:
         """Read the source, which is host memory, now; the program may change it afterwards."""
@@ -222,6 +224,23 @@ class PitchedCopy(Copy):
         span = memory.pitched_bytes(self.dst_pitch, self.width, self.height)
         return ((self.dst, self.dst_offset, self.dst_offset + span),)
 
+    def parts(self, nbytes: int) -> "Iterator[PitchedCopy]":
+        """Yield this copy in parts of *nbytes* or fewer, in order: as many whole rows as fit, or pieces of one row."""
+        rows, width = max(1, nbytes // self.width), min(nbytes, self.width)
+        for row in range(0, self.height, rows):
+            for column in range(0, self.width, width):
+                yield type(self)(
+                    self.label,
+                    self.dst,
+                    self.dst_offset + row * self.dst_pitch + column,
+                    self.dst_pitch,
+                    self.src,
+                    self.src_offset + row * self.src_pitch + column,
+                    self.src_pitch,
+                    min(width, self.width - column),
+                    min(rows, self.height - row),
+                )
+
     def read_rows(self) -> Sequence[Extent]:
         """Return the rows of the source."""
         return self._rows(self.src, self.src_offset, self.src_pitch)
@@ -265,10 +284,6 @@ class PagedCopy(Copy):
 
     __slots__ = ()
     moves_pages = True
-
-    def part(self, first: int, nbytes: int) -> "PagedCopy":
-        """Return the copy of *nbytes* of these bytes, from byte *first* on."""
-        return PagedCopy(self.label, self.dst, self.dst_offset + first, self.src, self.src_offset + first, nbytes)
 
 
 class PagedRows(PitchedCopy):

@@ -236,8 +236,9 @@ async def Memcpy2dAsync(
 
     Waits:
         all rules: Pinned memory, and inside the device: for nothing, except for room if the hardware queue is full.
-        cuda, cuda_per_thread: From pageable memory: for nothing, but the host pays the staging of all rows. To pageable
-            memory: until the copy is done. From host to host: for the stream, and then the host copies itself.
+        cuda, cuda_per_thread: From pageable memory: until the rows are staged, through the two chunks of 1 MB that
+            large copies take in MemcpyAsync(), so for the stream while these are full (measured: memcpy-2d). To
+            pageable memory: until the copy is done. From host to host: for the stream, and then the host copies itself.
         acl: From or to pageable memory: until the stream has done all earlier work, and the copy. From host to host:
             the copy is refused.
 

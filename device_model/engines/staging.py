@@ -17,7 +17,7 @@ them.)
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
+from itertools import count, islice
 
 from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then, Why
 from device_model.ops import Op
@@ -118,8 +118,7 @@ class Staging:
         copies = self._copies
         whole = copies.stage[copy.nbytes]
         yield self._after(copies.stage_fixed)
-        for done in range(0, copy.nbytes, copies.stage_chunk):
-            chunk = copy.part(done, min(copies.stage_chunk, copy.nbytes - done))
+        for chunk in copy.parts(copies.stage_chunk):
             while len(self._buffers) >= copies.stage_buffers:
                 yield self._buffers[0]
                 if self._buffers[0].done:  # otherwise another host has taken the buffer
@@ -135,20 +134,18 @@ class Staging:
     def _to_host(self, stream: Stream, copy: Copy, site: object) -> Iterator[Completion]:
         copies = self._copies
         coming: deque[Op] = deque()
-        asked = 0
-        while asked < copy.nbytes or coming:
-            while asked < copy.nbytes and len(coming) < copies.stage_buffers:
-                chunk = copy.part(asked, min(copies.stage_chunk, copy.nbytes - asked))
+        chunks, left = copy.parts(copies.stage_chunk), copy.nbytes
+        while left:
+            for chunk in islice(chunks, copies.stage_buffers - len(coming)):
                 op = Op(chunk, D2H.lane, chunk.nbytes, site)
                 self._enqueue(stream, op, copy)
                 coming.append(op)
-                asked += chunk.nbytes
             first = coming[0]
             if not first.done:
                 yield first
                 yield self._after(copies.unstage_fixed)
             yield self._after(copies.unstage[first.nbytes])
-            coming.popleft()
+            left -= coming.popleft().nbytes
 
     def _enqueue(self, stream: Stream, op: Op, copy: Copy) -> None:
         """Queue *op*, a part of *copy*, within an instant: its engine starts it at the next grant."""

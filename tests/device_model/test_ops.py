@@ -40,10 +40,32 @@ def test_a_copy_of_rows_touches_everything_from_its_first_byte_to_its_last(rig):
     assert (bytes_of(dst) == expected).all()
 
 
-def test_a_part_of_a_copy_counts_from_where_the_whole_begins(rig):
+def test_the_parts_of_a_copy_have_its_bytes_in_order(rig):
     dst, src = rig.on_device(300), rig.pinned(300)
-    part = Copy(H2D, dst, 48, src, 96, 160).part(32, 64)
-    assert (part.reads(), part.writes()) == (((src, 128, 192),), ((dst, 80, 144),))
+    parts = [*Copy(H2D, dst, 48, src, 96, 160).parts(64)]
+    assert [part.reads() for part in parts] == [((src, 96, 160),), ((src, 160, 224),), ((src, 224, 256),)]
+    assert [part.writes() for part in parts] == [((dst, 48, 112),), ((dst, 112, 176),), ((dst, 176, 208),)]
+
+
+def test_the_parts_of_rows_are_whole_rows(rig):
+    dst, src = rig.on_device(200), rig.pinned(200)
+    parts = [*PitchedCopy(H2D, dst, 1, 10, src, 2, 20, 3, 5).parts(8)]  # two rows of 3 bytes fit
+    assert [part.nbytes for part in parts] == [6, 6, 3]
+    assert [row for part in parts for row in part.read_rows()] == [
+        (src, 2 + 20 * row, 5 + 20 * row) for row in range(5)
+    ]
+    assert [row for part in parts for row in part.written_rows()] == [
+        (dst, 1 + 10 * row, 4 + 10 * row) for row in range(5)
+    ]
+
+
+def test_rows_that_are_longer_than_a_part_come_in_pieces(rig):
+    dst, src = rig.on_device(200), rig.pinned(200)
+    parts = [*PitchedCopy(H2D, dst, 0, 50, src, 0, 60, 20, 2).parts(8)]
+    assert [part.reads() for part in parts] == [
+        ((src, start, stop),) for start, stop in [(0, 8), (8, 16), (16, 20), (60, 68), (68, 76), (76, 80)]
+    ]
+    assert parts[-1].writes() == ((dst, 66, 70),)
 
 
 def test_a_fill_writes_and_reads_nothing(rig):

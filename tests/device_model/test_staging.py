@@ -6,7 +6,7 @@ from rig import Rig, line, tiny
 
 from device_model.memory import array
 from device_model.ops import Op
-from device_model.work import D2H, H2D, Copy
+from device_model.work import D2H, H2D, Copy, PitchedCopy
 
 CHUNK = 4096  # the tiny profile's: two buffers of it; 1000 ns to begin, then 1 ns for each byte
 LATE = tiny(latency={"submit_copy": 100})
@@ -138,6 +138,20 @@ def test_no_byte_is_lost_when_chunks_do_not_fit(rig):
     to_host(rig, stream, nbytes, rig.memory.locate(back, nbytes, "back")[0], dst)
     rig.run()
     assert (back == there).all()
+
+
+def test_rows_are_staged_in_chunks_of_whole_rows(rig):
+    there, src = pageable(rig, 8 * 3000)
+    there[:] = np.arange(len(there)) % 251
+    dst, stream = rig.on_device(8 * 2000), rig.stream()
+    rig.kernel(stream, 100_000)
+    rows = PitchedCopy(H2D, dst, 0, 2000, src, 0, 3000, 1500, 8)  # two rows fit into a chunk of 4096 bytes
+    process = rig.device.staging.to_device(stream, rows, None)
+    assert [(start, end) for what, _, start, end in rig.run() if what == "h2d"] == [
+        (100_000, 103_000), (103_000, 106_000), (106_000, 109_000), (109_000, 112_000),
+    ]  # fmt: skip
+    assert process.end_ns == 106_000 + 3000  # the last chunk waits for the second buffer
+    assert (bytes_of(dst).reshape(8, 2000)[:, :1500] == there.reshape(8, 3000)[:, :1500]).all()
 
 
 # --- to the host
