@@ -142,6 +142,7 @@ from acl_py.verbs.graphs import GraphDestroy as GraphDestroy
 from acl_py.verbs.graphs import GraphExecDestroy as GraphExecDestroy
 from acl_py.verbs.graphs import GraphExecUpdate as GraphExecUpdate
 from acl_py.verbs.graphs import GraphInstantiate as GraphInstantiate
+from acl_py.verbs.graphs import GraphInstantiateFlag as GraphInstantiateFlag
 from acl_py.verbs.graphs import GraphLaunch as GraphLaunch
 from acl_py.verbs.graphs import GraphUpload as GraphUpload
 from acl_py.verbs.host import GetLastError as GetLastError

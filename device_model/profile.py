@@ -214,7 +214,7 @@ class Graphs:
 
     captured: int  # a call that adds a node to a capture
     mark: int  # a record or a wait in a capture
-    refused: int  # a call that a capture refuses
+    refused: int  # a call about captures, graphs or managed memory that is refused
     begin: int  # BeginCapture, and other calls about captures and graphs
     end: Curve  # EndCapture
     instantiate: Curve

@@ -106,9 +106,7 @@ class Captures:
     @staticmethod
     def check_lost(runtime: "Runtime", capture: Capture) -> None:
         """Refuse a call for a stream of *capture* if it is lost."""
-        if capture.lost is not None:
-            runtime.pay(runtime.profile.graphs.refused)
-        capture.check(runtime.error)
+        capture.check(runtime.refuse)
 
     def refuse_event(self, runtime: "Runtime", event: Event, name: str) -> None:
         """Refuse a call of *name* that asks *event*, if a capture forbids it."""
@@ -126,13 +124,12 @@ class Captures:
         """Refuse a call of *name* on *event*, whose last record was made in a capture."""
         assert event.captured is not None, f"{event!r} was not recorded in a capture"
         capture = event.captured.capture
-        runtime.pay(runtime.profile.graphs.refused)
         if capture in self.running:
             capture.lose(_call(name))
-            raise runtime.error(
+            raise runtime.refuse(
                 Kind.CAPTURED_EVENT, f"{name}() on {event!r}, which was recorded in {capture!r}", _LATER
             )
-        raise runtime.error(
+        raise runtime.refuse(
             Kind.INVALID_VALUE,
             f"{name}() on {event!r}, which was recorded in {capture!r}: such a record ends with its capture",
             "record the event anew, or with external=True, so that each launch of the graph records it",
@@ -144,10 +141,9 @@ class Captures:
         """
         for capture in self.running:
             if stream is stream.context.legacy and capture.has_blocking_stream_of(stream.context):
-                runtime.pay(runtime.profile.graphs.refused)
                 if loses:
                     capture.lose(_call(name))
-                raise runtime.error(
+                raise runtime.refuse(
                     Kind.CAPTURE_IMPLICIT,
                     f"{name}() on {stream!r}, which would wait for {capture!r}",
                     "use a stream made with nonblocking=True for the capture or for this call",
@@ -169,11 +165,10 @@ class Captures:
     def _refuse(self, runtime: "Runtime", captures: list[Capture], name: str, why: str) -> None:
         if not captures:
             return
-        runtime.pay(runtime.profile.graphs.refused)
         first = repr(captures[0])
         for capture in captures:
             capture.lose(_call(name))
-        raise runtime.error(Kind.CAPTURE_UNSUPPORTED, f"{name}() {why}: {first} is lost", _LATER)
+        raise runtime.refuse(Kind.CAPTURE_UNSUPPORTED, f"{name}() {why}: {first} is lost", _LATER)
 
 
 def _call(name: str) -> str:

@@ -476,6 +476,11 @@ class Runtime:
         last_error.set(named)
         return AclError(kind, named, what, remedy)
 
+    def refuse(self, kind: Kind, what: str, remedy: str, *, dead: object = None) -> AclError:
+        """Return an error as `error` does; the host has found in the middle of a call that it must be refused."""
+        self.pay(self.profile.graphs.refused)
+        return self.error(kind, what, remedy, dead=dead)
+
     def limit_ns(self, name: str, amount: int, unit_ns: Nanoseconds) -> Nanoseconds:
         """Return *amount* times *unit_ns*, which a call got as its argument *name*; raise if it is too long."""
         try:

@@ -68,8 +68,8 @@ async def BeginCaptureToGraph(
         all rules: For nothing.
 
     Raises:
-        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph; and what
-            BeginCapture() raises.
+        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph; INVALID_HANDLE if
+            *graph* is of another simulation; and what BeginCapture() raises.
         TypeError: *stream* is not a stream, *graph* is not a graph, or *mode* is not an int.
     """
     call = begin()
@@ -102,7 +102,7 @@ def _begin(
             "capture on a stream of CreateStream()",
         )
     if graph is None:
-        graph = Graph(f"graph {runtime.captures.next_number()}", site)
+        graph = Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
     capture = Capture(graph, stream, CaptureMode(mode), runtime.captures.host(), site, dependencies)
     runtime.captures.begin(runtime, capture)
     runtime.called(name, enter, site, stream)
@@ -280,10 +280,12 @@ async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
 
 
 def check_graph(call: Call, graph: object) -> Graph:
-    """Return *graph*; refuse anything but a graph that is not destroyed."""
+    """Return *graph*; refuse anything but a graph of this simulation that is not destroyed."""
     if not isinstance(graph, Graph):
         raise TypeError(f"a graph must be what EndCapture() or GraphCreate() gave, not {shown(graph)}")
-    graph.check(call[1].error)
+    if graph.scheduler is not call[1].scheduler:
+        raise call[1].refuse(Kind.INVALID_HANDLE, f"{graph!r} belongs to another simulation", "make it in this one")
+    graph.check(call[1].refuse)
     return graph
 
 
@@ -294,5 +296,7 @@ def check_dependencies(call: Call, graph: Graph, nodes: Iterable[Node]) -> tuple
         if not isinstance(node, Node):
             raise TypeError(f"a dependency must be a node of a graph, not {shown(node)}")
         if node.graph is not graph:
-            raise call[1].error(Kind.INVALID_VALUE, f"{node!r} is no node of {graph!r}", "name nodes of the same graph")
+            raise call[1].refuse(
+                Kind.INVALID_VALUE, f"{node!r} is no node of {graph!r}", "name nodes of the same graph"
+            )
     return found

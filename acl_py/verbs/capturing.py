@@ -32,7 +32,7 @@ def wait_in_capture(runtime: Runtime, stream: Stream, event: Event, site: Site, 
     elif stream.branch is not None:
         if captured is not None and captured.capture not in runtime.captures.running:
             runtime.captures.refuse_captured(runtime, event, "StreamWaitEvent")
-        stream.branch.capture.wait(stream, event, site, runtime.error)
+        stream.branch.capture.wait(stream, event, site, runtime.refuse)
     elif captured is not None:
         if captured.capture not in runtime.captures.running:
             runtime.captures.refuse_captured(runtime, event, "StreamWaitEvent")

@@ -1,10 +1,12 @@
 """Graphs: make them node by node, or of a capture; instantiate, launch, update and destroy them."""
 
 from collections.abc import Iterable
+from enum import IntFlag
 from functools import partial
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.runtime import Runtime
 from acl_py.verbs import transfers
 from acl_py.verbs.captures import check_dependencies, check_graph
 from acl_py.verbs.streams import StreamLike, resolve
@@ -12,8 +14,21 @@ from device_model.completions import NOTHING, Completion, Then
 from device_model.errors import shown
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Condition, Graph, Node, NodeKind
+from device_model.integers import integer
 from device_model.memory import Allocation, Buffer
 from device_model.work import Lane
+
+
+class GraphInstantiateFlag(IntFlag):
+    """What GraphInstantiate() does besides; the values are those of cudaGraphInstantiateFlags."""
+
+    AUTO_FREE_ON_LAUNCH = 1  # a launch gives memory back that the one before left; here every launch does
+    UPLOAD = 2  # as GraphUpload() does
+    DEVICE_LAUNCH = 4  # not supported: launches by kernels
+    USE_NODE_PRIORITY = 8  # not supported: nodes have the priority of the stream of the launch
+
+
+_NOT_SUPPORTED = GraphInstantiateFlag.DEVICE_LAUNCH | GraphInstantiateFlag.USE_NODE_PRIORITY
 
 
 async def GraphCreate() -> Graph:
@@ -30,7 +45,7 @@ async def GraphCreate() -> Graph:
     _, runtime, site, enter = begin()
     runtime.pay(runtime.profile.graphs.begin)
     runtime.called("GraphCreate", enter, site)
-    return Graph(f"graph {runtime.captures.next_number()}", site)
+    return Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
 
 
 async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
@@ -49,16 +64,11 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
         The node.
 
     Raises:
-        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph.
+        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph; INVALID_HANDLE if
+            *graph* is of another simulation.
         TypeError: *graph* is not a graph, or a dependency is not a node.
     """
-    call = begin()
-    _, runtime, site, enter = call
-    check_graph(call, graph)
-    before = check_dependencies(call, graph, dependencies)
-    runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphAddEmptyNode", enter, site)
-    return graph.add(NodeKind.EMPTY, before, site)
+    return _add(begin(), "GraphAddEmptyNode", graph, NodeKind.EMPTY, dependencies)
 
 
 async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Iterable[Node] = ()) -> Node:
@@ -79,19 +89,15 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
 
     Raises:
         AclError: INVALID_VALUE if a graph is destroyed, if both are the same, or if a dependency is a node of another
-            graph.
+            graph; INVALID_HANDLE if a graph is of another simulation.
         TypeError: *graph* or *child* is not a graph, or a dependency is not a node.
     """
     call = begin()
-    _, runtime, site, enter = call
-    check_graph(call, graph)
     check_graph(call, child)
     if child is graph:
-        raise runtime.error(Kind.INVALID_VALUE, f"{graph!r} as a child of itself", "add a GraphClone() of it")
-    before = check_dependencies(call, graph, dependencies)
-    runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphAddChildGraphNode", enter, site)
-    return graph.add(NodeKind.CHILD, before, site, subject=child.copy(child.name, site))
+        raise call[1].refuse(Kind.INVALID_VALUE, f"{graph!r} as a child of itself", "add a GraphClone() of it")
+    copy = child.copy(child.name, call[2])
+    return _add(call, "GraphAddChildGraphNode", graph, NodeKind.CHILD, dependencies, copy)
 
 
 async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
@@ -113,7 +119,8 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
         The node.
 
     Raises:
-        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph.
+        AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph; INVALID_HANDLE if
+            *graph* is of another simulation.
         TypeError: *graph* is not a graph, or a dependency is not a node.
 
     Example:
@@ -124,15 +131,22 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
         await EndCapture(stream)
     """
     call = begin()
+    body = Graph(f"body {len(check_graph(call, graph).nodes)} of {graph.name}", call[2], graph.scheduler)
+    node = _add(call, "GraphAddIfNode", graph, NodeKind.IF, dependencies, body)
+    node.condition = Condition(bool(default))
+    return node
+
+
+def _add(
+    call: Call, name: str, graph: Graph, kind: NodeKind, dependencies: Iterable[Node], subject: Graph | None = None
+) -> Node:
+    """Add a node to *graph* for a call of the verb *name*, behind *dependencies*."""
     _, runtime, site, enter = call
     check_graph(call, graph)
     before = check_dependencies(call, graph, dependencies)
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphAddIfNode", enter, site)
-    name = f"body {len(graph.nodes)} of {graph.name}"
-    node = graph.add(NodeKind.IF, before, site, subject=Graph(name, site))
-    node.condition = Condition(bool(default))
-    return node
+    runtime.called(name, enter, site)
+    return graph.add(kind, before, site, subject=subject)
 
 
 async def GraphClone(graph: Graph) -> Graph:
@@ -150,13 +164,14 @@ async def GraphClone(graph: Graph) -> Graph:
         The copy.
 
     Raises:
-        AclError: INVALID_VALUE if *graph* is destroyed; NOT_SUPPORTED if it allocates memory and has an executable.
+        AclError: INVALID_VALUE if *graph* is destroyed; INVALID_HANDLE if it is of another simulation; NOT_SUPPORTED if
+            it allocates memory and has an executable.
         TypeError: *graph* is not a graph.
     """
     call = begin()
     _, runtime, site, enter = call
     check_graph(call, graph)
-    graph.check_copy(runtime.error)
+    graph.check_copy(runtime.refuse)
     runtime.pay(runtime.profile.graphs.begin)
     runtime.called("GraphClone", enter, site)
     return graph.copy(f"graph {runtime.captures.next_number()}", site)
@@ -174,23 +189,30 @@ async def GraphDestroy(graph: Graph) -> None:
         all rules: For nothing (measured: graph-destroy-running).
 
     Raises:
-        AclError: INVALID_VALUE if *graph* is destroyed already.
+        AclError: INVALID_VALUE if *graph* is destroyed already, or a capture adds to it (assumed); INVALID_HANDLE if it
+            is of another simulation.
         TypeError: *graph* is not a graph.
     """
     call = begin()
     _, runtime, site, enter = call
-    check_graph(call, graph).destroyed = site
+    check_graph(call, graph)
+    for capture in runtime.captures.running:
+        if capture.graph is graph:
+            what = f"GraphDestroy() of {graph!r}, to which {capture!r} adds"
+            raise runtime.refuse(Kind.INVALID_VALUE, what, "end the capture first")
+    graph.destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
     runtime.called("GraphDestroy", enter, site)
 
 
-async def GraphInstantiate(graph: Graph) -> Executable:
+async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     """Make *graph*, as it is now, ready for launches on the current device.
 
     Stands for cudaGraphInstantiate. Under ACL's rules what a capture gives is executable already.
 
     Args:
         graph: The graph.
+        flags: A GraphInstantiateFlag, or several.
 
     Waits:
         all rules: For nothing.
@@ -199,8 +221,9 @@ async def GraphInstantiate(graph: Graph) -> Executable:
         The executable.
 
     Raises:
-        AclError: INVALID_VALUE if *graph* is destroyed; NOT_SUPPORTED if it allocates memory and has an executable.
-        TypeError: *graph* is not a graph.
+        AclError: INVALID_VALUE if *graph* is destroyed, and for unknown *flags*; INVALID_HANDLE if it is of another
+            simulation; NOT_SUPPORTED if it allocates memory and has an executable, and for two of the flags.
+        TypeError: *graph* is not a graph, or *flags* is not an int.
 
     Example:
         await BeginCapture(stream)
@@ -210,12 +233,32 @@ async def GraphInstantiate(graph: Graph) -> Executable:
     """
     call = begin()
     scope, runtime, site, enter = call
-    check_graph(call, graph).check_copy(runtime.error)
+    check_graph(call, graph).check_copy(runtime.refuse)
+    flags = _check_flags(runtime, flags)
     executable = Executable(graph, scope.context.device, site)
-    runtime.pay(runtime.profile.graphs.instantiate[executable.plan.size])
+    graphs, size = runtime.profile.graphs, executable.plan.size
+    runtime.pay(graphs.instantiate[size])
+    if flags & GraphInstantiateFlag.UPLOAD:
+        runtime.pay(graphs.upload[size])
+        executable.is_uploaded = True
     graph.is_bound = True
     runtime.called("GraphInstantiate", enter, site)
     return executable
+
+
+def _check_flags(runtime: Runtime, flags: int) -> int:
+    """Return *flags*; refuse unknown ones, and those that nothing here does."""
+    flags = integer("flags", flags, "a GraphInstantiateFlag")
+    if flags & ~sum(GraphInstantiateFlag):
+        raise runtime.refuse(
+            Kind.INVALID_VALUE, f"GraphInstantiate() with flags {flags:#x}", f"use {list(GraphInstantiateFlag)}"
+        )
+    if flags & _NOT_SUPPORTED:
+        refused = GraphInstantiateFlag(flags) & _NOT_SUPPORTED
+        raise runtime.refuse(
+            Kind.NOT_SUPPORTED, f"GraphInstantiate() with {refused!r}", "leave it out, and launch from the host"
+        )
+    return flags
 
 
 async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None:
@@ -231,8 +274,9 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
         all rules: For nothing.
 
     Raises:
-        AclError: INVALID_VALUE if *executable* is destroyed; CAPTURE_UNSUPPORTED if *stream* captures; INVALID_HANDLE,
-            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        AclError: INVALID_VALUE if *executable* is destroyed, INVALID_HANDLE if it is of another simulation;
+            CAPTURE_UNSUPPORTED if *stream* captures; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
+            cannot be used here.
         TypeError: *executable* is not one, or *stream* is not a stream.
     """
     call = begin()
@@ -263,7 +307,7 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
         The completion of the launch.
 
     Raises:
-        AclError: INVALID_VALUE if *executable* is destroyed; INVALID_HANDLE if *stream* is of another device;
+        AclError: INVALID_VALUE if *executable* is destroyed; INVALID_HANDLE if it is of another simulation or device;
             CAPTURE_UNSUPPORTED if *stream* captures; INVALID_ADDRESS if memory of a node was freed; INVALID_HANDLE,
             FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never make room.
@@ -274,7 +318,7 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
     _check(call, executable)
     stream = resolve(scope, stream)
     if stream.context.device is not executable.device:
-        raise runtime.error(
+        raise runtime.refuse(
             Kind.INVALID_HANDLE,
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
@@ -313,7 +357,8 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
 
     Raises:
         AclError: GRAPH_UPDATE if the nodes or edges differ, and then the executable does what it did (measured:
-            graph-update); INVALID_VALUE if one of the two is destroyed.
+            graph-update); INVALID_VALUE if one of the two is destroyed, INVALID_HANDLE if it is of another
+            simulation.
         TypeError: *executable* or *graph* is not one.
     """
     call = begin()
@@ -323,7 +368,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     runtime.pay(runtime.profile.graphs.update[executable.plan.size])
     runtime.called("GraphExecUpdate", enter, site)
     if not executable.update(graph):
-        raise runtime.error(
+        raise runtime.refuse(
             Kind.GRAPH_UPDATE,
             f"{executable!r} cannot take over {graph!r}: their nodes or edges differ in kind or number",
             "instantiate the new graph",
@@ -342,7 +387,7 @@ async def GraphExecDestroy(executable: Executable) -> None:
         all rules: For nothing (measured: graph-destroy-running).
 
     Raises:
-        AclError: INVALID_VALUE if it is destroyed already.
+        AclError: INVALID_VALUE if it is destroyed already; INVALID_HANDLE if it is of another simulation.
         TypeError: *executable* is not one.
     """
     call = begin()
@@ -365,7 +410,11 @@ def _drop(allocation: Allocation, by: Completion) -> None:  # noqa: ARG001 - a w
 def _check(call: Call, executable: object) -> Executable:
     if not isinstance(executable, Executable):
         raise TypeError(f"an executable must be what GraphInstantiate() gave, not {shown(executable)}")
+    if executable.device.scheduler is not call[1].scheduler:
+        raise call[1].refuse(
+            Kind.INVALID_HANDLE, f"{executable!r} belongs to another simulation", "instantiate the graph in this one"
+        )
     if executable.destroyed is not None:
         what = f"{executable!r} is gone"
-        raise call[1].error(Kind.INVALID_VALUE, what, "instantiate the graph again", dead=executable)
+        raise call[1].refuse(Kind.INVALID_VALUE, what, "instantiate the graph again", dead=executable)
     return executable

@@ -241,7 +241,7 @@ async def StreamAttachMemAsync(
     allocation, _, start, stop = _range_of(runtime, buffer, nbytes or 1, "StreamAttachMemAsync")
     if start or nbytes not in (0, allocation.nbytes):
         what = f"StreamAttachMemAsync() of {stop - start} bytes at {start} of {allocation!r}"
-        raise runtime.error(Kind.INVALID_VALUE, what, "attach whole allocations")
+        raise runtime.refuse(Kind.INVALID_VALUE, what, "attach whole allocations")
     runtime.pay(costs.attach)
     done: Completion = NOTHING
     if not stream.turn().done:
@@ -457,12 +457,12 @@ def _range_of(runtime: Runtime, memory: Memory, nbytes: Integer, verb: str) -> t
     """Return the managed allocation that holds the first *nbytes* of *memory*, its pages, and the range."""
     nbytes = integer("nbytes", nbytes)
     if nbytes <= 0:
-        raise runtime.error(Kind.INVALID_VALUE, f"{verb}() of {nbytes} bytes", "give a range of 1 byte or more")
+        raise runtime.refuse(Kind.INVALID_VALUE, f"{verb}() of {nbytes} bytes", "give a range of 1 byte or more")
     allocation, offset = runtime.memory.locate(_plain(memory), nbytes, f"the memory of {verb}()")
     if allocation.pages is None:
         whole = Buffer(allocation, 0, allocation.nbytes)
         what = f"{verb}() of {whole!r}, which is not managed"
-        raise runtime.error(Kind.INVALID_VALUE, what, "pass memory of MallocManaged()")
+        raise runtime.refuse(Kind.INVALID_VALUE, what, "pass memory of MallocManaged()")
     return allocation, allocation.pages, offset, offset + nbytes
 
 
@@ -476,5 +476,5 @@ def _member(runtime: Runtime, kinds: type[K], value: int, what: str) -> K:
     """Return the member of *kinds* that *value* is."""
     if value not in tuple(kinds):
         names = ", ".join(member.name for member in kinds)
-        raise runtime.error(Kind.INVALID_VALUE, f"{value!r} is not {what}", f"use one of {names}")
+        raise runtime.refuse(Kind.INVALID_VALUE, f"{value!r} is not {what}", f"use one of {names}")
     return kinds(value)

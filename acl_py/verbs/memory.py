@@ -400,7 +400,7 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
     runtime.pay(runtime.profile.graphs.captured)
     graph = branch.capture.graph
     if not any(node.kind is NodeKind.ALLOCATE and node.subject is allocation for node in graph.nodes):
-        raise runtime.error(
+        raise runtime.refuse(
             Kind.INVALID_VALUE,
             f"FreeAsync({allocation!r}) in {branch.capture!r}, which has not allocated it",
             "free in a capture what MallocAsync() allocated in it, and other memory after EndCapture()",

@@ -8,6 +8,7 @@ from device_model.events import Event
 from device_model.graphs.chains import dot, picture
 from device_model.handles import Handle
 from device_model.memory import Allocation
+from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 from device_model.work import Copy, Fill, HostFunction, Work
 
@@ -94,11 +95,15 @@ class Node(Handle):
 
 
 class Graph(Handle):
-    """Work, and the order that it has to keep. *name* is what messages call it, *made* the line that made it."""
+    """Work, and the order that it has to keep, for devices of *scheduler*.
 
-    __slots__ = ("destroyed", "is_bound", "made", "name", "nodes")
+    *name* is what messages call it, *made* the line that made it.
+    """
 
-    def __init__(self, name: str, made: object) -> None:
+    __slots__ = ("destroyed", "is_bound", "made", "name", "nodes", "scheduler")
+
+    def __init__(self, name: str, made: object, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
         self.name = name
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
@@ -149,7 +154,7 @@ class Graph(Handle):
 
     def copy(self, name: str, made: object) -> "Graph":
         """Return a graph with the same nodes and edges."""
-        copy = Graph(name, made)
+        copy = Graph(name, made, self.scheduler)
         for node in self.nodes:
             before = [copy.nodes[each.index] for each in node.dependencies]
             subject = node.subject.copy(node.subject.name, made) if isinstance(node.subject, Graph) else node.subject

@@ -68,8 +68,8 @@ def state(sim):
 
 
 @contextmanager
-def refused(kind, *parts):
-    """The call in this block fails as *kind*, says all of *parts*, and changes nothing."""
+def refused(kind, *parts, takes_ns=0):
+    """The call in this block fails as *kind* with all of *parts* and changes nothing; the host needs *takes_ns*."""
     sim = simulation_of(scope_var.get().runtime)  # that of this task, also when it is over
     before = state(sim)
     with pytest.raises(AclError) as caught:
@@ -82,7 +82,8 @@ def refused(kind, *parts):
     for part in parts:
         assert str(part) in str(error)
     assert error.remedy
-    assert state(sim) == before
+    now_ns, *others = before
+    assert state(sim) == (now_ns + takes_ns, *others)
 
 
 @contextmanager

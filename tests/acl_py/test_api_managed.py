@@ -217,15 +217,15 @@ async def test_memory_that_cannot_be_prefetched_or_advised():
     stream = await acl_py.CreateStream()
     with refused(Kind.INVALID_VALUE, "has 4096 bytes, not 4097"):
         await MemPrefetchAsync(buffer, 4 * KIB + 1, 0, stream)
-    with refused(Kind.INVALID_VALUE, "pinned 4.0 KiB", "not managed", "MallocManaged()"):
+    with refused(Kind.INVALID_VALUE, "pinned 4.0 KiB", "not managed", "MallocManaged()", takes_ns=1000):
         await MemPrefetchAsync(pinned, 4 * KIB, 0, stream)
-    with refused(Kind.INVALID_VALUE, "0 bytes"):
+    with refused(Kind.INVALID_VALUE, "0 bytes", takes_ns=1000):
         await MemPrefetchAsync(buffer, 0, 0, stream)
     with refused(Kind.INVALID_DEVICE, "device 2"):
         await MemPrefetchAsync(buffer, 4 * KIB, 2, stream)
-    with refused(Kind.INVALID_VALUE, "7 is not an Advice", "SET_READ_MOSTLY"):
+    with refused(Kind.INVALID_VALUE, "7 is not an Advice", "SET_READ_MOSTLY", takes_ns=1000):
         await MemAdvise(buffer, 4 * KIB, 7)
-    with refused(Kind.INVALID_VALUE, "whole allocations"):
+    with refused(Kind.INVALID_VALUE, "whole allocations", takes_ns=1000):
         await acl_py.StreamAttachMemAsync(stream, buffer[8:], 8)
     await acl_py.Free(buffer)
     with refused(Kind.INVALID_ADDRESS, "no longer alive"):

@@ -3,6 +3,8 @@
 On the tiny device a call takes 1000 ns, one byte takes one nanosecond, and nothing has a latency.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from histories import D2H, H2D, busy, history, refused, tiny
@@ -341,9 +343,9 @@ async def test_what_is_destroyed_completes_and_is_refused_afterwards():
     begin = sim.now_ns
     await acl.GraphLaunch(executable, stream)
     await acl.GraphExecDestroy(executable)
-    with refused(Kind.INVALID_VALUE, "executable of graph 1", "destroyed at"):
+    with refused(Kind.INVALID_VALUE, "executable of graph 1", "destroyed at", takes_ns=1000):
         await acl.GraphLaunch(executable, stream)
-    with refused(Kind.INVALID_VALUE, "graph 1", "destroyed at"):
+    with refused(Kind.INVALID_VALUE, "graph 1", "destroyed at", takes_ns=1000):
         await acl.GraphInstantiate(graph)
     await acl.SynchronizeStream(stream)
     assert history(sim, begin) == [("A", 2_000, 12_000)]
@@ -371,7 +373,7 @@ async def test_memory_of_a_graph_lives_until_its_executable_is_destroyed():
         await acl.FreeAsync(scratch, stream)
     executable = await acl.GraphInstantiate(graph)
     for call in (acl.GraphInstantiate(graph), acl.GraphClone(graph)):
-        with refused(Kind.NOT_SUPPORTED):
+        with refused(Kind.NOT_SUPPORTED, takes_ns=1000):
             await call
     for _ in range(2):
         await acl.GraphLaunch(executable, stream)
@@ -387,10 +389,64 @@ async def test_a_graph_of_another_simulation_or_device_is_refused():
     executable = await chain(stream, A)
     await acl.SetDevice(1)
     other = await acl.CreateStream()
-    with refused(Kind.INVALID_HANDLE):
+    with refused(Kind.INVALID_HANDLE, takes_ns=1000):
         await acl.GraphLaunch(executable, other)
     with pytest.raises(TypeError, match="must be what GraphInstantiate"):
         await acl.GraphLaunch(3, stream)
+
+
+def test_graphs_and_executables_stay_in_their_simulation():
+    async def made():
+        [stream] = await streams(1)
+        async with acl.capture(stream) as graph:
+            await A[1, stream]()
+        return graph, await acl.GraphInstantiate(graph)
+
+    async def used(graph, executable):
+        [stream] = await streams(1)
+        own = await acl.GraphCreate()
+        for call in (
+            partial(acl.GraphInstantiate, graph), partial(acl.GraphClone, graph), partial(acl.GraphDestroy, graph),
+            partial(acl.GraphAddChildGraphNode, own, graph), partial(acl.BeginCaptureToGraph, stream, graph),
+            partial(acl.GraphUpload, executable, stream), partial(acl.GraphLaunch, executable, stream),
+            partial(acl.GraphExecUpdate, executable, own), partial(acl.GraphExecDestroy, executable),
+        ):  # fmt: skip
+            with refused(Kind.INVALID_HANDLE, "belongs to another simulation", takes_ns=1000):
+                await call()
+
+    graph, executable = acl.run(made, device="tiny")
+    acl.run(partial(used, graph, executable), device="tiny")
+
+
+@tiny
+async def test_a_graph_is_not_destroyed_while_a_capture_adds_to_it():
+    [stream] = await streams(1)
+    graph = await acl.GraphCreate()
+    await acl.BeginCaptureToGraph(stream, graph)
+    with refused(Kind.INVALID_VALUE, "GraphDestroy() of <graph 1", "adds", takes_ns=1000):
+        await acl.GraphDestroy(graph)
+    await A[1, stream]()
+    await acl.EndCapture(stream)
+    await acl.GraphDestroy(graph)
+
+
+@tiny
+async def test_a_graph_can_be_uploaded_when_it_is_instantiated():
+    sim = acl.current_simulation()
+    [stream] = await streams(1)
+    async with acl.capture(stream) as graph:
+        await A[1, stream]()
+    costs = sim.runtime.profile.graphs
+    begin = sim.now_ns
+    executable = await acl.GraphInstantiate(graph, acl.GraphInstantiateFlag.UPLOAD)
+    assert sim.now_ns - begin == costs.instantiate[1] + costs.upload[1]
+    begin = sim.now_ns
+    await acl.GraphLaunch(executable, stream)
+    assert sim.now_ns - begin == costs.launch[1] < costs.launch_first[1]
+    with refused(Kind.NOT_SUPPORTED, "USE_NODE_PRIORITY", takes_ns=1000):
+        await acl.GraphInstantiate(graph, acl.GraphInstantiateFlag.USE_NODE_PRIORITY)
+    with refused(Kind.INVALID_VALUE, "0x10", takes_ns=1000):
+        await acl.GraphInstantiate(graph, 16)
 
 
 @tiny
