@@ -24,6 +24,7 @@ PACKAGES = (
     "acl_py.compat.acl",
     "acl_py.explain",
     "acl_py.sanitizer",
+    "acl_py.teaching",
     "acl_py.trace",
     "device_model",
     "device_model.memory",

@@ -104,7 +104,7 @@ def test_the_times_of_the_apps_are_those_of_their_outputs():
 
 
 def test_the_timeline_shows_what_happens_now(monkeypatch):
-    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'").use("agg")
+    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
     monkeypatch.syspath_prepend(ROOT / "samples" / "notebooks")
     import readme_picture
     from PIL import Image  # matplotlib brings it

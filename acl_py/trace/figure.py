@@ -4,10 +4,10 @@ The top row is the host; each other row is a stream or an engine. The hatching o
 label the operation, so a figure can be read without colours. Timelines that are drawn together have the same scale.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -62,10 +62,9 @@ def draw(
     span_us = max((box.end - start) / 1000 for _, start, lanes in pictures for boxes in lanes.values() for box in boxes)
     heights = [len(lanes) for _, _, lanes in pictures]
     size = WIDTH, ROW * sum(heights) + 0.42 * len(pictures) + 0.5
-    plt.rcParams["hatch.linewidth"] = 0.6
-    figure, axes = plt.subplots(
-        len(pictures), figsize=size, dpi=110, sharex=True, squeeze=False, height_ratios=heights, layout="constrained"
-    )
+    mpl.rcParams["hatch.linewidth"] = 0.6
+    figure = Figure(figsize=size, dpi=110, layout="constrained")  # without pyplot: it needs no display
+    axes = figure.subplots(len(pictures), sharex=True, squeeze=False, height_ratios=heights)
     for (title, start, lanes), ax in zip(pictures, axes[:, 0], strict=True):
         ax.set_xlim(0, span_us * 1.01)
         ax.set_title(title, loc="left", fontsize=9.5, fontweight="bold")
@@ -79,6 +78,32 @@ def draw(
         handles=keys, loc="outside lower center", ncols=len(keys), fontsize=8, frameon=False, handlelength=2.4
     )
     return figure
+
+
+def describe(
+    timelines: Mapping[str, Timeline], *, rows: str = "streams", since_ns: Mapping[str, int | None] | None = None
+) -> str:
+    """Return what `draw` shows as text: for each timeline and each row, its boxes by kind, their times, and the end."""
+    starts = since_ns or {}
+    lines = []
+    for title, timeline in timelines.items():
+        start, lanes = _rows(title, timeline, rows, starts.get(title))
+        lines.append(f"{title}:")
+        for name, boxes in lanes.items():
+            kinds = [_in_words(style, [box for box in boxes if box.style == style]) for style in STYLES]
+            span = (
+                f"from {(boxes[0].start - start) / 1000:,.0f} to {max(box.end - start for box in boxes) / 1000:,.0f} us"
+            )
+            lines.append(f"  {name}, {span}: {', '.join(filter(None, kinds))}")
+    return "\n".join(lines)
+
+
+def _in_words(style: str, boxes: Sequence[Box]) -> str:
+    """Return *boxes*, all of one style, as words; "" if there are none."""
+    if not boxes:
+        return ""
+    us = sum(box.end - box.start for box in boxes) / 1000
+    return f"{STYLES[style][0]} {us:,.0f} us" + (f" in {len(boxes)} parts" if len(boxes) > 1 else "")
 
 
 def _rows(title: str, timeline: Timeline, rows: str, since_ns: int | None) -> tuple[int, dict[str, list[Box]]]:

@@ -17,15 +17,16 @@
 # *The question:* how long does the batch take if everything is queued in one stream? In two, three, eight?
 #
 # The device is a model of an NVIDIA H200: results are really computed; times are simulated, and the same on every
-# machine. Run the cells from top to bottom; each takes a moment.
+# machine. Run the cells from top to bottom; each takes a moment. The notebook needs about 20 minutes, and
+# `pip install 'acl-py[notebooks]'`.
 
 # %%
 import numpy as np
-import timeline
 
 import acl_py
-from acl_py import Array, Cost, InOut, MemcpyKind
+from acl_py import Array, Cost, InOut, MemcpyKind, teaching
 
+teaching.begin()
 NBYTES = 5_300_000  # of a chunk: about 100 us on the way in, and on the way out
 
 
@@ -44,11 +45,11 @@ async def queue_chunk(host, device, stream):
 # %% [markdown]
 # ## Your prediction
 #
-# Eight chunks of 3 x 100 us. Write down microseconds for one stream, two, three and eight; then run the cell. A wrong
-# prediction teaches more than none.
+# Eight chunks of 3 x 100 us. Write microseconds in place of each `...`, for one stream, two, three and eight; then run
+# the cell. A wrong prediction teaches more than none.
 
 # %%
-prediction = {1: 0, 2: 0, 3: 0, 8: 0}
+prediction = teaching.predict({1: ..., 2: ..., 3: ..., 8: ...})
 
 
 # %% [markdown]
@@ -77,15 +78,14 @@ async def batch(streams, chunks=8, queue=queue_chunk):
     return sim, us
 
 
-runs = {streams: await batch(streams) for streams in prediction}
-for streams, (_, us) in runs.items():
-    print(f"streams: {streams}    {us:5,.0f} us    your prediction: {prediction[streams]:5,} us")
+runs = {streams: await batch(streams) for streams in (1, 2, 3, 8)}
+prediction.check({streams: us for streams, (_, us) in runs.items()})
 
 # %% [markdown]
 # Nearly twice as fast with two streams, more than twice with three, and then hardly any faster. To see why, look:
 
 # %%
-timeline.show({"one stream": runs[1][0].trace, "three streams": runs[3][0].trace})
+teaching.show({"one stream": runs[1][0].trace, "three streams": runs[3][0].trace})
 
 # %% [markdown]
 # Read it row by row. The **host** queues 24 operations in a short time, and then waits in a single call. The row of
@@ -100,7 +100,7 @@ timeline.show({"one stream": runs[1][0].trace, "three streams": runs[3][0].trace
 # engines:
 
 # %%
-timeline.show({"three streams": runs[3][0].trace, "eight streams": runs[8][0].trace}, rows="engines")
+teaching.show({"three streams": runs[3][0].trace, "eight streams": runs[8][0].trace}, rows="engines")
 
 # %% [markdown]
 # There is **one engine for copies in, one for copies out**, and the cores. (The numbers in the boxes are the streams.)
@@ -130,9 +130,9 @@ def consume(x: acl_py.In, y: acl_py.Out):
     y[:] = x
 
 
-async def hand_over(*, with_event):
+async def hand_over(*, with_event, sanitize=False):
     """Produce in one stream and consume in another; return what the consumer read."""
-    sim = acl_py.open(device="h200")
+    sim = acl_py.open(device="h200", sanitize=sanitize)
     x, y, seen = await acl_py.Malloc(1024), await acl_py.Malloc(1024), await acl_py.MallocHost(1024)
     one, other = await acl_py.CreateStream(), await acl_py.CreateStream()
     await acl_py.Memset(x, 1024, 0, 1024)
@@ -152,19 +152,45 @@ async def hand_over(*, with_event):
 
 early, start, seen_early = await hand_over(with_event=False)
 late, _, seen_late = await hand_over(with_event=True)
-timeline.show(
+teaching.show(
     {f"without an event: it saw {seen_early}": early.trace, f"with an event: it saw {seen_late}": late.trace},
     since_ns=start,
 )
 
 # %% [markdown]
-# Without the event the consumer reads the old contents. On a card this is a race, with a right result on some days and
-# a wrong one on others. Here it is wrong every time; if `produce` took less time, it would be right every time, by
-# luck. `acl_py.open(sanitize=True)` finds the missing event in both cases (docs/sanitizer.md).
-#
+# Without the event the consumer reads the old contents. On a card this is a **race**: nothing says which of the two
+# comes first. The times decide, here as there, and times change with the card, the driver and the load. Here they are
+# the same in each run, so this program is wrong in each run. A program whose times happen to be favourable is right in
+# each run, which is worse: the race stays, and no test finds it. The **sanitizer** does not look at the times. It looks
+# for what the program has put in order:
+
+# %%
+raced, _, _ = await hand_over(with_event=False, sanitize="device")
+teaching.findings(raced)
+
+# %% [markdown]
+# It names both accesses, what is missing between them, and the fix. (A line such as "cell 6:19" is line 19 of the cell
+# that Jupyter numbers `[6]`.) With the event it finds nothing:
+
+# %%
+ordered, _, _ = await hand_over(with_event=True, sanitize="device")
+teaching.findings(ordered)
+
+# %% [markdown]
+# **The rule**, in CUDA's programming guide under "Streams": operations of one stream run in order, and operations of
+# different streams may run in any order or at the same time. An H200 agrees: kernels in two streams overlap, and
+# kernels that wait for events of the other stream do not:
+
+# %%
+for program in ("independent-streams-overlap", "event-ping-pong"):
+    print(teaching.card(program).question)
+    for name, (begin, end) in teaching.card(program).ran.items():
+        print(f"    kernel {name}: from {begin:,.0f} to {end:,.0f} us")
+
+# %% [markdown]
 # ## Exercises
 #
-# Change `mine` in the cell, run it, and read the result of the check. A solution is below each, folded in Jupyter.
+# Change `mine` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
 #
 # **1.** This batch was ported from a synchronous program, and waits wherever the old program did. Delete unnecessary
 # calls, so that over three streams it takes less than 1,200 us.
@@ -183,19 +209,11 @@ async def mine(host, device, stream):
 async def check_1(queue):
     """Measure the batch with *queue*, and check its time."""
     _, us = await batch(3, queue=queue)
-    print("solved:" if us < 1_200 else "not yet:", f"{us:,.0f} us")
+    teaching.exercise(us < 1_200, f"{us:,.0f} us")
 
 
 await check_1(mine)
 
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-async def solution_1(host, device, stream):
-    # A stream keeps its order anyway, and the chunks need none: no wait is necessary. `batch` waits at the end.
-    await queue_chunk(host, device, stream)
-
-
-await check_1(solution_1)
 
 # %% [markdown]
 # **2.** A chunk is uploaded in stream `copies`, squared in stream `kernels`, and fetched in `copies` again. Make the
@@ -226,27 +244,11 @@ async def check_2(queue):
     await acl_py.SynchronizeDevice()
     result = host.numpy(np.float32)[0]
     await sim.close()
-    print(
-        "solved:" if result == 9 and free_us < 60 else "not yet:", f"result {result}, host free after {free_us:.0f} us"
-    )
+    teaching.exercise(result == 9 and free_us < 60, f"result {result}, host free after {free_us:.0f} us")
 
 
 await check_2(mine)
 
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-async def solution_2(host, device, copies, kernels):
-    uploaded, squared = await acl_py.CreateEvent(), await acl_py.CreateEvent()
-    await acl_py.MemcpyAsync(device, NBYTES, host, NBYTES, MemcpyKind.HOST_TO_DEVICE, copies)
-    await acl_py.RecordEvent(uploaded, copies)
-    await acl_py.StreamWaitEvent(kernels, uploaded)
-    await quick_square[64, kernels](Array(device, np.float32))
-    await acl_py.RecordEvent(squared, kernels)
-    await acl_py.StreamWaitEvent(copies, squared)
-    await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, copies)
-
-
-await check_2(solution_2)
 
 # %% [markdown]
 # **3.** Without running anything: how many microseconds does the batch take over three streams if the kernel takes 300
@@ -273,12 +275,36 @@ async def check_3(answer):
     """Compare *answer* with the times of the batch."""
     times = {streams: (await batch(streams, queue=queue_slow_chunk))[1] for streams in answer}
     close = all(abs(answer[streams] / us - 1) < 0.05 for streams, us in times.items())
-    print("solved" if close else "not yet: what is the bound now, and what comes on top?")
+    teaching.exercise(close, "what is the bound now, and what comes on top?")
 
 
 await check_3(my_answer)
 
-# %% tags=["solution"] jupyter={"source_hidden": true}
-# Now the cores are the bound: eight kernels of 300 us, with one copy before the first and one after the last. The
-# number of streams hardly matters, if there are two or more.
-await check_3({3: 100 + 8 * 300 + 100, 8: 100 + 8 * 300 + 100})
+# %% [markdown]
+# ## On your own card
+#
+# The same batch with `pip install cuda-python numpy`. A fill of 400 MB stands for the kernel.
+#
+# ```python
+# import time
+# from cuda.bindings import runtime as cuda
+#
+# def ok(answer):  # every function returns an error code, then its values
+#     assert int(answer[0]) == 0, answer[0]
+#     return answer[1] if len(answer) > 1 else None
+#
+# IN, OUT = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice, cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
+# NBYTES, FILL = 5_300_000, 400_000_000
+# hosts = [ok(cuda.cudaMallocHost(NBYTES)) for _ in range(8)]
+# devices = [ok(cuda.cudaMalloc(FILL)) for _ in range(8)]
+# streams = [ok(cuda.cudaStreamCreateWithFlags(cuda.cudaStreamNonBlocking)) for _ in range(8)]
+# for lanes in (1, 1, 2, 3, 8):  # the first round warms up
+#     start = time.perf_counter()
+#     for number in range(8):
+#         host, device, stream = hosts[number], devices[number], streams[number % lanes]
+#         ok(cuda.cudaMemcpyAsync(device, host, NBYTES, IN, stream))
+#         ok(cuda.cudaMemsetAsync(device, 1, FILL, stream))
+#         ok(cuda.cudaMemcpyAsync(host, device, NBYTES, OUT, stream))
+#     ok(cuda.cudaDeviceSynchronize())
+#     print(f"{lanes} streams: {(time.perf_counter() - start) * 1e6:,.0f} us")
+# ```

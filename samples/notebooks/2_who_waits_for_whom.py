@@ -24,14 +24,12 @@
 # second wait for the first? That makes sixteen answers.
 
 # %%
-import json
-from pathlib import Path
-
 import numpy as np
-import timeline
 
 import acl_py
-from acl_py import Array, Cost
+from acl_py import Array, Cost, teaching
+
+teaching.begin()
 
 # %% [markdown]
 # ## Your prediction
@@ -40,13 +38,13 @@ from acl_py import Array, Cost
 # blocking streams are two different ones, and so are two non-blocking ones; there is only one of each of the others.)
 
 # %%
-prediction = """
+prediction = teaching.predict_table("""
                legacy   blocking   per-thread   non-blocking
 legacy           ?         ?           ?             ?
 blocking         ?         ?           ?             ?
 per-thread       ?         ?           ?             ?
 non-blocking     ?         ?           ?             ?
-"""
+""")
 
 
 # %% [markdown]
@@ -88,7 +86,7 @@ async def waits(one, other):
 
 kinds = ["legacy", "blocking", "per-thread", "non-blocking"]
 answers = {(one, other): await waits(one, other) for one in kinds for other in kinds}
-timeline.matrix(answers, prediction)
+teaching.matrix(answers, prediction)
 
 # %% [markdown]
 # So it does not synchronise with everything. Three sentences are enough:
@@ -96,19 +94,21 @@ timeline.matrix(answers, prediction)
 # 1. **A stream is a queue:** work waits for earlier work of its stream (the diagonal of legacy and per-thread).
 # 2. **The legacy stream is a barrier to blocking streams,** in both directions: its work waits for all their earlier
 #    work, and their later work waits for it. The per-thread stream counts as one of them.
-# 3. **Nothing else waits for anything.** Non-blocking streams are outside the rule. Their name means no more: no
-#    stream ever blocks the host.
+# 3. **No other work waits for work of another stream** unless you order it with an event. Non-blocking streams are
+#    outside rule 2, and that is all that their name means.
 #
-# A card does the same. These programs were run on an NVIDIA H200 (tests/conformance/data/semantics.json; all of
-# them are in docs/semantics.md). Each queues kernels of 3 ms; the card's clock says when they ran.
+# These are rules of the API. Work can also wait for room: for an engine that is busy (notebook 1), or for a hardware
+# queue that many streams share (notebook 6). The host can wait, too: a launch returns at once until the queue of its
+# stream is full, at about a thousand entries, and then it keeps the host (notebook 6).
+#
+# The rule is in CUDA's runtime manual under "Stream synchronization behavior", and a card does the same. These programs
+# were run on an NVIDIA H200. Each queues kernels of 3 ms; the card's clock says when they ran.
+
 
 # %%
-measured = {each["id"]: each for each in json.loads(Path("../../tests/conformance/data/semantics.json").read_text())}
-
-
 def waits_on_the_card(program, one, other):
-    ran = measured[program]["observed"]["device"]
-    return ran[other]["start_us"] >= ran[one]["end_us"]
+    ran = teaching.card(program).ran
+    return ran[other][0] >= ran[one][1]
 
 
 seen = [
@@ -163,7 +163,7 @@ async def three(*, rules="cuda", nonblocking=False, log_stream=False):
     return sim.trace
 
 
-timeline.show(
+teaching.show(
     {
         "blocking streams, and one kernel without a stream": await three(),
         "way out 1: give it a stream": await three(log_stream=True),
@@ -217,10 +217,53 @@ for name, call in calls.items():
 
 # %% [markdown]
 # * A **record** on the default stream is a barrier, although it runs nothing. This is surprising, but the card does it
-#   (`legacy-event-only`: 6,074 us for two kernels of 3 ms). To time an operation, record in its own stream.
+#   (the program `legacy-event-only`, see the next cell). To time an operation, record in its own stream.
 # * **Memset and Memcpy** take no stream, so they are work of the default stream. Use `MemsetAsync`, `MemcpyAsync`.
 # * **Free** and **SynchronizeStream()** are different: there the *host* waits, so it launches the second kernel late.
+
+# %%
+print(f"two kernels of 3 ms, with a record between them: {teaching.card('legacy-event-only').makespan_us:,.0f} us")
+print(f"the same without the record: {teaching.card('independent-streams-overlap').makespan_us:,.0f} us")
+
+# %% [markdown]
+# ## Where the order was needed
 #
+# Ways 2 and 3 above take away an order, and a program may need it. Here a library fills `x` in the default stream, and
+# a kernel in a non-blocking stream reads it. The fill is short, so the result is right in every run. The sanitizer
+# finds that nothing promises it:
+
+
+# %%
+@acl_py.kernel(cost=Cost(us=5))
+def quick_fill(x: acl_py.Out):
+    x[:] = 7
+
+
+@acl_py.kernel(cost=Cost(us=5))
+def read(x: acl_py.In, y: acl_py.Out):
+    y[:] = x
+
+
+async def lucky(*, nonblocking):
+    """Fill in the default stream, read in another one; return the simulation and what was read."""
+    sim = acl_py.open(device="h200", sanitize="device")
+    x, y = await acl_py.Malloc(1024), await acl_py.MallocHost(1024)
+    z, other = await acl_py.Malloc(1024), await acl_py.CreateStream(nonblocking=nonblocking)
+    await quick_fill[1](Array(x))
+    await acl_py.HostWork(us=20)  # the host does something else, and the fill ends by then
+    await read[1, other](Array(x), Array(z))
+    await acl_py.MemcpyAsync(y, 1024, z, 1024, acl_py.MemcpyKind.DEVICE_TO_HOST, other)
+    await acl_py.SynchronizeStream(other)
+    await sim.close()
+    return sim, y.numpy()[0]
+
+
+for nonblocking in (False, True):
+    sim, seen = await lucky(nonblocking=nonblocking)
+    print(f"nonblocking={nonblocking}: it read {seen}")
+    teaching.findings(sim)
+
+# %% [markdown]
 # ## Exercises
 #
 # **1.** Make `mine` take less than 130 us, with both kernels, and with `buffer` full of ones at the end.
@@ -244,20 +287,11 @@ async def check_1(program):
     found = np.empty(1024, np.uint8)
     await acl_py.Memcpy(found, 1024, buffer, 1024, acl_py.MemcpyKind.DEVICE_TO_HOST)
     await sim.close()
-    print("solved:" if us < 130 and (found == 1).all() else "not yet:", f"{us:.0f} us, ones: {(found == 1).all()}")
+    teaching.exercise(us < 130 and (found == 1).all(), f"{us:.0f} us, ones: {(found == 1).all()}")
 
 
 await check_1(mine)
 
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-async def solution_1(buffer, one, other):
-    await left[8, one]()
-    await right[8, other]()
-    await acl_py.MemsetAsync(buffer, 1024, 1, 1024, one)  # or first of all, or in a stream of its own
-
-
-await check_1(solution_1)
 
 # %% [markdown]
 # **2.** `library` fills `x` without using streams, and relies on the barrier. Your streams are now non-blocking, and
@@ -303,23 +337,68 @@ async def check_2(program):
     ran = {op.name: op for op in sim.trace.ops}
     beside = ran["left"].start_ns < ran["fill"].end_ns
     well = found[0] == 7 and beside and host_us < 50
-    print(
-        "solved:" if well else "not yet:",
-        f"result {found[0]}, host free after {host_us:.0f} us, left beside fill: {beside}",
-    )
+    teaching.exercise(well, f"result {found[0]}, host free after {host_us:.0f} us, left beside fill: {beside}")
 
 
 await check_2(mine)
 
+# %% [markdown]
+# **3.** Two kernels of 100 us in blocking streams are timed with events, and since then they no longer overlap. Time
+# both kernels so that the whole takes less than 150 us.
 
-# %% tags=["solution"] jupyter={"source_hidden": true}
-async def solution_2(x, result, one, other):
-    await library(x)
-    filled = await acl_py.CreateEvent(timing=False)
-    await acl_py.RecordEvent(filled)  # in the default stream, where the library works
-    await acl_py.StreamWaitEvent(other, filled)
+
+# %% tags=["exercise"]
+async def mine(one, other, events):
+    await acl_py.RecordEvent(events[0])
     await left[8, one]()
-    await use[8, other](Array(x), Array(result))
+    await acl_py.RecordEvent(events[1])
+    await acl_py.RecordEvent(events[2])
+    await right[8, other]()
+    await acl_py.RecordEvent(events[3])
 
 
-await check_2(solution_2)
+async def check_3(program):
+    """Let *program* time two kernels with four events; check both times, and the time of the whole."""
+    sim = acl_py.open(device="h200")
+    one, other = [await acl_py.CreateStream() for _ in range(2)]
+    events = [await acl_py.CreateEvent() for _ in range(4)]
+    start = sim.now_ns
+    await program(one, other, events)
+    await acl_py.SynchronizeDevice()
+    us = (sim.now_ns - start) / 1000
+    times = [await acl_py.EventElapsedTime(events[at], events[at + 1]) * 1000 for at in (0, 2)]
+    await sim.close()
+    teaching.exercise(
+        us < 150 and all(95 < time < 125 for time in times),
+        f"{us:.0f} us; by the events {times[0]:.0f} and {times[1]:.0f} us",
+    )
+
+
+await check_3(mine)
+
+# %% [markdown]
+# ## On your own card
+#
+# A copy in and a copy out in two blocking streams overlap. Between them, an event is recorded in the default stream.
+#
+# ```python
+# import time
+# from cuda.bindings import runtime as cuda
+#
+# def ok(answer):
+#     assert int(answer[0]) == 0, answer[0]
+#     return answer[1] if len(answer) > 1 else None
+#
+# IN, OUT = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice, cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
+# NBYTES, LEGACY = 100_000_000, 0
+# hosts, devices = [ok(cuda.cudaMallocHost(NBYTES)) for _ in "ab"], [ok(cuda.cudaMalloc(NBYTES)) for _ in "ab"]
+# a, b, event = ok(cuda.cudaStreamCreate()), ok(cuda.cudaStreamCreate()), ok(cuda.cudaEventCreate())
+# for between in ("nothing", "nothing", "a record on the default stream"):  # the first round warms up
+#     start = time.perf_counter()
+#     ok(cuda.cudaMemcpyAsync(devices[0], hosts[0], NBYTES, IN, a))
+#     if between != "nothing":
+#         ok(cuda.cudaEventRecord(event, LEGACY))
+#     ok(cuda.cudaMemcpyAsync(hosts[1], devices[1], NBYTES, OUT, b))
+#     ok(cuda.cudaDeviceSynchronize())
+#     print(f"{between}: {(time.perf_counter() - start) * 1e6:,.0f} us")
+# ```

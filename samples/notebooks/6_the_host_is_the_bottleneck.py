@@ -19,27 +19,22 @@
 # one stream, in four streams, or as a graph?
 
 # %%
-import json
-import sys
-from importlib import import_module
-from pathlib import Path
-
-import matplotlib.pyplot as plt
 import numpy as np
-import timeline
+from matplotlib.figure import Figure
 
 import acl_py
-from acl_py import Cost
+from acl_py import Cost, teaching
 
+teaching.begin()
 KERNELS, STEPS = 20, 50
 
 # %% [markdown]
 # ## Your prediction
 #
-# Steps a second; 20 kernels of 2 us are 40 us of work.
+# Write steps a second in place of each `...`; 20 kernels of 2 us are 40 us of work.
 
 # %%
-prediction = {"one stream": "?", "four streams": "?", "a graph": "?"}
+prediction = teaching.predict({"one stream": ..., "four streams": ..., "a graph": ...}, unit="steps/s")
 
 
 # %% [markdown]
@@ -89,16 +84,14 @@ async def run(us, streams, *, graph=False, steps=STEPS):
 
 WAYS = {"one stream": {"streams": 1}, "four streams": {"streams": 4}, "a graph": {"streams": 1, "graph": True}}
 
-for name, way in WAYS.items():
-    rate, _ = await run(2, **way)
-    print(f"{name:12} {rate:8,.0f} steps a second   your prediction: {prediction[name]}")
+prediction.check({name: (await run(2, **way))[0] for name, way in WAYS.items()})
 
 # %% [markdown]
 # Four streams change nothing, because the device was never the bottleneck. Look at one step:
 
 # %%
 one_step = {name: await run(2, **way, steps=1) for name, way in WAYS.items()}
-timeline.show({name: sim.trace for name, (_, sim) in one_step.items()})
+teaching.show({name: sim.trace for name, (_, sim) in one_step.items()})
 
 # %% [markdown]
 # A launch takes the host about 6 us, and a kernel 2. Whichever stream the next kernel is in, it starts when the host
@@ -110,7 +103,8 @@ timeline.show({name: sim.trace for name, (_, sim) in one_step.items()})
 # %%
 DURATIONS = [1, 2, 4, 6, 8, 12, 16, 24, 32]
 rates = {name: [(await run(us, **way))[0] for us in DURATIONS] for name, way in WAYS.items()}
-figure, ax = plt.subplots(figsize=(7, 3.4), dpi=110, layout="constrained")
+figure = Figure(figsize=(7, 3.4), dpi=110, layout="constrained")
+ax = figure.subplots()
 for (name, found), style in zip(rates.items(), ("o-", "x--", "s:"), strict=True):
     ax.loglog(DURATIONS, found, style, color="black", mfc="none", lw=0.8, label=name)
 ax.set_xticks(DURATIONS, DURATIONS)
@@ -120,7 +114,11 @@ ax.set_xlabel("microseconds of a kernel", fontsize=9)
 ax.set_ylabel("steps a second", fontsize=9)
 ax.legend(frameon=False, fontsize=8)
 ax.spines[["top", "right"]].set_visible(False)
-plt.show()
+teaching.picture(
+    figure,
+    "Steps a second by the microseconds of a kernel.\n"
+    + "\n".join(f"{name}: " + ", ".join(f"{rate:,.0f}" for rate in found) for name, found in rates.items()),
+)
 
 # %% [markdown]
 # **The rule:** as long as a kernel is shorter than its launch, the number of launches decides. Then streams gain
@@ -130,116 +128,151 @@ plt.show()
 #
 # ## What the card says
 #
-# On an NVIDIA H200 chains of kernels of 2 us were launched as graphs (tests/conformance/data/graphs.json): the call of
-# a later launch, and what a node takes while the host waits.
+# On an NVIDIA H200 chains of kernels of 2 us were launched as graphs: the call of a later launch, and what a node takes
+# while the host waits. `model` runs the same program here.
+
 
 # %%
-measured = {each["id"]: each for each in json.loads(Path("../../tests/conformance/data/graphs.json").read_text())}
-
-
-def on_the_card(nodes):
+def launch_and_node(measured, nodes):
     """Return the microseconds of the call of a later launch of a chain, and of one node while the host waits."""
-    program = measured[f"graph-cost-chain-{nodes}"]
-    calls = [(program["steps"][each["step"]]["op"], each["cost_us"]) for each in program["observed"]["host"]]
-    update = [op for op, _ in calls].index("exec_update")
-    (_, launch), (_, wait) = calls[update + 1 : update + 3]
+    update = [step["op"] for step in measured.steps].index("exec_update")
+    launch, wait = measured.call_us[update + 1 : update + 3]
     return launch, (launch + wait) / nodes
 
 
-async def here(nodes):
-    """Return the same of a chain in the simulation."""
-    sim = acl_py.open(device="h200")
-    kernel, stream = kernel_of(2), await acl_py.CreateStream()
-    async with acl_py.capture(stream) as graph:
-        for _ in range(nodes):
-            await kernel[1, stream]()
-    executable = await acl_py.GraphInstantiate(graph)
-    for _ in range(2):
-        start = sim.now_ns
-        await acl_py.GraphLaunch(executable, stream)
-        launched = sim.now_ns
-        await acl_py.SynchronizeStream(stream)
-    await sim.close()
-    return (launched - start) / 1000, (sim.now_ns - start) / 1000 / nodes
-
-
 print(f"{'nodes':>5} {'the call':>10} {'the card':>10} {'a node':>10} {'the card':>10}   us")
-for nodes in (10, 500):
-    (call, node), (card_call, card_node) = await here(nodes), on_the_card(nodes)
+for nodes, name in {1: "graph-cost-chain-1", 10: "graph-cost-chain-10"}.items():
+    call, node = launch_and_node(teaching.model(name), nodes)
+    card_call, card_node = launch_and_node(teaching.card(name), nodes)
     print(f"{nodes:5} {call:10.1f} {card_call:10.1f} {node:10.2f} {card_node:10.2f}")
 
 # %% [markdown]
-# ## Five stages of attention
+# (With one node, the wait of the host is most of the time.)
 #
-# samples/attention/graph.py serves one short sequence after the other: copy in, five kernels, copy out. The program
-# makes seven calls for each, or captures them once. The copies of the graph read and write the same pinned memory
-# every time, so the host fills that memory before each launch.
+# ## A request of seven operations
+#
+# A server answers one short request after the other: copy in, the five stages of attention, copy out. The program makes
+# seven calls for each, or captures them once. The copies of the graph read and write the same pinned memory every time,
+# so the host fills that memory before each launch. (samples/attention/graph.py of the project does this with real
+# attention.)
 
 # %%
-sys.path[:0] = ["../moe", "../attention"]
-five_stages = import_module("five_stages")
+STAGES = {"project": 1.5, "scores": 1.0, "softmax": 1.0, "mix": 1.0, "output": 1.5}  # microseconds
 
 
-async def attention(*, graph, sequences=100):
-    """Serve *sequences*, one at a time; return how many a second."""
-    sim = acl_py.open(device="h200")
-    job = five_stages.random_job(0, sequences, 16, 64, heads=4, chunk=1, causal=True)
-    into, out, slot = [
-        await five_stages.put(job.into),
-        await five_stages.put(job.out),
-        await five_stages.create_slot(job),
-    ]
-    x, y = await acl_py.MallocHost(slot.x.nbytes), await acl_py.MallocHost(slot.y.nbytes)
-    stream = await acl_py.CreateStream()
+async def requests(*, graph, number=100, waits=True, sanitize=False):
+    """Serve *number* requests, each after the one before if the host *waits*; return how many a second."""
+    sim = acl_py.open(device="h200", sanitize=sanitize)
+    kernels, stream = [kernel_of(us) for us in STAGES.values()], await acl_py.CreateStream()
+    pinned, device = await acl_py.MallocHost(4096), await acl_py.Malloc(4096)
+    pinned.numpy()[:] = 0
 
-    async def step():
-        await acl_py.MemcpyAsync(slot.x, x.nbytes, x, x.nbytes, acl_py.MemcpyKind.HOST_TO_DEVICE, stream)
-        for kernel, args in slot.stages(into, out, job.causal):
-            await kernel[4, stream](*args)
-        await acl_py.MemcpyAsync(y, y.nbytes, slot.y, y.nbytes, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
+    async def queue():
+        await acl_py.MemcpyAsync(device, 4096, pinned, 4096, acl_py.MemcpyKind.HOST_TO_DEVICE, stream)
+        for kernel in kernels:
+            await kernel[4, stream]()
+        await acl_py.MemcpyAsync(pinned, 4096, device, 4096, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
 
     async with acl_py.capture(stream) as captured:
-        await step()
+        await queue()
     executable = await acl_py.GraphInstantiate(captured)
+    await acl_py.GraphUpload(executable, stream)
+    await acl_py.SynchronizeDevice()
     start = sim.now_ns
-    for sequence in job.x:
-        x.numpy(np.float32)[:] = sequence.ravel()
-        await (acl_py.GraphLaunch(executable, stream) if graph else step())
-        await acl_py.SynchronizeStream(stream)
-    rate = sequences * 1e9 / (sim.now_ns - start)
+    for request in range(number):
+        pinned.numpy()[:] = request
+        await (acl_py.GraphLaunch(executable, stream) if graph else queue())
+        if waits:
+            await acl_py.SynchronizeStream(stream)
+    await acl_py.SynchronizeStream(stream)
+    rate = number * 1e9 / (sim.now_ns - start)
     await sim.close()
-    return rate
+    return rate, sim
 
 
-calls, as_graph = await attention(graph=False), await attention(graph=True)
-print(f"sequences a second: {calls:,.0f} by calls, {as_graph:,.0f} as a graph, {as_graph / calls:.1f} x")
+(calls, _), (as_graph, _) = await requests(graph=False), await requests(graph=True)
+print(f"requests a second: {calls:,.0f} by calls, {as_graph:,.0f} as a graph, {as_graph / calls:.1f} x")
+
+# %% [markdown]
+# The host waits for each request. Without the wait it would be faster still, and wrong: it would fill the pinned memory
+# while the copy of the request before may still have to read it. The sanitizer says so:
+
+# %%
+(hasty, sim) = await requests(graph=True, number=3, waits=False, sanitize="host")
+teaching.findings(sim)
 
 # %% [markdown]
 # ## A step whose work changes
 #
-# A graph repeats the same work. In a mixture of experts the device decides at each step which experts have work.
-# samples/moe/graph.py has three answers:
-#
-# * **calls**: the host waits for the counts, and launches the experts that have tokens.
-# * **update**: the host waits for the counts, captures a graph for them, and `GraphExecUpdate` gives it to an
-#   executable. An update keeps the shape of the graph: sizes may change, nodes may not.
-# * **conditions**: each expert is the body of an IF node. A kernel sets the conditions on the device, and the host does
-#   not wait between.
+# A graph repeats the same work. In a mixture of experts the device decides at each step which experts have work. Here
+# two of eight do, and each has two kernels. With **calls** the host waits for the counts, and launches the experts that
+# have work. With **conditions** each expert is the body of an IF node: a kernel sets the conditions on the device, and
+# the host does not wait between. (samples/moe/graph.py has real experts, and a third way: `GraphExecUpdate`.)
 
 # %%
-moe, layer = import_module("graph"), import_module("layer")  # of samples/moe
+EXPERTS = 8
+expert = kernel_of(3)
 
-job = moe.Job(layer.trained(), layer.digits()[0][:400], batch=4)
-steps = {}
-for name, version in moe.VERSIONS.items():
+
+@acl_py.kernel(cost=Cost(us=3))
+def route(counts: acl_py.Out, turn):
+    counts[:] = 0
+    counts[[turn[0] % EXPERTS, (turn[0] * 3 + 1) % EXPERTS]] = 1
+    turn[0] += 1
+
+
+@acl_py.kernel(cost=Cost(us=2), serial=True)
+def decide(counts: acl_py.In, conditions):
+    for has_work, condition in zip(counts > 0, conditions, strict=True):
+        condition.set(has_work)
+
+
+async def steps_of_experts(*, conditions, steps=100):
+    """Make *steps*; return how many a second, and how many kernels of experts ran."""
     sim = acl_py.open(device="h200")
-    _, steps[name] = await moe.serve(job, version)
+    stream = await acl_py.CreateStream()
+    counts, seen = acl_py.Array(await acl_py.Malloc(EXPERTS)), await acl_py.MallocHost(EXPERTS)
+    turn, nodes = [0], []
+    async with acl_py.capture(stream) as graph:
+        await route[1, stream](counts, turn)
+        await decide[1, stream](counts, nodes)
+    behind = graph.nodes[-1:]
+    for _ in range(EXPERTS):
+        node = await acl_py.GraphAddIfNode(graph, behind)
+        nodes.append(node.condition)
+        await acl_py.BeginCaptureToGraph(stream, node.body)
+        await expert[1, stream]()
+        await expert[1, stream]()
+        await acl_py.EndCapture(stream)
+    executable = await acl_py.GraphInstantiate(graph)
+    await acl_py.GraphUpload(executable, stream)
+    await acl_py.SynchronizeDevice()
+    start = sim.now_ns
+    for _ in range(steps):
+        if conditions:
+            await acl_py.GraphLaunch(executable, stream)
+        else:
+            await route[1, stream](counts, turn)
+            await acl_py.MemcpyAsync(seen, EXPERTS, counts, EXPERTS, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
+            await acl_py.SynchronizeStream(stream)
+            for _ in range(seen.numpy().sum()):
+                await expert[1, stream]()
+                await expert[1, stream]()
+        await acl_py.SynchronizeStream(stream)
+    rate = steps * 1e9 / (sim.now_ns - start)
     await sim.close()
-    print(f"{name:10} {steps[name]:8,.0f} steps a second, {steps[name] / steps['calls']:.1f} x")
+    return rate, turn[0]
+
+
+by_calls, turns = await steps_of_experts(conditions=False)
+by_conditions, turns_of_graph = await steps_of_experts(conditions=True)
+assert turns == turns_of_graph == 100
+print(
+    f"steps a second: {by_calls:,.0f} by calls, {by_conditions:,.0f} with conditions, {by_conditions / by_calls:.1f} x"
+)
 
 # %% [markdown]
-# An update gains little: the capture and the update need the host, at each step. With conditions the host makes one
-# call, and what it does not know does not matter.
+# CUDA's programming guide has both, under "CUDA Graphs" and "Conditional Graph Nodes".
 #
 # **In short:** compare the duration of your kernels with that of a launch (5 to 15 us if a framework makes it). If they
 # are shorter, make fewer and larger launches, or capture a graph; more streams do not help. What the device decides
@@ -281,18 +314,11 @@ async def check_1(step):
     await acl_py.Memcpy(host, host.nbytes, device, host.nbytes, acl_py.MemcpyKind.DEVICE_TO_HOST)
     await sim.close()
     right = bool((host == 2).all())
-    print("solved:" if right and us < 50 else "not yet:", f"{us:,.0f} us, all rows scaled: {right}")
+    teaching.exercise(right and us < 50, f"{us:,.0f} us, all rows scaled: {right}")
 
 
 await check_1(mine)
 
-
-# %% tags=["solution"] jupyter={"source_hidden": true}
-async def solution_1(x, stream):
-    await scale[128, stream](x)  # one launch for all rows
-
-
-await check_1(solution_1)
 
 # %% [markdown]
 # **2.** A generator makes tokens one by one: 12 kernels of 2 us for each token, in order, and the host reads the token
@@ -324,21 +350,74 @@ async def check_2(generate, tokens=50):
     us = (sim.now_ns - start) / 1000
     await sim.close()
     right = read == list(range(12, 12 * tokens + 1, 12))
-    print("solved:" if right and us < 3_500 else "not yet:", f"{us:,.0f} us, 12 kernels for each token: {right}")
+    teaching.exercise(right and us < 3_500, f"{us:,.0f} us, 12 kernels for each token: {right}")
 
 
 await check_2(mine)
 
+# %% [markdown]
+# **3.** Without running anything: a step is 100 kernels of 1 us, one after the other. How many steps a second does a
+# program make by calls in one stream, and as a graph? An error of 10 % is accepted.
 
-# %% tags=["solution"] jupyter={"source_hidden": true}
-async def solution_2(stream, tokens, wait_for_token):
-    async with acl_py.capture(stream) as graph:
-        for _ in range(12):
-            await layer_of_model[4, stream]()
-    executable = await acl_py.GraphInstantiate(graph)
-    for _ in range(tokens):
-        await acl_py.GraphLaunch(executable, stream)
-        await wait_for_token()
+# %% tags=["exercise"]
+my_answer = {"calls": 0, "graph": 0}
 
 
-await check_2(solution_2)
+async def check_3(answer):
+    """Compare *answer* with the rates of steps of 100 kernels."""
+    rates = {}
+    for name in answer:
+        sim = acl_py.open(device="h200")
+        stream, kernel = await acl_py.CreateStream(), kernel_of(1)
+        async with acl_py.capture(stream) as captured:
+            for _ in range(100):
+                await kernel[4, stream]()
+        executable = await acl_py.GraphInstantiate(captured)
+        await acl_py.GraphUpload(executable, stream)
+        await acl_py.SynchronizeDevice()
+        start = sim.now_ns
+        for _ in range(20):
+            if name == "graph":
+                await acl_py.GraphLaunch(executable, stream)
+            else:
+                for _ in range(100):
+                    await kernel[4, stream]()
+        await acl_py.SynchronizeDevice()
+        rates[name] = 20 * 1e9 / (sim.now_ns - start)
+        await sim.close()
+    close = all(abs(answer[name] / rate - 1) < 0.1 for name, rate in rates.items())
+    teaching.exercise(close, "what does a launch cost the host, and what does a node cost the device?")
+
+
+await check_3(my_answer)
+
+# %% [markdown]
+# ## On your own card
+#
+# Twenty short fills as calls, and as a graph.
+#
+# ```python
+# import time
+# from cuda.bindings import runtime as cuda
+#
+# def ok(answer):
+#     assert int(answer[0]) == 0, answer[0]
+#     return answer[1] if len(answer) > 1 else None
+#
+# device, stream = ok(cuda.cudaMalloc(4096)), ok(cuda.cudaStreamCreate())
+#
+# def step():
+#     for _ in range(20):
+#         ok(cuda.cudaMemsetAsync(device, 1, 4096, stream))
+#
+# ok(cuda.cudaStreamBeginCapture(stream, cuda.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal))
+# step()
+# executable = ok(cuda.cudaGraphInstantiate(ok(cuda.cudaStreamEndCapture(stream)), 0))
+# graph = lambda: ok(cuda.cudaGraphLaunch(executable, stream))
+# for name, queue in {"warm": step, "calls": step, "graph": graph}.items():
+#     start = time.perf_counter()
+#     for _ in range(200):
+#         queue()
+#     ok(cuda.cudaStreamSynchronize(stream))
+#     print(f"{name}: {200 / (time.perf_counter() - start):,.0f} steps a second")
+# ```

@@ -6,12 +6,11 @@ It holds its own chart in text: for those who cannot see it, and for the test th
 import asyncio
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
-import timeline
 
 from acl_py.tools import demo
 from acl_py.trace import chart
+from acl_py.trace.figure import draw
 
 PICTURE = Path(__file__).parent.parent.parent / "docs" / "timeline.png"
 VERSIONS = demo.VERSIONS[-2:]
@@ -36,9 +35,8 @@ def in_words(found: dict[str, demo.Outcome]) -> str:
 
 
 if __name__ == "__main__":
-    mpl.use("agg")
     found = outcomes()
-    figure = timeline.draw(
+    figure = draw(
         {title: outcome.sim.trace.timeline() for title, outcome in found.items()},
         rows="both",
         since_ns={title: outcome.start_ns for title, outcome in found.items()},

@@ -1,36 +1,43 @@
-"""The notebooks run from a clean kernel; exercises are unsolved as they are given, and the solutions solve them."""
+"""The notebooks run from the wheel, without the repository; their exercises are unsolved, and the solutions solve them.
+
+`python -m tests.samples.notebooks` rewrites what they print.
+"""
 
 import ast
+import json
 import re
+import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-import acl_py
+from tests.samples.notebooks import DATA, FOLDER, NOTEBOOKS, ROOT, executed, output_of, printed, programs, tagged
 
-FOLDER = Path(__file__).parent.parent.parent / "samples" / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("[0-9]_*.py"))
-PARTS = ("*The question:*", "## Your prediction", "## The run", "timeline.show(", "## Exercises")
+PARTS = ("*The question:*", "## Your prediction", "## The run", "teaching.", "## Exercises", "## On your own card")
+OWN_CARD = re.compile(r"^# ```python\n(.*?)^# ```$", re.DOTALL | re.MULTILINE)
 
 for_each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 
 
 @for_each_notebook
-def test_a_notebook_asks_lets_predict_runs_draws_and_sets_exercises(notebook):
+def test_a_notebook_asks_lets_predict_runs_draws_sets_exercises_and_ends_on_a_card(notebook):
     text = notebook.read_text(encoding="utf-8")
-    places = [text.find(part) for part in PARTS]
+    places = [text.find(part, text.find("## The run") if part == "teaching." else 0) for part in PARTS]
     assert all(place >= 0 for place in places), f"of {PARTS}, some are not in it: {places}"
     assert all(one < other for one, other in pairwise(places))
+    assert "teaching.predict" in text
+    assert "teaching.findings(" in text, "it shows a race"
 
 
 @for_each_notebook
-def test_every_exercise_of_a_notebook_has_a_folded_solution(notebook):
-    cells = re.findall(r"^# %%(.*)$", notebook.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    kinds = [kind for cell in cells for kind in re.findall(r'tags=\["(exercise|solution)"\]', cell)]
-    assert kinds == ["exercise", "solution"] * (len(kinds) // 2)
-    assert all('"source_hidden": true' in cell for cell in cells if '"solution"' in cell)
+def test_a_notebook_has_three_exercises_whose_solutions_are_elsewhere(notebook):
+    solutions = FOLDER / "solutions" / notebook.name
+    tags = [
+        re.findall(r'^# %%.* tags=\["(\w+)"\]', file.read_text(encoding="utf-8"), re.MULTILINE)
+        for file in (notebook, solutions)
+    ]
+    assert tags == [["exercise"] * 3, ["solution"] * 3]
 
 
 @for_each_notebook
@@ -38,70 +45,89 @@ def test_a_notebook_is_python_that_may_await_anywhere(notebook):
     compile(notebook.read_text(encoding="utf-8"), notebook.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
-def test_a_picture_has_a_row_for_the_host_and_one_for_each_stream(monkeypatch):
-    pytest.importorskip("matplotlib").use("agg")
-    monkeypatch.syspath_prepend(FOLDER)
-    import timeline
+@for_each_notebook
+def test_the_program_for_an_own_card_is_short_and_python(notebook):
+    (block,) = OWN_CARD.findall(notebook.read_text(encoding="utf-8"))
+    lines = [line.removeprefix("#").removeprefix(" ") for line in block.splitlines()]
+    compile("\n".join(lines), notebook.name, "exec")
+    assert len([line for line in lines if line.strip()]) <= 26
 
-    async def program():
-        second, first = await acl_py.CreateStream(name="second"), await acl_py.CreateStream()
-        for stream in (second, first, None):
-            await acl_py.LaunchHostFunc(stream, lambda: None)
-        await acl_py.SynchronizeDevice()
-        return acl_py.current_simulation().trace
 
-    trace = acl_py.run(program, device="tiny")
-    figure = timeline.draw({"all": trace.timeline()}, rows="both")
-    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert rows == ["host", "legacy", "stream 2", "stream 'second'", "host thread"]
-    timeline.plt.close(figure)
+def test_the_package_has_exactly_the_measured_programs_that_notebooks_name():
+    assert json.loads(DATA.read_text(encoding="utf-8")) == programs()
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A folder with what the wheel installs, and nothing of the repository."""
+    for module in ("jupytext", "nbclient", "ipykernel", "matplotlib", "hatchling"):
+        pytest.importorskip(module, reason="pip install -e '.[dev,notebooks]'")
+    folder = tmp_path_factory.mktemp("package")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT], check=True, timeout=120
+    )
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", folder, wheel], check=True, timeout=120)
+    return folder
 
 
 @pytest.mark.slow
 @for_each_notebook
-def test_a_notebook_runs_from_a_clean_kernel_and_its_solutions_solve_the_exercises(notebook, tmp_path, monkeypatch):
-    for variable in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"):  # nobody's own settings
-        monkeypatch.setenv(variable, str(tmp_path))
-    cells = executed(notebook).cells
-    said = [(tag, printed(cell)) for cell in cells for tag in cell.metadata.get("tags", ())]
-    assert [text for tag, text in said if tag == "exercise" and not text.startswith("not yet")] == []
-    assert [text for tag, text in said if tag == "solution" and not text.startswith("solved")] == []
-    pictures = [output for cell in cells for output in cell.get("outputs", ()) if "image/png" in output.get("data", ())]
-    assert len(pictures) >= 2
+def test_a_notebook_prints_what_the_file_beside_it_says_and_its_pictures_have_texts(notebook, package):
+    book = executed(notebook, package)
+    assert output_of(book) == notebook.with_suffix(".out").read_text(encoding="utf-8")
+    exercises = [printed(cell).splitlines()[-1] for cell in tagged(book, "exercise")]
+    assert [text for text in exercises if not text.startswith("not yet")] == []
+    pages = [out.data["text/html"] for cell in book.cells for out in cell.get("outputs", ()) if "data" in out]
+    assert len(pages) >= 1
+    assert all(re.search(r'<img alt="[^"]{20,}" src="data:image/png;base64,[\w+/=]{1000,}"', page) for page in pages)
 
 
-def executed(notebook):
-    """*notebook* after all of its cells were run in a kernel of their own, in its folder, as in Jupyter."""
-    jupytext = pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
+@pytest.mark.slow
+@for_each_notebook
+def test_the_solutions_of_a_notebook_solve_its_exercises(notebook, package):
+    solutions = tagged(executed(notebook, package, solved=True), "solution")
+    assert [printed(cell) for cell in solutions if not printed(cell).startswith("solved")] == []
+
+
+@pytest.mark.slow
+def test_the_kernel_of_a_notebook_has_the_installed_package(package, tmp_path):
+    notebook = tmp_path / "where.py"
+    notebook.write_text("# %%\nimport acl_py\nprint(acl_py.__file__)\n", encoding="utf-8")
+    (cell,) = executed(notebook, package).cells
+    assert printed(cell) == f"{package / 'acl_py' / '__init__.py'}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("await batch(3)", "There is no 'batch' yet (cell 2, line 1): run the cells above first"),
+        ("def f():\n    return chunk\n\n\nf()", "There is no 'chunk' yet (cell 2, line 2)"),
+        ("teaching.predict({1: 'much'})", "1: write a number of us, such as 250, in place of 'much'."),
+    ],
+)
+def test_a_mistake_in_a_cell_is_a_sentence(tmp_path, cell, says):
     nbclient = pytest.importorskip("nbclient", reason="pip install -e '.[notebooks]'")
-    pytest.importorskip("ipykernel", reason="pip install -e '.[notebooks]'")
-    cells = jupytext.read(notebook)
-    nbclient.NotebookClient(
-        cells, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
-    ).execute()
-    return cells
+    pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
+    notebook = tmp_path / "mistake.py"
+    notebook.write_text(f"# %%\nfrom acl_py import teaching\n\nteaching.begin()\n\n# %%\n{cell}\n", encoding="utf-8")
+    with pytest.raises(nbclient.exceptions.CellExecutionError) as caught:
+        executed(notebook, tmp_path)
+    *_, shown = caught.value.traceback.rstrip().rpartition("------------------\n")
+    assert shown.strip().startswith(says)
+    assert len(shown.strip().splitlines()) == 1, "a sentence, no traceback"
 
 
-def printed(cell):
-    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
-
-
-@pytest.fixture
-def timeline(monkeypatch):
-    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'").use("agg")
-    monkeypatch.syspath_prepend(FOLDER)
-    yield pytest.importorskip("timeline")
-    sys.modules.pop("timeline")
-
-
-def test_a_prediction_counts_where_it_says_something(timeline):
-    table = """
-             legacy   blocking
-    legacy     w         ?
-    blocking   -         -
-    """
-    assert timeline._guesses(["legacy", "blocking"], table) == {
-        ("legacy", "legacy"): True,
-        ("blocking", "legacy"): False,
-        ("blocking", "blocking"): False,
-    }
+@pytest.mark.slow
+def test_a_line_of_a_notebook_is_named_by_its_cell(tmp_path):
+    pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
+    notebook = tmp_path / "site.py"
+    program = "sim = acl_py.open(device='tiny')\nprint(await acl_py.CreateEvent())\nawait sim.close()"
+    notebook.write_text(
+        f"# %%\nimport acl_py\nfrom acl_py import teaching\n\nteaching.begin()\n\n# %%\n{program}\n"
+        "# %%\nprint(sim.trace.calls[0].file)",
+        encoding="utf-8",
+    )
+    assert printed(executed(notebook, tmp_path).cells[-1]) == "cell 2\n"

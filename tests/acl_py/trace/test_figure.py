@@ -8,7 +8,7 @@ from acl_py.trace.rows import Timeline
 
 @pytest.fixture
 def figure():
-    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'").use("agg")
+    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
     from acl_py.trace import figure
 
     return figure
@@ -39,7 +39,6 @@ def test_every_kind_of_operation_is_drawn(figure, traced):
         ["host", "stream 3", "stream 'uploads'", "stream 'maths'", "copy in", "cores"],
     ]
     assert [axes.get_title(loc="left") for axes in drawn.axes] == ["all", "named"]
-    figure.plt.close(drawn)
 
 
 def test_a_timeline_begins_with_the_launch_of_a_graph(figure):

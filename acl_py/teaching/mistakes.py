@@ -1,0 +1,59 @@
+"""Mistakes of a reader, each of which a notebook answers with a sentence in place of a traceback."""
+
+import sys
+from types import TracebackType
+from typing import Any
+
+NO_EXTRA = "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
+
+_OUT_OF_ORDER = (
+    "run the cells above first, from the top (Run > Run All Above Selected Cell). "
+    "If no cell above defines it, the name is misspelt."
+)
+
+
+class NotebookError(ValueError):
+    """Something that the reader wrote, or has not installed. A notebook shows its sentence without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows of it."""
+        return [str(self)]
+
+
+def begin() -> None:
+    """Prepare the kernel of a notebook, in its first cell. Without IPython this does nothing.
+
+    A NameError becomes a sentence, because most of them come from a cell that ran before the cells above it. And lines
+    of the notebook are called "cell 5:12" in messages of acl_py, where Jupyter would give the name of a temporary file.
+    So Jupyter's debugger does not stop in later cells.
+    """
+    shell = _shell()
+    if shell is not None:
+        shell.compile.get_code_name = _name_of_cell
+        shell.set_custom_exc((NameError,), _say_out_of_order)
+
+
+def _shell() -> Any:
+    """Return IPython's shell; None if this is no notebook."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
+
+
+def _name_of_cell(raw_code: str, transformed_code: str, number: int) -> str:  # noqa: ARG001 - IPython's signature
+    return f"cell {number}"
+
+
+def _say_out_of_order(
+    shell: Any,
+    kind: type[BaseException],  # noqa: ARG001 - IPython's signature
+    error: NameError,
+    traceback: TracebackType | None,
+    tb_offset: int | None = None,  # noqa: ARG001
+) -> None:
+    """Show a sentence in place of *error*, a name that nothing has defined yet."""
+    innermost = traceback
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    line = "" if innermost is None else f" ({innermost.tb_frame.f_code.co_filename}, line {innermost.tb_lineno})"
+    sentence = NotebookError(f"There is no {error.name!r} yet{line}: {_OUT_OF_ORDER}")
+    shell.showtraceback((NotebookError, sentence, traceback))

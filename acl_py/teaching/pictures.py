@@ -1,0 +1,139 @@
+"""Pictures for notebooks: timelines, and tables of who waits for whom. Each has an alternative text.
+
+A picture is grey: its hatching and labels say what a colour would. Jupyter shows it as the value of a cell, together
+with its text; where there is no Jupyter, its text is all that is printed.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from acl_py.causes.findings import Pitfall, findings
+from acl_py.teaching.mistakes import NO_EXTRA, NotebookError
+from acl_py.teaching.predictions import Prediction
+from acl_py.trace import Trace
+from acl_py.trace.rows import Timeline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Picture:
+    """An image with its alternative text *alt*, and with a *caption* below it. *png* has the bytes of the image."""
+
+    def __init__(self, png: bytes, alt: str, caption: str = "") -> None:
+        self.png = png
+        self.alt = alt
+        self.caption = caption
+
+    def __repr__(self) -> str:
+        return f"{self.alt}\n{self.caption}".strip()
+
+    def _repr_html_(self) -> str:
+        """Return the image with its alternative text, as Jupyter shows it. It is there too in a saved notebook."""
+        source = base64.b64encode(self.png).decode()
+        alt = html.escape(self.alt).replace("\n", "&#10;")
+        image = f'<img alt="{alt}" src="data:image/png;base64,{source}" style="max-width: 100%; background: white">'
+        caption = html.escape(self.caption).replace("\n", "<br>")
+        return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
+
+
+def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
+    """Return *figure* of matplotlib as a picture with the alternative text *alt*, and with a *caption* below it.
+
+    Raises:
+        NotebookError: *alt* is empty.
+    """
+    if not alt.strip():
+        raise NotebookError("The picture has no text: say what it shows, for those who cannot see it.")
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return Picture(file.getvalue(), alt, caption)
+
+
+def show(traces: Mapping[str, Trace], *, rows: str = "streams", since_ns: int | None = None) -> Picture:
+    """Return a picture of *traces*, each under its title, with rows for the "streams", the "engines" or "both".
+
+    The caption has the implicit waits of each trace, with their microseconds.
+    Time 0 is *since_ns*, by default the first call that queued something. The picture is the value of a cell: make it
+    the last line.
+
+    Raises:
+        NotebookError: matplotlib is missing.
+        ValueError: *rows* is something else, or a trace has no operations.
+    """
+    _need_matplotlib()
+    from acl_py.trace.figure import describe, draw
+
+    timelines = {title: trace.timeline() for title, trace in traces.items()}
+    options: dict[str, Any] = {"rows": rows, "since_ns": dict.fromkeys(traces, since_ns)}
+    caption = "\n".join(f"{title}: {_waits(timeline)}" for title, timeline in timelines.items())
+    return picture(draw(timelines, **options), describe(timelines, **options), caption)
+
+
+def _waits(timeline: Timeline) -> str:
+    """Return the price of the implicit waits of *timeline*, for how long each line held calls or operations."""
+    found = [each for each in findings(timeline) if each.pitfall is not Pitfall.NOTHING_NEW]
+    waits = [f"{each.pitfall.value} {each.held_ns / 1000:,.0f} us ({each.site})" for each in found]
+    return f"implicit waits: {', '.join(waits)}" if waits else "no implicit wait"
+
+
+def matrix(answers: Mapping[tuple[str, str], bool], prediction: Prediction | None = None) -> Picture:
+    """Return a table of *answers*: whether the second waits for the first, by (first, second).
+
+    A wrong *prediction* gets a note in its cell.
+
+    Raises:
+        NotebookError: matplotlib is missing, or the prediction is about other names.
+    """
+    _need_matplotlib()
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    names = list(dict.fromkeys(first for first, _ in answers))
+    texts = _texts_of_cells(answers, prediction)
+    figure = Figure(figsize=(6.4, 0.6 * len(names) + 0.6), dpi=110, layout="constrained")
+    ax = figure.subplots()
+    for (first, second), text in texts.items():
+        column, row, waits = names.index(second), names.index(first), answers[first, second]
+        look: dict[str, Any] = {"facecolor": "0.3"} if waits else {"facecolor": "white"}
+        ax.add_patch(Rectangle((column, row), 1, 1, edgecolor="black", lw=0.8, **look))
+        ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=9, color="w" if waits else "k")
+    places = [place + 0.5 for place in range(len(names))]
+    ax.set(xlim=(0, len(names)), ylim=(len(names), 0))
+    ax.set_xticks(places, names, fontsize=9)
+    ax.set_yticks(places, names, fontsize=9)
+    ax.set_xlabel("... then queued in", fontsize=9)
+    ax.set_ylabel("queued first in", fontsize=9)
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.tick_params(length=0)
+    lines = [f"{first}, then {second}: {text}".replace("\n", " ") for (first, second), text in texts.items()]
+    return picture(figure, "\n".join(lines))
+
+
+def _texts_of_cells(
+    answers: Mapping[tuple[str, str], bool], prediction: Prediction | None
+) -> dict[tuple[str, str], str]:
+    """Return the text of each cell of a table, with a note where *prediction* says something else."""
+    guesses = {} if prediction is None else prediction.answers
+    unknown = [f"{first} then {second}" for first, second in guesses if (first, second) not in answers]
+    if unknown:
+        raise NotebookError(
+            f"The prediction has {unknown[0]!r}, which the table does not have: restore the names in its cell."
+        )
+    words = {True: "waits", False: "beside"}
+    return {
+        place: words[waits] + (f"\n(you: {words[guesses[place]]})" if guesses.get(place, waits) != waits else "")
+        for place, waits in answers.items()
+    }
+
+
+def _need_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise NotebookError(NO_EXTRA)

@@ -1,0 +1,39 @@
+"""Texts that notebooks print: prices of waits, findings of the sanitizer, verdicts on exercises."""
+
+from acl_py.explain.cases import EditError
+from acl_py.explain.prices import prices
+from acl_py.explain.recordings import asker_of
+from acl_py.sanitizer.reports import details
+from acl_py.simulation import Simulation
+from acl_py.trace import Trace
+
+
+def price(trace: Trace) -> None:
+    """Print each implicit wait of a run that has ended: its line, how long it lasted, and what its edit is worth.
+
+    The worth is the time of the same program, run again with this one edit. What a wait held up is often less, because
+    other work may hide it.
+    """
+    timeline = trace.timeline()
+    try:
+        priced = prices(asker_of(timeline, "the run"), timeline)
+    except EditError as error:
+        print(f"no price: {error}")
+        return
+    for each in priced:
+        print(each.text)
+    if not priced:
+        print("Nothing waited without being asked to.")
+
+
+def findings(sim: Simulation) -> None:
+    """Print what the sanitizer found in *sim*, each with its lines, the missing order and the fix."""
+    for finding in sim.findings:
+        print(*details(finding), sep="\n")
+    if not sim.findings:
+        print("The sanitizer found nothing.")
+
+
+def exercise(solved: bool, text: str) -> None:
+    """Print the verdict on an exercise, with *text*: what came out."""
+    print(f"{'solved' if solved else 'not yet'}: {text}")

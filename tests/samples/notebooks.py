@@ -1,0 +1,96 @@
+"""The notebooks: how they are read, run in a kernel, and what they print.
+
+`python -m tests.samples.notebooks` writes the programs of acl_py/teaching/data, those that notebooks name, and the
+`.out` file of each notebook.
+"""
+
+import ast
+import json
+import os
+import re
+import sys
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDER = ROOT / "samples" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("[0-9]_*.py"))
+MEASURED = [ROOT / "tests" / "conformance" / "data" / f"{name}.json" for name in ("semantics", "graphs")]
+DATA = ROOT / "acl_py" / "teaching" / "data" / "h200.json"
+
+
+def executed(notebook, folder, *, solved=False):
+    """*notebook* after its cells were run in a kernel in *folder*, with the solution behind each exercise if *solved*.
+
+    The kernel imports acl_py from *folder*, if it is there. A cell that fails ends the run.
+    """
+    import jupytext
+    import nbclient
+
+    book = jupytext.read(notebook)
+    if solved:
+        solutions = iter(tagged(jupytext.read(FOLDER / "solutions" / notebook.name), "solution"))
+        pairs = [[cell, next(solutions)] if cell in tagged(book, "exercise") else [cell] for cell in book.cells]
+        book.cells = [cell for pair in pairs for cell in pair]
+    environment = os.environ | dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"), str(folder))
+    client = nbclient.NotebookClient(
+        book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
+    client.execute(env=environment | {"PYTHONPATH": str(folder), "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"})
+    return book
+
+
+def tagged(book, tag):
+    return [cell for cell in book.cells if tag in cell.metadata.get("tags", ())]
+
+
+def printed(cell):
+    """What *cell* printed, then its errors, and the text of its pictures."""
+    outputs = cell.get("outputs", ())
+    lines = ["".join(out.text for out in outputs if out.get("name") == name) for name in ("stdout", "stderr")]
+    return "".join([*lines, *(f"{out.data['text/plain']}\n" for out in outputs if "data" in out)])
+
+
+def output_of(book):
+    """All that the cells of *book* printed, each under its number."""
+    cells = [cell for cell in book.cells if cell.cell_type == "code" and printed(cell)]
+    return "\n".join(f"[{cell.execution_count}]\n{printed(cell)}" for cell in cells)
+
+
+def programs():
+    """The measured programs that the notebooks name, by name; a replacement field of an f-string is any text."""
+    strings = [
+        node
+        for notebook in NOTEBOOKS
+        for node in ast.walk(compile(notebook.read_text("utf-8"), notebook.name, "exec", ast.PyCF_ONLY_AST | AWAIT))
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+    ]
+    patterns = {pattern(node) for node in strings}
+    found = {}
+    for program in chain.from_iterable(json.loads(file.read_text("utf-8")) for file in MEASURED):
+        name = program["id"]
+        if any(re.fullmatch(each, name) for each in patterns):
+            found[name] = program
+    return found
+
+
+AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def pattern(node):
+    if isinstance(node, ast.Constant):
+        return re.escape(node.value)
+    parts = [re.escape(part.value) if isinstance(part, ast.Constant) else "[^ ]+" for part in node.values]
+    return "".join(parts) if "-" in "".join(parts) else "$"
+
+
+if __name__ == "__main__":
+    from tempfile import TemporaryDirectory
+
+    lines = [f"{json.dumps(name)}: {json.dumps(program)}" for name, program in programs().items()]
+    DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    for notebook in NOTEBOOKS:
+        if sys.argv[1:] and notebook.name[0] not in sys.argv[1:]:
+            continue
+        with TemporaryDirectory() as folder:
+            notebook.with_suffix(".out").write_text(output_of(executed(notebook, Path(folder))), encoding="utf-8")

@@ -1,0 +1,104 @@
+"""Pictures have an alternative text, and need neither a display nor colours."""
+
+import html
+import re
+import sys
+
+import pytest
+
+import acl_py as acl
+from acl_py import teaching
+
+
+@acl.kernel(cost=acl.Cost(us=10))
+def work():
+    pass
+
+
+async def pageable():
+    """A copy to pageable memory behind a kernel: its call waits."""
+    stream, device = await acl.CreateStream(name="maths"), await acl.Malloc(4096)
+    await acl.Memset(device, 4096, 0, 4096)
+    await work[1, stream]()
+    await acl.MemcpyAsync(bytearray(4096), 4096, device, 4096, acl.MemcpyKind.DEVICE_TO_HOST, stream)
+    return acl.current_simulation().trace
+
+
+@pytest.fixture
+def trace():
+    return acl.run(pageable, device="tiny")
+
+
+@pytest.fixture
+def matplotlib():
+    return pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
+
+
+def test_a_timeline_has_its_rows_and_times_as_alternative_text(trace, matplotlib, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "tkagg")  # needs a display
+    shown = teaching.show({"a run": trace}, rows="both")
+    assert shown.png.startswith(b"\x89PNG")
+    assert shown.alt.splitlines()[0] == "a run:"
+    assert [line.split(",")[0] for line in shown.alt.splitlines()[1:]] == [
+        "  host", "  legacy", "  stream 'maths'", "  cores", "  copy out",
+    ]  # fmt: skip
+    assert "  cores, from 1 to 15 us: kernel 10 us, fill 4 us" in shown.alt
+
+
+def test_the_caption_has_the_microseconds_of_implicit_waits(trace, matplotlib):
+    shown = teaching.show({"a run": trace})
+    wait = r"pageable copy 21 us \(test_pictures.py:\d+\), legacy stream 3 us \(test_pictures.py:\d+\)"
+    assert re.fullmatch(f"a run: implicit waits: {wait}", shown.caption)
+
+
+def test_a_picture_is_html_with_an_alternative_text(trace, matplotlib):
+    shown = teaching.show({"<a> & 'b'": trace})
+    (alt,) = re.findall('<img alt="([^"]*)"', shown._repr_html_())
+    assert html.unescape(alt) == shown.alt
+    assert repr(shown) == f"{shown.alt}\n{shown.caption}"
+
+
+def test_a_picture_without_a_text_is_refused(matplotlib):
+    from matplotlib.figure import Figure
+
+    with pytest.raises(teaching.NotebookError, match="say what it shows"):
+        teaching.picture(Figure(), " ")
+
+
+def test_a_table_names_wrong_predictions(matplotlib):
+    answers = {("a", "a"): True, ("a", "b"): False, ("b", "a"): True, ("b", "b"): False}
+    guess = teaching.predict_table("a b\na w w\nb w ?")
+    assert teaching.matrix(answers, guess).alt.splitlines() == [
+        "a, then a: waits",
+        "a, then b: beside (you: waits)",
+        "b, then a: waits",
+        "b, then b: beside",
+    ]
+
+
+def test_a_table_of_other_names_is_refused(matplotlib):
+    with pytest.raises(teaching.NotebookError, match="The prediction has 'c then a', which the table does not have"):
+        teaching.matrix({("a", "a"): True}, teaching.predict_table("a\nc w"))
+
+
+def test_without_the_extra_a_sentence_says_what_to_install(trace, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(teaching.NotebookError) as refused:
+        teaching.show({"a run": trace})
+    assert str(refused.value) == "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
+
+
+def test_a_price_is_what_the_edit_of_a_wait_is_worth(trace, capsys):
+    teaching.price(trace)
+    said = capsys.readouterr().out
+    assert re.search(r"test_pictures.py:\d+: a copy to pageable memory kept the host .* Worth \d", said)
+
+
+def test_a_run_that_waited_for_nothing_has_no_price(capsys):
+    async def program():
+        await work[1, await acl.CreateStream()]()
+        await acl.SynchronizeDevice()
+        return acl.current_simulation().trace
+
+    teaching.price(acl.run(program, device="tiny"))
+    assert capsys.readouterr().out == "Nothing waited without being asked to.\n"
