@@ -19,7 +19,8 @@ from sys import maxsize
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.engines.dispatcher import Dispatcher, Wave
-from device_model.engines.serial import CopyEngine, HostThread
+from device_model.engines.host_thread import HostThread
+from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
@@ -53,7 +54,7 @@ def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
     gaps = {lane: (_behind(latency, lane, 0),) * 2 for lane in Lane}  # copy engines keep the gap between two copies
     kernels = latency.kernel_same_stream, latency.kernel_other_stream
     gaps[Lane.COMPUTE] = _behind(latency, Lane.COMPUTE, kernels[0]), _behind(latency, Lane.COMPUTE, kernels[1])
-    gaps[Lane.HOST] = (tuple(0 if by is Lane.HOST else latency.host_function_start for by in Lane),) * 2
+    gaps[Lane.HOST] = ((0,) * len(Lane),) * 2  # the thread knows how long it takes to wake up
     return gaps
 
 
@@ -96,7 +97,7 @@ class Device:
 
         self.h2d, self.d2h, self.peer, self.staged = self._copy_engines()
         self.cores = self._dispatcher()
-        self.host_thread = HostThread(scheduler, profile.latency.host_function_pause, self.finish)
+        self.host_thread = HostThread(scheduler, profile.latency, self.finish)
         self._engines: dict[Lane, Dispatcher | CopyEngine | HostThread] = {
             Lane.COMPUTE: self.cores,
             Lane.H2D: self.h2d,

@@ -25,6 +25,7 @@ from device_model.profile import (
     DeviceProfile,
     Graphs,
     HostCosts,
+    Latencies,
     Managed,
     ProfileError,
     read_value,
@@ -37,7 +38,7 @@ _FOLDER = Path(__file__).with_name("overlays")
 # The values of a profile that are the host's, by table.
 OF_HOST: Mapping[str, tuple[str, ...]] = {
     "host": tuple(each.name for each in fields(HostCosts)),
-    "latency": ("host_function_start", "host_function_end", "host_function_pause"),
+    "latency": tuple(each.name for each in fields(Latencies) if each.name.startswith("host_function_")),
     "copies": (
         "peer_staged_call",
         "pageable_small",

@@ -136,7 +136,9 @@ class Latencies:
     block: int  # how long each block takes beyond its own work
     kernel_drain: int  # from the end of the last block to the end of the kernel
     copy_on_device_tail: int  # a copy inside the device lets the next operation start this long before its end
-    host_function_start: int  # from the end of the work before it
+    host_function_start: int  # from the end of the work before it, if the thread sleeps: it has to wake up
+    host_function_asleep: int  # in addition, if the thread has slept long, so its processor sleeps deeply
+    host_function_idle: int  # for so long
     host_function_end: int  # to the start of the work behind it
     host_function_pause: int  # between two of them
 

@@ -1,14 +1,12 @@
-"""Engines that run one operation at a time: copies over the bus, and host functions.
+"""Copy engines, which run one operation at a time.
 
 What they do was found on an H200 (docs/accuracy.md has the evidence):
 
 * A copy engine moves bytes in one direction and serves several hardware queues. It drains one queue until the head of
   that queue has to wait, and then takes the next queue, in cyclic order, whose head can start. While both directions
   run, each takes a little longer, because they share the bus.
-* One thread runs the host functions of all streams, in the order in which they became ready.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappush
 
@@ -17,7 +15,6 @@ from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
-from device_model.work import HostFunction
 
 # Called at the end of an operation: the device does its work (Device.finish).
 Finish = Callable[[Op, Nanoseconds], None]
@@ -179,69 +176,3 @@ class CopyEngine(Engine):
         if self.ready_heads and not self.is_dirty:
             self.is_dirty = True
             self.scheduler.dirty.append(self)
-
-
-class HostThread(Engine):
-    """Runs host functions, one at a time, in the order in which they became ready; each stream has its own queue."""
-
-    __slots__ = ("finish", "free_ns", "last", "pause_ns", "ready", "running")
-
-    def __init__(self, scheduler: Scheduler, pause_ns: Nanoseconds, finish: Finish) -> None:
-        super().__init__(scheduler, "host")
-        self.finish = finish
-        self.pause_ns = pause_ns  # from the end of a function to the start of the next
-        self.ready: deque[Op] = deque()
-        self.running: Op | None = None
-        self.last: Op | None = None  # the function that returned last
-        self.free_ns = 0
-
-    def __repr__(self) -> str:
-        return f"<HostThread running={self.running!r} ready={len(self.ready)}>"
-
-    def offer(self, queue: HardwareQueue, now: bool = False) -> None:
-        """Line up the ready functions at the head of *queue*."""
-        fifo = queue.fifo
-        while fifo and not fifo[0].blockers:
-            self.ready.append(fifo.popleft())
-        if now:
-            self.grant()
-        else:
-            self.request_grant()
-
-    def drop(self, op: Op) -> None:
-        """Take *op* out of its queue, or off the list of ready functions."""
-        if op in op.queue.fifo:
-            op.queue.drop(op)
-        else:
-            self.ready.remove(op)
-
-    def grant(self) -> None:
-        """Start the next function."""
-        self.is_dirty = False
-        if self.running is None and self.ready:
-            choices = self.scheduler.choices
-            if choices is not None:
-                self.ready.rotate(-choices.next_of(self.ready))
-            op = self.ready.popleft()
-            work = op.work
-            assert isinstance(work, HostFunction), f"{op!r} is no host function"
-            op.start_ns = max(self.scheduler.now, op.ready_ns, self.free_ns)
-            if op.start_ns > op.ready_ns:
-                op.by = self.last
-            self.running = op
-            self.scheduler.at(op.start_ns + work.duration_ns, self._ended, op)
-
-    def _ended(self, op: Op) -> None:
-        """Return from the running function: its effects take place now."""
-        self.running = None
-        self.last = op
-        self.free_ns = self.scheduler.now + self.pause_ns
-        context = op.stream.context
-        context.device.calling = op  # calls of the runtime that the function makes are refused
-        context.alert = True
-        try:
-            self.finish(op, self.scheduler.now)
-        finally:
-            context.device.calling = None
-            context.update_alert()
-        self.request_grant()

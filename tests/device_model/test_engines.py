@@ -442,6 +442,18 @@ def test_host_functions_have_latencies():
     ]  # fmt: skip
 
 
+def test_a_thread_that_has_slept_long_wakes_up_late_and_one_that_is_awake_does_not_have_to():
+    names = ("start", "asleep", "idle", "pause")
+    rig = Rig(tiny(latency={f"host_function_{name}": ns for name, ns in zip(names, (18, 60, 50, 2), strict=True)}))
+    for at, duration in ((100, 10), (180, 20), (190, 10), (300, 10)):  # asleep, idle for 8 less than 50, awake, asleep
+        stream = rig.stream()
+        rig.kernel(stream, at)
+        rig.host_function(stream, duration)
+    assert [row[1:] for row in rig.run() if row[0] != "kernel"] == [
+        (1, 178, 188), (2, 190, 210), (3, 212, 222), (4, 378, 388),
+    ]  # fmt: skip
+
+
 def test_a_host_function_that_waits_holds_back_no_other_stream(rig):
     one = rig.stream()
     rig.kernel(one, 1000)

@@ -10,13 +10,17 @@ Kinds of calls and copies of which there are fewer than `FEW` keep the profile's
 * A call costs the mean of the costs of its kind, without those of more than three times the median: there the host was
   interrupted.
 * The gap between two calls is the median of the time from the end of one to the begin of the next.
+* The first host function of a program begins so long after it is ready, less `host_function_start`, because its thread
+  has slept. It is ready at the end of its call, or of a kernel that is the first step.
+* A blocking event wakes a host that waits for a kernel that is alone so late, less what other waits take (`sync`,
+  `wake`). The least late is taken, because there are few such waits and one of them is the first of its host.
 * A copy of pageable memory is read off those that were alone: the device was idle when their call began. The curves of
   the host's copies are the profile's, times the median of the measured time by ours for such a call.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
@@ -29,7 +33,7 @@ from device_model.profile import load
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
 SETS = ("timelines", "semantics", "waits", "timelines2", "staging", "gaps", "graphs", "managed")
-FEW = 5  # calls of one kind: what is read off fewer is noise
+FEW = 4  # calls of one kind: what is read off fewer is noise
 SLOW = 3  # times the median: a call that was interrupted
 
 # The value of [host] that the calls of an op pay, for those that never wait for the device.
@@ -54,6 +58,7 @@ CURVES = ("pageable_small", "stage", "unstage", "host_to_host")  # of [copies]: 
 LEAST = 65536  # bytes: a smaller copy is mostly the cost of its call
 IDLE = ("record", "wait", "host_work", "query_stream", "query_event")  # steps that give an idle device nothing to do
 Document = dict[str, Any]
+H200 = load("h200")
 
 
 @dataclass
@@ -63,6 +68,8 @@ class Readings:
     costs: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by the value of [host]
     gaps: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)  # of pageable copies that were alone: there / here
+    blocking: list[float] = field(default_factory=list)  # how late waits for blocking events ended
+    asleep: list[float] = field(default_factory=list)  # how late the first host function of each program began
 
     def read(self, document: Document) -> None:
         """Add the calls of one program."""
@@ -80,6 +87,8 @@ class Readings:
                 self.rates.append(call["cost_us"] / _alone(document, step))
             idle = step["op"] == "sync_device" or (idle and step["op"] in IDLE)
         ends = [call["exit_us"] for call in calls]
+        self.asleep += _first_function(document)
+        self.blocking += _blocking(document)
         begins = [call["enter_us"] for call in calls[1:]]
         self.gaps += [begin - end for end, begin in zip(ends, begins, strict=False)]
 
@@ -104,6 +113,39 @@ def _value(step: Document, spaces: Mapping[str, str]) -> str | None:
 
 def _cost(costs: list[float]) -> float:
     return mean(cost for cost in costs if cost <= SLOW * median(costs))
+
+
+def _blocking(document: Document) -> Iterator[float]:
+    """Yield how late each wait for a blocking event ended that is behind one kernel, which was launched before it."""
+    steps, calls = document["steps"], document["observed"]["host"]
+    for i in range(2, len(steps)):
+        ops = [step["op"] for step in steps[i - 2 : i + 1]]
+        if ops != ["launch", "record", "sync_event"] or not document["events"][steps[i]["event"]].get("blocking"):
+            continue
+        latency = H200.latency
+        around = latency.submit_kernel + latency.block + latency.kernel_drain + H200.host.wake
+        end_us = calls[i - 2]["exit_us"] + steps[i - 2]["us"] + around / 1000
+        yield calls[i]["cost_us"] - max(0.0, end_us - calls[i]["enter_us"])
+
+
+def _first_function(document: Document) -> list[float]:
+    """Return how long after it was ready the first host function of a program began; nothing if that is not known."""
+    steps, calls = document["steps"], document["observed"]["host"]
+    first = next((i for i, step in enumerate(steps) if step["op"] == "host_func"), None)
+    if first is None:
+        return []
+    stream = steps[first]["stream"]
+    before = [i for i, step in enumerate(steps[:first]) if step.get("stream") in (stream, "legacy")]
+    [[start, *_]] = calls[first]["extra"]
+    if not before:
+        ready = calls[first]["exit_us"]
+    elif before == [0] and steps[0]["op"] == "launch":
+        latency = H200.latency
+        around = latency.submit_kernel + latency.block + latency.kernel_drain
+        ready = max(calls[first]["exit_us"], calls[0]["exit_us"] + steps[0]["us"] + around / 1000)
+    else:
+        return []
+    return [start - ready]
 
 
 def _is_pageable(step: Document, spaces: Mapping[str, str]) -> bool:
@@ -132,12 +174,19 @@ def overlay_of(name: str) -> str:
     for value, ns in readings.values().items():
         what = "the gaps between calls" if value == "gap" else f"{len(readings.costs[value])} calls"
         lines.append(f'{value} = {{ value = {ns:.0f}, source = "measured: {name}, {what}" }}')
+    if readings.blocking:
+        late = round(1000 * min(readings.blocking), -2)
+        lines.append(f'wake_asleep = {{ value = {late:.0f}, source = "measured: {name}, waits for blocking events" }}')
+    if len(readings.asleep) >= FEW:
+        late = round(1000 * median(readings.asleep) - H200.latency.host_function_start, -2)
+        source = f"measured: {name}, {len(readings.asleep)} programs' first host functions"
+        lines += ["", "[latency]", f'host_function_asleep = {{ value = {max(0, late):.0f}, source = "{source}" }}']
     if len(readings.rates) >= FEW:
         rate = median(readings.rates)
         source = f"measured: {name}, the profile's times {rate:.2f}, as {len(readings.rates)} copies that were alone"
         lines += ["", "[copies]"]
         for curve in CURVES:
-            points = [[size, round(ns * rate)] for size, ns in getattr(load("h200").copies, curve).points]
+            points = [[size, round(ns * rate)] for size, ns in getattr(H200.copies, curve).points]
             lines.append(f'{curve} = {{ value = {points}, source = "{source}" }}')
     return "\n".join(lines) + "\n"
 
