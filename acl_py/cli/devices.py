@@ -28,15 +28,17 @@ _ORIGINS = ("measured", "documented", "assumed")
 # The unit of a value by its name, by the end of its name, or by its table. Others are counts, which have none.
 _BY_NAME = {
     "host.malloc_host": "ns/MiB", "host.free_host": "ns/MiB", "host.register": "ns/MiB",
-    "cores.flops": "1/s", "cores.bytes_per_second": "B/s", "memory.alignment": "B", "copies.ring_overhead": "B",
+    "cores.flops": "1/s", "memory.alignment": "B", "copies.ring_overhead": "B",
     "copies.stage_chunk": "B", "aicore.mhz": "MHz", "aicore.cube_cores": "", "aicore.vector_cores": "",
-    "aicore.same_lines_per_us": "1/us",
+    "aicore.same_lines_per_us": "1/us", "library.ramp": "ns",
 }  # fmt: skip
 _BY_END = {
-    "bytes_per_cycle": "B/cycle", "bytes": "B", "_permille": "‰", "_gbps": "GB/s", "_ns": "ns", "_fixed": "ns",
+    "bytes_per_cycle": "B/cycle",
+    "bytes_per_second": "B/s", "bytes": "B", "_permille": "‰", "_gbps": "GB/s", "_ns": "ns", "_fixed": "ns",
 }  # fmt: skip
 _BY_TABLE = {
     "host": "ns", "latency": "ns", "managed": "ns", "aicore": "cycles", "video": "frames/s", "graphs": "ns",
+    "library": "1/s",
 }  # fmt: skip
 
 
