@@ -11,8 +11,9 @@ from tests import forks
 LONG = ("aicore", "double_buffer", "five_stages", "moe", "progression", "server", "streaming", "tuning")
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
-# Those in acl are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py.
-APPS = sorted(output.with_suffix(".py") for output in FOLDER.glob("*/*.out") if output.parent.name != "acl")
+# Those in acl are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py. Notebooks: test_notebooks.py.
+OTHERS = ("acl", "notebooks")
+APPS = sorted(output.with_suffix(".py") for output in FOLDER.glob("*/*.out") if output.parent.name not in OTHERS)
 
 
 def output_of(program: Path) -> str:
