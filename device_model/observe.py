@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from device_model.events import Event
     from device_model.faults import Rule
     from device_model.graphs.executable import Run
+    from device_model.graphs.graph import Node
+    from device_model.graphs.groups import NewWork
     from device_model.kernel.findings import Finding
     from device_model.kernel.results import Result
     from device_model.memory import Allocation, Moves
@@ -48,7 +50,15 @@ class Observer:
 
         Four verbs make up most of a program, and this method is not called for them, as others have the same facts. If
         all that MemcpyAsync or LaunchKernel did was to queue an operation, `op_queued` is called: the call lasted from
-        `op.called_ns` to `op.queued_ns`. `recorded` and `waited` stand for calls of RecordEvent and StreamWaitEvent.
+        `op.called_ns` to `op.queued_ns`. `recorded` and `waited` stand for calls of RecordEvent and StreamWaitEvent. In
+        a capture, `captured` stands for MemcpyAsync and LaunchKernel, and this method is called for the other two.
+        """
+
+    def captured(self, op: "Op", taken: "Node | NewWork") -> None:
+        """*op*, which a call would have queued in its stream, became the node of a graph, or the new work of one.
+
+        If `op.called_ns` is 0 or more, it was all that a call of MemcpyAsync or LaunchKernel did, and the call lasted
+        from then to `op.end_ns`.
         """
 
     def op_queued(self, op: "Op") -> None:
@@ -187,6 +197,7 @@ class Hooks:
         "allocated",
         "awaiting",
         "call",
+        "captured",
         "failed",
         "fault",
         "filled",
@@ -216,6 +227,7 @@ class Hooks:
     )
 
     call: Callable[[str, Nanoseconds, Nanoseconds, object, tuple[object, ...]], None] | None
+    captured: "Callable[[Op, Node | NewWork], None] | None"
     op_queued: "Callable[[Op], None] | None"
     staged: "Callable[[Copy, Stream, object], None] | None"
     part_queued: "Callable[[Op, Copy], None] | None"

@@ -14,7 +14,7 @@ QUERIES = ("query_stream", "query_event", "query_waits")
 _EFFECTS = (
     "CreateStreamWithConfig", "DestroyStreamForce", "StreamAbort", "SetStreamFailureMode", "SetOpWaitTimeOut",
     "SetOpExecuteTimeOut", "ResetDevice", "ResetDeviceForce", "Finalize", "DeviceEnablePeerAccess",
-    "DeviceDisablePeerAccess", "LaunchKernel", "MemcpyAsync", "GraphLaunch",
+    "DeviceDisablePeerAccess", "LaunchKernel", "MemcpyAsync",
 )  # fmt: skip
 
 
@@ -35,6 +35,7 @@ class Act:
     op: int | None = None  # the operation that it has queued, as an index
     after: int | None = None  # the operation that it has waited for
     done: bool | None = None  # the answer of a query
+    launch: int | None = None  # the launch of a graph that it has queued, as an index
 
     @property
     def begun(self) -> int:
@@ -86,6 +87,8 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
         awake.fields = fields
         if fields["op"] in QUERIES:
             awake.done = bool(call.about[-1])
+        if fields["op"] == "graph_launch":
+            awake.launch = translator.graphs.launch_of(call)
         yield awake
         return
     if call.name in _EFFECTS:
@@ -137,6 +140,12 @@ def _name_waits(acts: list[Act], timeline: Timeline, translator: Translator) -> 
 def _queuers(acts: list[Act], timeline: Timeline) -> dict[int, Act]:
     """Return the call that queued each operation, by its index; parts of staged copies have none."""
     queuers = {act.op: act for act in acts if act.op is not None}
+    launches = {act.launch: act for act in acts if act.launch is not None}
+    queuers |= {
+        index: launches[op.launch]
+        for index, op in enumerate(timeline.ops)
+        if op.launch is not None and op.launch in launches
+    }
     by_end = {(act.caller, act.exit): act for act in acts if act.op is None and act.since < 0 and act.exit > act.enter}
     for index, op in enumerate(timeline.ops):
         if op.called_ns < 0 and (op.by, op.queued_ns) in by_end:

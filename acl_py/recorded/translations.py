@@ -6,7 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from acl_py.trace.rows import FAULTS, Access, Call, Copied, Extent, Filled, Handle, Operation, Ref, Timeline
+from acl_py.recorded.graphs import Graphs
+from acl_py.trace.rows import (
+    FAULTS,
+    Access,
+    Call,
+    Copied,
+    Extent,
+    Filled,
+    Handle,
+    Launched,
+    Operation,
+    Ref,
+    Timeline,
+)  # fmt: skip
 
 Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
 
@@ -31,7 +44,10 @@ class Translator:
         self._made = set(self._names_made())
         self._used: dict[str, dict[str, Fields]] = {"buffers": {}, "streams": {}, "events": {}}
         self._pageable = 0  # bytes of memory of the host that no call has made
-        self._functions = {(op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function"}
+        self._functions = {
+            (op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function" and op.launch is None
+        }
+        self.graphs = Graphs(timeline)
 
     def _names_made(self) -> Iterator[str]:
         """Return the names of the handles and buffers that calls of the run have made."""
@@ -87,8 +103,10 @@ class Translator:
         return fields if special is None else special(fields, call)
 
     def _field(self, name: str, value: object, call: Call) -> Fields:
-        if name in ("copy", "fill") and not isinstance(value, Copied | Filled):  # of no bytes
+        if name in ("copy", "fill", "kernel") and not isinstance(value, Copied | Filled | Launched):  # of no bytes
             return {}
+        if isinstance(value, Launched):
+            return self._kernel(value)
         if isinstance(value, Ref):
             handle = self.timeline.handles[value.handle]
             if name == "device":
@@ -127,6 +145,35 @@ class Translator:
             fields["kind"] = "h2d"  # under ACL's rules DEFAULT would be refused
         return _without_defaults(fields | offsets)
 
+    def _kernel(self, kernel: Launched) -> Fields:
+        """Return the fields of a kernel that was captured."""
+        fields: Fields = {"op": "launch", "us": in_us(kernel.block_ns), "name": kernel.name}
+        if kernel.cores:
+            first, *more = self.graphs.runs[kernel.number] or [(0, ())]
+            us, released = _run(*first)
+            fields |= {"op": "launch_cores", "us": us, "cores": kernel.cores, "released": released}
+            fields |= {"more": [[*_run(*run)] for run in more]} if more else {}
+        elif kernel.exclusive:
+            fields["exclusive"] = True
+        return fields | {"blocks": kernel.blocks} | self._touched(kernel)
+
+    def _record(self, fields: Fields, call: Call) -> Fields:
+        return fields | ({"external": True} if call.about[2:] == (1,) else {})
+
+    _wait = _record
+
+    def _add_empty(self, fields: Fields, call: Call) -> Fields:
+        behind = [each for each in call.about[len(fields) - 1 :] if not isinstance(each, Ref)]
+        bodies = [self._handle(each.handle) for each in call.about[len(fields) - 1 :] if isinstance(each, Ref)]
+        return fields | ({"behind": behind} if behind else {}) | ({"bodies": bodies} if bodies else {})
+
+    _add_child = _add_if = _clone = _begin_capture_to = _add_empty
+
+    def _graph_launch(self, fields: Fields, call: Call) -> Fields:
+        launch = self.graphs.launch_of(call)
+        taken = () if launch is None else self.timeline.launches[launch].taken
+        return fields | ({"taken": [*taken]} if taken else {})
+
     def _memcpy(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002 - as all of them are called
         fields.pop("kind", None)
         return fields
@@ -134,9 +181,10 @@ class Translator:
     def _host_func(self, fields: Fields, call: Call) -> Fields | None:
         ref = call.about[0]
         op = self._functions.get((call.exit_ns, ref.handle)) if isinstance(ref, Ref) else None
-        if op is None:
-            self.note("a host function had not ended: the program has its time as 0")
-            return fields | {"us": 0}
+        if op is None:  # captured, or not ended
+            [function] = [each for each in call.about if isinstance(each, Launched)]
+            touched = self._touched(self.graphs.touched(function, site_of(call)))
+            return fields | {"us": in_us(function.block_ns), "name": function.name} | touched
         return fields | {"us": in_us(op.end_ns - op.start_ns), "name": op.name} | self._touched(op)
 
     def _sleep(self, fields: Fields, call: Call) -> Fields:
@@ -215,7 +263,7 @@ class Translator:
             fields["exclusive"] = True
         return fields | {"blocks": op.blocks or 1} | self._touched(op)
 
-    def _touched(self, op: Operation) -> Fields:
+    def _touched(self, op: Operation | Launched) -> Fields:
         """Return the bytes that *op* touches, as fields."""
         return {name: self._extents(of) for name, of in (("reads", op.reads), ("writes", op.writes)) if of}
 
@@ -309,10 +357,32 @@ _TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "SetCurrentContext": ("set_context", ("context",)),
     "DestroyContext": ("destroy_context", ("context",)),
     "SetDevice": ("set_device", ("device",)),
+    "LaunchKernel": ("launch", ("kernel", "stream")),
+    "BeginCapture": ("begin_capture", ("stream", "mode", "graph")),
+    "BeginCaptureToGraph": ("begin_capture_to", ("stream", "mode", "graph")),
+    "EndCapture": ("end_capture", ("stream", "graph")),
+    "IsCapturing": ("is_capturing", ("stream",)),
+    "CaptureInfo": ("capture_info", ("stream",)),
+    "ThreadExchangeStreamCaptureMode": ("exchange_mode", ("mode",)),
+    "CaptureTaskGrpBegin": ("group_begin", ("stream",)),
+    "CaptureTaskGrpEnd": ("group_end", ("stream", "group")),
+    "CaptureTaskUpdateBegin": ("update_begin", ("stream", "group")),
+    "CaptureTaskUpdateEnd": ("update_end", ("stream",)),
+    "GraphCreate": ("graph_create", ("graph",)),
+    "GraphDestroy": ("graph_destroy", ("graph",)),
+    "GraphClone": ("clone", ("graph", "to")),
+    "GraphAddEmptyNode": ("add_empty", ("graph",)),
+    "GraphAddChildGraphNode": ("add_child", ("graph", "child")),
+    "GraphAddIfNode": ("add_if", ("graph", "default")),
+    "GraphInstantiate": ("instantiate", ("graph", "exec", "flags")),
+    "GraphUpload": ("upload", ("exec", "stream")),
+    "GraphLaunch": ("graph_launch", ("exec", "stream")),
+    "GraphExecUpdate": ("exec_update", ("exec", "graph")),
+    "GraphExecDestroy": ("exec_destroy", ("exec",)),
 }
 _DEFAULTS: Mapping[str, object] = {
     "flags": "blocking", "priority": 0, "timing": True, "blocking": False, "dst_off": 0, "src_off": 0, "value": 0,
-    "device": 0, "limit_s": 0,
+    "device": 0, "limit_s": 0, "mode": 0, "default": 0,
 }  # fmt: skip
 
 
@@ -354,6 +424,10 @@ def _plain(name: str) -> str:
     """Return the name that the program gave: of "stream 'copies'" the part in quotes, unless the format uses it."""
     given = _GIVEN.fullmatch(name)
     return name if given is None or given[2] in _RESERVED or NUMBERED.fullmatch(given[2]) else given[2]
+
+
+def _run(ns: int, released: Iterable[tuple[int, int]]) -> tuple[float, list[list[float]]]:
+    return in_us(ns), [[in_us(at), count] for at, count in released]
 
 
 def in_us(ns: int) -> float:

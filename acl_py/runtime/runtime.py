@@ -35,6 +35,8 @@ from device_model.errors import DeviceError, code_of
 from device_model.events import Event
 from device_model.faults import REMEDY, Faults, Verdict
 from device_model.graphs.capture import take
+from device_model.graphs.graph import Node
+from device_model.graphs.groups import NewWork
 from device_model.integers import Integer, is_integer
 from device_model.memory import Block, Buffer, Memory
 from device_model.observe import Hooks
@@ -199,12 +201,14 @@ class Runtime:
         """Let the capture or the update in which *stream* takes part have *op*; return whether there is one."""
         if stream.branch is not None:
             self.pay(self.profile.graphs.captured)
-            take(stream.branch, op)
+            taken: Node | NewWork = take(stream.branch, op)
         elif stream.update is not None:
             self.pay(cost)
-            stream.update.take(op)
+            taken = stream.update.take(op)
         else:
             return False
+        if self.hooks.captured is not None:
+            self.hooks.captured(op, taken)
         return True
 
     async def wait(

@@ -8,11 +8,13 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.tools.operations import Operations
 from acl_py.tools.programs import Program
 from acl_py.tools.tasks import Tasks
-from acl_py.verbs import captures, graphs
+from acl_py.verbs import captures, graphs, task_groups
 from device_model.completions import Completion
 from device_model.graphs.capture import CaptureMode, CaptureStatus
 from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph, Node
+from device_model.graphs.groups import TaskGroup
+from device_model.streams import Stream
 
 LOOK_NS = 3_000  # the script asks for the nodes and edges of a graph (measured: graphs nodes, 2.9 to 4.6 us)
 
@@ -29,15 +31,20 @@ class GraphOperations(Operations):
     def __init__(self, program: Program, runtime: Runtime, tasks: Tasks) -> None:
         super().__init__(program, runtime, tasks)
         self._graphs: dict[str, Graph] = {}
+        self._groups: dict[str, TaskGroup] = {}
         self._executables: dict[str, Executable] = {}
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str | None, Node] = {}
         self._last_if: dict[str, Node] = {}  # the IF node that was added last, by ""
 
-    async def begin_capture(self, stream: str, mode: int) -> None:
-        await captures.BeginCapture(self.streams[stream], mode)
+    async def begin_capture(self, stream: str, mode: int, graph: str | None) -> None:
+        found = self.streams[stream]
+        await captures.BeginCapture(found, mode)
+        if graph is not None and isinstance(found, Stream) and found.branch is not None:
+            self._graphs[graph] = found.branch.capture.graph
 
-    async def begin_capture_to(self, stream: str, graph: str, mode: int) -> None:
-        await captures.BeginCaptureToGraph(self.streams[stream], _named(self._graphs, graph), (), mode)
+    async def begin_capture_to(self, stream: str, graph: str, mode: int, behind: Sequence[int]) -> None:
+        to = _named(self._graphs, graph)
+        await captures.BeginCaptureToGraph(self.streams[stream], to, _at(to, behind), mode)
 
     async def end_capture(self, stream: str, graph: str) -> str:
         self._graphs.pop(graph, None)
@@ -54,23 +61,49 @@ class GraphOperations(Operations):
     async def exchange_mode(self, mode: int) -> CaptureMode:
         return await captures.ThreadExchangeStreamCaptureMode(mode)
 
+    async def group_begin(self, stream: str) -> None:
+        await task_groups.CaptureTaskGrpBegin(self.streams[stream])
+
+    async def group_end(self, stream: str, group: str) -> None:
+        self._groups[group] = await task_groups.CaptureTaskGrpEnd(self.streams[stream])
+
+    async def update_begin(self, stream: str, group: str) -> None:
+        await task_groups.CaptureTaskUpdateBegin(self.streams[stream], _named(self._groups, group))
+
+    async def update_end(self, stream: str) -> Completion:
+        return await task_groups.CaptureTaskUpdateEnd(self.streams[stream])
+
     async def graph_create(self, graph: str) -> None:
         self._graphs[graph] = await graphs.GraphCreate()
 
     async def graph_destroy(self, graph: str) -> None:
         await graphs.GraphDestroy(_named(self._graphs, graph))
 
-    async def add_empty(self, graph: str, node: str, after: Sequence[str]) -> None:
-        before = [_named(self._nodes, name) for name in after]
-        self._nodes[node] = await graphs.GraphAddEmptyNode(_named(self._graphs, graph), before)
+    async def add_empty(self, graph: str, node: str | None, after: Sequence[str], behind: Sequence[int]) -> None:
+        to = _named(self._graphs, graph)
+        self._nodes[node] = await graphs.GraphAddEmptyNode(to, [*self._before(after), *_at(to, behind)])
 
-    async def add_child(self, graph: str, child: str, node: str, after: Sequence[str]) -> None:
-        before = [_named(self._nodes, name) for name in after]
-        parent, part = _named(self._graphs, graph), _named(self._graphs, child)
-        self._nodes[node] = await graphs.GraphAddChildGraphNode(parent, part, before)
+    async def add_child(
+        self,
+        graph: str,
+        child: str,
+        node: str | None,
+        after: Sequence[str],
+        behind: Sequence[int],
+        bodies: Sequence[str],
+    ) -> None:
+        to, part = _named(self._graphs, graph), _named(self._graphs, child)
+        added = await graphs.GraphAddChildGraphNode(to, part, [*self._before(after), *_at(to, behind)])
+        self._nodes[node] = added
+        self._graphs |= zip(bodies, (added.body, *added.body.bodies), strict=False)
 
-    async def add_if(self, graph: str, default: int) -> None:
-        self._last_if[""] = await graphs.GraphAddIfNode(_named(self._graphs, graph), default=bool(default))
+    async def add_if(self, graph: str, default: int, behind: Sequence[int], bodies: Sequence[str]) -> None:
+        to = _named(self._graphs, graph)
+        added = self._last_if[""] = await graphs.GraphAddIfNode(to, _at(to, behind), default=bool(default))
+        self._graphs |= zip(bodies, (added.body,), strict=False)
+
+    def _before(self, after: Sequence[str]) -> list[Node]:
+        return [_named(self._nodes, name) for name in after]
 
     async def begin_capture_body(self, stream: str) -> None:
         await captures.BeginCaptureToGraph(self.streams[stream], _named(self._last_if, "").body)
@@ -78,8 +111,9 @@ class GraphOperations(Operations):
     async def end_capture_body(self, stream: str) -> None:
         await captures.EndCapture(self.streams[stream])
 
-    async def clone(self, graph: str, to: str) -> None:
-        self._graphs[to] = await graphs.GraphClone(_named(self._graphs, graph))
+    async def clone(self, graph: str, to: str, bodies: Sequence[str]) -> None:
+        made = self._graphs[to] = await graphs.GraphClone(_named(self._graphs, graph))
+        self._graphs |= zip(bodies, made.bodies, strict=False)
 
     async def nodes(self, graph: str) -> dict[str, Any]:
         self.runtime.pay(LOOK_NS)
@@ -87,14 +121,20 @@ class GraphOperations(Operations):
         kinds = Counter(node.kind.value for node in found.nodes)
         return {"nodes": len(found.nodes), "edges": len(found.edges), "kinds": dict(sorted(kinds.items()))}
 
-    async def instantiate(self, graph: str, exec: str) -> None:  # noqa: A002 - the format's name
-        self._executables[exec] = await graphs.GraphInstantiate(_named(self._graphs, graph))
+    async def instantiate(self, graph: str, exec: str, flags: int) -> None:  # noqa: A002 - the format's name
+        self._executables[exec] = await graphs.GraphInstantiate(_named(self._graphs, graph), flags)
 
     async def upload(self, exec: str, stream: str) -> None:  # noqa: A002
         await graphs.GraphUpload(_named(self._executables, exec), self.streams[stream])
 
-    async def graph_launch(self, exec: str, stream: str) -> Completion:  # noqa: A002
-        return await graphs.GraphLaunch(_named(self._executables, exec), self.streams[stream])
+    async def graph_launch(self, exec: str, stream: str, taken: Sequence[bool] | None) -> Completion:  # noqa: A002
+        executable = _named(self._executables, exec)
+        if taken is None:
+            return await graphs.GraphLaunch(executable, self.streams[stream])
+        if len(taken) != len(executable.plan.conditional):
+            count = len(executable.plan.conditional)
+            raise self.unplayable(f"taken: must have a value for each of the {count} IF nodes of {exec!r}")
+        return await graphs.launch_as_recorded(executable, self.streams[stream], taken)
 
     async def exec_update(self, exec: str, graph: str, always: bool) -> None:  # noqa: A002, ARG002
         await graphs.GraphExecUpdate(_named(self._executables, exec), _named(self._graphs, graph))
@@ -103,7 +143,14 @@ class GraphOperations(Operations):
         await graphs.GraphExecDestroy(_named(self._executables, exec))
 
 
-def _named(things: dict[str, Any], name: str) -> Any:
+def _at(graph: Graph, places: Sequence[int]) -> list[Node]:
+    """Return the nodes of *graph* at these *places*."""
+    if any(place >= len(graph.nodes) for place in places):
+        raise AbsentError
+    return [graph.nodes[place] for place in places]
+
+
+def _named(things: dict[Any, Any], name: str) -> Any:
     if name not in things:
         raise AbsentError
     return things[name]

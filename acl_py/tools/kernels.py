@@ -2,6 +2,7 @@
 those of recorded programs, which have a name, times and the bytes that they declare, and compute nothing.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -101,17 +102,19 @@ class Recorded(Launchable[...]):
 
 
 class RecordedOnCores(Launchable[...]):
-    """A core kernel of a recorded program, which takes *cores* AI cores at once and gives them back as *occupation*
-    says.
+    """A core kernel of a recorded program, which takes *cores* AI cores at once.
+
+    *runs* say when it gives them back: the first for its first run, and so on, the last one for all that follow. Only a
+    graph runs it several times.
     """
 
     def __init__(
-        self, label: Label, reads: Sequence[Extent], writes: Sequence[Extent], occupation: Occupation, cores: int
+        self, label: Label, reads: Sequence[Extent], writes: Sequence[Extent], runs: Sequence[Occupation], cores: int
     ) -> None:
         super().__init__(host_function)
         self.label, self.name = label, label.name
         self.reads, self.writes = reads, writes
-        self.occupation, self.cores = occupation, cores
+        self.runs, self.cores = deque(runs), cores
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:  # noqa: ARG002 - it has none
         """Return the work of a launch."""
@@ -131,7 +134,8 @@ class _OnCores(CoreKernel):
 
     def run(self) -> Occupation:
         """Return how long the kernel takes: nothing is computed."""
-        return self._kernel.occupation
+        runs = self._kernel.runs
+        return runs.popleft() if len(runs) > 1 else runs[0]
 
     def perform(self) -> None:
         """Do nothing."""

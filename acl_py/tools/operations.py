@@ -64,19 +64,31 @@ class Operations(Objects):
         return await LaunchKernel(kernel, blocks, (), self.streams[stream])
 
     async def launch_cores(
-        self, stream: str, us: float, cores: int, blocks: int, released: Any, name: str | None, reads: Any, writes: Any
+        self,
+        stream: str,
+        us: float,
+        cores: int,
+        blocks: int,
+        released: Any,
+        more: Any,
+        name: str | None,
+        reads: Any,
+        writes: Any,
     ) -> Completion:
+        runs = [self._occupation(run_us, ends, cores) for run_us, ends in ((us, released), *more)]
+        have = self.runtime.profile.cores.count
+        if cores > have:
+            raise self.unplayable(f"cores: the kernel takes {cores} AI cores at once, and the device has {have}")
+        kernel = kernels.RecordedOnCores(self._label(name), self.extents(reads), self.extents(writes), runs, cores)
+        return await LaunchKernel(kernel, blocks, (), self.streams[stream])
+
+    def _occupation(self, us: float, released: Any, cores: int) -> Occupation:
+        """Return when a run of *us* gives its *cores* back."""
         duration = nanoseconds("us", us, 1000)
         ends = [(nanoseconds("released", at, 1000), count) for at, count in released] or [(duration, cores)]
         if sum(count for _, count in ends) != cores or any(at > duration for at, _ in ends):
             raise self.unplayable(f"released: must give back {cores} cores, and within {us:g} us")
-        have = self.runtime.profile.cores.count
-        if cores > have:
-            raise self.unplayable(f"cores: the kernel takes {cores} AI cores at once, and the device has {have}")
-        kernel = kernels.RecordedOnCores(
-            self._label(name), self.extents(reads), self.extents(writes), Occupation(duration, ends), cores
-        )
-        return await LaunchKernel(kernel, blocks, (), self.streams[stream])
+        return Occupation(duration, ends)
 
     def _label(self, name: str | None) -> Label:
         name = "kernel" if name is None else model_name(name)

@@ -21,12 +21,14 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
 from acl_py.tools.graph_operations import AbsentError, GraphOperations
 from acl_py.tools.objects import model_name, space_of
-from acl_py.tools.programs import STEP, Program, Step
+from acl_py.tools.programs import Program, Step
 from acl_py.tools.tasks import Tasks, inside
 from acl_py.trace import Operation, Trace
 from acl_py.verbs import devices, streams
 from device_model.completions import Completion
 from device_model.graphs.executable import NodeOp
+from device_model.graphs.graph import Node
+from device_model.graphs.groups import NewWork
 from device_model.memory import Space
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -238,15 +240,22 @@ class _Queuers(Observer):
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self._steps: dict[Op, int] = {}
+        self._captured: list[int] = []  # by the number that the trace gives to a captured node
         self.ended: list[int | None] = []
 
     def op_queued(self, op: Op) -> None:
         if isinstance(op, NodeOp):  # of a launch: the step that captured it counts
-            self._steps[op] = int(str(op.site).removeprefix(STEP))
+            self._steps[op] = self._captured[op.capture]
             return
         task = self._tasks.running
         if task is not None and task.step is not None:
             self._steps[op] = task.step.index
+
+    def captured(self, op: Op, taken: Node | NewWork) -> None:  # noqa: ARG002 - their order is what counts
+        task = self._tasks.running
+        assert task is not None, "a step captures"
+        assert task.step is not None, "a step captures"
+        self._captured.append(task.step.index)
 
     def op_ended(self, op: Op) -> None:
         self.ended.append(self._steps.pop(op, None))

@@ -114,6 +114,12 @@ def _releases(value: object) -> bool:
     )
 
 
+def _runs(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, list) and len(each) == 2 and _amount(each[0]) and _releases(each[1]) for each in value
+    )
+
+
 def _one_of(*values: str, default: Any = _REQUIRED) -> _Field:
     listed_ = ", ".join(f'"{value}"' for value in values[:-1])
     return _Field(f'{listed_} or "{values[-1]}"', lambda value: value in values, default)
@@ -149,6 +155,15 @@ _NO_STREAM = _Field("the name of a stream", _text, None, refers="stream")  # ign
 _GRAPH, _EXECUTABLE = _name("graph"), _name("executable")
 _MODE = replace(_INT, default=0)
 _AFTER = _Field("a list of names of nodes", lambda value: isinstance(value, list) and all(map(_text, value)), ())
+_BEHIND = _Field(
+    "a list of the places of nodes in the graph, from 0",
+    lambda value: isinstance(value, list) and all(_whole(each, 0, 2**31 - 1) for each in value),
+    (),
+)
+_NODE = replace(_name("node", makes=True), default=None)
+_BODIES = _Field(
+    "a list of names for graphs", lambda value: isinstance(value, list) and all(map(_text, value)), (), makes="graph"
+)
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
 _REPEATED = {"until": _BLOCKING, "work_us": replace(_US, default=0), "sleep_us": replace(_US, default=0)}
 _FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0), "dst_off": _OFFSET}
@@ -178,6 +193,7 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
         "cores": _Field("a number of AI cores, 1 to 2**31 - 1", lambda value: _whole(value, 1, 2**31 - 1)),
         "blocks": _Field("a number of blocks, 1 to 2**63 - 1", lambda value: _whole(value, 1), 1),
         "released": _Field("a list of [microseconds, cores]", _releases, ()),
+        "more": _Field("a list of [microseconds, list of [microseconds, cores]]", _runs, ()),
         "name": _LABEL,
         "reads": _EXTENTS,
         "writes": _EXTENTS,
@@ -309,24 +325,43 @@ OPS: Mapping[str, Mapping[str, _Field]] = {
 _OF_EVERYSTEP = ("op", "id", "thread", "task", "after", "site")
 _Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
 GRAPH_OPS: Mapping[str, Mapping[str, _Field]] = {
-    "begin_capture": {"stream": _STREAM, "mode": _MODE},
-    "begin_capture_to": {"stream": _STREAM, "graph": _GRAPH, "mode": _MODE},
+    "begin_capture": {"stream": _STREAM, "mode": _MODE, "graph": replace(_name("graph", makes=True), default=None)},
+    "begin_capture_to": {"stream": _STREAM, "graph": _GRAPH, "mode": _MODE, "behind": _BEHIND},
     "end_capture": {"stream": _STREAM, "graph": _name("graph", makes=True)},
     "is_capturing": {"stream": _STREAM},
     "capture_info": {"stream": _STREAM},
     "exchange_mode": {"mode": _MODE},
+    "group_begin": {"stream": _STREAM},
+    "group_end": {"stream": _STREAM, "group": _name("task group", makes=True)},
+    "update_begin": {"stream": _STREAM, "group": _name("task group")},
+    "update_end": {"stream": _STREAM},
     "graph_create": {"graph": _name("graph", makes=True)},
     "graph_destroy": {"graph": _GRAPH},
-    "add_empty": {"graph": _GRAPH, "node": _name("node", makes=True), "after": _AFTER},
-    "add_child": {"graph": _GRAPH, "child": _GRAPH, "node": _name("node", makes=True), "after": _AFTER},
-    "add_if": {"graph": _GRAPH, "default": replace(_INT, default=0)},
+    "add_empty": {"graph": _GRAPH, "node": _NODE, "after": _AFTER, "behind": _BEHIND},
+    "add_child": {
+        "graph": _GRAPH,
+        "child": _GRAPH,
+        "node": _NODE,
+        "after": _AFTER,
+        "behind": _BEHIND,
+        "bodies": _BODIES,
+    },
+    "add_if": {"graph": _GRAPH, "default": replace(_INT, default=0), "behind": _BEHIND, "bodies": _BODIES},
     "begin_capture_body": {"stream": _STREAM},
     "end_capture_body": {"stream": _STREAM},
-    "clone": {"graph": _GRAPH, "to": _name("graph", makes=True)},
+    "clone": {"graph": _GRAPH, "to": _name("graph", makes=True), "bodies": _BODIES},
     "nodes": {"graph": _GRAPH},
-    "instantiate": {"graph": _GRAPH, "exec": _name("executable", makes=True)},
+    "instantiate": {"graph": _GRAPH, "exec": _name("executable", makes=True), "flags": replace(_INT, default=0)},
     "upload": {"exec": _EXECUTABLE, "stream": _STREAM},
-    "graph_launch": {"exec": _EXECUTABLE, "stream": _STREAM},
+    "graph_launch": {
+        "exec": _EXECUTABLE,
+        "stream": _STREAM,
+        "taken": _Field(
+            "a list of true and false",
+            lambda value: isinstance(value, list) and all(isinstance(each, bool) for each in value),
+            None,
+        ),
+    },
     "exec_update": {"exec": _EXECUTABLE, "graph": _GRAPH, "always": _BLOCKING},
     "exec_destroy": {"exec": _EXECUTABLE},
 }
@@ -394,6 +429,7 @@ def parse(document: object, where: str = "program") -> Program:
         "operation": {},
         "graph": {},
         "executable": {},
+        "task group": {},
         "node": {},
     }
     ids: dict[str, int] = {}
@@ -437,12 +473,14 @@ def _step(index: int, entry: object, known: _Known, where: str) -> Step:
         if name in entry and not _text(entry[name]):
             _refuse(where, name, _A_NAME, entry)
     after = entry.get("after")
-    if op in ("add_empty", "add_child"):  # there *after* names nodes
+    if op in ("add_empty", "add_child") and isinstance(after, list):  # there it names nodes
         after = None
     elif "after" in entry and not _whole(after, 0, index - 1):
         earlier = f"the index of an earlier step, 0 to {index - 1}" if index else "left out: there is no earlier step"
         _refuse(where, "after", earlier, entry)
-    options = {name: value for name, value in entry.items() if name not in _OF_EVERYSTEP or name in OPS[op]}
+    options = {name: value for name, value in entry.items() if name not in _OF_EVERYSTEP}
+    if op in ("add_empty", "add_child") and isinstance(entry.get("after"), list):
+        options["after"] = entry["after"]
     if op == "inc" and "name" in options and "buf" not in options:  # measured programs use both
         options["buf"] = options.pop("name")
     fields = _fields(options, OPS[op], known, where)
@@ -488,7 +526,7 @@ def _fields(options: Mapping[str, Any], fields: Mapping[str, _Field], known: _Kn
                 meant = f"there are {listed(there)}" if there else f"the program has no {field.refers}s"
                 raise ProgramError(f"{where}: {name}: there is no {field.refers} {named!r}; {meant}")
         if field.makes is not None:
-            known[field.makes][value] = None
+            known[field.makes].update(dict.fromkeys([value] if isinstance(value, str) else value))
     return values
 
 

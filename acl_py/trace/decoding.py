@@ -12,6 +12,7 @@ import numpy as np
 
 from acl_py.sites import Site, called_function
 from acl_py.trace.fields import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
+from acl_py.trace.launches import GraphNumber
 from acl_py.trace.packing import Store
 from acl_py.trace.reasons import Turns
 from acl_py.trace.rows import (
@@ -22,7 +23,9 @@ from acl_py.trace.rows import (
     Copied,
     Extent,
     Filled,
+    GraphLaunch,
     Handle,
+    Launched,
     Mark,
     Memory,
     Operation,
@@ -32,6 +35,7 @@ from acl_py.trace.rows import (
 from acl_py.trace.unpacking import (
     CALL_ROWS,
     OP_ROWS,
+    RUN_ROWS,
     SLEEP_ROWS,
     STEP_ROWS,
     CallKinds,
@@ -40,6 +44,7 @@ from acl_py.trace.unpacking import (
     PackedSteps,
     Places,
     decoded_steps,
+    launches,
 )  # fmt: skip
 from device_model.contexts import Context
 from device_model.device import Device
@@ -73,10 +78,15 @@ class Decoding:
     def __init__(self, store: Store, unfinished: Callable[[], Iterable[Op]]) -> None:
         self._store = store
         self._unfinished = unfinished
-        streams = (*(key[0] for key in store.op_numbers), *(key[2] for key in store.step_rows.numbers))
+        streams = (
+            *(key[0] for key in store.op_numbers),
+            *(key[2] for key in store.step_rows.numbers),
+            *(each.stream for each in store.graphs.submitted),
+        )
         subjects = (*(key[1] for key in store.step_rows.numbers), *chain(*(key[2] for key in store.call_numbers)))
         named = [each for each in (*streams, *subjects) if isinstance(each, _HANDLES)]
         self._places = {handle: place for place, handle in enumerate(dict.fromkeys(named))}
+        self._graphs = list(store.graphs.handles)  # their places follow those of the others
         self._buffer_places = {serial: place for place, serial in enumerate(store.allocations)}
         self._callers = list(store.callers)
         store.step_rows.look()
@@ -120,6 +130,13 @@ class Decoding:
         ]  # fmt: skip
 
     @cached_property
+    def launches(self) -> list[GraphLaunch]:
+        """All launches of graphs, in the order of their calls."""
+        graphs = self._store.graphs
+        places = {each.stream: self._places[each.stream] for each in graphs.submitted}
+        return launches(graphs.submitted, graphs.outcomes(), self.ops.columns, places, self._callers)
+
+    @cached_property
     def buffers(self) -> list[Memory]:
         """All memory."""
         return list(self._store.allocations.values())
@@ -127,7 +144,7 @@ class Decoding:
     @cached_property
     def handles(self) -> list[Handle]:
         """All handles that the other rows name."""
-        return [_described(handle) for handle in self._places]
+        return [*map(_described, self._places), *self._graphs]
 
     @cached_property
     def _ops(self) -> PackedOps:
@@ -138,12 +155,13 @@ class Decoding:
             for stream, site, label in store.op_numbers
         ]  # fmt: skip
         turns = Turns.of([(stream, label.lane) for stream, _, label in store.op_numbers])
-        launches = [
+        kernels = [
             (blocks, block_ns, exclusive, self._known(reads), self._known(writes))
             for blocks, block_ns, exclusive, reads, writes in store.launches
         ]
         rows = np.frombuffer(store.op_rows.getvalue(), OP_ROWS)
-        return PackedOps(rows, kinds, turns, self._callers, dict(store.core_runs), launches, self._buffer_places)
+        return PackedOps(rows, kinds, turns, self._callers, dict(store.core_runs), kernels, self._buffer_places,
+                         np.frombuffer(store.graphs.runs.getvalue(), RUN_ROWS))  # fmt: skip
 
     @cached_property
     def _steps(self) -> PackedSteps:
@@ -189,6 +207,10 @@ class Decoding:
             return subject._replace(buffer=places.get(subject.buffer, -1))
         if isinstance(subject, Copied):
             return subject._replace(dst=places.get(subject.dst, -1), src=places.get(subject.src, -1))
+        if isinstance(subject, Launched):
+            return subject._replace(reads=self._known(subject.reads), writes=self._known(subject.writes))
+        if isinstance(subject, GraphNumber):
+            return Ref(len(self._places) + subject.number)
         if isinstance(subject, _HANDLES):
             return Ref(self._places[subject])
         return subject if isinstance(subject, int | str) else shown(subject)

@@ -80,6 +80,7 @@ class OpColumns:
     bytes: Ints
     why: Ints
     after: Ints
+    launch: Ints
     cores: Mapping[int, CoreRun]  # by the index of the operation
 
     @classmethod
@@ -91,7 +92,8 @@ class OpColumns:
         cores = {index: op.cores for index, op in enumerate(ops) if op.cores is not None}
         return cls(
             [OpKind(*each) for each in kinds], kind, callers, caller, queued, start, end, called,
-            numbers(ops, "bytes"), numbers(ops, "why"), optional(op.after for op in ops), cores,
+            numbers(ops, "bytes"), numbers(ops, "why"), optional(op.after for op in ops),
+            optional(op.launch for op in ops), cores,
         )  # fmt: skip
 
     def __len__(self) -> int:

@@ -23,7 +23,9 @@ from acl_py.trace.rows import (
     Extent,
     Failure,
     Filled,
+    GraphLaunch,
     Handle,
+    Launched,
     Mark,
     Memory,
     Migration,
@@ -37,7 +39,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 8
+FORM, VERSION = "acl_py trace", 9
 _LIMIT = 2**63
 
 
@@ -107,6 +109,7 @@ _ABOUT: Mapping[str, Callable[[Any], Any]] = {
     "Copied": _row(Copied, _text, *[_int] * 9),
     "Filled": _row(Filled, *[_int] * 4),
     "Ref": _row(Ref, _int),
+    "Launched": _row(Launched, _text, _int, _int, _checked(bool), _many(_extent), _many(_extent), _int, _int),
 }
 
 
@@ -120,10 +123,11 @@ def _about(value: Any) -> About:
 _INT, _TEXT = _Kind("a whole number of 64 bits", _int), _Kind("a text", _text)
 _BOOL, _FLOAT = _Kind("true or false", _checked(bool)), _Kind("a number", _number)
 _WHY = _Kind("a reason", lambda value: Why(_int(value)))
+_BOOLS = _Kind("a list of true or false", _many(_checked(bool)))
 _EXTENTS = _Kind("a list of [buffer, start, stop]", _many(_extent), "buffers")
 _CORES = _Kind(
     "null or the run of a core kernel",
-    _optional(_row(CoreRun, _int, _mapping(_number), _many(_text), _int, _many(_pair))),
+    _optional(_row(CoreRun, _int, _mapping(_number), _many(_text), _int, _many(_pair), _int)),
     encode=lambda run: None if run is None else run._replace(busy_us=dict(run.busy_us)),
 )
 _ABOUTS = _Kind(
@@ -146,7 +150,8 @@ _STREAM = _Kind("-1 or the place of a row of handles", _int, "handles")
 # The lists of a timeline in their order, and the columns of each in the order of its fields.
 _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "ops": (Operation, (_TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _INT, _CORES, _WHY, _index("ops"),
-                        _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS, _INT)),
+                        _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS, _INT,
+                        _index("launches"))),
     "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS, _INT,
                      _TEXT)),
     "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
@@ -158,6 +163,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "failures": (Failure, (_INT, _TEXT, _TEXT)),
     "instructions": (CoreInstruction, (_Kind("the place of a row of ops", _int, "ops"), _TEXT, _INT, _TEXT, _TEXT,
                                        _TEXT, _FLOAT, _FLOAT, _INT, _TEXT, _index("instructions"))),
+    "launches": (GraphLaunch, (_TEXT, _TEXT, *[_INT] * 4, _TEXT, _TEXT, _STREAM, _BOOLS, _INT)),
     "migrations": (Migration, (_TEXT, _TEXT, *[_INT] * 7, _TEXT)),
     "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),
 }  # fmt: skip
@@ -292,5 +298,7 @@ def _places(kind: _Kind, value: Any) -> Iterator[tuple[str, int]]:
                 yield "buffers", about.buffer
             elif isinstance(about, Copied):
                 yield from (("buffers", about.dst), ("buffers", about.src))
+            elif isinstance(about, Launched):
+                yield from (("buffers", extent.buffer) for extent in (*about.reads, *about.writes))
     elif value is not None:
         yield kind.rows, value

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from acl_py.trace.accesses import Accesses, Touched
 from acl_py.trace.instructions import Instructions
+from acl_py.trace.launches import GraphRows
 from acl_py.trace.rows import CoreRun, Extent, Memory
 from device_model.completions import Completion, FirstOf, Group, Nanoseconds
 from device_model.events import Event
@@ -55,8 +56,8 @@ class Store:
     """All packed rows of one trace, and the values that their numbers stand for."""
 
     __slots__ = (
-        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "instructions", "launches",
-        "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows", "touched",
+        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "graphs", "instructions",
+        "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows", "touched",
     )  # fmt: skip
 
     def __init__(self, instructions: int) -> None:
@@ -72,6 +73,7 @@ class Store:
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.instructions = Instructions(instructions)
         self.accesses = Accesses()
+        self.graphs = GraphRows()
         self.touched: dict[Op, Touched] = {}  # by host functions that have not ended
 
     def __len__(self) -> int:

@@ -53,7 +53,25 @@ class Ref(NamedTuple):
     handle: int
 
 
-About = Extent | Copied | Filled | Ref | int | str
+class Launched(NamedTuple):
+    """What a call was about that launched a kernel in a capture, or a host function: its name, and as in `Operation`
+    its blocks, their time, whether they are exclusive, and the bytes that it touches.
+
+    A core kernel takes so many *cores* (0: another kernel). Its time is known from its runs: `CoreRun.number` is
+    *number* for these.
+    """
+
+    name: str
+    blocks: int
+    block_ns: int
+    exclusive: bool
+    reads: tuple[Extent, ...]
+    writes: tuple[Extent, ...]
+    cores: int = 0
+    number: int = -1
+
+
+About = Extent | Copied | Filled | Ref | Launched | int | str
 
 
 class CoreRun(NamedTuple):
@@ -61,7 +79,8 @@ class CoreRun(NamedTuple):
 
     *busy_us* has microseconds by the profiler's names (aiv_time, vec, scalar, mte2, ...), the mean over the cores in
     use. *findings* describe mistakes in the kernel. *left_out* is the number of instructions beyond the limit of
-    the trace. *released* says when it gave back how many AI cores: (nanoseconds after its start, cores) each.
+    the trace. *released* says when it gave back how many AI cores: (nanoseconds after its start, cores) each. *number*
+    says which call captured it, if it is part of a launch of a graph: that about the `Launched` of this number.
     """
 
     blocks: int
@@ -69,6 +88,7 @@ class CoreRun(NamedTuple):
     findings: tuple[str, ...]
     left_out: int
     released: tuple[tuple[int, int], ...] = ()
+    number: int = -1
 
 
 class Operation(NamedTuple):
@@ -82,6 +102,9 @@ class Operation(NamedTuple):
     A kernel has *blocks*, each busy for *block_ns* (0: a core kernel, whose time is known from its run); an *exclusive*
     block has a core to itself. *reads* and *writes* are the bytes that it touches: of a copy by rows from the first to
     the last; of a host function those that a sanitizer has seen.
+
+    An operation that is part of a launch of a graph has the index of that in `Timeline.launches`; its *site* is the
+    line that captured it.
     """
 
     name: str
@@ -107,6 +130,28 @@ class Operation(NamedTuple):
     reads: tuple[Extent, ...] = ()
     writes: tuple[Extent, ...] = ()
     by: int = 0
+    launch: int | None = None
+
+
+class GraphLaunch(NamedTuple):
+    """One launch of the executable *name*, submitted at *site*, and queued at *queued_ns*.
+
+    It lasts from the start of the first of its operations to the end of its last node; both are -1 if it never ended.
+    A launch without operations starts at its end. *taken* says for each IF node whether its body ran. The rest is as
+    in `Operation`.
+    """
+
+    name: str
+    stream: str
+    device: int
+    queued_ns: int
+    start_ns: int
+    end_ns: int
+    site: str
+    caller: str
+    in_stream: int
+    taken: tuple[bool, ...]
+    by: int
 
 
 class Sleep(NamedTuple):
@@ -262,9 +307,9 @@ class Memory(NamedTuple):
 
 
 class Handle(NamedTuple):
-    """A stream, event, notify, context or device in use; *kind* is one of these words. *made* is the line that made it,
-    *number* the place of a stream in the order in which those of its device were made, from 1, and of a context the
-    same, from 0.
+    """A stream, event, notify, context, device, graph, executable or task group in use; *kind* is one of these words.
+    *made* is the line that made it, *number* the place of a stream in the order in which those of its device were made,
+    from 1, and of a context the same, from 0. A graph is of no device: -1.
 
     *options* has what its maker was asked for, where that is not the usual: "nonblocking" and "priority" of a stream,
     "timing", "blocking" and "class" of an event. A stream that is not in a primary context has "context", the number of
@@ -349,3 +394,4 @@ class Timeline:
     host_time: str = "modelled"
     failures: Sequence[Failure] = ()
     migrations: Sequence[Migration] = ()
+    launches: Sequence[GraphLaunch] = ()

@@ -27,10 +27,12 @@ from acl_py.trace.fields import (
     StepKind,
     blocks,
 )  # fmt: skip
+from acl_py.trace.launches import RUN, Outcome, Submitted
 from acl_py.trace.packing import ANY_OP, CALL, LATER, OP, SLEEP, STAGED, STEP
 from acl_py.trace.reasons import Row, Turns, reasons
-from acl_py.trace.rows import Call, CoreRun, Extent, Operation, Sleep, StreamStep
+from acl_py.trace.rows import Call, CoreRun, Extent, GraphLaunch, Operation, Sleep, StreamStep
 from device_model.completions import Why
+from device_model.streams import Stream
 
 Packed = npt.NDArray[Any]
 _TYPES = {"I": "<i4", "i": "<i4", "q": "<i8", "B": "u1"}  # numbers of things are below 2**31
@@ -47,6 +49,7 @@ def _type_of(packed: Struct, *names: str) -> np.dtype[Any]:
 OP_ROWS = _type_of(OP, *Row._fields)
 CALL_ROWS = _type_of(CALL, "number", "caller", "enter", "exit")
 STEP_ROWS = _type_of(STEP, "number", "caller", "enter", "exit", "record", "serial")
+RUN_ROWS = _type_of(RUN, "launch", "first", "count")
 SLEEP_ROWS = _type_of(SLEEP, "caller", "begin", "end", "after")
 
 
@@ -60,15 +63,26 @@ class PackedOps(NamedTuple):
     cores: Mapping[int, CoreRun]
     launches: Sequence[Launched]
     buffers: Mapping[int, int]  # the places of memory in `Timeline.buffers`, by serial number
+    runs: Packed  # of launches
 
     def columns(self) -> OpColumns:
         """Return the columns."""
         rows = self.rows
-        after = Places(rows)[rows["after"]]
+        places = Places(rows)
+        after = places[rows["after"]]
         return OpColumns(
             self.kinds, rows["number"], self.callers or [""], rows["caller"], rows["queued"], rows["start"],
-            rows["end"], rows["called"], rows["bytes"], reasons(rows, after, self.turns), after, self.cores,
+            rows["end"], rows["called"], rows["bytes"], reasons(rows, after, self.turns), after,
+            self._launches(places), self.cores,
         )  # fmt: skip
+
+    def _launches(self, places: "Places") -> Ints:
+        """Return the launch of each operation; -1 for one that is part of none."""
+        launches, counts = np.full(len(self.rows), -1, np.int32), self.runs["count"]
+        serials = np.repeat(self.runs["first"] - counts.cumsum() + counts, counts) + np.arange(counts.sum())
+        ended = places[serials]
+        launches[ended[ended >= 0]] = np.repeat(self.runs["launch"], counts)[ended >= 0]
+        return launches
 
     def decoded(self, columns: OpColumns) -> list[Operation]:
         """Return the row objects."""
@@ -76,14 +90,15 @@ class PackedOps(NamedTuple):
         callers, cores = columns.callers, self.cores.get
         for block in blocks(len(columns)):
             rows = map(Row._make, self.rows[block].tolist())
-            known = zip(rows, columns.why[block].tolist(), columns.after[block].tolist(), strict=True)
-            for index, (row, why, after) in enumerate(known, start=block.start):
+            fields = columns.why, columns.after, columns.launch
+            known = zip(rows, *(field[block].tolist() for field in fields), strict=True)
+            for index, (row, why, after, launch) in enumerate(known, start=block.start):
                 name, kind, stream, engine, site, device, in_stream = self.kinds[row.number]
                 ops.append(
                     Operation(
                         name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device,
                         cores(index), _WHY[why], None if after < 0 else after, callers[row.caller], row.called,
-                        row.ready, in_stream, *self._touched(kind, row), row.caller,
+                        row.ready, in_stream, *self._touched(kind, row), row.caller, None if launch < 0 else launch,
                     )
                 )  # fmt: skip
         return ops
@@ -152,6 +167,26 @@ def decoded_steps(columns: StepColumns) -> list[StreamStep]:
             )
         )  # fmt: skip
     return steps
+
+
+def launches(
+    submitted: Sequence[Submitted],
+    outcomes: Sequence[Outcome],
+    ops: OpColumns,
+    streams: Mapping[Stream, int],
+    callers: Sequence[str],
+) -> list[GraphLaunch]:
+    """Return the rows of launches, of which *ops* are the operations."""
+    first = np.array([outcome.end_ns for outcome in outcomes], np.int64)
+    nodes = np.flatnonzero(ops.launch >= 0)
+    np.minimum.at(first, ops.launch[nodes], ops.start_ns[nodes])
+    return [
+        GraphLaunch(
+            each.name, each.stream.name, each.stream.context.device.ordinal, each.queued_ns, start, outcome.end_ns,
+            str(each.site), callers[each.caller], streams[each.stream], outcome.taken, each.caller,
+        )
+        for each, outcome, start in zip(submitted, outcomes, first.tolist(), strict=True)
+    ]  # fmt: skip
 
 
 class CallKinds(NamedTuple):

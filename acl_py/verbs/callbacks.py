@@ -78,7 +78,7 @@ async def LaunchHostFunc(
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
     runtime.submit(stream, op, runtime.costs.host_function, 0)
-    runtime.called("LaunchHostFunc", enter, site, stream)
+    runtime.called("LaunchHostFunc", enter, site, stream, op.work)
     return op
 
 

@@ -1,11 +1,13 @@
 """Captures: between BeginCapture and EndCapture, streams take work as the nodes of a graph, and run none of it."""
 
 from collections.abc import Iterable
+from sys import _getframe
 from typing import NamedTuple
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.scopes import current_scope
+from acl_py.sites import site_of
 from acl_py.verbs.streams import StreamLike, resolve_any
 from device_model.errors import shown
 from device_model.graphs.capture import Capture, CaptureMode, CaptureStatus
@@ -105,7 +107,7 @@ def _begin(
         graph = Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
     capture = Capture(graph, stream, CaptureMode(mode), runtime.captures.host(), site, dependencies)
     runtime.captures.begin(runtime, capture)
-    runtime.called(name, enter, site, stream)
+    runtime.called(name, enter, site, stream, int(mode), graph, *(node.index for node in dependencies))
 
 
 async def EndCapture(stream: StreamLike) -> Graph:
@@ -141,15 +143,15 @@ async def EndCapture(stream: StreamLike) -> Graph:
     capture = branch.capture
     if stream is capture.origin:
         runtime.captures.end(runtime, capture)
+        # Also if what follows refuses the graph: the capture is over.
+        runtime.called("EndCapture", enter, site, stream, capture.graph)
         if capture.mode is not CaptureMode.RELAXED and capture.owner is not runtime.captures.host():
             raise runtime.error(
                 Kind.CAPTURE_WRONG_THREAD,
                 f"EndCapture() of {capture!r} in another task or thread",
                 "end it in the one that began it, or begin it with CaptureMode.RELAXED",
             )
-    graph = capture.result(stream, site, runtime.error)
-    runtime.called("EndCapture", enter, site, stream)
-    return graph
+    return capture.result(stream, site, runtime.error)
 
 
 class capture:  # noqa: N801 - used as a function
@@ -183,10 +185,13 @@ class capture:  # noqa: N801 - used as a function
         if error is None:
             await EndCapture(self.stream)
             return
-        stream = resolve_any(current_scope(), self.stream)
+        scope = current_scope()
+        runtime, stream = scope.runtime, resolve_any(scope, self.stream)
         if stream.branch is not None:
-            runtime = current_scope().runtime
-            runtime.captures.end(runtime, stream.branch.capture)
+            capture, enter = stream.branch.capture, runtime.host_ns
+            runtime.pay(runtime.profile.graphs.end[len(capture.graph.nodes)])
+            runtime.captures.end(runtime, capture)
+            runtime.called("EndCapture", enter, site_of(_getframe(1)), capture.origin, capture.graph)
 
 
 async def IsCapturing(stream: StreamLike) -> CaptureStatus:

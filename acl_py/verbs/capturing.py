@@ -16,7 +16,7 @@ def record_in_capture(runtime: Runtime, branch: Branch, event: Event, site: Site
         branch.capture.record_at_launch(branch.stream, event, site)
     else:
         branch.capture.record(branch.stream, event)
-    runtime.called("RecordEvent", enter, site, event, branch.stream)
+    runtime.called("RecordEvent", enter, site, event, branch.stream, int(external))
     return NOTHING
 
 
@@ -38,4 +38,4 @@ def wait_in_capture(runtime: Runtime, stream: Stream, event: Event, site: Site, 
             runtime.captures.refuse_captured(runtime, event, "StreamWaitEvent")
         runtime.captures.check_lost(runtime, captured.capture)
         captured.capture.draw_in(stream, captured.frontier, site)
-    runtime.called("StreamWaitEvent", enter, site, stream, event)
+    runtime.called("StreamWaitEvent", enter, site, event, stream, int(external))

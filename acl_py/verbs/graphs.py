@@ -1,6 +1,6 @@
 """Graphs: make them node by node, or of a capture; instantiate, launch, update and destroy them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
 from functools import partial
 
@@ -44,8 +44,9 @@ async def GraphCreate() -> Graph:
     """
     _, runtime, site, enter = begin()
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphCreate", enter, site)
-    return Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
+    graph = Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
+    runtime.called("GraphCreate", enter, site, graph)
+    return graph
 
 
 async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
@@ -97,7 +98,8 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
     if child is graph:
         raise call[1].refuse(Kind.INVALID_VALUE, f"{graph!r} as a child of itself", "add a GraphClone() of it")
     copy = child.copy(child.name, call[2])
-    return _add(call, "GraphAddChildGraphNode", graph, NodeKind.CHILD, dependencies, copy)
+    about = (child, copy, *copy.bodies)
+    return _add(call, "GraphAddChildGraphNode", graph, NodeKind.CHILD, dependencies, copy, about)
 
 
 async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
@@ -132,20 +134,27 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
     """
     call = begin()
     body = Graph(f"body {len(check_graph(call, graph).nodes)} of {graph.name}", call[2], graph.scheduler)
-    node = _add(call, "GraphAddIfNode", graph, NodeKind.IF, dependencies, body)
+    about = (int(bool(default)), body)
+    node = _add(call, "GraphAddIfNode", graph, NodeKind.IF, dependencies, body, about)
     node.condition = Condition(bool(default))
     return node
 
 
 def _add(
-    call: Call, name: str, graph: Graph, kind: NodeKind, dependencies: Iterable[Node], subject: Graph | None = None
+    call: Call,
+    name: str,
+    graph: Graph,
+    kind: NodeKind,
+    dependencies: Iterable[Node],
+    subject: Graph | None = None,
+    about: tuple[object, ...] = (),
 ) -> Node:
-    """Add a node to *graph* for a call of the verb *name*, behind *dependencies*."""
+    """Add a node to *graph* for a call of the verb *name*, behind *dependencies*; *about* is for observers."""
     _, runtime, site, enter = call
     check_graph(call, graph)
     before = check_dependencies(call, graph, dependencies)
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called(name, enter, site)
+    runtime.called(name, enter, site, graph, *about, *(node.index for node in before))
     return graph.add(kind, before, site, subject=subject)
 
 
@@ -173,8 +182,9 @@ async def GraphClone(graph: Graph) -> Graph:
     check_graph(call, graph)
     graph.check_copy(runtime.refuse)
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphClone", enter, site)
-    return graph.copy(f"graph {runtime.captures.next_number()}", site)
+    clone = graph.copy(f"graph {runtime.captures.next_number()}", site)
+    runtime.called("GraphClone", enter, site, graph, clone, *clone.bodies)
+    return clone
 
 
 async def GraphDestroy(graph: Graph) -> None:
@@ -202,7 +212,7 @@ async def GraphDestroy(graph: Graph) -> None:
             raise runtime.refuse(Kind.INVALID_VALUE, what, "end the capture first")
     graph.destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphDestroy", enter, site)
+    runtime.called("GraphDestroy", enter, site, graph)
 
 
 async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
@@ -242,7 +252,7 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
         runtime.pay(graphs.upload[size])
         executable.is_uploaded = True
     graph.is_bound = True
-    runtime.called("GraphInstantiate", enter, site)
+    runtime.called("GraphInstantiate", enter, site, graph, executable, int(flags))
     return executable
 
 
@@ -285,7 +295,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     stream = resolve(scope, stream)
     runtime.pay(runtime.profile.graphs.upload[executable.plan.size])
     executable.is_uploaded = True
-    runtime.called("GraphUpload", enter, site, stream)
+    runtime.called("GraphUpload", enter, site, executable, stream)
 
 
 async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Completion:
@@ -313,7 +323,18 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
         DeadlockError: The stream can never make room.
         TypeError: *executable* is not one, or *stream* is not a stream.
     """
-    call = begin()
+    return await _launch(begin(), executable, stream, None)
+
+
+async def launch_as_recorded(executable: Executable, stream: StreamLike, taken: Sequence[bool]) -> Completion:
+    """Launch as GraphLaunch() does; *taken* says for each IF node of the plan whether its body runs."""
+    decided = dict(zip(executable.plan.conditional, taken, strict=True))
+    return await _launch(begin("GraphLaunch"), executable, stream, decided)
+
+
+async def _launch(
+    call: Call, executable: Executable, stream: StreamLike, decided: Mapping[Node, bool] | None
+) -> Completion:
     scope, runtime, site, enter = call
     _check(call, executable)
     stream = resolve(scope, stream)
@@ -335,11 +356,14 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
         cost += graphs.allocate
     executable.is_uploaded = True
     runtime.pay(cost)
-    launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site)
+    launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site, decided)
     runtime.scheduler.settle()
-    if executable.needs_host:
-        await transfers.until(runtime, launch, f"GraphLaunch({executable.name}) makes copies itself", site, (launch,))
-    runtime.called("GraphLaunch", enter, site, stream)
+    try:
+        if executable.needs_host:
+            what = f"GraphLaunch({executable.name}) makes copies itself"
+            await transfers.until(runtime, launch, what, site, (launch,))
+    finally:
+        runtime.called("GraphLaunch", enter, site, executable, stream)
     return launch
 
 
@@ -366,13 +390,15 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     _check(call, executable)
     check_graph(call, graph)
     runtime.pay(runtime.profile.graphs.update[executable.plan.size])
-    runtime.called("GraphExecUpdate", enter, site)
-    if not executable.update(graph):
-        raise runtime.refuse(
-            Kind.GRAPH_UPDATE,
-            f"{executable!r} cannot take over {graph!r}: their nodes or edges differ in kind or number",
-            "instantiate the new graph",
-        )
+    try:
+        if not executable.update(graph):
+            raise runtime.refuse(
+                Kind.GRAPH_UPDATE,
+                f"{executable!r} cannot take over {graph!r}: their nodes or edges differ in kind or number",
+                "instantiate the new graph",
+            )
+    finally:
+        runtime.called("GraphExecUpdate", enter, site, executable, graph)
 
 
 async def GraphExecDestroy(executable: Executable) -> None:
@@ -400,7 +426,7 @@ async def GraphExecDestroy(executable: Executable) -> None:
         runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
         if not until.done:
             until.add_waiter(Then(partial(_drop, allocation)))
-    runtime.called("GraphExecDestroy", enter, site)
+    runtime.called("GraphExecDestroy", enter, site, executable)
 
 
 def _drop(allocation: Allocation, by: Completion) -> None:  # noqa: ARG001 - a waiter is called with what it waited for

@@ -77,9 +77,8 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
             "call CaptureTaskGrpBegin() on it first",
         )
     runtime.pay(runtime.profile.graphs.begin)
-    group = branch.capture.end_group(branch.stream, runtime.error)
-    runtime.called("CaptureTaskGrpEnd", enter, site, branch.stream)
-    return group
+    runtime.called("CaptureTaskGrpEnd", enter, site, branch.stream, branch.group)  # it is over, also if it is broken
+    return branch.capture.end_group(branch.stream, runtime.error)
 
 
 async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
@@ -135,7 +134,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
             )
     runtime.pay(runtime.profile.graphs.begin)
     Update(group, stream, site)
-    runtime.called("CaptureTaskUpdateBegin", enter, site, stream)
+    runtime.called("CaptureTaskUpdateBegin", enter, site, stream, group)
 
 
 async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
@@ -176,6 +175,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     update.close()
     new, old = len(update.works), len(update.group.nodes)
     if new < old:
+        runtime.called("CaptureTaskUpdateEnd", enter, site, stream)  # the update is over
         raise runtime.error(
             Kind.GROUP_UPDATE,
             f"CaptureTaskUpdateEnd() of the {repr(update)[1:-1]}, which has new work for {new} of {old} kernels",

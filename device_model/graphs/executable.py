@@ -14,7 +14,7 @@ The host itself makes copies of pageable memory, chunk by chunk through one buff
 stays in the call of the launch until they are made (measured: graph-pageable-32m-busy, graph-memset-copies).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from device_model.completions import NOTHING, AllOf, Completion, Group, Nanoseconds, Then
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Executable(Handle):
     """*graph* as it is now, ready to be launched on *device*; later changes of the graph do not count."""
 
-    __slots__ = ("destroyed", "device", "is_uploaded", "last", "made", "name", "needs_host", "plan")
+    __slots__ = ("destroyed", "device", "is_uploaded", "last", "made", "name", "needs_host", "plan", "row")
 
     def __init__(self, graph: Graph, device: "Device", made: object) -> None:
         self.name = f"executable of {graph.name}"
@@ -45,6 +45,7 @@ class Executable(Handle):
         self.destroyed: object = None  # the line that destroyed it
         self.is_uploaded = False  # the device has its nodes, so a launch need not send them
         self.last: Completion = NOTHING  # its last launch
+        self.row = -1  # its number in a trace
         self._set_plan(plan_of(graph, device.chain_queues))
 
     def __repr__(self) -> str:
@@ -117,10 +118,11 @@ class Reached(Group):
 
 
 class NodeOp(Op):
-    """The work of *node* in one *run*."""
+    """The work of *node* in one *run*. *capture* is the number of its capture in a trace."""
 
-    __slots__ = ("node", "run")
+    __slots__ = ("capture", "node", "run")
 
+    capture: int
     node: Node
     run: "Run"
 
@@ -148,7 +150,8 @@ class Run(Group):
         """Count one of the last nodes as over."""
         self._left -= 1
         if not self._left and not self.done:  # by an abort
-            self.lane = by.lane  # type: ignore[misc]
+            if by.lane != Turn.lane:  # no node is an operation
+                self.lane = by.lane  # type: ignore[misc]
             self.note_last(by)
             self.complete(by.end_ns)
 
@@ -181,7 +184,7 @@ class Run(Group):
         work = node.work
         assert work is not None, f"{node!r} has no work"
         op = NodeOp(work, work.label.lane, work.nbytes, node.site)
-        op.node, op.run = node, self
+        op.node, op.run, op.capture = node, self, node.row
         op.stream = self.stream
         queue = op.queue = self.device.by_host.queue() if self.device.by_host.makes(node) else queues[op.lane]
         op.queued_ns = self.stream.scheduler.now
@@ -228,7 +231,9 @@ class Run(Group):
 
         def turn(_: object) -> None:
             self.device.workers.flush()  # the body of a kernel that has ended may still be under way
-            if condition.value and not self.launch.done:  # by an abort
+            is_taken = condition.value if self.launch.decided is None else self.launch.decided[node]
+            if is_taken and not self.launch.done:  # by an abort
+                self.launch.taken.add(node)
                 body.queue(NOTHING, self.stream.scheduler.now)
             else:
                 self.device.call_hook(self.device.hooks.run_skipped, body)
@@ -244,15 +249,28 @@ class Run(Group):
 
 
 class Launch(Run):
-    """One launch of *executable* in *stream*."""
+    """One launch of *executable* in *stream*. Of its IF nodes, those that are *taken* have run their bodies."""
 
-    __slots__ = ("executable", "holds_place", "runs", "site")
+    __slots__ = ("decided", "executable", "holds_place", "row", "runs", "site", "taken")
 
-    def __init__(self, executable: Executable, stream: Stream, ready_ns: Nanoseconds, site: object) -> None:
-        """Queue the launch; its first nodes can start at *ready_ns* at the earliest."""
+    def __init__(
+        self,
+        executable: Executable,
+        stream: Stream,
+        ready_ns: Nanoseconds,
+        site: object,
+        decided: Mapping[Node, bool] | None = None,
+    ) -> None:
+        """Queue the launch; its first nodes can start at *ready_ns* at the earliest.
+
+        *decided* says which of its IF nodes run their bodies; by default their conditions do.
+        """
         super().__init__(executable.plan, stream, executable.device, self)
         self.executable = executable
         self.site = site
+        self.row = -1  # its number in a trace
+        self.decided = decided
+        self.taken: set[Node] = set()
         self.runs: list[Run] = [self]  # its own, and those of bodies
         self.device.launches[self] = None
         before = AllOf((stream.turn(), executable.last))

@@ -54,7 +54,7 @@ class Node(Handle):
     an IF node, an allocation.
     """
 
-    __slots__ = ("condition", "dependencies", "graph", "index", "kind", "site", "stream", "subject", "work")
+    __slots__ = ("condition", "dependencies", "graph", "index", "kind", "row", "site", "stream", "subject", "work")
 
     def __init__(
         self,
@@ -74,6 +74,7 @@ class Node(Handle):
         self.subject = subject
         self.condition: Condition | None = None
         self.stream: Stream | None = None  # from which it was captured
+        self.row = -1  # the number of its capture in a trace; nodes of copies of the graph have the same
 
     def __repr__(self) -> str:
         at = f" added at {self.site}" if self.site is not None else ""
@@ -100,7 +101,7 @@ class Graph(Handle):
     *name* is what messages call it, *made* the line that made it.
     """
 
-    __slots__ = ("destroyed", "is_bound", "made", "name", "nodes", "scheduler")
+    __slots__ = ("destroyed", "is_bound", "made", "name", "nodes", "row", "scheduler")
 
     def __init__(self, name: str, made: object, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -109,6 +110,7 @@ class Graph(Handle):
         self.destroyed: object = None  # the line that destroyed it
         self.nodes: list[Node] = []  # each behind its dependencies
         self.is_bound = False  # it allocates memory and has an executable, so it can have no other
+        self.row = -1  # its number in a trace
 
     def __repr__(self) -> str:
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
@@ -119,6 +121,12 @@ class Graph(Handle):
     def edges(self) -> list[tuple[Node, Node]]:
         """Each dependency as (the node before, the node behind), by the order of the nodes behind."""
         return [(before, node) for node in self.nodes for before in node.dependencies]
+
+    @property
+    def bodies(self) -> "list[Graph]":
+        """The graphs that its nodes have: children and bodies of IF nodes, each followed by its own."""
+        own = [node.subject for node in self.nodes if isinstance(node.subject, Graph)]
+        return [each for graph in own for each in (graph, *graph.bodies)]
 
     @property
     def allocates(self) -> bool:
@@ -159,7 +167,7 @@ class Graph(Handle):
             before = [copy.nodes[each.index] for each in node.dependencies]
             subject = node.subject.copy(node.subject.name, made) if isinstance(node.subject, Graph) else node.subject
             twin = copy.add(node.kind, before, node.site, node.work, subject)
-            twin.condition, twin.stream = node.condition, node.stream
+            twin.condition, twin.stream, twin.row = node.condition, node.stream, node.row
         return copy
 
     def check(self, fail: Fail) -> None:

@@ -25,15 +25,27 @@ if TYPE_CHECKING:
     from device_model.device import Device
 
 
+class NewWork:
+    """The new *work* of a node, which line *site* launched. *row* is the number of its capture in a trace."""
+
+    __slots__ = ("row", "site", "work")
+
+    def __init__(self, work: Work, site: object) -> None:
+        self.work = work
+        self.site = site
+        self.row = -1
+
+
 class TaskGroup(Handle):
     """The kernels that *stream* adds to a capture from *made*, a line of the host, on."""
 
-    __slots__ = ("device", "made", "name", "nodes", "update")
+    __slots__ = ("device", "made", "name", "nodes", "row", "update")
 
     def __init__(self, stream: Stream, name: str, made: object) -> None:
         self.name = name
         self.device: Device = stream.context.device
         self.made = made
+        self.row = -1  # its number in a trace
         self.nodes: list[Node] = []
         self.update: Update | None = None  # that has begun and not ended
 
@@ -49,7 +61,7 @@ class Update:
         self.group = group
         self.stream = stream
         self.site = site
-        self.works: list[tuple[Work, object]] = []  # each with the line that launched it
+        self.works: list[NewWork] = []
         group.update = stream.update = self
         stream.home = None
 
@@ -71,11 +83,12 @@ class Update:
                 "launch as many kernels as between CaptureTaskGrpBegin() and CaptureTaskGrpEnd()",
             )
 
-    def take(self, op: Op) -> None:
+    def take(self, op: Op) -> NewWork:
         """Take *op*, which is not queued, as the new work of the next node. Nothing is left to wait for."""
         op.stream = self.stream
         op.done, op.end_ns = True, self.stream.scheduler.now
-        self.works.append((op.work, op.site))
+        self.works.append(NewWork(op.work, op.site))
+        return self.works[-1]
 
     def close(self) -> None:
         """Let the stream queue its work again, and the group be updated again."""
@@ -90,11 +103,11 @@ class Update:
 
     def _apply(self) -> Iterator[Completion]:
         changed = dict(zip(self.group.nodes, self.works, strict=True))
-        for node, (work, site) in changed.items():
-            node.work, node.site = work, site
+        for node, new in changed.items():
+            node.work, node.site, node.row = new.work, new.site, new.row
         for launch in self.group.device.launches:
             for op in launch.unfinished():
                 if op.node in changed and op in op.queue.fifo:
-                    op.work, op.site = changed[op.node]
-                    op.nbytes = op.work.nbytes
+                    new = changed[op.node]
+                    op.work, op.site, op.capture, op.nbytes = new.work, new.site, new.row, new.work.nbytes
         yield from ()

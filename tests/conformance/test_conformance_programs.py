@@ -321,6 +321,14 @@ OF_GRAPHS = [
     {"op": "graph_destroy", "graph": "q"},
 ]  # fmt: skip
 OF_ACL = [
+    {"op": "begin_capture", "stream": "T", "mode": 2},
+    {"op": "group_begin", "stream": "T"},
+    {"op": "launch", "stream": "T", "us": 5},
+    {"op": "group_end", "stream": "T", "group": "g"},
+    {"op": "end_capture", "stream": "T", "graph": "tasks"},
+    {"op": "update_begin", "stream": "T", "group": "g"},
+    {"op": "launch", "stream": "T", "us": 7},
+    {"op": "update_end", "stream": "T"},
     {"op": "create_event", "event": "flag", "kind": "flag", "timing": False},
     {"op": "wait", "event": "flag", "stream": "T"},
     {"op": "query_waits", "event": "flag"},
@@ -373,6 +381,7 @@ def nonsense(rng):
     names = {
         "buffer": ["d", "h", "g", "v"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"],
         "notify": ["n"], "context": ["c"], "operation": ["o"], "graph": ["p"], "executable": ["x"], "node": ["m"],
+        "task group": ["t"],
     }  # fmt: skip
     values = {
         "us": [0, 1, 50.5, 500],
@@ -382,7 +391,7 @@ def nonsense(rng):
         "blocks": [1, 200],
         "exclusive": [True, False],
         "value": [0, 7],
-        "flags": ["blocking", "nonblocking"],
+        "flags": ["blocking", "nonblocking", 0, 2, 77],
         "priority": [-1, 0, 3],
         "timing": [True, False],
         "kind": [-1, 0, 1, 2, 3, 4, 9],
@@ -414,6 +423,8 @@ def nonsense(rng):
         "mode": [0, 1, 2, 7],
         "default": [0, 1],
         "after": [[], ["m"]],
+        "behind": [[], [0], [3]],
+        "taken": [None],
         "external": [True, False],
         "always": [True, False],
         "to": ["host", "device", 1, "global", "single"],
@@ -430,14 +441,16 @@ def nonsense(rng):
         {"op": "graph_create", "graph": "p"},
         {"op": "add_empty", "graph": "p", "node": "m"},
         {"op": "instantiate", "graph": "p", "exec": "x"},
+        {"op": "group_end", "stream": "A", "group": "t"},
     ]
-    for index in range(7, rng.randint(8, 64)):
+    for index in range(8, rng.randint(9, 64)):
         op = rng.choice(ops)
         step = {"op": op}
         for name, field in OPS[op].items():
             if field.makes:
-                step[name] = f"{field.makes} {index}"
-                names[field.makes].append(step[name])
+                made = f"{field.makes} {name} {index}"
+                step[name] = [made] if field.default == () else made
+                names[field.makes].append(made)
             else:
                 named = names[field.refers] if field.refers and name not in values else ()
                 if name == "name" and not named:

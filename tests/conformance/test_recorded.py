@@ -189,20 +189,6 @@ def test_what_a_query_decided_is_noted():
     assert differences(timeline) == []
 
 
-def test_a_launch_of_a_graph_is_noted_and_its_nodes_are_left_out():
-    async def main():
-        stream, buffer = await acl.CreateStream(), await acl.Malloc(64)
-        async with acl.capture(stream) as graph:
-            await square[8, stream](buffer)
-        await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
-        await acl.SynchronizeStream(stream)
-
-    document = document_of(recording(main))
-    [note] = document["notes"]
-    assert note.endswith("GraphLaunch is no step of a program: its time is kept, its effect is not")
-    assert "launch" not in {step["op"] for step in document["steps"]}
-
-
 def test_a_time_out_that_struck_is_noted_and_keeps_its_time():
     async def main():
         stream = await acl.CreateStream()
@@ -566,8 +552,10 @@ def test_five_hundred_random_programs_replay_to_the_same_timeline():
         check_chaos(seed)
 
 
-FILES = ("semantics", "timelines", "gaps", "waits")
-MEASURED = [each for name in FILES for each in measured(name) if not is_capture(each)]
+FILES = ("semantics", "timelines", "gaps", "waits", "graphs")
+# A trace of a replay does not know the threads of its steps, and the capture modes of threads differ there.
+OF_THREADS = ("capture-other-thread-exchanged",)
+MEASURED = [each for name in FILES for each in measured(name) if each["id"] not in OF_THREADS]
 
 
 def check_measured(documents):
@@ -577,7 +565,8 @@ def check_measured(documents):
 
 def test_some_measured_programs_replay_to_the_same_timeline():
     pools = [each for each in MEASURED if each["id"].startswith(("malloc-async", "pool"))]
-    check_measured([*MEASURED[::10], *pools])
+    graphs = [each for each in MEASURED if is_capture(each)]
+    check_measured([*MEASURED[::10], *pools, *graphs[::5]])
 
 
 @pytest.mark.slow

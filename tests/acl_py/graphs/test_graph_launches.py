@@ -492,3 +492,18 @@ async def test_a_trace_says_what_nodes_waited_for_and_which_node_others_did():
     waited = [-1 if op.after is None else op.after for op in timeline.ops]
     assert waited == [-1, 0, 1, 1, 2, 4, 4, 6, 6, 7]
     assert timeline.calls[-1].after == 9  # SynchronizeStream
+
+
+@tiny
+async def test_work_behind_a_launch_without_operations_waits_for_the_work_before_it():
+    sim = acl.current_simulation()
+    [stream] = await streams(1)
+    graph = await acl.GraphCreate()
+    await acl.GraphAddEmptyNode(graph)
+    executable = await acl.GraphInstantiate(graph)
+    begin = sim.now_ns
+    await A[1, stream]()
+    await acl.GraphLaunch(executable, stream)
+    await B[1, stream]()
+    await acl.SynchronizeStream(stream)
+    assert history(sim, begin) == [("A", 1_000, 11_000), ("B", 11_000, 21_000)]

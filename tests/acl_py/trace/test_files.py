@@ -111,12 +111,12 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(7, "save the trace again"), (9, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(8, "save the trace again"), (10, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
     write(path, [head | {"version": version}, *rest])
-    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 8: {advice}"):
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 9: {advice}"):
         read_trace(path)
 
 

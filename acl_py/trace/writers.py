@@ -1,0 +1,267 @@
+"""The writers of a trace: the functions that the recorder is called with most, made for one trace.
+
+A closure reaches its variables faster than a method does, and these functions are nearly the whole cost of a trace.
+"""
+
+from asyncio import AbstractEventLoop, _get_running_loop
+from collections.abc import Callable
+from threading import Thread, get_ident
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from acl_py.callers import Caller, Callers, current_caller, task_of
+from acl_py.trace.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
+from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory
+from device_model.completions import Completion, Group, Why
+from device_model.events import Event
+from device_model.graphs.executable import Executable, NodeOp
+from device_model.graphs.graph import Graph
+from device_model.graphs.groups import TaskGroup
+from device_model.memory import Allocation
+from device_model.ops import Op
+from device_model.streams import Stream
+from device_model.work import Copy, CoreKernel, Fill, HostFunction, Kernel, PitchedCopy, Work
+
+_ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
+_RECORD, _WAIT = "record", "wait"
+_NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup)  # objects that would live as long as the trace
+
+
+class Writers(NamedTuple):
+    """Functions that give the number of the calling task or thread, and the number of the next operation; and six
+    methods of `Trace`.
+    """
+
+    caller_number: Callable[[], int]
+    next_serial: Callable[[], int]
+    op_queued: Any
+    node_queued: Any
+    op_ended: Any
+    call: Any
+    recorded: Any
+    waited: Any
+
+
+def writers(store: Store, names_of: Callers) -> Writers:
+    """Return the functions that write rows to *store*; *names_of* knows the callers."""
+    names, callers, submitted = store.callers, store.op_callers, store.graphs.submitted
+    call_numbers, write_call, pack_call = store.call_numbers, store.call_rows.write, CALL.pack
+    known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
+    latest: Caller | None = None
+    number = -1  # of the latest caller
+    loop: AbstractEventLoop | None = None  # that of the latest caller, and the thread in which it runs
+    thread = -1
+    serial = 0  # of the next operation
+
+    # The common case, here and below: the same task as before. To ask for the running loop costs a system call before
+    # Python 3.12.
+
+    def op_queued(op: Op) -> None:
+        """Give *op* its serial number; note the calling task, unless it is the first: one task needs no entries."""
+        nonlocal serial
+        op.row = serial
+        serial += 1
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        if number:
+            callers[op] = number
+
+    def node_queued(op: NodeOp) -> None:
+        """Give *op* its serial number; its caller is that of its launch, also if it is queued much later."""
+        nonlocal serial
+        op.row = serial
+        serial += 1
+        launch = op.run.launch.row
+        if launch >= 0 and submitted[launch].caller:  # a trace may begin later
+            callers[op] = submitted[launch].caller
+
+    def call(name: str, enter_ns: int, exit_ns: int, site: object, about: tuple[object, ...]) -> None:
+        """Store a row."""
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        for each in about:
+            if isinstance(each, _NOT_KEPT):  # what many calls have in common, in place of the objects
+                about = tuple([_plain(subject, store) for subject in about])
+                break
+        write_call(pack_call(call_numbers[name, site, about], number, enter_ns, exit_ns))
+
+    def caller_number() -> int:
+        if get_ident() != thread or task_of(loop) is not latest:
+            change()
+        return number
+
+    def change() -> None:
+        nonlocal latest, number, loop, thread
+        loop = _get_running_loop()
+        caller = current_caller()
+        thread = -1 if isinstance(caller, Thread) else get_ident()
+        if caller is latest:
+            return
+        latest = caller
+        if caller not in known:
+            known[caller] = len(names)
+            names.append(names_of.name(caller))
+        number = known[caller]
+
+    def next_serial() -> int:
+        """Return the serial number of an operation that the device has queued itself."""
+        nonlocal serial
+        serial += 1
+        return serial - 1
+
+    return Writers(
+        caller_number, lambda: serial, op_queued, node_queued, _op_writer(store, next_serial), call,
+        *_step_writers(store, caller_number),
+    )  # fmt: skip
+
+
+def _step_writers(store: Store, caller_number: Callable[[], int]) -> tuple[Any, Any]:
+    """Return two methods of `Trace`: `recorded` and `waited`."""
+    steps, none = store.step_rows, NO_OP
+    step_numbers, write_step, pack_step = steps.numbers, steps.rows.write, STEP.pack
+
+    def recorded(event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:
+        """Store a row."""
+        row = event.row = steps.count
+        steps.count = row + 1
+        serial = completion.row if type(completion) is Op else none
+        if serial < 0:
+            serial = steps.end(row, completion)
+        number = step_numbers[_RECORD, event, stream, site]
+        write_step(pack_step(number, caller_number(), enter_ns, stream.scheduler.now, none, serial))
+
+    def waited(event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:
+        """Store a row."""
+        row = steps.count
+        steps.count = row + 1
+        serial = completion.row if type(completion) is Op else none
+        if serial < 0:
+            serial = steps.end(row, completion)
+        number = step_numbers[_WAIT, event, stream, site]
+        write_step(pack_step(number, caller_number(), enter_ns, stream.scheduler.now, event.row, serial))
+
+    return recorded, waited
+
+
+def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], None]:
+    write, pack, order, none = store.op_rows.write, OP.pack, _ORDER, NO_OP
+    numbers, callers, launches = store.op_numbers, store.op_callers, store.launches
+    touched = store.touched
+
+    def op_ended(op: Op) -> None:
+        """Store a row."""
+        serial = op.row
+        if serial < 0:
+            serial = op.row = next_serial()
+        by = op.by
+        after = none
+        if by is None:
+            why = op.why
+        else:
+            reasons = op.reasons
+            why = order if reasons is None else reasons.get(by, order)
+            if type(by) is not Op:
+                why, by = _behind(by, why)
+            if by is not None:
+                after = by.row
+                if after < 0:  # the device has queued it, and it has not ended
+                    after = by.row = next_serial()
+        work = op.work
+        if type(work) is Copy:  # a line each: a tuple of four is made before it is unpacked
+            dst = work.dst.serial
+            src = work.src.serial
+            dst_offset = work.dst_offset
+            src_offset = work.src_offset
+        elif type(work) is Kernel and work.number >= 0:
+            dst = work.number
+            src = none
+            dst_offset = src_offset = 0
+        elif op in touched:
+            dst = launches[(0, 0, False, *touched.pop(op).extents())]
+            src = none
+            dst_offset = src_offset = 0
+        else:
+            dst, src, dst_offset, src_offset = _ends(work, launches)
+        caller = callers.pop(op, 0) if callers else 0
+        write(
+            pack(
+                serial,
+                numbers[op.stream, op.site, work.label],
+                caller, dst, src, dst_offset, src_offset, op.nbytes,
+                op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns, why, after,
+            )
+        )  # fmt: skip
+
+    return op_ended
+
+
+def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
+    """Return the numbers of both ends of a copy or a fill and the offsets there; of a kernel, its number."""
+    if isinstance(work, Copy):
+        return work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
+    if isinstance(work, Fill):
+        return work.dst.serial, NO_OP, work.offset, 0
+    if isinstance(work, Kernel):
+        number = work.number = launches[work.blocks, work.block_ns, work.exclusive, *_touched(work)]
+        return number, NO_OP, 0, 0
+    if isinstance(work, CoreKernel):
+        return launches[work.blocks, 0, True, *_touched(work)], NO_OP, 0, 0
+    return NO_OP, NO_OP, 0, 0
+
+
+def _touched(work: Work) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
+    reads, writes = (
+        tuple(Extent(allocation.serial, start, stop) for allocation, start, stop in extents)
+        for extents in (work.reads(), work.writes())
+    )
+    return reads, writes
+
+
+def _plain(subject: object, store: Store) -> object:
+    """Return what a row has in place of *subject*, which a call was about."""
+    if isinstance(subject, Allocation):
+        if subject.serial not in store.allocations:  # of a node of a graph, or made before the trace began
+            store.allocations[subject.serial] = memory_of(subject)
+        return Extent(subject.serial, 0, subject.nbytes)
+    if isinstance(subject, Fill):
+        return Filled(subject.dst.serial, subject.offset, subject.value, subject.nbytes)
+    if isinstance(subject, Copy):
+        rows = (
+            (subject.width, subject.height, subject.dst_pitch, subject.src_pitch)
+            if isinstance(subject, PitchedCopy) else ()
+        )  # fmt: skip
+        return Copied(subject.label.kind, subject.dst.serial, subject.dst_offset, subject.src.serial,
+                      subject.src_offset, subject.nbytes, *rows)  # fmt: skip
+    if isinstance(subject, HostFunction):
+        return Launched(subject.label.name, 1, subject.duration_ns, False, (), ())
+    if isinstance(subject, Graph | Executable | TaskGroup):
+        return store.graphs.number(subject)
+    return subject
+
+
+def memory_of(allocation: Allocation) -> Memory:
+    """Return the row of *allocation*, without its life."""
+    space = allocation.space.name.lower()
+    return Memory(allocation.name, space, allocation.nbytes, allocation.device, str(allocation.made))
+
+
+def launched(work: Kernel | CoreKernel, number: int) -> Launched:
+    """Return what a row has in place of the kernel *work*, whose capture has this *number*."""
+    reads, writes = _touched(work)
+    if isinstance(work, CoreKernel):
+        return Launched(work.label.name, work.blocks, 0, True, reads, writes, work.cores, number)
+    return Launched(work.label.name, work.blocks, work.block_ns, work.exclusive, reads, writes)
+
+
+def _behind(by: Completion, why: Why) -> tuple[Why, Op | None]:
+    """Return why an operation waited for *by*, which is no plain operation, and the operation that was last in *by*.
+
+    *why* is the reason that the operation itself has for *by*.
+    """
+    if isinstance(by, Op):  # a node of a graph
+        return why, by
+    if not isinstance(by, Group):
+        return why, None
+    if why is _ORDER and by.why is not None:
+        why = by.why
+    return why, by.last if isinstance(by.last, Op) else None
