@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-all test-lowest check mutants bench format clean
+.PHONY: demo test test-slow test-all test-lowest check docs mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,11 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.14
 	$(BIN)/pytest --quiet tests/test_layering.py
+
+docs: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -c docs . build/site
+	@echo "open build/site/docs/index.html"
 
 mutants: $(VENV)/ready
 	$(BIN)/pip install --quiet --editable '.[mutants]'

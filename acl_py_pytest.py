@@ -386,6 +386,7 @@ class AclSim:
         """
         from acl_py.explain import assertions
 
+        __tracebackhide__ = True
         assertions.assert_overlaps(self.simulation.trace.timeline(), a, b)
 
     def assert_ordered(self, a: "str | Op", b: "str | Op") -> None:
@@ -394,12 +395,14 @@ class AclSim:
         """
         from acl_py.explain import assertions
 
+        __tracebackhide__ = True
         assertions.assert_ordered(self.simulation.trace.timeline(), a, b)
 
     def assert_no_implicit_sync(self) -> None:
         """Assert that nothing waited without being asked to: copies of pageable memory, frees, full queues, ..."""
         from acl_py.explain import assertions
 
+        __tracebackhide__ = True
         assertions.assert_no_implicit_sync(self.simulation.trace.timeline())
 
     def assert_within_us(self, limit_us: float, of: "str | Op | None" = None) -> None:
@@ -408,6 +411,7 @@ class AclSim:
         """
         from acl_py.explain import assertions
 
+        __tracebackhide__ = True
         assertions.assert_within_us(self.simulation.trace.timeline(), limit_us, of)
 
 

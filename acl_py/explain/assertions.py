@@ -16,6 +16,8 @@ from device_model.ops import Op
 
 _SHOWN = 8  # operations in a message
 
+__tracebackhide__ = True  # pytest shows the line of the test
+
 
 def assert_overlaps(timeline: Timeline, a: str | Op, b: str | Op) -> None:
     """Assert that some operation *a* and some operation *b* ran at the same time.

@@ -1,0 +1,63 @@
+"""The how-to guides run as they are printed: `python -m tests.test_howto` writes their outputs anew.
+
+A block of Python or TOML is a file, which its first line names. A block of a console has commands behind `$`, and what
+they print on either output.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+GUIDES = sorted((Path(__file__).parent.parent / "docs" / "howto").glob("*.md"))
+BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100",
+               "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+
+
+def replayed(guide: str) -> str:
+    """The text of a *guide* with the outputs that its commands have now."""
+    with TemporaryDirectory() as folder:
+
+        def block(found: re.Match[str]) -> str:
+            language, text = found.groups()
+            if language != "console":
+                name = re.match(r"# (\w+\.\w+)\n", text)
+                assert name, (
+                    f"a block of {language} begins with the name of its file, not with {text.splitlines()[0]!r}"
+                )
+                Path(folder, name[1]).write_text(text, encoding="utf-8")
+                return found[0]
+            commands = [line for line in text.splitlines() if line.startswith("$ ")]
+            shown = [f"{command}\n{output_of(command[2:], folder)}" for command in commands]
+            return f"```console\n{''.join(shown)}```"
+
+        return BLOCK.sub(block, guide)
+
+
+def output_of(command: str, folder: str) -> str:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL, text=True, check=False,
+    )  # fmt: skip
+    return re.sub(r"[ \t]+$", "", done.stdout, flags=re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_a_guide_runs_as_it_is_printed(guide):
+    text = guide.read_text(encoding="utf-8")
+    assert replayed(text) == text
+
+
+def test_every_guide_runs_something():
+    assert all("```console\n$ " in guide.read_text(encoding="utf-8") for guide in GUIDES)
+
+
+if __name__ == "__main__":
+    for guide in GUIDES:
+        guide.write_text(replayed(guide.read_text(encoding="utf-8")), encoding="utf-8")

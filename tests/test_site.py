@@ -1,0 +1,98 @@
+"""The site that `make docs` builds: without a warning, complete, and whole in a browser that opens it from disk."""
+
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+import acl_py
+from tests.test_public_names import PACKAGES, names_of
+
+pytest.importorskip("sphinx", reason="pip install -e '.[docs]'")
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "build" / "site"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PAGES = ("docs/index", "README", "docs/built/gallery", "docs/built/waits", "docs/built/acl_py", "docs/semantics",
+         "docs/howto/race")  # fmt: skip
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The folder of the site, built as `make docs` builds it."""
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "-c", "docs"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, ".", str(SITE)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return SITE
+
+
+def inventory(site):
+    """The objects that the site documents."""
+    lines = zlib.decompress((site / "objects.inv").read_bytes().split(b"\n", 4)[4]).decode().splitlines()
+    return {line.split()[0] for line in lines if " py:" in line}
+
+
+@pytest.mark.parametrize(
+    "package",
+    [package for package in PACKAGES if package.startswith("acl_py")],
+)
+def test_every_public_name_is_in_the_reference(site, package):
+    assert {f"{package}.{name}" for name in names_of(package)} <= inventory(site)
+
+
+def test_every_verb_has_its_row_in_the_table_of_waits(site):
+    rows = re.findall(
+        r"^\| \{py:func\}`(\w+)", (ROOT / "docs/built/waits.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert rows == sorted(name for name, verb in vars(acl_py).items() if inspect.iscoroutinefunction(verb))
+
+
+def test_every_sample_is_in_the_gallery_and_every_picture_has_a_text(site):
+    page = (ROOT / "docs/built/gallery.md").read_text(encoding="utf-8")
+    outputs = [path.relative_to(ROOT / "samples").with_suffix("") for path in (ROOT / "samples").rglob("*.out")]
+    samples = sorted(path.as_posix() for path in outputs if path.parent.name != "notebooks")
+    assert sorted(re.findall(r"^### (.*)$", page, re.MULTILINE)) == samples
+    assert page.count("```{image}") == len(re.findall(r"^:alt: The timeline of \S+: \S", page, re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_whole_on_a_desk_and_on_a_phone(site, browser, name):
+    for width in (1280, 390):
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        said = []
+        page.on("console", lambda message, said=said: said.append(message.text))
+        page.on("pageerror", lambda error, said=said: said.append(str(error)))
+        page.on("requestfailed", lambda request, said=said: said.append(request.url))
+        page.goto((site / f"{name}.html").as_uri())
+        pictures = "[...document.images].filter(i => !i.alt || !i.naturalWidth).map(i => i.src)"
+        assert page.evaluate(pictures) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert said == []
+        page.close()
+
+
+def test_the_search_finds_a_verb(site, browser):
+    page = browser.new_page()
+    page.goto((site / "search.html").as_uri() + "?q=StreamWaitEvent")
+    page.wait_for_selector("#search-results li a")
+    assert any("acl_py" in link for link in page.locator("#search-results li a").all_inner_texts())
