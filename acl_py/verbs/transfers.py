@@ -112,20 +112,21 @@ def _move(runtime: Runtime, copy: Copy) -> None:
 async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
     """Copy from pageable memory to the device; the host goes on when all bytes have been staged."""
     staging, copies = stream.context.device.staging, runtime.profile.copies
-    if copy.nbytes > copies.pageable_small_bytes or isinstance(copy, PitchedCopy):
+    if copy.nbytes > copies.pageable_small_bytes or (isinstance(copy, PitchedCopy) and copy.height > 1):
         runtime.pay(0)  # a timer may have taken the host beyond the device, where the copy would begin
         process = staging.to_device(stream, copy, site)
         runtime.scheduler.settle()
         what = f"staging pageable memory for {stream.name}"
         await until(runtime, process, what, site, ())
         return stream.tail
-    while not (room := staging.until_ring_takes(copy.nbytes)).done:
+    ring = staging.ring(stream)
+    while not (room := ring.until_it_takes(copy.nbytes)).done:
         await until(runtime, room, f"staging pageable memory for {stream.name}", site, ())
     op = Op(copy, H2D.lane, copy.nbytes, site)
     await _room(runtime, stream, op, site)
     copy.stage()
     runtime.submit(stream, op, copies.pageable_small[copy.nbytes], runtime.copy_latency)
-    staging.put_in_ring(op)
+    ring.put(op)
     return op
 
 
@@ -148,7 +149,7 @@ def is_not_staged(runtime: Runtime) -> bool:
 
 
 async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Completion:
-    """Copy rows. Rows of pageable memory are staged in chunks, however few they are (measured: memcpy-2d)."""
+    """Copy rows. Several rows of pageable memory are staged in chunks, however short they are (measured: memcpy-2d)."""
     if not copy.nbytes:
         runtime.pay(runtime.costs.other)
         return NOTHING

@@ -3,11 +3,12 @@
 The host thread does that copying. So each staged copy is a `Process` that the host takes part in:
 
 * To the device, up to 64 KB: the host copies the bytes into a ring of 4 MB, then an ordinary copy takes them. The host
-  waits only while the ring is full.
-* To the device, larger: chunks of 1 MB go through two buffers. The host goes on when it has staged the last chunk.
-  Until then it waits for free buffers, and so for the work of the stream that is ahead of the chunks.
-* To the host: the device copies chunks into two buffers, and the host copies each of them out. The host goes on when it
-  has copied the last chunk.
+  waits only while the ring is full. Each hardware queue has a ring of its own.
+* To the device, larger, or several rows: chunks of 1 MB go through two buffers, whatever their stream. The host goes on
+  when it has staged the last chunk. Until then it waits for free buffers, and so for the work of the stream that is
+  ahead of the chunks. A chunk has a buffer to itself, however small it is.
+* To the host: the device copies chunks into two further buffers, and the host copies each of them out. The host goes on
+  when it has copied the last chunk.
 
 The source of a copy to the device is read when it is staged; a program may change it once the call has returned. All
 of this was found on an H200: see docs/accuracy.md, "pageable memory". (Sizes are those of that card; a profile holds
@@ -22,6 +23,7 @@ from itertools import count, islice
 from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then, Why
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.queues import HardwareQueue
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 from device_model.work import D2H, H2D, Copy
@@ -50,13 +52,52 @@ class Staged(Process):
         super().release(by)
 
 
+class Ring:
+    """The memory of one hardware queue through which small copies to the device go."""
+
+    __slots__ = ("_bytes", "_copies", "_overhead", "_requests", "_used")
+
+    def __init__(self, nbytes: int, overhead: int) -> None:
+        self._bytes = nbytes
+        self._overhead = overhead  # bytes that each copy takes beyond its own
+        self._used = 0
+        self._copies: dict[Completion, None] = {}  # those that occupy it, in order
+        self._requests: deque[Completion] = deque()
+
+    def until_it_takes(self, nbytes: int) -> Completion:
+        """Return a completion that is done when there may be room for a copy of *nbytes*.
+
+        Ask again then: another host may have been faster.
+        """
+        if self._used + nbytes + self._overhead <= self._bytes or not self._used:
+            return NOTHING
+        request = Need("there is room in the ring for pageable copies", lambda: next(iter(self._copies), None))
+        self._requests.append(request)
+        return request
+
+    def put(self, op: Op) -> None:
+        """Let *op*, a small copy that is queued, occupy its part until it is done."""
+        nbytes = op.nbytes + self._overhead
+        self._used += nbytes
+        if op.done:
+            self._give_back(nbytes, op)
+        else:
+            self._copies[op] = None
+            op.add_waiter(Then(partial(self._give_back, nbytes)))
+
+    def _give_back(self, nbytes: int, by: Completion) -> None:
+        """Free the *nbytes* that *by* occupied, and let all hosts that wait for room look again."""
+        self._copies.pop(by, None)
+        self._used -= nbytes
+        requests = self._requests
+        for _ in range(len(requests)):
+            requests.popleft().complete(by.end_ns)
+
+
 class Staging:
     """The pinned buffers through which one device's driver moves pageable memory."""
 
-    __slots__ = (
-        "_begun", "_buffers", "_copies", "_in_ring", "_latency_ns", "_ring_requests", "_ring_used", "_scheduler",
-        "strike",
-    )  # fmt: skip
+    __slots__ = ("_begun", "_buffers", "_copies", "_latency_ns", "_rings", "_scheduler", "strike")
 
     def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
         self._scheduler = scheduler
@@ -65,39 +106,16 @@ class Staging:
         # Asks the fault rules how much later an operation may start (Faults.strike); None if there are no rules.
         self.strike: Callable[[Op, Stream, Nanoseconds], Nanoseconds] | None = None
         self._begun = count()
-        self._ring_used = 0
-        self._in_ring: dict[Completion, None] = {}  # the copies that occupy the ring, in order
-        self._ring_requests: deque[Completion] = deque()
+        self._rings: dict[HardwareQueue, Ring] = {}
         self._buffers: deque[Op] = deque()  # the copies that use the chunk buffers; the last may not be queued yet
 
-    def until_ring_takes(self, nbytes: int) -> Completion:
-        """Return a completion that is done when the ring may take a small copy of *nbytes*.
-
-        Ask again then: another host may have been faster.
-        """
-        if self._ring_used + nbytes + self._copies.ring_overhead <= self._copies.ring_bytes or not self._ring_used:
-            return NOTHING
-        request = Need("there is room in the ring for pageable copies", lambda: next(iter(self._in_ring), None))
-        self._ring_requests.append(request)
-        return request
-
-    def put_in_ring(self, op: Op) -> None:
-        """Let *op*, a small copy to the device that is queued, occupy its part of the ring until it is done."""
-        nbytes = op.nbytes + self._copies.ring_overhead
-        self._ring_used += nbytes
-        if op.done:
-            self.give_back(nbytes, op)
-        else:
-            self._in_ring[op] = None
-            op.add_waiter(Then(partial(self.give_back, nbytes)))
-
-    def give_back(self, nbytes: int, by: Completion) -> None:
-        """Free the *nbytes* of the ring that *by* occupied, and let all hosts that wait for the ring look again."""
-        self._in_ring.pop(by, None)
-        self._ring_used -= nbytes
-        requests = self._ring_requests
-        for _ in range(len(requests)):
-            requests.popleft().complete(by.end_ns)
+    def ring(self, stream: Stream) -> Ring:
+        """Return the ring for small copies to the device in *stream*."""
+        queue = stream.queues[H2D.lane]
+        ring = self._rings.get(queue)
+        if ring is None:
+            ring = self._rings[queue] = Ring(self._copies.ring_bytes, self._copies.ring_overhead)
+        return ring
 
     def to_device(self, stream: Stream, copy: Copy, site: object) -> Staged:
         """Return the process that stages and queues *copy*; done when the host may go on."""

@@ -365,8 +365,8 @@ async def _program(prepare, attempts):
 def _check_that_nothing_is_left(runtime):
     assert (runtime.waiters, runtime.limits, runtime.scheduler.is_empty, runtime.unfinished()) == ({}, {}, True, [])
     for device in runtime.devices:
-        assert device.staging.until_ring_takes(16_384).done
         for stream in (stream for context in device.contexts for stream in context.everything()):
+            assert device.staging.ring(stream).until_it_takes(16_384).done
             assert (stream.idle, stream.steps) == (True, {})
             for queue in stream.queues[:3]:
                 assert (queue.reserved, queue.requests, len(queue.fifo)) == (0, [], 0)
