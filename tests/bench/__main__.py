@@ -11,7 +11,7 @@ from time import perf_counter
 from tests.bench.measure import machine, say
 
 PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
-         "changes", "sanitizer", "explore", "blocks", "attention")  # fmt: skip
+         "copies", "changes", "sanitizer", "explore", "blocks", "attention")  # fmt: skip
 
 
 def main(names):

@@ -22,6 +22,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "traces": {"FEW": 120, "MANY": 240, "RUNS": 1},
     "page": {"SIZES": (120, 240)},
     "accuracy": {},
+    "copies": {},
     "changes": {},
     "sanitizer": {"OPS": 240, "RUNS": 1, "LIMITS_US": {8: 1.5}, "LIVE": 9, "FLAT_OPS": (20, 40)},
     "explore": {"OPS": 48, "RUNS": 1},

@@ -22,6 +22,9 @@ HOSTS = Path(__file__).parent / "hosts"
 LONG_US = 500  # a call that takes as long has waited for something
 EXCUSED_US = (350, 700)  # too near to that to tell
 RATIO = (0.7, 1.4)  # of a long call
+COUNTED_US = 20  # calls that cost as much have to cost as much here
+COST = (0.3, 15)  # or within so many microseconds
+UNCOUNTED = ("launch", "host_func", "add_callback")  # what they cost the host changes from run to run
 LONG_OP_US = 400  # operations whose overlap counts
 SHARE = 0.3  # how far overlapped shares may differ
 
@@ -77,6 +80,25 @@ def wrong_waits(document: dict[str, Any], ours: Replay) -> list[str]:
         elif there >= LONG_US and not RATIO[0] <= here / there <= RATIO[1]:
             wrong.append(f"{op}: {here / there:.2f} times as long")
     return wrong
+
+
+def counted_calls(document: dict[str, Any], ours: Replay) -> list[tuple[int, float, float]]:
+    """The step of each call of 20 us or more, what it cost on the card, and what it costs here."""
+    return [
+        (step, card["cost_us"], call.exit_us - call.enter_us)
+        for step, card, call in _calls(document, ours)
+        if card["cost_us"] >= COUNTED_US and document["steps"][step]["op"] not in UNCOUNTED
+    ]
+
+
+def wrong_costs(document: dict[str, Any], ours: Replay) -> list[str]:
+    """Calls of 20 us or more that cost more than 30 % and 15 us more or less than there."""
+    share, least = COST
+    return [
+        f"step {step} ({document['steps'][step]['op']}): card {there:.1f} us, ours {here:.1f} us"
+        for step, there, here in counted_calls(document, ours)
+        if abs(here - there) > max(share * there, least)
+    ]
 
 
 def wrong_overlaps(document: dict[str, Any], ours: Replay) -> list[str]:
