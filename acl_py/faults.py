@@ -233,7 +233,7 @@ def out_of_memory(*, beyond: Integer | None = None, **where: Any) -> Fault:
 _ENGINES = {  # by the name of an engine: the attribute of the device, and the names of its curves
     "H2D": ("h2d", ("time_of",)),
     "D2H": ("d2h", ("time_of",)),
-    "cores": ("cores", ("copy_time", "fill_time", "pinned_fill_time")),
+    "cores": ("cores", ("copy_time", "node_copy_time", "fill_time", "pinned_fill_time")),
 }
 
 

@@ -162,6 +162,7 @@ class Device:
             drain_ns=latency.kernel_drain,
             tail_ns=latency.copy_on_device_tail,
             copy_time=copies.d2d,
+            node_copy_time=self.profile.graphs.copy_on_device,
             fill_time=copies.fill,
             pinned_fill_time=copies.fill_pinned,
             finish=self.finish,

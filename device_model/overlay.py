@@ -48,7 +48,11 @@ OF_HOST: Mapping[str, tuple[str, ...]] = {
         "unstage",
         "host_to_host",
     ),
-    "graphs": tuple(each.name for each in fields(Graphs) if each.name not in ("node_gap", "condition", "launch_gap")),
+    "graphs": tuple(
+        each.name
+        for each in fields(Graphs)
+        if each.name not in ("node_gap", "copy_on_device", "condition", "launch_gap")
+    ),
     "managed": tuple(
         each.name
         for each in fields(Managed)

@@ -211,7 +211,7 @@ class Copies:
 class Graphs:
     """Captures and graphs: how long calls take the host, in nanoseconds, and how the device runs the nodes.
 
-    A curve is by the number of nodes.
+    A curve is by the number of nodes, unless it says something else.
     """
 
     captured: int  # a call that adds a node to a capture
@@ -226,6 +226,7 @@ class Graphs:
     allocate: int  # in addition, for the first launch of an executable that allocates memory
     update: Curve
     node_gap: int  # from the end of a kernel to the start of the next one of its graph
+    copy_on_device: Curve  # a copy inside the device that is a node, by its bytes
     condition: int  # from the turn of an IF node to the start of its body
     launch_gap: int  # from the end of the work before a launch to the start of its first nodes
 

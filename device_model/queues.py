@@ -9,6 +9,7 @@ than the device works is slowed down, as on the card.
 """
 
 from collections import deque
+from sys import maxsize
 
 from device_model.completions import Nanoseconds, Need
 from device_model.ops import Op
@@ -39,7 +40,7 @@ class HardwareQueue:
     completion of each lane, in its own stream and in another.
     """
 
-    __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "requests", "reserved")
+    __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "is_of_graph", "requests", "reserved")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class HardwareQueue:
         self.after_other = after_other
         self.fifo: deque[Op] = deque()
         self.requests: list[Place] = []  # of hosts that wait for a place, the oldest first
+        self.is_of_graph = depth == maxsize  # of a chain of nodes, which no host has to wait for
 
     def __repr__(self) -> str:
         return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"

@@ -178,7 +178,7 @@ class Cost:
                 f"{kernel!r} costs {self.call} (at {self._site}), and {profile.name} multiplies no matrices of {error}",
                 f"use a type that it has: {', '.join(profile.library.products.types)}",
             ) from None
-        return plan.sms, nanoseconds("the time of a library call", plan.ns, 1)
+        return plan.cores, nanoseconds("the time of a library call", plan.ns, 1)
 
     def block_ns(
         self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int, *, exclusive: bool

@@ -68,8 +68,8 @@ class Dispatcher(Engine):
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
         "copy_time", "drain_ns", "fill_time", "finish", "finish_core", "freed",
-        "list", "move_pages", "open_cores", "paged_ns", "pinned_fill_time", "resident", "resident_limit",
-        "shared_blocks", "tail_ns",
+        "list", "move_pages", "node_copy_time", "open_cores", "paged_ns", "pinned_fill_time",
+        "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Dispatcher(Engine):
         drain_ns: Nanoseconds,
         tail_ns: Nanoseconds,
         copy_time: Curve,
+        node_copy_time: Curve,
         fill_time: Curve,
         pinned_fill_time: Curve,
         finish: Finish,
@@ -105,6 +106,7 @@ class Dispatcher(Engine):
         self.drain_ns = drain_ns  # from the end of the last block to the end of the kernel
         self.tail_ns = tail_ns  # a copy inside the device lets the next one start this long before its end
         self.copy_time = copy_time
+        self.node_copy_time = node_copy_time  # of a copy that is a node of a graph
         self.fill_time = fill_time
         self.pinned_fill_time = pinned_fill_time
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
@@ -324,7 +326,7 @@ class Dispatcher(Engine):
         if isinstance(work, Fill):
             time = (self.pinned_fill_time if work.pinned else self.fill_time)[op.nbytes]
         else:
-            time = self.copy_time[op.nbytes]
+            time = (self.node_copy_time if op.queue.is_of_graph else self.copy_time)[op.nbytes]
         if work.moves_pages:
             time = self.move_pages(op, time)
         if self.scheduler.choices is not None:

@@ -1,18 +1,19 @@
-"""Calls of a library: their shapes and types, and how long their kernels take.
+"""Calls of a library: their shapes and types, and which part of a card their kernels occupy for how long.
 
 Sizes are in elements unless a name says bytes.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from device_model.integers import integer
+from device_model.kernel.ranges import MOST
+from device_model.library import passes
+from device_model.library.products import BYTES, Shape, choose
 from device_model.library.spec import LibrarySpec
-
-# The types of matrix products, with the bytes of an element. In tf32, float32 data is multiplied with 10 bits.
-PRODUCT_TYPES = {"float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
 
 class NoSuchTypeError(LookupError):
@@ -20,9 +21,9 @@ class NoSuchTypeError(LookupError):
 
 
 class Plan(NamedTuple):
-    """How many SMs (AI cores) a kernel occupies, and for how many nanoseconds."""
+    """How many cores a kernel occupies, and for how many nanoseconds."""
 
-    sms: int
+    cores: int
     ns: float
 
 
@@ -31,31 +32,15 @@ class Call:
 
     __slots__ = ()
 
-    def plan(self, spec: LibrarySpec, sms: int, all_sms: int) -> Plan:
-        """Return how the kernel runs on *sms* of the *all_sms* of a card.
+    def plan(self, spec: LibrarySpec, cores: int, all_cores: int) -> Plan:
+        """Return how the kernel runs on at most *cores* of a card that has *all_cores*.
+
+        The time is without what every kernel takes: the gap before it, the start of a block and the end of the kernel.
 
         Raises:
             NoSuchTypeError: The card has no such kernel.
         """
         raise NotImplementedError  # pragma: no cover - each call has its own
-
-
-def _size(call: str, name: str, value: object, unit: str = "elements") -> int:
-    """Return a size; refuse one that is not a whole number, 1 or more."""
-    size = integer(f"{name} of {call}", value, f"a whole number of {unit}")
-    if size < 1:
-        raise ValueError(f"{name} of {call} must be 1 or more {unit}, not {value}")
-    return size
-
-
-def _item(call: str, dtype: object) -> int:
-    """Return the bytes of an element."""
-    if isinstance(dtype, str) and dtype in PRODUCT_TYPES:
-        return PRODUCT_TYPES[dtype]
-    try:
-        return np.dtype(dtype).itemsize  # type: ignore[call-overload, no-any-return]
-    except TypeError:
-        raise TypeError(f"dtype of {call} must be a dtype of NumPy or its name, not {dtype!r}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +53,70 @@ class Matmul(Call):
     dtype: str
     batch: int
 
-    def plan(self, spec: LibrarySpec, sms: int, all_sms: int) -> Plan:
+    def plan(self, spec: LibrarySpec, cores: int, all_cores: int) -> Plan:
         """Return how the kernel runs."""
-        rate = getattr(spec.products, self.dtype)
-        if rate is None:
+        if getattr(spec.products, self.dtype) is None:
             raise NoSuchTypeError(self.dtype)
-        item = PRODUCT_TYPES[self.dtype]
-        nbytes = self.batch * item * (self.m * self.k + self.k * self.n + self.m * self.n)
-        flops = 2 * self.batch * self.m * self.n * self.k
-        return Plan(sms, max(1e9 * flops / rate, _moving_ns(spec, nbytes)) * all_sms / sms + spec.ramp)
+        shape = Shape(self.m, self.n, self.k, self.batch)
+        choice = choose(spec.products, spec.traffic, shape, self.dtype, cores, all_cores)
+        return Plan(min(choice.blocks, cores), choice.ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise(Call):
+    """One result for each element; *reads* and *writes* are bytes."""
+
+    reads: int
+    writes: int
+
+    def plan(self, spec: LibrarySpec, cores: int, all_cores: int) -> Plan:
+        """Return how the kernel runs."""
+        blocks, ns = passes.elementwise(passes.Share(spec, cores, all_cores), self.reads, self.writes)
+        return Plan(min(blocks, cores), ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction(Call):
+    """One result for all elements, of *item* bytes each."""
+
+    elements: int
+    item: int
+
+    def plan(self, spec: LibrarySpec, cores: int, all_cores: int) -> Plan:
+        """Return how the kernel runs."""
+        blocks, ns = passes.reduction(passes.Share(spec, cores, all_cores), self.elements, self.item)
+        return Plan(min(blocks, cores), ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Rowwise(Call):
+    """The call *name* on rows of *columns* elements, of *item* bytes each."""
+
+    name: str
+    rows: int
+    columns: int
+    item: int
+
+    def plan(self, spec: LibrarySpec, cores: int, all_cores: int) -> Plan:
+        """Return how the kernel runs."""
+        share = passes.Share(spec, cores, all_cores)
+        blocks, ns = _ROWWISE[self.name](share, self.rows, self.columns, self.item)
+        return Plan(min(blocks, cores), ns)
+
+
+_ROWWISE: dict[str, Callable[[passes.Share, int, int, int], tuple[int, float]]] = {
+    "softmax": passes.softmax,
+    "layernorm": passes.layernorm,
+    "transpose": passes.transpose,
+    "gather": passes.gather,
+}
 
 
 def matmul(m: object, n: object, k: object, dtype: Any, batch: object) -> Matmul:
     """Return *batch* products of m x k and k x n elements."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
-    if name not in PRODUCT_TYPES:
-        raise ValueError(f"dtype of matmul must be one of {', '.join(PRODUCT_TYPES)}, not {dtype!r}")
+    if name not in BYTES:
+        raise ValueError(f"dtype of matmul must be one of {', '.join(BYTES)}, not {dtype!r}")
     return Matmul(
         _size("matmul", "m", m),
         _size("matmul", "n", n),
@@ -93,35 +126,36 @@ def matmul(m: object, n: object, k: object, dtype: Any, batch: object) -> Matmul
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Pass(Call):
-    """A kernel that goes through memory: it reads and writes so many bytes."""
-
-    reads: int
-    writes: int
-
-    def plan(self, spec: LibrarySpec, sms: int, all_sms: int) -> Plan:
-        """Return how the kernel runs."""
-        return Plan(sms, _moving_ns(spec, self.reads + self.writes) * all_sms / sms + spec.ramp)
+def elementwise(reads: object, writes: object) -> Elementwise:
+    """Return a call with one result for each element, which reads and writes so many bytes."""
+    return Elementwise(_size("elementwise", "reads", reads, "bytes"), _size("elementwise", "writes", writes, "bytes"))
 
 
-def elementwise(reads: object, writes: object) -> Pass:
-    """Return a kernel with one result for each element, which reads and writes so many bytes."""
-    return Pass(_size("elementwise", "reads", reads, "bytes"), _size("elementwise", "writes", writes, "bytes"))
-
-
-def reduction(elements: object, dtype: Any) -> Pass:
+def reduction(elements: object, dtype: Any) -> Reduction:
     """Return the sum, or the like, of *elements*."""
-    item = _item("reduction", dtype)
-    return Pass(_size("reduction", "elements", elements) * item, item)
+    return Reduction(_size("reduction", "elements", elements), _item("reduction", dtype))
 
 
-def rowwise(call: str, rows: object, columns: object, dtype: Any) -> Pass:
-    """Return a kernel that reads and writes each element of *rows* times *columns*."""
-    nbytes = _size(call, "rows", rows) * _size(call, "columns", columns) * _item(call, dtype)
-    return Pass(nbytes, nbytes)
+def rowwise(call: str, rows: object, columns: object, dtype: Any) -> Rowwise:
+    """Return the softmax, layernorm, transpose or gather of *rows* times *columns* elements."""
+    return Rowwise(call, _size(call, "rows", rows), _size(call, "columns", columns), _item(call, dtype))
 
 
-def _moving_ns(spec: LibrarySpec, nbytes: int) -> float:
-    rate = spec.l2_bytes_per_second if nbytes <= spec.l2_bytes else spec.memory_bytes_per_second
-    return 1e9 * nbytes / rate
+def _size(call: str, name: str, value: object, unit: str = "elements") -> int:
+    """Return a size; refuse one that is not a whole number, 1 or more, or that no memory holds."""
+    size = integer(f"{name} of {call}", value, f"a whole number of {unit}")
+    if size < 1:
+        raise ValueError(f"{name} of {call} must be 1 or more {unit}, not {value}")
+    if size > MOST:
+        raise ValueError(f"{name} of {call} must be at most 2**62 {unit}")
+    return size
+
+
+def _item(call: str, dtype: Any) -> int:
+    """Return the bytes of an element."""
+    if isinstance(dtype, str) and dtype in BYTES:
+        return BYTES[dtype]
+    try:
+        return int(np.dtype(dtype).itemsize)
+    except TypeError:
+        raise TypeError(f"dtype of {call} must be a dtype of NumPy or its name, not {dtype!r}") from None

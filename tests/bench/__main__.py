@@ -1,6 +1,6 @@
 """All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names.
 
-`blocks` may have files behind it: `python -m tests.bench blocks FILE [--json OUT]`.
+`blocks` and `kernels` may have files behind them: `python -m tests.bench kernels FILE [--json OUT]`.
 """
 
 import sys
@@ -11,12 +11,12 @@ from time import perf_counter
 from tests.bench.measure import machine, say
 
 PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
-         "copies", "changes", "sanitizer", "explore", "blocks", "attention")  # fmt: skip
+         "copies", "changes", "sanitizer", "explore", "blocks", "attention", "kernels")  # fmt: skip
 
 
 def main(names):
-    if names[:1] == ["blocks"]:
-        import_module("tests.bench.blocks").main(names[1:])
+    if names[:1] in (["blocks"], ["kernels"]):
+        import_module(f"tests.bench.{names[0]}").main(names[1:])
         return
     unknown = [name for name in names if name not in PARTS]
     if unknown:

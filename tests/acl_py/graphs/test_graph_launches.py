@@ -7,10 +7,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from histories import D2H, H2D, busy, history, refused, tiny
+from histories import D2H, DEFAULT, H2D, busy, history, refused, tiny
 
 import acl_py as acl
 from acl_py import Kind
+from device_model.profile import load
 
 A, B, C, D = (busy(name, 10) for name in "ABCD")
 
@@ -185,6 +186,22 @@ async def test_the_host_makes_large_copies_of_pageable_memory_itself():
     launch = await acl.GraphLaunch(executable, stream)
     assert launch.done
     assert sim.now_ns - begin == 1_000 + 2 * (1_000 + 4_096 + 4_096)
+
+
+def test_a_copy_inside_the_device_takes_as_a_node_what_a_copy_takes_as_a_node():
+    card = load("h200")
+
+    async def main():
+        [stream], nbytes = await streams(1), 1 << 20
+        there, here = [await acl.Malloc(nbytes) for _ in range(2)]
+        async with acl.capture(stream) as graph:
+            await acl.MemcpyAsync(there, nbytes, here, nbytes, DEFAULT, stream)
+        await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
+        await acl.MemcpyAsync(there, nbytes, here, nbytes, DEFAULT, stream)
+        await acl.SynchronizeStream(stream)
+        return [op.end_ns - op.start_ns for op in acl.current_simulation().trace.ops]
+
+    assert acl.run(main, device=card) == [card.graphs.copy_on_device[1 << 20], card.copies.d2d[1 << 20]]
 
 
 @tiny

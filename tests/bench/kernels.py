@@ -1,0 +1,126 @@
+"""Kernels of a library, measured and predicted: `python -m tests.bench kernels [FILE] [--json OUT]`.
+
+A file has `{"rows": [...]}` in the form of tests/conformance/data/kernels.json, which is taken without FILE: a *kind*
+with its *type* and sizes, and `us` of one kernel among many of its kind in a CUDA graph. Each row is predicted from
+such a graph here. Rows without `us` are predicted too. `--json` writes all rows, each with `measured` and `predicted`.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from statistics import mean
+
+import acl_py as acl
+from device_model.profile import load
+from tests.bench.measure import show
+from tests.conformance.criteria import distribution
+
+CARD = load("h200")
+DEFAULT = acl.MemcpyKind.DEFAULT
+DATA = Path(__file__).parents[1] / "conformance" / "data"
+SIZES = ("batch", "m", "n", "k", "elements", "rows", "columns")
+BYTES = {"float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2}
+CHAIN = 3  # kernels of a graph; the time from the start of one to the start of the next is a row's
+MEDIAN, P90 = 10, 25  # per cent, of each kind
+
+
+def cost_of(row):
+    """What a row costs by the library."""
+    kind, dtype = row["kind"], row["type"]
+    if kind in ("matmul", "batched_matmul"):
+        return acl.Cost.matmul(row["m"], row["n"], row["k"], dtype, row.get("batch", 1))
+    if kind == "sum":
+        return acl.Cost.reduction(row["elements"], dtype)
+    if kind in ("add", "exp"):
+        nbytes = row["elements"] * BYTES[dtype]
+        return acl.Cost.elementwise((2 if kind == "add" else 1) * nbytes, nbytes)
+    if kind in ("softmax", "layernorm", "transpose", "gather"):
+        return getattr(acl.Cost, kind)(row["rows"], row["columns"], dtype)
+    sys.exit(f"row {row} has a kind that nothing here predicts; there are matmul, batched_matmul, copy, add, exp, sum, "
+             "softmax, layernorm, transpose and gather")  # fmt: skip
+
+
+async def _predicted(rows):
+    """The time of each row: how far apart its kernels start in a graph."""
+    sim = acl.current_simulation()
+    stream = await acl.CreateStream()
+    for row in rows:
+        queue = await _queueing(row, stream)
+        await acl.BeginCapture(stream)
+        for _ in range(CHAIN):
+            await queue()
+        graph = await acl.EndCapture(stream)
+        await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
+        await acl.SynchronizeStream(stream)
+    starts = [op.start_ns for op in sim.trace.ops]
+    return [(starts[i + CHAIN - 1] - starts[i]) / (CHAIN - 1) / 1000 for i in range(0, len(starts), CHAIN)]
+
+
+async def _queueing(row, stream):
+    """A function that queues what was measured in *stream*."""
+    if row["kind"] == "copy":  # torch copies contiguous memory with a MemcpyAsync
+        nbytes = row["elements"] * BYTES[row["type"]]
+        there, here = await acl.MallocAsync(nbytes, stream), await acl.MallocAsync(nbytes, stream)
+        await acl.SynchronizeStream(stream)
+        return lambda: acl.MemcpyAsync(there, nbytes, here, nbytes, DEFAULT, stream)
+    kernel = acl.kernel(cost=cost_of(row))(lambda: None)
+    return lambda: kernel[CARD.cores.count, stream]()
+
+
+def predicted(rows):
+    """*rows*, each with `measured` and `predicted` in microseconds."""
+    times = acl.run(_predicted, rows, device=CARD)
+    return [{**row, "measured": row.get("us"), "predicted": round(us, 3)} for row, us in zip(rows, times, strict=True)]
+
+
+def error(row):
+    """How much longer the prediction of a row is than its measurement, in per cent."""
+    return 100 * (row["predicted"] / row["measured"] - 1)
+
+
+def by_kind(rows):
+    """The measured ones of *rows* by their kind."""
+    kinds = dict.fromkeys(row["kind"] for row in rows)
+    return {
+        kind: [row for row in rows if row["kind"] == kind and row["measured"] is not None]
+        for kind in kinds
+        if any(row["kind"] == kind and row["measured"] is not None for row in rows)
+    }
+
+
+def main(arguments=()):
+    """Print the kinds of a file, and each row if the file is named."""
+    parser = argparse.ArgumentParser("python -m tests.bench kernels", description=__doc__.splitlines()[0])
+    parser.add_argument("file", metavar="FILE", nargs="?", type=Path)
+    parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows")
+    options = parser.parse_args(arguments)
+    file = options.file or DATA / "kernels.json"
+    rows = predicted(json.loads(file.read_text())["rows"])
+    if options.file:
+        _show(rows)
+    errors = {kind: [error(row) for row in own] for kind, own in by_kind(rows).items()}
+    kinds = [
+        (kind, len(own), *(f"{size:.1f}" for size in distribution(own)), f"{mean(own):+.1f}")
+        for kind, own in errors.items()
+    ]
+    show(f"{file.name}: error in %", ("kind", "rows", "median", "p90", "largest", "mean, signed"), kinds)
+    if options.json:
+        options.json.write_text(json.dumps({"rows": rows}))
+
+
+def _show(rows):
+    table = [
+        (
+            " ".join([row["kind"], row["type"], *(f"{name}={row[name]}" for name in SIZES if name in row)]),
+            "" if row["measured"] is None else f"{row['measured']:,.2f}",
+            f"{row['predicted']:,.2f}",
+            "" if row["measured"] is None else f"{error(row):+.1f}",
+        )
+        for row in rows
+    ]
+    show("Microseconds, and the error in %", ("row", "measured", "predicted", "error"), table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
