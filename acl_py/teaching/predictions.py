@@ -36,7 +36,7 @@ class Prediction:
             print(f"{question!s:{width}}  {self._said(result):>12}   {self._verdict(question, result, within)}")
 
     def _said(self, result: Any) -> str:
-        return f"{result:,.0f} {self.unit}" if _is_number(result) else str(result)
+        return f"{result:,.0f} {self.unit}".rstrip() if _is_number(result) else str(result)
 
     def _verdict(self, question: Any, result: Any, within: float) -> str:
         if question not in self.answers:
@@ -64,7 +64,7 @@ def predict(answers: Mapping[Any, Any], *, unit: str = "us", choices: Sequence[A
         if not choices and (not _is_number(answer) or not 0 <= answer < float("inf")):
             raise NotebookError(f"{question}: write a number of {unit}, such as 250, in place of {answer!r}.")
     _note_blanks(len(answers) - len(given), "`...`")
-    return Prediction(given, list(answers), unit)
+    return Prediction(given, list(answers), "" if choices else unit)
 
 
 def predict_table(text: str) -> Prediction:

@@ -10,14 +10,16 @@ Only CUDA's rules have managed memory, and only profiles that know what its page
 from enum import IntEnum
 from itertools import chain
 from sys import _getframe
+from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy.typing as npt
 
+from acl_py.callers import current_caller
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred, scope_var
+from acl_py.runtime.scopes import Barred, opened, scope_var
 from acl_py.sanitizer.ranges import Ranges
 from acl_py.sanitizer.views import Views
 from acl_py.sites import Site, site_of
@@ -376,7 +378,11 @@ class HostPages:
 def _is_beside_the_program(runtime: Runtime) -> bool:
     """Whether a kernel or a host function runs, which takes the time that it declares, or a thread without a clock."""
     scope = scope_var.get()
-    return scope is None or isinstance(scope.context, Barred) or any(each.calling for each in runtime.devices)
+    if scope is None:  # a task of a notebook is in the simulation of open(), a thread is in none
+        is_outside = not any(each.runtime is runtime for each in opened) or isinstance(current_caller(), Thread)
+    else:
+        is_outside = isinstance(scope.context, Barred)
+    return is_outside or any(each.calling for each in runtime.devices)
 
 
 def make_managed(runtime: Runtime, device: int, nbytes: Integer, site: Site | None) -> Buffer:

@@ -308,3 +308,13 @@ await check_3(my_answer)
 #     ok(cuda.cudaDeviceSynchronize())
 #     print(f"{lanes} streams: {(time.perf_counter() - start) * 1e6:,.0f} us")
 # ```
+#
+# An H200 (driver 580, CUDA 13.0) printed this:
+#
+# ```text
+# 1 streams: 2,496 us
+# 1 streams: 2,405 us
+# 2 streams: 1,418 us
+# 3 streams: 1,124 us
+# 8 streams: 1,159 us
+# ```

@@ -402,3 +402,11 @@ await check_3(mine)
 #     ok(cuda.cudaDeviceSynchronize())
 #     print(f"{between}: {(time.perf_counter() - start) * 1e6:,.0f} us")
 # ```
+#
+# An H200 (driver 580, CUDA 13.0) printed this:
+#
+# ```text
+# nothing: 2,056 us
+# nothing: 1,988 us
+# a record on the default stream: 3,640 us
+# ```

@@ -4,6 +4,7 @@ On the tiny device a page that moves takes 4,096 ns, the first round of faults 1
 host takes 2,000 for a fault on a region, 100 for an entry in its page table, and 3,000 for a page that it shares.
 """
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,24 @@ async def test_the_line_of_the_host_that_faults_takes_the_time():
     assert (call.enter_ns, call.exit_ns, call.line) == (begin, begin + faults, values_line())
     assert values[1] == 5
     assert sim.now_ns - begin == faults
+
+
+async def test_a_fault_takes_time_also_in_a_task_beside_the_one_that_opened_the_simulation():
+    """As in a notebook, where each cell is a task. Any other thread touches pages beside the program."""
+    sim = await asyncio.create_task(opened())
+    stream, buffer = await acl_py.CreateStream(), await MallocManaged(128 * KIB)
+    await write[1, stream](buffer)
+    await acl_py.SynchronizeStream(stream)
+    begin = sim.now_ns
+    await asyncio.to_thread(lambda: buffer.numpy()[64 * KIB])
+    assert sim.now_ns == begin
+    assert buffer.numpy()[0] == 5
+    assert sim.now_ns - begin == 2_000 + 16 * 4096 + 16 * 100
+    await sim.close()
+
+
+async def opened():
+    return acl_py.open(device="tiny")
 
 
 def values_line():

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "samples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9]_*.py"))
-MEASURED = [ROOT / "tests" / "conformance" / "data" / f"{name}.json" for name in ("semantics", "graphs")]
+MEASURED = [ROOT / "tests" / "conformance" / "data" / f"{name}.json" for name in ("semantics", "graphs", "managed")]
 DATA = ROOT / "acl_py" / "teaching" / "data" / "h200.json"
 
 

@@ -52,6 +52,16 @@ MEANT = {
     "2_who_waits_for_whom": ["race 252 254", "race 314 320"],
     # The host writes to pinned memory that is still to be copied.
     "3_pageable_memory": ["race 169 170"],
+    # The host reads what may not have arrived, by intent and in the first exercise.
+    "4_reading_too_early_and_measuring": ["race 74 77", "race 235 226"],
+    # A free in another stream; the first exercise relies on frees that wait.
+    "5_the_hidden_waits": [
+        "before allocation 156 159",
+        "free in use 157 159",
+        "relies 258 259",
+        "relies 257 260",
+        "relies 258 260",
+    ],
     # The host fills the memory of a graph for the next request before the last one was over.
     "6_the_host_is_the_bottleneck": ["race 174 183", "race 171 183"],
     # The cores of a hasty kernel do not wait for each other, nor for their own copy.
