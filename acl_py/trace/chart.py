@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 from rich.text import Text
 
-from acl_py.trace.drawing import Lane, Look, Spans, draw
+from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
 from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, op_columns, places
 from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing, share_rows, stream_order
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows import GraphLaunch, Timeline
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side
@@ -31,6 +31,7 @@ _LOOKS = {
     "p2p": Look("═", "─", "─", "bright_cyan", "to device", "copies"),
     "fill": Look("▚", "▗", "▖", "cyan", "fill", "fills"),
     "host_function": Look("▓", "▒", "▒", "yellow", "function", "functions"),
+    "graph": Look("▒", "░", "░", "bright_green", "graph", "launches"),
     "call": Look("▓", "▒", "▒", "yellow", "host calls", "calls"),
     "wait": Look("░", "·", "·", "bright_black", "host held", "calls", behind=True),
 }
@@ -61,7 +62,8 @@ def styled_lanes(
     start, end = _interesting(work, host)
     start, end = start if since_ns is None else since_ns, end if until_ns is None else until_ns
     end = max(end, start + 1)
-    rows = [*_host_lanes(host, start, end), *_device_lanes(work, stream_order(ops), start, end)]
+    launches = [launch for launch in timeline.launches if launch.end_ns > start and launch.start_ns < end]
+    rows = [*_host_lanes(host, start, end), *_device_lanes(work, launches, stream_order(ops), start, end)]
     return draw(rows, _ALL, start, end, width)
 
 
@@ -159,12 +161,19 @@ def _host_spans(host: _Host, which: Ints) -> Spans:
     return spans.select(start < end)
 
 
-def _device_lanes(work: _Work, order: Mapping[str, int], start: int, end: int) -> Iterator[Lane]:
+def _device_lanes(
+    work: _Work, launches: Sequence[GraphLaunch], order: Mapping[str, int], start: int, end: int
+) -> Iterator[Lane]:
     shown = np.flatnonzero((work.end > start) & (work.start < end)).astype(np.int32)
     devices = np.unique(work.device[shown]).tolist()
     for device in devices:
         own = shown[work.device[shown] == device]
         prefix = f"{device}: " if len(devices) > 1 else ""
+        graphs = [
+            Span(each.start_ns, each.end_ns, _LOOKS["graph"], each.label) for each in launches if each.device == device
+        ]
+        if graphs:
+            yield Lane(f"{prefix}graphs", partial(Spans.of, graphs))
         streams = sorted(np.unique(work.stream[own]).tolist(), key=lambda place: order[work.streams[place]])
         if len(streams) > 1:
             yield from _stream_lanes(work, own, streams, prefix)

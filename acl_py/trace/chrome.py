@@ -2,7 +2,8 @@
 
 The host is a process with a lane of calls for each task or thread; slices inside a call show when its caller slept.
 Marks of the program have lanes of their own, and strikes of fault rules are instants. Each device is a process with a
-lane per engine and stream, with lanes for the records and waits of each stream, and with counters. If the trace has
+lane per engine and stream, with lanes for launches of graphs and for the records and waits of each stream, and with
+counters. If the trace has
 instructions of core kernels, there is also a lane per core and pipe. Arrows lead from each call to the operations that
 it queued, and from each record to the operation that waited for it.
 
@@ -47,6 +48,7 @@ from acl_py.trace.reading import (
     ENGINE_ORDER,
     as_timeline,
     correlations,
+    launching,
     short_site,
     step_spans,
     stream_ids,
@@ -75,10 +77,11 @@ def _events(timeline: Timeline) -> Iterator[str]:
     """Yield all events, those that belong together in one text: the names of processes and lanes first."""
     ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
     memory, ids = _memory_in_use(timeline.buffers), stream_ids(ops)
-    devices = sorted({*(kind.device for kind in ops.kinds), *memory})
+    devices = sorted({*(kind.device for kind in ops.kinds), *memory, *(each.device for each in timeline.launches)})
     free = count(_FIRST_DEVICE + max(devices, default=0) + 1)
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
     pages = Track(_HOST, "pages of managed memory", free)
+    graphs = {device: Track(_FIRST_DEVICE + device, "graphs", free) for device in devices}
     host, work = host_tracks(calls, _HOST, free), _work_tracks(ops.kinds, ids, free)
     events = _event_tracks(steps, free)
     pipes = _pipe_tracks(ops, timeline.instructions, free)
@@ -92,6 +95,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
     yield from _calls(calls, ops, host, of_calls, quoted)
     yield from _marks(timeline.marks, marks, quoted)
     yield from _migrations(timeline.migrations, pages, quoted)
+    yield from _launches(timeline, of_calls[launching(ops, calls)], graphs, quoted)
     yield from _operations(ops, work, ids, of_ops, lanes, quoted)
     yield from _steps(timeline, steps, ops, events, lanes, quoted)
     yield from _instructions(ops, timeline.instructions, pipes, quoted)
@@ -101,6 +105,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
         yield from _counters(ops, device, memory.get(device, ()))
     tracks = [*([faults] if timeline.strikes else []), *([marks] if timeline.marks else [])]
     tracks += [pages] if timeline.migrations else []
+    tracks += [track for track in graphs.values() if track.end >= 0]
     tracks += [*host.tracks, *work.tracks, *events.tracks, *pipes.values()]
     tracks.sort(key=lambda track: track.pid)
     yield from _lane_names(tracks, quoted)
@@ -198,6 +203,22 @@ def _migrations(migrations: Sequence[Migration], track: Track, quoted: Quoted) -
             f'"tid":{track.place(each.begin_ns, each.end_ns)},"ts":{each.begin_ns / 1000:.3f},'
             f'"dur":{(each.end_ns - each.begin_ns) / 1000:.3f},"args":{{"site":{quoted[each.site]},'
             f'"to device":{each.to_device},"to host":{each.to_host},"mapped":{each.mapped},"remote":{each.remote}}}}}'
+        )
+
+
+def _launches(timeline: Timeline, arrows: Ints, tracks: Mapping[int, Track], quoted: Quoted) -> Iterator[str]:
+    """Yield the launches of graphs that have ended; *arrows* has the number of each that has operations."""
+    ended = [(each, index) for index, each in enumerate(timeline.launches) if each.end_ns >= 0]
+    for each, index in sorted(ended, key=lambda launch: launch[0].end_ns):
+        arrow = int(arrows[index]) if index < len(arrows) else 0
+        bound = f'"bind_id":{_QUEUED + arrow},"flow_in":true,' if arrow else ""
+        bodies = f',"bodies that ran":{sum(each.taken)}' if each.taken else ""
+        yield (
+            f'{{"ph":"X","name":{quoted[each.label]},"cat":"graph","pid":{_FIRST_DEVICE + each.device},'
+            f'"tid":{tracks[each.device].place(each.start_ns, each.end_ns)},"ts":{each.start_ns / 1000:.3f},'
+            f'"dur":{(each.end_ns - each.start_ns) / 1000:.3f},{bound}"args":{{"correlation":{arrow},'
+            f'"stream":{quoted[each.stream]},"queued_us":{each.queued_ns / 1000:.3f},'
+            f'"site":{quoted[each.site]}{bodies}}}}}'
         )
 
 

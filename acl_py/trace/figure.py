@@ -33,6 +33,7 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "h2h": ("on the host", {"facecolor": "white", "hatch": "||||"}),
     "fill": ("fill", {"facecolor": "white", "hatch": "...."}),
     "host_function": ("host function", {"facecolor": "white", "hatch": "xxxx"}),
+    "graph": ("launch of a graph", {"facecolor": "0.85"}),
     "call": ("host works", {"facecolor": "0.75"}),
     "held": ("host is held", {"facecolor": "white", "linestyle": (0, (2, 1.5))}),
 }
@@ -115,11 +116,13 @@ def _rows(title: str, timeline: Timeline, rows: str, since_ns: int | None) -> tu
         raise ValueError(f"the timeline {title!r} has no operations to draw")
     queued_by = queuing_calls(ops, calls)
     begins = [op.queued_ns if call is None else calls[call].enter_ns for op, call in zip(ops, queued_by, strict=True)]
-    begins += [call.enter_ns for call in calls if call.name == "GraphLaunch"]  # a node has the line of its capture
     start = min(begins) if since_ns is None else since_ns
     lanes: dict[str, list[Box]] = {
         "host": _together(box for box in _host_boxes(timeline, queued_by) if box.start >= start)
     }
+    for launch in timeline.launches:
+        if launch.end_ns >= 0:
+            lanes.setdefault("graphs", []).append(Box(launch.start_ns, launch.end_ns, "graph", launch.label))
     if rows != "engines":
         places = stream_order(op_columns(ops))
         for op in sorted(ops, key=lambda op: places[op.stream]):

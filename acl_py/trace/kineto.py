@@ -23,7 +23,7 @@ from acl_py.trace.fields import CallColumns, Ints, OpColumns, OpKind, blocks, ca
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.reading import as_timeline, correlations, short_site, stream_ids
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreRun, Handle, Mark, Ref, Timeline
+from acl_py.trace.rows import CoreRun, GraphLaunch, Handle, Mark, Ref, Timeline
 from acl_py.trace.synchronisations import NAMES, Synchronisations, synchronisations
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
 from device_model.completions import Why
@@ -54,6 +54,14 @@ _FUNCTIONS = {
     "RecordEvent": "cudaEventRecord",
     "EventQuery": "cudaEventQuery",
     "EventElapsedTime": "cudaEventElapsedTime",
+    "BeginCapture": "cudaStreamBeginCapture",
+    "EndCapture": "cudaStreamEndCapture",
+    "GraphInstantiate": "cudaGraphInstantiate",
+    "GraphUpload": "cudaGraphUpload",
+    "GraphLaunch": "cudaGraphLaunch",
+    "GraphExecUpdate": "cudaGraphExecUpdate",
+    "GraphExecDestroy": "cudaGraphExecDestroy",
+    "GraphDestroy": "cudaGraphDestroy",
     "SynchronizeStream": "cudaStreamSynchronize",
     "SynchronizeEvent": "cudaEventSynchronize",
     "SynchronizeDevice": "cudaDeviceSynchronize",
@@ -109,12 +117,14 @@ def _events(timeline: Timeline) -> Iterator[str]:
     syncs = synchronisations(timeline)
     _correlate(syncs, of_calls, len(ops))
     functions, marks = Track(host, "host functions", numbers), Track(host, "marks", numbers)
+    graphs = Track(host, "graphs", numbers)
     ids, quoted = stream_ids(ops, steps), Quoted()
     yield from _calls(calls, tracks, of_calls, len(ops), quoted)
     yield from _marks(timeline.marks, marks, quoted)
+    yield from _marks(map(_as_mark, filter(_has_ended, timeline.launches)), graphs, quoted)
     yield from _operations(ops, streams, functions, of_ops, ids, quoted)
     yield from _synchronisations(calls, timeline.handles, syncs, streams, waits, of_calls, ids)
-    yield from _process(host, "host", "CPU", [*tracks.tracks, functions, marks], quoted)
+    yield from _process(host, "host", "CPU", [*tracks.tracks, functions, marks, graphs], quoted)
     for device in devices:
         own = [track for key, track in streams.items() if key[0] == device]
         yield from _process(device, f"device {device}", f"GPU {device}", [*own, waits[device]], quoted)
@@ -154,6 +164,15 @@ def _marks(marks: Iterable[Mark], track: Track, quoted: Quoted) -> Iterator[str]
             f'"tid":{track.place(mark.begin_ns, mark.end_ns)},"ts":{mark.begin_ns / 1000:.3f},'
             f'"dur":{(mark.end_ns - mark.begin_ns) / 1000:.3f},"args":{{"site":{quoted[mark.site]}}}}}'
         )
+
+
+def _has_ended(launch: GraphLaunch) -> bool:
+    return launch.end_ns >= 0
+
+
+def _as_mark(launch: GraphLaunch) -> Mark:
+    """Return *launch* as an annotation: in a lane of a stream, analysers would count it as one more kernel."""
+    return Mark(launch.label, launch.start_ns, launch.end_ns, launch.site, launch.caller)
 
 
 def _operations(

@@ -8,8 +8,9 @@ a place in the viewer and the number of the device.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ from acl_py.trace.reading import (
     stream_ids,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreRun, Timeline
+from acl_py.trace.rows import CoreRun, GraphLaunch, Timeline
 from acl_py.trace.table import csv_row
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
 
@@ -57,6 +58,13 @@ _COPIES = {
     "d2d": ("SDMA_SQE", "device to device"),
     "p2p": ("SDMA_SQE", "device to device"),
     "h2h": ("PCIE_DMA_SQE", "host to host"),
+}
+# The calls of captures and graphs have names of their own, and not that of the verb behind "aclrt".
+_MODEL_CALLS = {
+    "BeginCapture": "aclmdlRICaptureBegin",
+    "EndCapture": "aclmdlRICaptureEnd",
+    "GraphLaunch": "aclmdlRIExecuteAsync",
+    "GraphExecDestroy": "aclmdlRIDestroy",
 }
 _EVENT_TASKS = {"record": "EVENT_RECORD", "wait": "EVENT_WAIT"}  # by kind of step
 KERNEL_COLUMNS = (
@@ -100,6 +108,7 @@ class _Rows(NamedTuple):
     of_steps: Ints
     of_calls: Ints
     ids: Mapping[str, int]
+    launches: Sequence[GraphLaunch]
 
     @classmethod
     def of(cls, timeline: Timeline) -> "_Rows":
@@ -108,7 +117,8 @@ class _Rows(NamedTuple):
         asking = asking_calls(steps, calls)
         of_steps = np.where(asking < 0, 0, len(ops) + 1 + np.arange(len(steps)))
         of_calls[asking[asking >= 0]] = of_steps[asking >= 0]
-        return cls(ops, calls, steps, step_spans(timeline), of_ops, of_steps, of_calls, stream_ids(ops, steps))
+        return cls(ops, calls, steps, step_spans(timeline), of_ops, of_steps, of_calls, stream_ids(ops, steps),
+                   timeline.launches)  # fmt: skip
 
     def work_of(self, device: int) -> Ints:
         """Return the operations of a device."""
@@ -133,10 +143,13 @@ def _events(rows: _Rows, device: int) -> Iterator[str]:
     yield from _processes(pids)
     yield from _calls(rows.calls, host, rows.numbers_of(device), quoted)
     yield from _tasks(rows, device, streams, quoted)
+    graphs = Track(pids["Ascend Hardware"], "graphs", numbers)
+    yield from _models(rows, device, graphs, quoted)
     yield from _overlaps(rows, device, pids["Overlap Analysis"])
     lanes = [(track.pid, *lane) for track in host.tracks for lane in track.names()]
     for track in streams.values():
         lanes += [(track.pid, lane, f"Stream {name.removeprefix('stream ')}") for lane, name in track.names()]
+    lanes += [(graphs.pid, *lane) for lane in graphs.names() if graphs.end >= 0]
     lanes += [(pids["Overlap Analysis"], _COMPUTING, "Computing"), (pids["Overlap Analysis"], _FREE, "Free")]
     for order, (pid, lane, name) in enumerate(lanes):
         yield _about(pid, lane, "thread_name", "name", quoted[name])
@@ -157,15 +170,16 @@ def _about(pid: int, lane: int, what: str, key: str, value: object) -> str:
 
 def _calls(calls: CallColumns, host: Tracks, numbers: Ints, quoted: Quoted) -> Iterator[str]:
     # Launches are the calls of a layer above; the adviser looks for their name.
+    functions = [_MODEL_CALLS.get(kind.name, f"aclrt{kind.name}") for kind in calls.kinds]
     named = [
-        ("Node@launch", "node") if kind.name == "LaunchKernel" else (f"AscendCL@aclrt{kind.name}", "acl")
-        for kind in calls.kinds
+        ("Node@launch", "node") if kind.name == "LaunchKernel" else (f"AscendCL@{function}", "acl")
+        for kind, function in zip(calls.kinds, functions, strict=True)
     ]
     heads = texts([f'{{"name":{quoted[name]},"ph":"X",' for name, _ in named])
     pids = texts([f'"pid":{track.pid},"tid":' for track in host.tracks])
     args = texts([
-        f',"Mode":"ACL_RTS","level":"{level}","id":{quoted["aclrt" + kind.name]},"item_id":"0",'
-        for kind, (_, level) in zip(calls.kinds, named, strict=True)
+        f',"Mode":"ACL_RTS","level":"{level}","id":{quoted[function]},"item_id":"0",'
+        for function, (_, level) in zip(functions, named, strict=True)
     ])  # fmt: skip
     sites = texts([f'"site":{quoted[short_site(kind.file, kind.line)]}}}}}' for kind in calls.kinds])
     for block in blocks(len(calls)):
@@ -231,6 +245,18 @@ def _tasks(rows: _Rows, device: int, streams: Mapping[str, Track], quoted: Quote
         )  # fmt: skip
         queued = np.flatnonzero(number)
         yield joined(merged(lines, _arrows("f", number[queued], at[queued]), queued), ",\n")
+
+
+def _models(rows: _Rows, device: int, track: Track, quoted: Quoted) -> Iterator[str]:
+    """Yield the launches of graphs on a device, in the order of their ends."""
+    own = [each for each in rows.launches if each.device == device and each.end_ns >= 0]
+    for each in sorted(own, key=attrgetter("end_ns")):
+        lane = track.place(each.start_ns, each.end_ns)
+        yield (
+            f'{{"name":{quoted[each.label]},"ph":"X","pid":{track.pid},"tid":{lane},"ts":"{each.start_ns / 1000:.3f}",'
+            f'"dur":{(each.end_ns - each.start_ns) / 1000:.3f},"args":{{"Task Type":"MODEL_EXECUTE",'
+            f'"Physic Stream Id":{rows.ids.get(each.stream, 0)},"site":{quoted[each.site]}}}}}'
+        )
 
 
 def _types(ops: OpColumns, which: Ints, accelerators: int) -> Ints:

@@ -201,7 +201,31 @@ def queuing(ops: OpColumns, calls: CallColumns) -> Ints:
                 for place, number in enumerate(calls.kind.tolist()):
                     by_site.setdefault(call_lines[lines_of_calls[number]][1], []).append(place)
             found[block.start + index] = _later(ops, block.start + index, int(first[index]), by_site, calls)
+    nodes = np.flatnonzero(ops.launch >= 0)
+    if len(nodes):
+        found[nodes] = launching(ops, calls)[ops.launch[nodes]]
     return found
+
+
+def launching(ops: OpColumns, calls: CallColumns) -> Ints:
+    """Return for each launch that has operations the index of the call of GraphLaunch() that queued it, or -1.
+
+    The operations of a launch are queued in its call, except those in bodies of IF nodes, which are queued later.
+    """
+    nodes = np.flatnonzero(ops.launch >= 0)
+    count = int(ops.launch[nodes].max(initial=-1)) + 1
+    queued, caller, call_of = np.full(count, _NEVER), np.zeros(count, np.int64), np.full(count, -1, np.int32)
+    np.minimum.at(queued, ops.launch[nodes], ops.queued_ns[nodes])
+    caller[ops.launch[nodes]] = ops.caller[nodes]
+    is_launch = np.array([kind.name == "GraphLaunch" for kind in calls.kinds], bool)[calls.kind]
+    for name in set(ops.callers):
+        own = np.flatnonzero(is_launch & np.array([each == name for each in calls.callers], bool)[calls.caller])
+        launches = np.flatnonzero(np.array([each == name for each in ops.callers], bool)[caller] & (queued < _NEVER))
+        if len(own) and len(launches):
+            # The first call that had not returned when the launch was queued.
+            first = own[np.minimum(np.searchsorted(calls.exit_ns[own], queued[launches]), len(own) - 1)]
+            call_of[launches] = np.where(calls.enter_ns[first] <= queued[launches], first, -1)
+    return call_of
 
 
 def _later(ops: OpColumns, index: int, first: int, by_site: Mapping[str, list[int]], calls: CallColumns) -> int:

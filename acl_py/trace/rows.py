@@ -153,6 +153,11 @@ class GraphLaunch(NamedTuple):
     taken: tuple[bool, ...]
     by: int
 
+    @property
+    def label(self) -> str:
+        """What charts call it: its graph."""
+        return self.name.removeprefix("executable of ")
+
 
 class Sleep(NamedTuple):
     """A time in which a caller slept in a call; it woke because the operation with index *after* ended, if one did.

@@ -1,11 +1,12 @@
-"""The trace as one CSV table: a row for each operation and each call, in the order of their ends.
+"""The trace as one CSV table: a row for each operation and each call, in the order of their ends, and then one for each
+launch of a graph, in the order of their calls.
 
 Times are whole nanoseconds. A call and what it queued have the same `correlation`. `operation` numbers operations from
 0; `after` is the number of the one that the operation waited for. Columns that a row does not have are empty.
 """
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from acl_py.trace.columns import Part, joined, line, merged, only, texts, whole
 from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, merged_blocks, op_columns
-from acl_py.trace.reading import as_timeline, correlations, short_site
+from acl_py.trace.reading import as_timeline, correlations, launching, short_site
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Timeline
 from device_model.completions import Why
@@ -36,6 +37,16 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
         file.write(f"{csv_row(COLUMNS)}\r\n")
         for op_block, call_block, behind in merged_blocks(ops.end_ns, calls.exit_ns):
             file.write(joined(merged(op_lines.of(op_block), call_lines.of(call_block), behind), "\r\n") + "\r\n")
+        file.writelines(_launches(timeline, of_calls[launching(ops, calls)]))
+
+
+def _launches(timeline: Timeline, numbers: Ints) -> Iterator[str]:
+    """Yield the lines of launches of graphs; *numbers* are the correlations of those that have operations."""
+    for index, each in enumerate(timeline.launches):
+        number = int(numbers[index]) if index < len(numbers) else 0
+        times = ["" if at < 0 else at for at in (each.start_ns, each.end_ns)]
+        head = ["launch", each.label, *times, each.site, number or "", each.caller]
+        yield csv_row([*head, "", "graph", each.device, "", each.stream, each.queued_ns, "", "", ""]) + "\r\n"
 
 
 def csv_row(values: Iterable[object]) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 // The data of the page: columns of numbers, decoded from what data.py wrote.
 
-const TABLES = ["path", "marks", "calls", "sleeps", "steps", "ops", "instructions"];
+const TABLES = ["path", "marks", "calls", "sleeps", "launches", "steps", "ops", "instructions"];
 
 /** Return the numbers of a column: differences, zigzag and base 128, as base64. */
 function decodeColumn(text, rows) {
@@ -49,7 +49,7 @@ function decodeRun(coded) {
   for (const name of TABLES) run[name] = decodeTable(coded[name]);
   run.steps.isOver = Array.from(run.steps.start, (at) => at >= 0);
   for (const name of TABLES) onAxis(run[name], since, name === "instructions" ? 1000 : 1);
-  for (const table of [run.ops, run.steps]) table.queued = table.queued.map((at) => at - since);
+  for (const table of [run.ops, run.steps, run.launches]) table.queued = table.queued.map((at) => at - since);
   for (let row = 0; row < run.steps.rows; row++) {
     if (!run.steps.isOver[row]) run.steps.start[row] = run.steps.end[row] = run.until;
   }
@@ -100,6 +100,7 @@ function linksOf(run, table, row) {
       ...before("woken by", "ops", calls.after[row]),
       ...after("queued", "ops", leadingTo(ops, "call", (each) => ops.call[each], row)),
     ];
+    case "launches": return [...before("queued by", "calls", run.launches.call[row])];
     case "steps": return [
       ...before("record", "steps", steps.record[row]),
       ...before("stands for", "ops", steps.after[row]),

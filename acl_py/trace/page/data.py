@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from acl_py.trace.fields import call_columns, op_columns, step_columns
 from acl_py.trace.pipes import PIPE_ORDER
-from acl_py.trace.reading import ENGINE_ORDER, host_rows, queuing_calls, site_of_call, stream_order
+from acl_py.trace.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
 from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
 from device_model.completions import Why
 
@@ -116,6 +116,7 @@ def _run(run: Run) -> dict[str, Any]:
         "calls": _calls(calls, texts),
         "steps": _steps(timeline.steps, texts),
         "marks": _marks(timeline.marks, texts),
+        "launches": _launches(timeline, texts),
         "path": _path(run.critical, texts),
         "sleeps": _sleeps(calls),
         "instructions": _instructions(timeline.instructions, texts),
@@ -233,6 +234,25 @@ def _marks(marks: Sequence[Mark], texts: _Texts) -> Table:
         site=(texts[mark.site] for mark in marks),
         start=(mark.begin_ns for mark in marks),
         lasts=(mark.end_ns - mark.begin_ns for mark in marks),
+    )
+
+
+def _launches(timeline: Timeline, texts: _Texts) -> Table:
+    """Return the launches of graphs that have ended."""
+    queued_by = launching(op_columns(timeline.ops), call_columns(timeline.calls)).tolist()
+    calls = [*queued_by, *[-1] * (len(timeline.launches) - len(queued_by))]
+    ended = [(each, call) for each, call in zip(timeline.launches, calls, strict=True) if each.end_ns >= 0]
+    return _table(
+        len(ended),
+        name=(texts[each.label] for each, _ in ended),
+        stream=(texts[each.stream] for each, _ in ended),
+        device=(each.device for each, _ in ended),
+        site=(texts[each.site] for each, _ in ended),
+        queued=(each.queued_ns for each, _ in ended),
+        start=(each.start_ns for each, _ in ended),
+        lasts=(each.end_ns - each.start_ns for each, _ in ended),
+        call=(call for _, call in ended),
+        bodies=(sum(each.taken) for each, _ in ended),
     )
 
 

@@ -91,7 +91,7 @@ function givenAt({ ops, calls }, row) {
 
 /** Return the lanes of *run*, in the order in which they are drawn. */
 function lanesOf(run) {
-  const lanes = [...pathLanes(run), ...markLanes(run), ...hostLanes(run), ...streamLanes(run), ...engineLanes(run), ...pipeLanes(run)];
+  const lanes = [...pathLanes(run), ...markLanes(run), ...hostLanes(run), ...graphLanes(run), ...streamLanes(run), ...engineLanes(run), ...pipeLanes(run)];
   for (const lane of lanes) {
     lane.run = run;
     lane.levels = stacked(lane.spans).map((spans) => new Track(spans.flatMap((span) => span.parts ?? [span])));
@@ -154,6 +154,20 @@ function operationLanes(run, group, keys, keyOf, ofStream) {
     })),
     gaps: gapsOf(run, rows.get(key)),
   }));
+}
+
+/** Return a lane of launches of graphs for each device that has any. */
+function graphLanes(run) {
+  const { launches } = run;
+  const many = devicesOf(run).length > 1;
+  const lanes = new Map();
+  for (let row = 0; row < launches.rows; row++) {
+    const device = launches.device[row];
+    const label = many ? `${device}: graphs` : "graphs";
+    if (!lanes.has(device)) lanes.set(device, { group: STREAMS, label, device, table: "launches", spans: [] });
+    lanes.get(device).spans.push({ begin: launches.start[row], end: launches.end[row], row, tone: "graph" });
+  }
+  return [...lanes.values()];
 }
 
 function streamLanes(run) {

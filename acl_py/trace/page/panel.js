@@ -4,7 +4,7 @@ const TONES = {
   call: "host calls", held: "host waits", h2d: "copy to the device", kernel: "kernel", d2h: "copy to the host",
   d2d: "copy inside the device", p2p: "copy between devices", fill: "fill", host_function: "host function",
   prefetch_h2d: "prefetch to the device", prefetch_d2h: "prefetch to the host",
-  mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
+  graph: "launch of a graph", mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
 };
 const SPENT = { work: "work", call: "a call of the host", program: "the program between two calls", asleep: "a wait of the host" };
 const LISTED = 8; // rows that a list in the selection shows
@@ -51,7 +51,7 @@ function showSelection(item, select) {
 
 /** Return a button that selects a row; it says its name, and its stream or task. */
 function linkTo(run, table, row, select) {
-  const owner = { ops: "stream", calls: "caller", steps: "stream", instructions: "core" }[table];
+  const owner = { ops: "stream", calls: "caller", steps: "stream", launches: "stream", instructions: "core" }[table];
   const text = `${nameOf(run, table, row)}, ${run.text(run[table][owner][row])}`;
   return element("button", {
     type: "button", className: "link", onclick: () => select({ kind: "item", run, table, row }, true),
@@ -71,7 +71,7 @@ function linkFacts(run, links, select) {
 
 const DESCRIBE = {
   ops: describeOperation, calls: describeCall, steps: describeStep, marks: describeMark, path: describePart,
-  instructions: describeInstruction,
+  launches: describeLaunch, instructions: describeInstruction,
 };
 
 function describeOperation(run, row) {
@@ -144,6 +144,22 @@ function describePart(run, row) {
       ["begins", formatTime(path.start[row])],
       ["lasts", formatTime(path.end[row] - path.start[row])],
       ["spent on", SPENT[cause] ?? DOCUMENT.causes[cause]],
+    ],
+  };
+}
+
+function describeLaunch(run, row) {
+  const { launches } = run;
+  return {
+    tone: "graph",
+    facts: [
+      ["kind", TONES.graph],
+      ["lasts", formatTime(launches.end[row] - launches.start[row])],
+      ["starts", formatTime(launches.start[row])],
+      ["queued", formatTime(launches.queued[row])],
+      launches.bodies[row] ? ["bodies that ran", formatNumber(launches.bodies[row])] : null,
+      ["stream", run.text(launches.stream[row])],
+      ["line", element("code", {}, run.text(launches.site[row]))],
     ],
   };
 }
