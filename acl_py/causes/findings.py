@@ -16,6 +16,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from acl_py.causes.captured import captured
 from acl_py.causes.lines import us
 from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
 from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
@@ -140,6 +141,7 @@ class _Found:
         slept = calls.sleeps.call
         is_of_interest = of_pageable[calls.kind]
         is_of_interest[slept] |= may_wait[calls.kind[slept]]
+        is_of_interest[[*captured(self.timeline).calls]] = False
         for index in np.flatnonzero(is_of_interest).tolist():
             self._look_at_call(index, self.timeline.calls[index])
 

@@ -91,6 +91,14 @@ class _Walk:
         self.found: list[Part] = []
 
     @cached_property
+    def nodes(self) -> dict[int, list[int]]:
+        """The operations of each launch of a graph."""
+        nodes: dict[int, list[int]] = {}
+        for index in np.flatnonzero(self.ops.launch >= 0).tolist():
+            nodes.setdefault(int(self.ops.launch[index]), []).append(index)
+        return nodes
+
+    @cached_property
     def around(self) -> Callable[[str, int], int | None]:
         return call_around(self.timeline)
 
@@ -124,6 +132,9 @@ class _Walk:
         after, queued = self.after[index], self.queued[index]
         if after < 0:
             after, queued = self._signalled(index)
+        if after < 0:
+            after = self._decided(index)
+            why = why if after < 0 else Cause.ORDER
         if after >= 0:
             return after, self._add(self.end[after], at, why, index, after)
         return self._inside(index, self._add(queued, at, why, index))
@@ -143,6 +154,17 @@ class _Walk:
             record = self.timeline.steps[wait.record]
             return _place(record.after), max(op_queued, record.queued_ns)
         return -1, op_queued
+
+    def _decided(self, index: int) -> int:
+        """Return the last operation of the same launch before the IF node in whose body an operation is, or -1.
+
+        A body is queued when its turn comes, and not in the call that launches the graph.
+        """
+        launch, queued = int(self.ops.launch[index]), self.queued[index]
+        if launch < 0 or queued == self.timeline.launches[launch].queued_ns:
+            return -1
+        nodes = [node for node in self.nodes[launch] if self.end[node] <= queued]
+        return max(nodes, key=self.end.__getitem__, default=-1)
 
     def _inside(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from the instant at which an operation was queued to what the host did before."""

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from acl_py.causes.captured import captured
 from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
 from acl_py.trace.fields import CallKind, call_columns, op_columns
@@ -27,7 +28,7 @@ _WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows
 # How the names of calls begin that set something, or wait because that is their purpose.
 _ORDERING = (
     *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
-    "LaunchCallback", "ProcessReport", "EndReport", "DestroyStream", "MallocAsync", "FreeAsync",
+    "LaunchCallback", "ProcessReport", "EndReport", "DestroyStream", "MallocAsync", "FreeAsync", "GraphLaunch",
 )  # fmt: skip
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
 
@@ -61,6 +62,9 @@ class Relation:
     `nothing_new` has the waits and synchronisations that order nothing new, as indices of calls. Calls that happen to
     wait, such as a free, order nothing. *apart* lets each task know only what it has waited for itself, and by calls
     that are there to wait: not by copies of pageable memory, which need not wait once it is pinned.
+
+    A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
+    nothing.
     """
 
     def __init__(self, timeline: Timeline, *, apart: bool = False) -> None:
@@ -69,6 +73,7 @@ class Relation:
         self._apart = apart
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
+        self._captured = captured(timeline)
         self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
         callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
         self._order.has_several_hosts = apart and len(callers) > 1
@@ -124,9 +129,14 @@ class Relation:
         ordering = np.array([kind.name.startswith(_ORDERING) for kind in calls.kinds], bool) | pageable
         waiting = np.array([kind.name in _WAITING for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
-        made = np.flatnonzero(ordering[calls.kind])
-        entered = np.flatnonzero((pageable & self._pageable_waits)[calls.kind])
-        at_ns = np.concatenate((sleeps.end_ns[woke], ops.queued_ns, calls.exit_ns[made], calls.enter_ns[entered]))
+        runs = np.ones(len(calls), bool)
+        runs[[*self._captured.calls]] = False
+        made = np.flatnonzero(ordering[calls.kind] & runs)
+        entered = np.flatnonzero((pageable & self._pageable_waits)[calls.kind] & runs)
+        queued_ns, nodes = ops.queued_ns.copy(), np.flatnonzero(ops.launch >= 0)
+        if len(nodes):  # also those in bodies of IF nodes, which were queued later
+            queued_ns[nodes] = np.array([each.queued_ns for each in self.timeline.launches])[ops.launch[nodes]]
+        at_ns = np.concatenate((sleeps.end_ns[woke], queued_ns, calls.exit_ns[made], calls.enter_ns[entered]))
         row = np.repeat((_WAKING, _OP, _CALL, _ENTRY), (len(woke), len(ops), len(made), len(entered)))
         index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, entered))
         after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
@@ -170,6 +180,9 @@ class Relation:
                 self._signals.set(event, point)
             case "RecordEvent", (int(event), _Stream() as stream):
                 self._recorded[event] = self._order.record(stream, host)
+            case "GraphLaunch", (_, _Stream() as stream):
+                for recorded in self._captured.records[index]:
+                    self._recorded[recorded] = self._order.record(stream, host)
             case "ResetEvent", (int(event), _Stream() as stream):
                 self._signals.clear(event, self._epoch(stream, host), host.past.clock)
             case "RecordNotify", (int(notify), _Stream() as stream):

@@ -87,10 +87,34 @@ def _neighbours(ops: OpColumns) -> Iterator[tuple[Ints, Ints]]:
     """Yield operations and those that came before them in their streams, and the same for engines."""
     order = np.lexsort((ops.end_ns, ops.start_ns))
     streams = np.array([kind.in_stream for kind in ops.kinds], np.int64)
-    yield _successive(order, streams[ops.kind])
+    behind, before = _successive(order, streams[ops.kind])
+    is_apart = (ops.launch[behind] < 0) | (ops.launch[behind] != ops.launch[before])
+    yield behind[is_apart], before[is_apart]  # nodes of a launch may run side by side
+    yield from _around_launches(ops, streams[ops.kind])
     engine, _ = places(((kind.device, kind.engine) for kind in ops.kinds), len(ops.kinds))
     is_serial = np.array([kind.engine in _ONE_AT_A_TIME for kind in ops.kinds], bool)
     yield _successive(order[is_serial[ops.kind[order]]], engine[ops.kind])
+
+
+def _around_launches(ops: OpColumns, stream: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the nodes of launches and what came before them in their streams, and what came behind them and all nodes.
+
+    Of a launch behind another one, all nodes wait for the node that ends last, and the node that starts first for all.
+    """
+    nodes = np.flatnonzero(ops.launch >= 0)
+    if not len(nodes):
+        return
+    unit = np.where(ops.launch < 0, len(ops) + np.arange(len(ops)), ops.launch)
+    by_start, by_end = (np.lexsort((times, unit)) for times in (ops.start_ns, ops.end_ns))
+    _, begin, size = np.unique(unit[by_start], return_index=True, return_counts=True)
+    first, last = by_start[begin], by_end[begin + size - 1]
+    order = np.lexsort((ops.end_ns[last], ops.start_ns[first]))
+    behind, before = _successive(order, stream[first])
+    members = np.split(by_start, begin[1:])
+    for later, earlier in zip(behind.tolist(), before.tolist(), strict=True):
+        if size[later] > 1 or size[earlier] > 1:
+            yield members[later], np.full(size[later], last[earlier])
+            yield np.full(size[earlier], first[later]), members[earlier]
 
 
 def _successive(order: Ints, line: Ints) -> tuple[Ints, Ints]:

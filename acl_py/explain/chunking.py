@@ -14,6 +14,7 @@ from acl_py.tools.programs import Step
 
 SMALLEST = 256 << 10  # bytes of a part: below, the fixed cost of a copy counts more than its overlap
 _ALIGNED = 256  # where parts begin
+_CAPTURES = ("begin_capture", "begin_capture_to", "begin_capture_body")
 _KERNELS = ("launch", "launch_cores")
 
 
@@ -23,6 +24,12 @@ def chunk(case: Case, count: int) -> Case:
     Raises:
         EditError: no copy is large enough.
     """
+    capture = next((step for step in case.program.steps if step.op in _CAPTURES), None)
+    if capture is not None:
+        raise EditError(
+            f"chunks={count}: step {capture.index} ({capture.op}): the program captures graphs, whose nodes are not "
+            "divided; change the capture instead"
+        )
     on_device = _buffers_of_device(case)
     chosen = {
         step.index: buffer

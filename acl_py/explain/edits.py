@@ -161,7 +161,9 @@ def _kernel(edit: Edit, case: Case) -> Case:
             return [step]
         times = {"us": round(step.fields["us"] * factor, 3)}
         if step.fields.get("released"):
-            times["released"] = [[round(us * factor, 3), cores] for us, cores in step.fields["released"]]
+            times["released"] = _scaled(step.fields["released"], factor)
+        if step.fields.get("more"):
+            times["more"] = [[round(us * factor, 3), _scaled(ends, factor)] for us, ends in step.fields["more"]]
         return [with_fields(step, **times)]
 
     return case.with_steps(change)
@@ -223,6 +225,10 @@ _FORMS = {
 _WITHOUT_VALUE, _VALUE_OPTIONAL, _OF_SOMEBODY = ("per-thread",), ("pinned", "nonblocking"), ("kernel",)
 FORMS = ", ".join(_FORMS.values())
 _BEFORE_AN_EDIT = rf",(?=\s*(?:{'|'.join(_FORMS)})(?:[:=,]|\s*$))"  # names of kernels may have commas
+
+
+def _scaled(released: Iterable[tuple[float, int]], factor: float) -> list[list[float]]:
+    return [[round(us * factor, 3), cores] for us, cores in released]
 
 
 def _names(step: Step) -> list[str]:

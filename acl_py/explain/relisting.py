@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, made_like, with_fields
-from acl_py.tools.programs import Step
+from acl_py.tools.programs import GRAPH_OPS, Step
 from device_model.rules import Destroy, Release
 
 _COPIES = ("memcpy_async", "memcpy_peer_async")
@@ -37,6 +37,12 @@ def relist(case: Case, count: int) -> Case:
         EditError: the program uses its streams for more than order, or uses several devices or contexts.
     """
     steps = case.program.steps
+    graph = next((step for step in steps if step.op in GRAPH_OPS), None)
+    if graph is not None:
+        raise EditError(
+            f"streams={count}: step {graph.index} ({graph.op}): the program uses graphs, and their nodes have an order "
+            "of their own; change the capture instead"
+        )
     odd = next((step for step in steps if step.op in _NOT_MOVED or step.thread is not None), None)
     if odd is not None:
         raise EditError(f"streams={count}: step {odd.index} ({odd.op}) needs its own stream")

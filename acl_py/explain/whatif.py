@@ -150,7 +150,7 @@ def by_line(run_: Replay) -> Timeline:
         last = bisect_left(begins, at_ns, key=itemgetter(0))
         return next((steps[index].line for _, exit_, index in reversed(begins[:last]) if at_ns <= exit_), "")
 
-    ops = [op._replace(site=line_at(op.queued_ns)) for op in timeline.ops]
+    ops = [op if op.launch is not None else op._replace(site=line_at(op.queued_ns)) for op in timeline.ops]
     rows = [row._replace(site=line_at(row.queued_ns)) for row in timeline.steps]
     end = max((call.exit_ns for call in calls), default=0)
     return replace(timeline, calls=calls, ops=ops, steps=rows, end_ns=end)
