@@ -87,7 +87,7 @@ class Curve(dict[int, Nanoseconds]):
 class HostCosts:
     """How long each call takes the host when it does not have to wait, in nanoseconds.
 
-    Malloc, Free and the trimming of a pool depend on the number of bytes.
+    Malloc, Free, and what a pool takes from the device and gives back, depend on the number of bytes.
     """
 
     launch: int  # LaunchKernel
@@ -109,7 +109,7 @@ class HostCosts:
     register: int  # per MiB
     unregister: int
     malloc_async: int
-    pool_growth: int  # in addition, if the pool has to grow for it
+    pool_growth: Curve  # in addition, if the pool has to take so many bytes from the device
     pool_trim: Curve  # in addition, if the pool gives so many bytes back to the device
     free_async: int
     create_stream: int
@@ -120,6 +120,8 @@ class HostCosts:
     set_device: int
     memory_info: int
     other: int  # every other call
+    cold_bytes: int  # a host that copies so many bytes itself has none of the runtime's code and data in its caches
+    cold_permille: int  # how much longer the next call of each kind then takes
     gap: int  # what a replayed stream program takes between two calls, if it does not say
 
 
@@ -177,6 +179,7 @@ class Memory:
 
     bytes: Count
     alignment: Count
+    pool_chunk: Count  # the stream-ordered pool takes bytes from the device in multiples of this
 
 
 @dataclass(frozen=True)

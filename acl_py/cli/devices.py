@@ -29,7 +29,8 @@ _ORIGINS = ("measured", "documented", "assumed")
 _BY_NAME = {
     "host.malloc_host": "ns/MiB", "host.free_host": "ns/MiB", "host.register": "ns/MiB",
     "cores.flops": "1/s", "memory.alignment": "B", "copies.ring_overhead": "B",
-    "copies.stage_chunk": "B", "aicore.mhz": "MHz", "aicore.cube_cores": "", "aicore.vector_cores": "",
+    "copies.stage_chunk": "B", "memory.pool_chunk": "B",
+    "aicore.mhz": "MHz", "aicore.cube_cores": "", "aicore.vector_cores": "",
     "aicore.same_lines_per_us": "1/us", "library.ramp": "ns",
 }  # fmt: skip
 _BY_END = {

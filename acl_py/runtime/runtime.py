@@ -38,7 +38,7 @@ from device_model.graphs.capture import take
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
 from device_model.integers import Integer, is_integer
-from device_model.memory import Block, Buffer, Memory
+from device_model.memory import Block, Buffer, Memory, Pool
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from acl_py.sanitizer.sanitizer import Sanitizer
 
 T = TypeVar("T")
+_COOLED = ("launch", "copy", "copy_on_device", "fill", "record", "wait", "host_function")  # by cold caches
 Subjects = Sequence[Stream | Event | Context | Device | Completion | Turn]  # whose work a host waits for
 
 
@@ -105,6 +106,7 @@ class Runtime:
         self.host_ns: Nanoseconds = 0
         self.horizon_ns: float = END_NS + 1  # a call that would reach it asks the bridge
         self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
+        self.cold: dict[str, None] = {}  # the calls that take longer next time: names of values of HostCosts
         self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over
         self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
         self.closed: str | None = None  # why no verb works any more
@@ -170,6 +172,22 @@ class Runtime:
         scheduler.advance(host)
         if self.waiters:
             self.bridge.arm()
+
+    def cool(self, nbytes: int) -> None:
+        """Note that the host has copied *nbytes* itself: many bytes leave its caches cold for the calls that follow."""
+        if nbytes >= self.costs.cold_bytes and self.costs.cold_permille:
+            self.cold = dict.fromkeys(_COOLED)
+
+    def cost_of(self, call: str) -> Nanoseconds:
+        """Return what a *call*, a value of HostCosts, takes: longer with cold caches, which are warm for it then.
+
+        Hot paths call it only if anything is `cold`.
+        """
+        cost: int = getattr(self.costs, call)
+        if call in self.cold:
+            del self.cold[call]
+            cost += cost * self.costs.cold_permille // 1000
+        return cost
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
         """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""
@@ -323,12 +341,23 @@ class Runtime:
     def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
         """Give unused memory of a device's pool back to the device, and let the host pay for that.
 
-        The pool keeps *keep_bytes* (by default its release threshold), and what unfinished work may still use.
+        The pool keeps the whole chunks in *keep_bytes* (by default its release threshold), and what unfinished work may
+        still use.
         """
         pool = self.memory.pool(ordinal)
-        trimmed = pool.trim(pool.release_threshold if keep_bytes is None else keep_bytes, _is_over)
-        if trimmed:
-            self.pay(self.costs.pool_trim[trimmed])
+        reserved, mapped = pool.reserved_current, self.mapped(pool)
+        keep_bytes = pool.release_threshold if keep_bytes is None else keep_bytes
+        given = pool.trim(keep_bytes - keep_bytes % self.profile.memory.pool_chunk, _is_over)
+        of_malloc = given - (reserved - pool.reserved_current)  # memory of Malloc that FreeAsync gave back
+        if of_malloc:
+            self.pay(self.costs.free[of_malloc])
+        if self.mapped(pool) < mapped:
+            self.pay(self.costs.pool_trim[mapped - self.mapped(pool)])
+
+    def mapped(self, pool: Pool) -> int:
+        """Return how many bytes *pool* has taken from its device, which are whole chunks."""
+        chunk = self.profile.memory.pool_chunk
+        return -(-pool.reserved_current // chunk) * chunk
 
     async def busy_until(
         self, completion: Completion, what: str, site: object, subjects: Subjects = (), *, promised: bool = True

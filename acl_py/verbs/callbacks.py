@@ -77,7 +77,7 @@ async def LaunchHostFunc(
             Kind.STREAM_SUBSCRIBED, f"{stream!r} has a subscriber", "use LaunchCallback(), or another stream"
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
-    runtime.submit(stream, op, runtime.costs.host_function, 0)
+    runtime.submit(stream, op, runtime.cost_of("host_function"), 0)
     runtime.called("LaunchHostFunc", enter, site, stream, op.work)
     return op
 

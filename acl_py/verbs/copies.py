@@ -128,9 +128,10 @@ async def MemcpyAsync(
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_place(queue, op, stream, site)
     if label is D2D:
-        runtime.submit(stream, op, runtime.costs.copy_on_device, runtime.kernel_latency)
+        runtime.submit(stream, op, runtime.cost_of("copy_on_device"), runtime.kernel_latency)
     else:
-        runtime.submit(stream, op, runtime.costs.copy, runtime.copy_latency)
+        cost = runtime.costs.copy if not runtime.cold else runtime.cost_of("copy")
+        runtime.submit(stream, op, cost, runtime.copy_latency)
     return op
 
 

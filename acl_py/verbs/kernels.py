@@ -409,7 +409,8 @@ async def LaunchKernel(
     if not launches.begun:
         launches.begun = True
         runtime.pay(runtime.costs.launch_first)
-    runtime.submit(stream, op, runtime.costs.launch, runtime.kernel_latency)
+    cost = runtime.costs.launch if not runtime.cold else runtime.cost_of("launch")
+    runtime.submit(stream, op, cost, runtime.kernel_latency)
     return op
 
 

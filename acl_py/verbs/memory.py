@@ -340,7 +340,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
         runtime.trim_pool(ordinal, 0)
         if not pool.has_room(nbytes, rank):
             rank = _rank_any
-    reserved = pool.reserved_current
+    mapped = runtime.mapped(pool)
     buffer, after = pool.take(nbytes, rank, site)
     buffer.allocation.given_name = name
     if stream.branch is not None:
@@ -348,7 +348,8 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
         stream.branch.add(NodeKind.ALLOCATE, site, subject=buffer.allocation)
         runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
         return buffer
-    runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth if pool.reserved_current > reserved else 0))
+    grown = runtime.mapped(pool) - mapped
+    runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth[grown] if grown else 0))
     since = _completion(after)
     if after is not None:
         stream.wait(since)

@@ -536,7 +536,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
     if stream.branch is not None or event.captured is not None:
         wait_in_capture(runtime, stream, event, site, external=external)
         return
-    runtime.pay(runtime.costs.wait)
+    runtime.pay(runtime.costs.wait if not runtime.cold else runtime.cost_of("wait"))
     work = event.work
     if type(event) is not Event:
         work = event.hold_back(stream, site, runtime.state(WaitLimit).ns)

@@ -23,20 +23,20 @@ def sync_stream(scope: Scope) -> Stream:
 
 async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
     """Queue *work* in *stream*, for an engine."""
-    costs, latency = runtime.costs, runtime.profile.latency
+    latency = runtime.profile.latency
     if work.label is P2P_STAGED and runtime.rules.peer_access is PeerAccess.FOR_COPIES:
         assert isinstance(work, Copy), f"{work!r} is no copy"
         work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
     op = Op(work, work.label.lane, work.nbytes, site)
     await _room(runtime, stream, op, site)
     if isinstance(work, Fill):
-        runtime.submit(stream, op, costs.fill, latency.submit_kernel)
+        runtime.submit(stream, op, runtime.cost_of("fill"), latency.submit_kernel)
     elif work.label is D2D:
-        runtime.submit(stream, op, costs.copy_on_device, latency.submit_kernel)
+        runtime.submit(stream, op, runtime.cost_of("copy_on_device"), latency.submit_kernel)
     elif work.label is P2P_STAGED:
         runtime.submit(stream, op, runtime.profile.copies.peer_staged_call[op.nbytes], latency.submit_copy)
     else:
-        runtime.submit(stream, op, costs.copy, latency.submit_copy)
+        runtime.submit(stream, op, runtime.cost_of("copy"), latency.submit_copy)
     return op
 
 
@@ -103,6 +103,7 @@ async def by_host(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> N
 
 def _move(runtime: Runtime, copy: Copy) -> None:
     runtime.pay(runtime.profile.copies.host_to_host[copy.nbytes])
+    runtime.cool(copy.nbytes)
     try:
         copy.perform()
     except DeviceError as error:  # the memory was freed while the host waited
@@ -118,6 +119,7 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
         runtime.scheduler.settle()
         what = f"staging pageable memory for {stream.name}"
         await until(runtime, process, what, site, ())
+        runtime.cool(copy.nbytes)
         return stream.tail
     ring = staging.ring(stream)
     while not (room := ring.until_it_takes(copy.nbytes)).done:
@@ -139,6 +141,7 @@ async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site, *, p
     runtime.scheduler.settle()
     what = f"a copy from {stream.name} to pageable memory"
     await until(runtime, process, what, site, (stream,), promised=promised)
+    runtime.cool(copy.nbytes)
     return process
 
 

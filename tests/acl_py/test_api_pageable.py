@@ -5,11 +5,13 @@ staged in chunks of 4096 through two buffers, for 1000 ns and one per byte.
 """
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 from histories import D2H, H2D, busy, calls, history, tiny
 
 import acl_py as acl
+from device_model.profile import load
 
 A = busy("A", 50)
 
@@ -208,3 +210,20 @@ def test_a_copy_after_a_timer_begins_at_the_time_of_the_host():
 
     begin, end, queued = acl.run(main, device="tiny")
     assert begin < queued[0] < end
+
+
+async def test_calls_behind_a_large_copy_of_the_host_find_cold_caches():
+    """The next call of each kind takes twice as long; a copy of fewer bytes than the caches have costs nothing more."""
+    profile = load("tiny")
+    profile = replace(profile, host=replace(profile.host, cold_bytes=2_000, cold_permille=1_000))
+    async with acl.simulate(device=profile) as sim:
+        a, event, x = await acl.CreateStream(), await acl.CreateEvent(), await acl.Malloc(8_192)
+        costs = []
+        for nbytes in (1_000, 8_192):
+            await acl.Memcpy(x, nbytes, _numbers(nbytes), nbytes, H2D)
+            begin = sim.now_ns
+            for _ in range(2):
+                await acl.LaunchKernel(A, 1, (), a)
+                await acl.RecordEvent(event, a)
+            costs.append([after - before for _, before, after in calls(sim, begin)])
+    assert costs == [[1_000, 1_000, 1_000, 1_000], [2_000, 2_000, 1_000, 1_000]]

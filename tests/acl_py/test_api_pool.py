@@ -1,12 +1,14 @@
 """The stream-ordered allocator: what is promised, when blocks are used again, when they go back."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from histories import busy, history, refused, tiny
 
 import acl_py as acl
+from device_model.profile import Curve, load
 
 MIB = 1 << 20
 ALL = 64 * MIB
@@ -283,3 +285,27 @@ async def test_free_async_of_the_wrong_thing():
     ):
         with refused(kind, part):
             await acl.FreeAsync(thing)
+
+
+async def test_the_pool_takes_whole_chunks_of_the_device_and_pays_for_each_once():
+    """A second small block needs no growth, and nothing goes back while a chunk has a block that is used."""
+    profile = load("tiny")
+    curves = {
+        "pool_growth": Curve([(0, 50_000), (4 * MIB, 50_000)]),
+        "pool_trim": Curve([(0, 7_000), (4 * MIB, 7_000)]),
+    }
+    profile = replace(profile, host=replace(profile.host, **curves), memory=replace(profile.memory, pool_chunk=4 * MIB))
+    async with acl.simulate(device=profile) as sim:
+        a, costs = await acl.CreateStream(), []
+
+        async def cost(call):
+            begin = sim.now_ns
+            result = await call
+            costs.append(sim.now_ns - begin)
+            return result
+
+        x, y, z = [await cost(acl.MallocAsync(size * MIB, a)) for size in (1, 2, 3)]
+        for block in (y, x, z):
+            await acl.FreeAsync(block, a)
+            await cost(acl.SynchronizeStream(a))
+    assert costs == [51_000, 1_000, 51_000, 7_300, 300, 7_300]

@@ -132,7 +132,7 @@ def test_a_profile_that_cannot_be_used(tmp_path, monkeypatch, old, new, message)
 
 
 def test_a_table_must_be_a_table():
-    text = re.sub(r"\[memory\]\n.*\n.*\n", "", TINY).replace('rules = "cuda"', 'rules = "cuda"\nmemory = 5')
+    text = re.sub(r"\[memory\]\n.*\n.*\n.*\n", "", TINY).replace('rules = "cuda"', 'rules = "cuda"\nmemory = 5')
     with pytest.raises(ProfileError, match=r"^my\.toml: memory must be a table, not 5$"):
         parse(text, "my.toml")
 

@@ -7,8 +7,10 @@ module. It looks at single calls only: at no makespan, and at no call that may h
 
 Kinds of calls and copies of which there are fewer than `FEW` keep the profile's value.
 
-* A call costs the mean of the costs of its kind, without those of more than three times the median: there the host was
-  interrupted.
+* A call costs the mean of the costs of its kind. Those of more than three times the median are left out, in which the
+  host was interrupted, and those that are the first of their kind behind a copy that left cold caches (`cold_bytes`).
+* A pool takes its first chunk in the first `malloc_async` of a program: the curve is the profile's, times the mean of
+  what that takes by ours.
 * The gap between two calls is the median of the time from the end of one to the begin of the next.
 * The first host function of a program begins so long after it is ready, less `host_function_start`, because its thread
   has slept. It is ready at the end of its call, or of a kernel that is the first step.
@@ -34,7 +36,6 @@ HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
 SETS = ("timelines", "semantics", "waits", "timelines2", "staging", "gaps", "graphs", "managed")
 FEW = 4  # calls of one kind: what is read off fewer is noise
-SLOW = 3  # times the median: a call that was interrupted
 
 # The value of [host] that the calls of an op pay, for those that never wait for the device.
 COSTS = {
@@ -54,6 +55,7 @@ COPIES = {
     ("pinned", "device"): "copy",
     ("device", "device"): "copy_on_device",
 }  # by the spaces of the destination and of the source
+SLOW = 3  # times the median: a call that was interrupted
 CURVES = ("pageable_small", "stage", "unstage", "host_to_host")  # of [copies]: what the host copies itself
 LEAST = 65536  # bytes: a smaller copy is mostly the cost of its call
 IDLE = ("record", "wait", "host_work", "query_stream", "query_event")  # steps that give an idle device nothing to do
@@ -68,24 +70,33 @@ class Readings:
     costs: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by the value of [host]
     gaps: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)  # of pageable copies that were alone: there / here
+    growth: list[float] = field(default_factory=list)  # of the pool, for its first chunk: there / here
     blocking: list[float] = field(default_factory=list)  # how late waits for blocking events ended
     asleep: list[float] = field(default_factory=list)  # how late the first host function of each program began
+
+    WARM = (*COSTS.values(), *COPIES.values(), "launch_first")  # at the begin of a program
 
     def read(self, document: Document) -> None:
         """Add the calls of one program."""
         spaces = {name: buffer["space"] for name, buffer in document["buffers"].items()}
         calls = document["observed"]["host"]
         launches, idle = 0, True
+        warm: dict[str, None] = dict.fromkeys(self.WARM)
         for call, step in zip(calls, document["steps"], strict=True):
             value = _value(step, spaces)
             if value == "launch":
                 launches += 1
                 value = "launch_first" if launches == 1 else value
-            if value is not None and call["ret"] == [0]:
+            if value in warm and call["ret"] == [0]:
                 self.costs[value].append(call["cost_us"])
+            if value is not None:
+                warm[value] = None
+            if _is_pageable(step, spaces) and step["bytes"] >= H200.host.cold_bytes:
+                warm.clear()
             if idle and _is_pageable(step, spaces):
                 self.rates.append(call["cost_us"] / _alone(document, step))
             idle = step["op"] == "sync_device" or (idle and step["op"] in IDLE)
+        self.growth += _growth(document)
         ends = [call["exit_us"] for call in calls]
         self.asleep += _first_function(document)
         self.blocking += _blocking(document)
@@ -113,6 +124,16 @@ def _value(step: Document, spaces: Mapping[str, str]) -> str | None:
 
 def _cost(costs: list[float]) -> float:
     return mean(cost for cost in costs if cost <= SLOW * median(costs))
+
+
+def _growth(document: Document) -> list[float]:
+    """Return what the first growth of the pool took, by ours; nothing for a program without one."""
+    for call, step in zip(document["observed"]["host"], document["steps"], strict=True):
+        if step["op"] == "malloc_async":
+            host, chunk = H200.host, H200.memory.pool_chunk
+            ours = host.pool_growth[-(-step["bytes"] // chunk) * chunk]
+            return [(1000 * call["cost_us"] - host.malloc_async) / ours]
+    return []
 
 
 def _blocking(document: Document) -> Iterator[float]:
@@ -174,6 +195,11 @@ def overlay_of(name: str) -> str:
     for value, ns in readings.values().items():
         what = "the gaps between calls" if value == "gap" else f"{len(readings.costs[value])} calls"
         lines.append(f'{value} = {{ value = {ns:.0f}, source = "measured: {name}, {what}" }}')
+    if len(readings.growth) >= FEW:
+        rate = mean(readings.growth)
+        points = [[size, round(ns * rate)] for size, ns in H200.host.pool_growth.points]
+        source = f"measured: {name}, the profile's times {rate:.2f}, as {len(readings.growth)} first growths"
+        lines.append(f'pool_growth = {{ value = {points}, source = "{source}" }}')
     if readings.blocking:
         late = round(1000 * min(readings.blocking), -2)
         lines.append(f'wake_asleep = {{ value = {late:.0f}, source = "measured: {name}, waits for blocking events" }}')
