@@ -14,6 +14,7 @@ From the top down; each line imports only from those below it:
     profile                         what a card has and how fast it is; the cards are in profiles/
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
+    library/                        kernels of cuBLAS and torch, timed by shape
     kernel/                         what all kernels on simulated cores share
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools

@@ -8,6 +8,7 @@ such a graph here. Rows without `us` are predicted too. `--json` writes all rows
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -21,6 +22,10 @@ DEFAULT = acl.MemcpyKind.DEFAULT
 DATA = Path(__file__).parents[1] / "conformance" / "data"
 SIZES = ("batch", "m", "n", "k", "elements", "rows", "columns")
 BYTES = {"float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2}
+PRODUCTS = ("matmul", "batched_matmul")
+PASSES = ("softmax", "softmax_long", "layernorm", "transpose", "gather")
+NEVER = 1 << 50  # a rate or a time that changes nothing, or everything
+ABLATION = True  # whether to show what each mechanism contributes, if no file is named
 CHAIN = 3  # kernels of a graph; the time from the start of one to the start of the next is a row's
 MEDIAN, P90 = 10, 25  # per cent, of each kind
 
@@ -39,6 +44,28 @@ def cost_of(row):
         return getattr(acl.Cost, kind)(row["rows"], row["columns"], dtype)
     sys.exit(f"row {row} has a kind that nothing here predicts; there are matmul, batched_matmul, copy, add, exp, sum, "
              "softmax, layernorm, transpose and gather")  # fmt: skip
+
+
+def without(spec):
+    """*spec* with one mechanism less, by what is left out."""
+    products, traffic = spec.products, spec.traffic
+    types = {name: getattr(products, name) for name in products.types}
+
+    def each(**values):
+        return replace(products, **{name: replace(own, **values) for name, own in types.items()})
+
+    passes = {name: replace(getattr(spec, name), chain=0, column_ps=0, row_ps=0, element_ps=0) for name in PASSES}
+    return {
+        "split sums": replace(spec, products=replace(products, split=NEVER)),
+        "the latency of a step": replace(spec, products=each(step_ps=1)),
+        "the operands' way to the cores": replace(spec, products=each(core_read=NEVER)),
+        "storing the results": replace(spec, products=each(core_write=NEVER)),
+        "the counter of blocks": replace(spec, products=replace(products, counter=0)),
+        "what a call takes besides": replace(spec, elementwise=0, products=replace(products, fixed=0)),
+        "an L2": replace(spec, traffic=replace(traffic, kept_bytes=1, lost_bytes=2)),
+        "memory slower than the L2": replace(spec, traffic=replace(traffic, kept_bytes=NEVER, lost_bytes=2 * NEVER)),
+        "the work on rows": replace(spec, **passes),
+    }
 
 
 async def _predicted(rows):
@@ -68,9 +95,9 @@ async def _queueing(row, stream):
     return lambda: kernel[CARD.cores.count, stream]()
 
 
-def predicted(rows):
+def predicted(rows, card=CARD):
     """*rows*, each with `measured` and `predicted` in microseconds."""
-    times = acl.run(_predicted, rows, device=CARD)
+    times = acl.run(_predicted, rows, device=card)
     return [{**row, "measured": row.get("us"), "predicted": round(us, 3)} for row, us in zip(rows, times, strict=True)]
 
 
@@ -105,8 +132,21 @@ def main(arguments=()):
         for kind, own in errors.items()
     ]
     show(f"{file.name}: error in %", ("kind", "rows", "median", "p90", "largest", "mean, signed"), kinds)
+    if ABLATION and not options.file:
+        _ablation(rows)
     if options.json:
         options.json.write_text(json.dumps({"rows": rows}))
+
+
+def _ablation(rows):
+    """Print the errors of each group of kinds with one mechanism less."""
+    specs = {"as it is": CARD.library} | {f"without {name}": spec for name, spec in without(CARD.library).items()}
+    table = []
+    for name, spec in specs.items():
+        own = predicted(rows, replace(CARD, library=spec))
+        errors = [[error(row) for row in own if (row["kind"] in PRODUCTS) == products] for products in (True, False)]
+        table.append((name, *(f"{size:.1f}" for group in errors for size in distribution(group)[:2])))
+    show("Error in %: products of matrices, and the others", ("model", "median", "p90", "median", "p90"), table)
 
 
 def _show(rows):
