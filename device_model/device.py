@@ -25,6 +25,7 @@ from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
 from device_model.graphs.executable import ByHost, Launch, Way
+from device_model.graphs.streaks import Streaks
 from device_model.ids import Ids
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
 from device_model.observe import Hooks
@@ -115,8 +116,10 @@ class Device:
         nodes = self._gaps | {Lane.COMPUTE: (_behind(profile.latency, Lane.COMPUTE, graphs.node_gap),) * 2}
         self._node_gaps = {lane: tuple((*gaps, graphs.launch_gap) for gaps in both) for lane, both in nodes.items()}
         self._way = Way(scheduler, "graphs")
+        self._streaks = Streaks(self)
         self.by_host = ByHost(self)
         self.launches: dict[Launch, None] = {}  # of graphs, that are not over
+        self.updates = 0  # of task groups, which have changed the work of nodes
         # Asks the fault rules about a node (Faults.strike); None if there are no rules.
         self.strike: Callable[[Op, Stream, Nanoseconds, Callable[[Completion], object]], Nanoseconds] | None = None
         # Streams share these queues. For its host functions each stream has a queue of its own.
@@ -217,8 +220,12 @@ class Device:
 
     def chain_queues(self) -> tuple[HardwareQueue, ...]:
         """Return the queues of a chain of nodes of a graph, one for each lane."""
-        engines = dict.fromkeys(Lane, self._way) | {lane: self._engines[lane] for lane in (Lane.COMPUTE, Lane.HOST)}
+        engines = dict.fromkeys(Lane, self._way) | {Lane.COMPUTE: self._streaks, Lane.HOST: self.host_thread}
         return tuple(HardwareQueue(engines[lane], -1, maxsize, *self._node_gaps[lane]) for lane in Lane)
+
+    def time_alone(self, work: Work) -> Nanoseconds | None:
+        """Return how long *work* takes in a streak; None if it cannot be in one, as a large body runs in a thread."""
+        return self.cores.time_alone(work) if work.nbytes < self._inline_bytes else None
 
     def _queue_count(self, lane: Lane) -> int:
         """Return how many queues of *lane* the streams share."""

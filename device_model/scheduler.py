@@ -21,9 +21,10 @@ For example, two copies end at 100 ns, and each unblocks a kernel:
                 grant                  the dispatcher now sees both kernels, and the more urgent one starts first
 """
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from heapq import heapify, heappop, heappush
 from math import inf
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
 from device_model.completions import Completion, Nanoseconds, Then
@@ -140,21 +141,33 @@ class _Raiser:
             self.scheduler.dirty.append(self)
 
 
+_NEVER = Completion()  # the goal of a run that only a time ends
+
+
 class Scheduler:
     """The one clock of a simulation, and the heap of actions that are due."""
 
-    __slots__ = ("_raiser", "before_return", "choices", "dirty", "heap", "now", "sequence", "woken")
+    __slots__ = (
+        "_goal", "_instants", "_raiser", "_ready", "_size", "_until", "_wake",
+        "before_return", "choices", "dirty", "heap", "now", "sequence",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
         self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []  # engines push to it, at() written out
         self.dirty: list[Engine | _Raiser] = []  # those that have asked for a grant, in order
         self.sequence = 0  # the number drawn last
-        self.woken = False  # a watch has woken a host since this was cleared
+        self._wake = Completion()  # done when a watch has woken a host since `run_to_wake` began
         # Called before control returns to a host: it joins bodies that run in threads (engines/workers.py).
         self.before_return: Callable[[], None] | None = None
         self.choices: Choices | None = None  # what this run may do otherwise than the model
         self._raiser = _Raiser(self)
+        # How far the run goes that is under way, for `pass_through`; without a run no time passes.
+        self._until: float = -1
+        self._instants = maxsize  # how many are left
+        self._goal: Completion = _NEVER
+        self._ready: Sized = ()
+        self._size = 0  # of `_ready` when the run began
 
     def __repr__(self) -> str:
         return f"<Scheduler now={self.now} scheduled={len(self.heap)}>"
@@ -216,7 +229,7 @@ class Scheduler:
 
         def wake(by: Completion) -> None:  # noqa: ARG001 - it waits for one
             if callback():
-                self.woken = True
+                self._wake.done = True
 
         completion.add_waiter(Then(wake))
 
@@ -227,18 +240,23 @@ class Scheduler:
         if self.choices is not None:
             while heap and heap[0][0] <= until:
                 self.step()
-        while heap and heap[0][0] <= until:
-            # step() and settle(), written out: this is the hot path.
-            now, _, action, subject = heappop(heap)
-            self.now = now
-            action(subject)
-            while heap and heap[0][0] == now:
-                _, _, action, subject = heappop(heap)
-                action(subject)
-            if dirty:
-                for engine in dirty:
-                    engine.grant()
-                dirty.clear()
+        if heap and heap[0][0] <= until:
+            self._until = until
+            try:
+                while heap and heap[0][0] <= until:
+                    # step() and settle(), written out: this is the hot path.
+                    now, _, action, subject = heappop(heap)
+                    self.now = now
+                    action(subject)
+                    while heap and heap[0][0] == now:
+                        _, _, action, subject = heappop(heap)
+                        action(subject)
+                    if dirty:
+                        for engine in dirty:
+                            engine.grant()
+                        dirty.clear()
+            finally:
+                self._until = -1
         self.now = until
         if self.before_return is not None:
             self.before_return()
@@ -256,11 +274,7 @@ class Scheduler:
 
         Returns whether *completion* is done.
         """
-        heap, size = self.heap, len(ready)
-        while not completion.done and heap and budget > 0 and heap[0][0] <= until and len(ready) == size:
-            self.step()
-            budget -= 1
-        self._finish_instant()
+        self._run(completion, budget, until, ready)
         return completion.done
 
     def run_to_wake(self, budget: int, until: float = inf, ready: Sized = ()) -> bool:
@@ -271,15 +285,53 @@ class Scheduler:
 
         Returns whether anything was scheduled up to *until*.
         """
-        heap, size = self.heap, len(ready)
-        if not heap or heap[0][0] > until:
+        if not self.heap or self.heap[0][0] > until:
             return False
-        self.woken = False
-        while heap and not self.woken and budget > 0 and heap[0][0] <= until and len(ready) == size:
-            self.step()
-            budget -= 1
-        self._finish_instant()
+        self._wake = Completion()
+        self._run(self._wake, budget, until, ready)
         return True
+
+    def _run(self, goal: Completion, budget: int, until: float, ready: Sized) -> None:
+        heap, size = self.heap, len(ready)
+        self._goal, self._instants, self._until, self._ready, self._size = goal, budget, min(until, END_NS), ready, size
+        try:
+            while not goal.done and heap and self._instants > 0 and heap[0][0] <= until and len(ready) == size:
+                self._instants -= 1
+                self.step()
+        finally:
+            self._goal, self._instants, self._until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
+        self._finish_instant()
+
+    def pass_through(
+        self, steps: Iterable[tuple[Callable[[], None], Nanoseconds]], start: Nanoseconds, gap: Nanoseconds
+    ) -> tuple[int, BaseException | None]:
+        """Let time pass to the end of each of *steps* in turn, as long as nothing else is due before it.
+
+        A step is a function, which is called at its end, and how long it lasts. The first one begins at *start*, each
+        other one *gap* behind the one before. It is for an engine that is granted last in its instant: all that happens
+        next must follow from these steps. It takes no longer than the run that is under way, and a host that can go on
+        ends it. Outside a run, and in an explored one, it does nothing.
+
+        Returns how many steps are over, and what the function of the last of them raised: then the others are left.
+        """
+        if self._goal.done or self.choices is not None:
+            return 0, None
+        over, ready, size = 0, self._ready, self._size
+        until = self._until if not self.heap else min(self._until, self.heap[0][0] - 1)
+        error = None
+        try:
+            for act, lasts in steps:
+                end = start + lasts
+                if end > until or over == self._instants or len(ready) != size:
+                    break
+                self.now = end
+                over += 1
+                act()
+                start = end + gap
+        except BaseException as raised:  # by a function of the user: the caller knows what has failed
+            error = raised
+        self._instants -= over
+        return over, error
 
     def _finish_instant(self) -> None:
         heap = self.heap

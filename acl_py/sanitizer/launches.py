@@ -13,9 +13,10 @@ from acl_py.sanitizer.order import Host, Line, Order, Past, PlainPoint, Point
 from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
 from device_model.events import Event
-from device_model.graphs.executable import Executable, Launch, NodeOp, Run
+from device_model.graphs.executable import Executable, Launch, Run
 from device_model.graphs.graph import Node, NodeKind
 from device_model.graphs.plan import Plan
+from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
 from device_model.work import HostFunction
 
@@ -89,11 +90,11 @@ class Launches:
     def _touch(self, op: NodeOp, use: Use, line: Line) -> None:
         """Compare what *op* touches with what came before, unless the launch before did the same."""
         op.stamp = use
-        footprint = line.footprints.get(op.node)
+        footprint = line.footprints.get(op.entry.node)
         if footprint is not None and footprint.is_repeated_by(op.work):
             footprint.latest = use
         elif type(op.work) is not HostFunction:  # what it touches shows when it runs
-            line.footprints[op.node] = self._accesses.take(use)
+            line.footprints[op.entry.node] = self._accesses.take(use)
 
 
 class _Relating:

@@ -26,9 +26,9 @@ from acl_py.tools.tasks import Tasks, inside
 from acl_py.trace import Operation, Trace
 from acl_py.verbs import devices, streams
 from device_model.completions import Completion
-from device_model.graphs.executable import NodeOp
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
+from device_model.graphs.streaks import NodeOp
 from device_model.memory import Space
 from device_model.observe import Observer
 from device_model.ops import Op

@@ -33,9 +33,10 @@ from device_model.engines.staging import Staged
 from device_model.errors import DeviceError
 from device_model.events import Event
 from device_model.faults import Rule
-from device_model.graphs.executable import NodeOp, Run
+from device_model.graphs.executable import Run
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
+from device_model.graphs.streaks import NodeOp
 from device_model.memory import NONE, Allocation, Moves
 from device_model.observe import Observer
 from device_model.ops import Op

@@ -14,9 +14,10 @@ from acl_py.trace.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
 from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory
 from device_model.completions import Completion, Group, Why
 from device_model.events import Event
-from device_model.graphs.executable import Executable, NodeOp
+from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph
 from device_model.graphs.groups import TaskGroup
+from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
 from device_model.ops import Op
 from device_model.streams import Stream

@@ -344,9 +344,10 @@ async def _launch(
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    for node in executable.plan.nodes:
-        if node.work is not None:
-            runtime.check_memory(node.work, node)
+    if any(allocation.freed is not None for allocation in executable.plan.touched):
+        for node in executable.plan.nodes:
+            if node.work is not None:
+                runtime.check_memory(node.work, node)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))

@@ -67,7 +67,7 @@ class Dispatcher(Engine):
 
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
-        "copy_time", "drain_ns", "fill_time", "finish", "finish_core", "freed",
+        "copy_time", "cores", "drain_ns", "fill_time", "finish", "finish_core", "freed",
         "list", "move_pages", "node_copy_time", "open_cores", "paged_ns", "pinned_fill_time",
         "resident", "resident_limit", "shared_blocks", "tail_ns",
     )  # fmt: skip
@@ -96,6 +96,7 @@ class Dispatcher(Engine):
         self.paged_ns: dict[Op, Nanoseconds] = {}  # of running kernels on managed memory: the time of a block
         self.begin = begin
         self.finish_core = finish_core
+        self.cores = cores  # how many there are
         self.open_cores = cores  # AI cores without an exclusive block
         self.shared_blocks = 0  # running blocks that are not exclusive
         # Kernels, copies and fills with all blocks placed. One with blocks left must not count: at the limit it and a
@@ -119,6 +120,17 @@ class Dispatcher(Engine):
 
     def __repr__(self) -> str:
         return f"<Dispatcher open_cores={self.open_cores} resident={self.resident} listed={len(self.list)}>"
+
+    def time_alone(self, work: Work) -> Nanoseconds | None:
+        """Return how long a kernel takes that has all cores to itself; None for other work, or if pages may move."""
+        if type(work) is not Kernel or work.moves_pages:
+            return None
+        waves = -(-work.blocks // self.cores) if work.exclusive else 1
+        return waves * (work.block_ns + self.block_overhead_ns) + self.drain_ns
+
+    def has_only(self, op: Op) -> bool:
+        """Whether nothing runs here, and *op* is all that can start."""
+        return not self.resident and len(self.list) == 1 and self.list[0][2] is op
 
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:
         """List the ready operations at the head of *queue*."""

@@ -3,6 +3,7 @@
 From the top down; each module imports only from those below it:
 
     executable      Executable: a graph made ready for a device, and its launches
+    streaks         kernels of a launch, one behind the other, that run without an operation for each
     plan            Plan: the nodes of a graph in the form in which a launch runs them
     capture         Capture: streams that take work as nodes of a graph instead of running it
     groups          TaskGroup, Update: kernels of a graph that get other arguments

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 from device_model.completions import NOTHING, AllOf, Completion, Group, Nanoseconds, Then
 from device_model.events import Event
 from device_model.graphs.graph import Graph, Node, NodeKind
-from device_model.graphs.plan import Entry, Plan, Queues, plan_of
+from device_model.graphs.plan import Entry, Plan, plan_of, renewed
+from device_model.graphs.streaks import NodeOp, Streak
 from device_model.handles import Handle
 from device_model.memory import Allocation
 from device_model.ops import Op
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 class Executable(Handle):
     """*graph* as it is now, ready to be launched on *device*; later changes of the graph do not count."""
 
-    __slots__ = ("destroyed", "device", "is_uploaded", "last", "made", "name", "needs_host", "plan", "row")
+    __slots__ = ("_plan", "destroyed", "device", "is_uploaded", "last", "made", "name", "needs_host", "row")
+
+    _plan: Plan
 
     def __init__(self, graph: Graph, device: "Device", made: object) -> None:
         self.name = f"executable of {graph.name}"
@@ -46,14 +49,21 @@ class Executable(Handle):
         self.is_uploaded = False  # the device has its nodes, so a launch need not send them
         self.last: Completion = NOTHING  # its last launch
         self.row = -1  # its number in a trace
-        self._set_plan(plan_of(graph, device.chain_queues))
+        self._set_plan(plan_of(graph, device))
 
     def __repr__(self) -> str:
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
         return f"<{self.name} made at {self.made}{state}>"
 
+    @property
+    def plan(self) -> Plan:
+        """Its nodes, with the work that they have now."""
+        if self._plan.updates != self.device.updates:
+            self._plan = renewed(self._plan, self.device)
+        return self._plan
+
     def _set_plan(self, plan: Plan) -> None:
-        self.plan = plan
+        self._plan = plan
         # Whether the host makes some of the copies.
         self.needs_host = any(self.device.by_host.makes(node) for node in plan.nodes)
 
@@ -70,7 +80,7 @@ class Executable(Handle):
 
         Launches that are queued do the work that they were queued with.
         """
-        plan = plan_of(graph, self.device.chain_queues)
+        plan = plan_of(graph, self.device)
         if plan.shape != self.plan.shape:
             return False
         self._set_plan(plan)
@@ -117,20 +127,12 @@ class Reached(Group):
             self.complete(max(by.end_ns, self.scheduler.now))
 
 
-class NodeOp(Op):
-    """The work of *node* in one *run*. *capture* is the number of its capture in a trace."""
-
-    __slots__ = ("capture", "node", "run")
-
-    capture: int
-    node: Node
-    run: "Run"
-
-
 class Run(Group):
     """One run of *plan* in *stream*: done when all of its nodes are."""
 
-    __slots__ = ("_left", "device", "lane", "launch", "ops", "plan", "records", "stream")
+    __slots__ = (
+        "_left", "_queued_ns", "_streaks", "device", "lane", "launch", "ops", "plan", "ready_ns", "records", "stream",
+    )  # fmt: skip
 
     stream: Stream
 
@@ -142,9 +144,14 @@ class Run(Group):
         self.device = device
         self.launch = launch
         self.ops: list[NodeOp] = []
+        self._streaks: list[Streak] = []
+        self._queued_ns = self.ready_ns = -1  # when its nodes were queued; when they can start at the earliest
         self._left = len(plan.last)  # nodes with none behind them that are not over
         # An event stands for the record of the last launch from the call on.
         self.records = {node: Reached(node.subject, stream) for node in plan.records if isinstance(node.subject, Event)}
+
+    def __repr__(self) -> str:
+        return f"<a body in the {repr(self.launch)[1:-1]}>"
 
     def release(self, by: Completion) -> None:
         """Count one of the last nodes as over."""
@@ -156,21 +163,38 @@ class Run(Group):
             self.complete(by.end_ns)
 
     def queue(self, turn: Completion, ready_ns: Nanoseconds) -> None:
-        """Queue the operations of all nodes, the first ones behind *turn*; none can start before *ready_ns*."""
-        queues = self.plan.queues
-        made: list[Completion] = []
+        """Queue the operations of all nodes, the first ones behind *turn*; none can start before *ready_ns*.
+
+        Of a row of kernels only the first one is queued now, if nobody can tell the difference (streaks.py).
+        """
+        device, plan = self.device, self.plan
+        hooks, scheduler = device.hooks, self.stream.scheduler
+        self._queued_ns, self.ready_ns = scheduler.now, ready_ns
+        is_watched = hooks.run_queued is not None or hooks.node_queued is not None or hooks.op_ended is not None
+        may_change = device.strike is not None or scheduler.choices is not None or plan.updates != device.updates
+        made: dict[int, Completion] = {}  # by place
         first = [turn]
-        for entry in self.plan.entries:
+        for row in plan.singles if is_watched or may_change else plan.rows:
+            entry = row.entries[0]
             before = [made[place] for place in entry.before] or first
             if entry.node.work is None:
-                made.append(self._mark(entry, before, ready_ns))
+                made[entry.place] = self._mark(entry, before, ready_ns)
+            elif not row.steps:
+                queues = plan.queues[entry.chain]
+                queue = (
+                    device.by_host.queue() if device.by_host.makes(entry.node) else queues[entry.node.work.label.lane]
+                )
+                made[entry.place] = self._submit(self.operation(entry, queue), before)
             else:
-                made.append(self._op(entry.node, before, queues[entry.chain], ready_ns))
-        self.device.call_hook(self.device.hooks.run_queued, self, made)
-        if self.device.hooks.node_queued is not None:
+                streak = Streak(row, self, plan.queues[entry.chain][Lane.COMPUTE])
+                self._streaks.append(streak)
+                made[row.entries[-1].place] = streak
+                self._submit(streak.op, before)
+        device.call_hook(hooks.run_queued, self, list(made.values()))
+        if hooks.node_queued is not None:
             for op in self.ops:
-                self.device.call_hook(self.device.hooks.node_queued, op)
-        ends = [made[place] for place in self.plan.last]
+                device.call_hook(hooks.node_queued, op)
+        ends = [made[place] for place in plan.last]
         for end in ends:
             if not end.done:
                 end.add_waiter(self)
@@ -178,17 +202,29 @@ class Run(Group):
         for end in done:
             self.release(end)
         if not ends:
-            _when(turn, lambda by: self.complete(max(by.end_ns, self.stream.scheduler.now)))
+            _when(turn, lambda by: self.complete(max(by.end_ns, scheduler.now)))
 
-    def _op(self, node: Node, before: Sequence[Completion], queues: Queues, ready_ns: Nanoseconds) -> Op:
-        work = node.work
-        assert work is not None, f"{node!r} has no work"
-        op = NodeOp(work, work.label.lane, work.nbytes, node.site)
-        op.node, op.run, op.capture = node, self, node.row
+    def operation(self, entry: Entry, queue: HardwareQueue) -> NodeOp:
+        """Return a new operation of the node of *entry*, for *queue*."""
+        work = entry.work
+        op = NodeOp(work, work.label.lane, work.nbytes, entry.node.site)
+        op.entry, op.run, op.streak, op.capture = entry, self, None, entry.node.row
         op.stream = self.stream
-        queue = op.queue = self.device.by_host.queue() if self.device.by_host.makes(node) else queues[op.lane]
-        op.queued_ns = self.stream.scheduler.now
-        op.ready_ns = ready_ns
+        op.queue = queue
+        op.queued_ns = self._queued_ns
+        op.ready_ns = self.ready_ns
+        self.ops.append(op)
+        return op
+
+    def left(self) -> list[NodeOp]:
+        """Return its operations that have not ended, in the order of the plan."""
+        for streak in self._streaks:
+            streak.expand()
+        self._streaks.clear()
+        return sorted((op for op in self.ops if not op.done), key=lambda op: op.entry.place)
+
+    def _submit(self, op: NodeOp, before: Sequence[Completion]) -> NodeOp:
+        """Queue *op* behind *before*."""
         if self.device.strike is not None:
             before = [*before]
             op.ready_ns += self.device.strike(op, self.stream, op.queued_ns, before.append)
@@ -196,11 +232,11 @@ class Run(Group):
             if not each.done:
                 op.blockers += 1
                 each.add_waiter(op)
+        queue = op.queue
         fifo = queue.fifo
         fifo.append(op)
         if not op.blockers and fifo[0] is op:
             queue.engine.offer(queue)
-        self.ops.append(op)
         return op
 
     def _mark(self, entry: Entry, before: Sequence[Completion], ready_ns: Nanoseconds) -> Completion:
@@ -297,8 +333,8 @@ class Launch(Run):
         super().complete(now)
 
     def unfinished(self) -> list[NodeOp]:
-        """Return its operations that have not ended."""
-        return [op for run in self.runs for op in run.ops if not op.done]
+        """Return its operations, and those of bodies, that have not ended."""
+        return [op for run in self.runs for op in run.left()]
 
     def abort(self, now: Nanoseconds) -> None:
         """Be over, with all records; the device has dropped its operations."""

@@ -102,12 +102,14 @@ class Update:
         return self.stream.step(StepKind.UPDATE, name, f"update of {name}", site, self._apply())
 
     def _apply(self) -> Iterator[Completion]:
+        self.group.device.updates += 1
         changed = dict(zip(self.group.nodes, self.works, strict=True))
         for node, new in changed.items():
             node.work, node.site, node.row = new.work, new.site, new.row
         for launch in self.group.device.launches:
             for op in launch.unfinished():
-                if op.node in changed and op in op.queue.fifo:
-                    new = changed[op.node]
+                node = op.entry.node
+                if node in changed and op in op.queue.fifo:
+                    new = changed[node]
                     op.work, op.site, op.capture, op.nbytes = new.work, new.site, new.row, new.work.nbytes
         yield from ()

@@ -1,39 +1,79 @@
 """Plans: the nodes of a graph in the form in which a launch runs them.
 
 A child graph becomes part of the plan, and the body of an IF node a plan of its own. The nodes are divided into chains
-(chains.py), which have hardware queues of their own.
+(chains.py), which have hardware queues of their own, and kernels that follow one another form rows, which may run as
+streaks (streaks.py).
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from device_model.completions import Nanoseconds
 from device_model.graphs.chains import chains
 from device_model.graphs.graph import Graph, Node, NodeKind
+from device_model.memory import Allocation
 from device_model.queues import HardwareQueue
+from device_model.work import Work
+
+if TYPE_CHECKING:
+    from device_model.device import Device
 
 Queues = tuple[HardwareQueue, ...]  # one for each lane
+Step = tuple[Callable[[], None], Nanoseconds]  # what a kernel does at its end, and how long it takes alone
 
 
 class Entry(NamedTuple):
-    """A *node*, the places in the plan of those *before* it, its *chain*, and what an IF node runs."""
+    """A *node*, its *place* in the plan, the places of those *before* it, its *chain*, and what an IF node runs."""
 
     node: Node
+    place: int
     before: tuple[int, ...]
     chain: int
     body: "Plan | None"
 
+    @property
+    def work(self) -> Work:
+        """The work of its node, which must be one that is queued as an operation."""
+        assert self.node.work is not None, f"{self.node!r} has no work"
+        return self.node.work
 
-class Plan(NamedTuple):
-    """The entries, each behind those before it; the hardware queues of each chain; the places of the last entries; all
-    nodes, with those of bodies, and those of them that are records or have a condition.
+
+class Row(NamedTuple):
+    """Kernels, each of which waits for nothing but the one before, and nothing else waits for that one; or any other
+    entry alone. There is a step for each kernel but the last.
     """
 
     entries: tuple[Entry, ...]
+    steps: tuple[Step, ...]
+
+
+class Plan(NamedTuple):
+    """What a launch runs.
+
+    Attributes:
+        entries: Each behind those before it.
+        rows: The rows that they form, in the order of their first entries.
+        singles: Each entry as a row of its own.
+        queues: The hardware queues of each chain.
+        last: The places of the entries that no other waits for.
+        nodes: All nodes, with those of bodies.
+        records: Those of them that are records.
+        conditional: Those of them that have a condition.
+        touched: The memory that they touch.
+        updates: How many updates of task groups there were when this was made; later ones may have changed nodes.
+    """
+
+    entries: tuple[Entry, ...]
+    rows: tuple[Row, ...]
+    singles: tuple[Row, ...]
     queues: tuple[Queues, ...]
     last: tuple[int, ...]
     nodes: tuple[Node, ...]
     records: tuple[Node, ...]
     conditional: tuple[Node, ...]
+    touched: tuple[Allocation, ...]
+    updates: int
 
     @property
     def shape(self) -> list[object]:
@@ -46,24 +86,73 @@ class Plan(NamedTuple):
         return len(self.nodes)
 
 
-def plan_of(graph: Graph, make_queues: Callable[[], Queues]) -> Plan:
-    """Return the plan of *graph* as it is now; *make_queues* gives the hardware queues of a chain."""
+def plan_of(graph: Graph, device: "Device") -> Plan:
+    """Return the plan of *graph*, as it is now, for *device*."""
     nodes: list[tuple[Node, tuple[int, ...]]] = []
     _flatten(graph, (), nodes)
     numbers = chains([before for _, before in nodes])
-    inner = {place for _, before in nodes for place in before}
     entries = tuple(
-        Entry(node, before, chain, plan_of(node.body, make_queues) if node.kind is NodeKind.IF else None)
-        for (node, before), chain in zip(nodes, numbers, strict=True)
+        Entry(
+            node,
+            place,
+            before,
+            numbers[place],
+            plan_of(node.body, device) if node.kind is NodeKind.IF else None,
+        )
+        for place, (node, before) in enumerate(nodes)
     )
+    return _plan(entries, tuple(device.chain_queues() for _ in range(max(numbers, default=-1) + 1)), device)
+
+
+def renewed(plan: Plan, device: "Device") -> Plan:
+    """Return *plan* with the work that its nodes have now, and the same queues."""
+    bodies = [each.body and renewed(each.body, device) for each in plan.entries]
+    entries = tuple(entry._replace(body=body) for entry, body in zip(plan.entries, bodies, strict=True))
+    return _plan(entries, plan.queues, device)
+
+
+def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Device") -> Plan:
+    behind = Counter(place for entry in entries for place in entry.before)
     found = [node for each in entries for node in (each.node, *(each.body.nodes if each.body is not None else ()))]
+    works = [node.work for node in found if node.work is not None]
     return Plan(
         entries,
-        tuple(make_queues() for _ in range(max(numbers, default=-1) + 1)),
-        tuple(place for place in range(len(nodes)) if place not in inner),
+        _rows(entries, behind, device.time_alone),
+        tuple(Row((entry,), ()) for entry in entries),
+        queues,
+        tuple(place for place in range(len(entries)) if place not in behind),
         tuple(found),
         tuple(node for node in found if node.kind is NodeKind.RECORD),
         tuple(node for node in found if node.condition is not None),
+        tuple(dict.fromkeys(extent[0] for work in works for extent in (*work.reads(), *work.writes()))),
+        device.updates,
+    )
+
+
+def _rows(
+    entries: Sequence[Entry], behind: Mapping[int, int], time_alone: Callable[[Work], Nanoseconds | None]
+) -> tuple[Row, ...]:
+    """Return the rows of *entries*.
+
+    *behind* says how many entries wait for each, and *time_alone* how long work takes that has the cores for itself;
+    None if it may not be part of a streak.
+    """
+    rows: dict[int, list[Entry]] = {}  # by the place of their first entry
+    first: dict[int, int] = {}  # for each kernel that may be in a streak: the first entry of its row
+    times: dict[int, Nanoseconds] = {}  # how long each of these takes
+    for entry in entries:
+        work = entry.node.work
+        alone_ns = time_alone(work) if work is not None else None
+        if alone_ns is None:
+            rows[entry.place] = [entry]
+            continue
+        before = entry.before[0] if len(entry.before) == 1 else -1
+        joins = before in first and behind[before] == 1
+        first[entry.place] = first[before] if joins else entry.place
+        rows.setdefault(first[entry.place], []).append(entry)
+        times[entry.place] = alone_ns
+    return tuple(
+        Row(tuple(row), tuple((each.work.perform, times[each.place]) for each in row[:-1])) for row in rows.values()
     )
 
 

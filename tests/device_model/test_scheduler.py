@@ -225,3 +225,85 @@ def test_whoever_lets_time_pass_sees_nothing_half_done(scheduler):
     scheduler.run_until(scheduler.timer(6), 100)
     scheduler.run_to_wake(100)
     assert returns == [4, 6, 9]
+
+
+# --- steps that need no entry of the heap
+
+
+class Passing:
+    """An engine that, when it is granted at 10 ns, lets time pass through three steps of 4 ns, 1 ns apart.
+
+    `ends` has the times at which they have ended; *act* is called then.
+    """
+
+    def __init__(self, scheduler, act=lambda: None):
+        self.scheduler = scheduler
+        self.act = act
+        self.ends = []
+        scheduler.at(10, scheduler.dirty.append, self)
+
+    def grant(self):
+        steps = [(self._end, 4)] * 3
+        self.over, self.error = self.scheduler.pass_through(steps, self.scheduler.now, 1)
+
+    def _end(self):
+        self.ends.append(self.scheduler.now)
+        self.act()
+
+
+def test_time_passes_through_steps_until_the_run_ends(scheduler):
+    engine = Passing(scheduler)
+    scheduler.advance(23)
+    assert (engine.ends, engine.over, engine.error, scheduler.now) == ([14, 19], 2, None, 23)
+    engine.grant()  # while no run is under way
+    assert engine.over == 0
+
+
+def test_no_time_passes_through_steps_after_a_run_that_has_failed(scheduler):
+    engine = Passing(scheduler)
+    scheduler.at(5, scheduler.raise_later, ValueError("of an observer"))
+    with pytest.raises(ValueError, match="of an observer"):
+        scheduler.advance(100)
+    engine.grant()
+    assert engine.over == 0
+
+
+def test_time_passes_through_steps_until_something_else_is_due(scheduler):
+    engine = Passing(scheduler)
+    scheduler.timer(19)  # the second step is not over before it
+    scheduler.advance(100)
+    assert engine.ends == [14]
+
+
+def test_time_passes_through_no_step_in_the_instant_in_which_a_host_goes_on(scheduler):
+    engine, timer = Passing(scheduler), scheduler.timer(10)
+    assert scheduler.run_until(timer, 100)
+    assert (engine.ends, scheduler.now) == ([], 10)
+    engine = Passing(scheduler)
+    scheduler.watch(scheduler.timer(10), lambda: True)
+    assert scheduler.run_to_wake(100)
+    assert (engine.ends, scheduler.now) == ([], 10)
+
+
+def test_a_step_is_an_instant_of_the_budget(scheduler):
+    engine = Passing(scheduler)
+    scheduler.run_until(Completion(), 3)
+    assert engine.ends == [14, 19]
+
+
+def test_no_time_passes_behind_a_step_that_lets_the_host_run(scheduler):
+    ready = []
+    engine = Passing(scheduler, lambda: ready.append("a task"))
+    scheduler.run_until(Completion(), 100, ready=ready)
+    assert (engine.ends, scheduler.now) == ([14], 14)
+
+
+def test_a_step_that_raises_is_the_last(scheduler):
+    error = ValueError("of the step")
+
+    def fail():
+        raise error
+
+    engine = Passing(scheduler, fail)
+    scheduler.advance(100)
+    assert (engine.ends, engine.over, engine.error) == ([14], 1, error)

@@ -1,0 +1,164 @@
+"""Streaks: kernels of a graph, one behind the other, that run without an operation for each.
+
+A node of a launch is an operation like any other, and to queue, start and end it takes microseconds of real time. Most
+of this decides nothing while the cores are free for one chain of kernels: each of them starts a fixed time behind the
+one before, and lasts as long as it takes alone. So a row of kernels, each of which waits for the one before and for
+nothing else, is a *streak*. Only one of its nodes has an operation, the next one:
+
+    k1 k2 k3 k4 k5    k1 is queued at the launch, as all nodes would be without streaks
+                      k1 asks for the cores: they are free, and nothing else is due before the end of k3
+                      k1, k2 and k3 run at once, at their times, and the operation is that of k4 now
+                      k4 starts as any operation does; at its end, k5 is queued
+
+`Streaks` decides this when an operation of a streak asks for the cores. If it cannot run at once, the dispatcher takes
+the operation in the same instant, and other work finds the dispatcher as it would be without streaks. Nodes are queued
+at the launch, all of them, if somebody watches operations, or if a fault rule or a schedule may change them.
+"""
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from device_model.completions import Completion
+from device_model.ops import Op
+from device_model.queues import HardwareQueue
+from device_model.scheduler import Engine
+
+if TYPE_CHECKING:
+    from device_model.device import Device
+    from device_model.graphs.executable import Run
+    from device_model.graphs.plan import Entry, Row
+
+
+class NodeOp(Op):
+    """The work of the node of *entry* in one *run*, perhaps as the next one of a *streak*.
+
+    *capture* is the number of its capture in a trace.
+    """
+
+    __slots__ = ("capture", "entry", "run", "streak")
+
+    capture: int
+    entry: "Entry"
+    run: "Run"
+    streak: "Streak | None"
+
+
+class Streak(Completion):
+    """The kernels of *row* in one *run*, queued in *queue*. What waits for the last of them waits for this."""
+
+    __slots__ = ("_index", "_op", "_queue", "_row", "_run")
+
+    def __init__(self, row: "Row", run: "Run", queue: HardwareQueue) -> None:
+        super().__init__()
+        self._row = row
+        self._run = run
+        self._queue = queue
+        self._index = 0  # in the row: of the node that has an operation
+        self._op = self._operation(0)
+        self._hold(self._op)
+
+    def __repr__(self) -> str:
+        return f"<streak at node {self._index} of {len(self._row.entries)} in {self._run!r}>"
+
+    @property
+    def op(self) -> NodeOp:
+        """The operation of its next node."""
+        return self._op
+
+    def release(self, by: Completion) -> None:
+        """Queue the next node: *by*, the one before, is over."""
+        self._index += 1
+        op = self._op = self._operation(self._index)
+        self._hold(op)
+        op.blockers = 1
+        self._queue.fifo.appendleft(op)  # what is queued there already comes behind it
+        op.release(by)
+
+    def run_alone(self, device: "Device") -> None:
+        """Run nodes, from that of `op` on, which is listed, until something else happens; `op` is then the next one."""
+        op, run, first, scheduler = self._op, self._run, self._index, device.scheduler
+        steps, gap = self._row.steps, self._queue.after_same[op.lane]
+        over, error = scheduler.pass_through(islice(steps, first, None), max(op.ready_ns, scheduler.now), gap)
+        if not over:
+            if error is not None:  # an interrupt that came before the first step
+                scheduler.raise_later(error)
+            return
+        self._index += over
+        last = self._operation(self._index - 1)
+        last.end_ns = scheduler.now
+        last.start_ns = last.ready_ns = scheduler.now - steps[self._index - 1][1]
+        if error is not None:
+            run.stream.context.mark_failed(last, last.work.failure(error))
+        last.done = True
+        device.cores.freed = last
+        entry = op.entry = self._row.entries[self._index]
+        op.work, op.nbytes, op.site, op.capture = entry.work, entry.work.nbytes, entry.node.site, entry.node.row
+        op.ready_ns = scheduler.now + gap
+        op.by = last if op.ready_ns > run.ready_ns else None  # as in Op.release
+        self._hold(op)
+
+    def expand(self) -> None:
+        """Queue all of its nodes, for somebody who looks at the operations of the launch."""
+        op, fifo = self._op, self._queue.fifo
+        place = fifo.index(op) + 1 if op in fifo else 0
+        while op.streak is not None:
+            self._index += 1
+            behind = self._op = self._operation(self._index)
+            self._hold(behind)
+            behind.blockers = 1
+            fifo.insert(place, behind)
+            place += 1
+            op.streak, op.waiters = None, [behind]
+            op = behind
+
+    def _operation(self, index: int) -> NodeOp:
+        return self._run.operation(self._row.entries[index], self._queue)
+
+    def _hold(self, op: NodeOp) -> None:
+        """Let *op*, the next node, release the one behind it, or what waits for the last one."""
+        if self._index < len(self._row.steps):
+            op.streak, op.waiters = self, [self]
+        else:
+            op.streak, op.waiters, self.waiters = None, self.waiters, None
+
+
+class Streaks(Engine):
+    """Stands before the dispatcher, and lets a streak run that has the cores for itself."""
+
+    __slots__ = ("_device", "_head")
+
+    def __init__(self, device: "Device") -> None:
+        super().__init__(device.scheduler, "streaks")
+        self._device = device
+        self._head: NodeOp | None = None  # what was offered last
+
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:
+        """List what is ready in *queue*; if it is of a streak, look at it when all completions of this instant are in.
+
+        The grant of this engine has to come before that of the dispatcher.
+        """
+        head, cores = queue.fifo[0], self._device.cores
+        if not cores.resident and isinstance(head, NodeOp) and head.streak is not None:
+            self._head = head
+            self.request_grant()
+        cores.offer(queue, now)
+
+    def grant(self) -> None:
+        """Let the streak run if its operation is all that can start, here or at another engine, and nobody watches."""
+        self.is_dirty = False
+        op, self._head = self._head, None
+        device = self._device
+        if (
+            op is not None
+            and op.streak is not None
+            and self.scheduler.dirty[-2:] == [self, device.cores]
+            and device.cores.has_only(op)
+            and device.hooks.op_ended is None
+            and op.stream.context.error is None
+            and not device.workers.flying
+        ):
+            op.streak.run_alone(device)
+
+    def drop(self, op: Op) -> None:
+        """Take *op* out of its queue, or off the list."""
+        self._device.cores.drop(op)
