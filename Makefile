@@ -45,6 +45,7 @@ check: $(VENV)/ready
 
 docs: $(VENV)/ready
 	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/python -m tests.samples.notebooks
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -c docs . build/site
 	@echo "open build/site/docs/index.html"
 

@@ -7,7 +7,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "make"))
 
 import gallery
 import reference
@@ -23,9 +23,9 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 root_doc = "docs/index"
 include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
-exclude_patterns = ["docs/conf.py"]
+exclude_patterns = ["docs/*.py", "docs/make", "docs/built/notebooks"]
 myst_heading_anchors = 4
-nb_execution_mode = "off"
+nb_execution_mode = "off"  # the pages of notebooks have their outputs
 
 default_role = "code"
 napoleon_custom_sections = [("Waits", "params_style")]
@@ -39,7 +39,7 @@ html_copy_source = False
 
 
 def generate(_: Sphinx) -> None:
-    """Write the pages that are made of the code: the reference, what waits for what, and the gallery."""
+    """Write the pages that are made of the code: reference, waits and gallery."""
     reference.write(BUILT)
     gallery.write(BUILT)
 

@@ -1,7 +1,7 @@
 """The notebooks: how they are read, run in a kernel, and what they print.
 
-`python -m tests.samples.notebooks` writes the programs of acl_py/teaching/data, those that notebooks name, and the
-`.out` file of each notebook.
+`python -m tests.samples.notebooks` writes the programs of acl_py/teaching/data, those that notebooks name, and of each
+notebook the `.out` file, the page in docs/notebooks, and in docs/built/notebooks the `.ipynb` with its outputs.
 """
 
 import ast
@@ -87,10 +87,21 @@ def pattern(node):
 if __name__ == "__main__":
     from tempfile import TemporaryDirectory
 
+    import nbformat
+
+    from tests.samples.notebook_pages import PAGES, page_of
+
+    built = ROOT / "docs" / "built" / "notebooks"
+    built.mkdir(parents=True, exist_ok=True)
     lines = [f"{json.dumps(name)}: {json.dumps(program)}" for name, program in programs().items()]
     DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     for notebook in NOTEBOOKS:
         if sys.argv[1:] and notebook.name[0] not in sys.argv[1:]:
             continue
         with TemporaryDirectory() as folder:
-            notebook.with_suffix(".out").write_text(output_of(executed(notebook, Path(folder))), encoding="utf-8")
+            book = executed(notebook, Path(folder))
+        notebook.with_suffix(".out").write_text(output_of(book), encoding="utf-8")
+        (PAGES / f"{notebook.stem}.md").write_text(page_of(book, notebook.stem), encoding="utf-8")
+        for cell in book.cells:
+            cell.metadata.pop("execution", None)  # real times
+        nbformat.write(book, built / f"{notebook.stem}.ipynb")

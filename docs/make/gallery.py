@@ -12,11 +12,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from functools import cache
 from io import StringIO
 from os import cpu_count
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "samples"
 TITLES = {
     "": "The course",
@@ -56,9 +57,21 @@ def write(pages: Path) -> None:
 def _picture(sample: Path, pictures: Path) -> Path | None:
     """Draw the run of *sample*, unless the picture is newer; return None if it has no operations."""
     picture = pictures / f"{sample.relative_to(SAMPLES).with_suffix('').as_posix().replace('/', '-')}.svg"
-    if not picture.exists() or picture.stat().st_mtime < sample.stat().st_mtime:
+    if not _is_fresh(picture, sample):
         subprocess.run([sys.executable, __file__, str(sample), str(picture)], check=True, cwd=ROOT)
     return picture if picture.stat().st_size else None
+
+
+@cache
+def _code() -> float:
+    """Return when the newest file of the packages was written."""
+    files = (path for package in ("acl_py", "device_model") for path in (ROOT / package).rglob("*.*"))
+    return max(path.stat().st_mtime for path in files if "__pycache__" not in path.parts)
+
+
+def _is_fresh(made: Path, source: Path) -> bool:
+    """Return whether *made* is there, and newer than its *source* and the packages."""
+    return made.exists() and made.stat().st_mtime > max(source.stat().st_mtime, _code())
 
 
 def _entry(sample: Path, picture: Path | None, pages: Path) -> list[str]:
