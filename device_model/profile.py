@@ -214,18 +214,33 @@ class Copies:
 class Graphs:
     """Captures and graphs: how long calls take the host, in nanoseconds, and how the device runs the nodes.
 
-    A curve is by the number of nodes, unless it says something else.
+    Curves are by the number of kernels, copies inside the device among them; `end` and `update` by that of all nodes.
+    Kernels that follow one another in a chain are a *run*: a launch sends it as one, whatever its length. It sends each
+    other node by itself (graphs.makeup has the sums).
     """
 
     captured: int  # a call that adds a node to a capture
     mark: int  # a record or a wait in a capture
     refused: int  # a call about captures, graphs or managed memory that is refused
     begin: int  # BeginCapture, and other calls about captures and graphs
+    add_if: int  # GraphAddIfNode
     end: Curve  # EndCapture
     instantiate: Curve
+    instantiate_other: int  # in addition, for a node that is no kernel
+    instantiate_if: int  # for an IF node
+    instantiate_branch: int  # for each chain of nodes but one
+    instantiate_edge: int  # for each dependency of a node but its first
     upload: Curve
+    upload_other: int  # for a node that is no kernel
+    upload_if: int  # for an IF node
+    upload_run: int  # for each run but one
     launch_first: Curve  # of an executable that was not uploaded
     launch: Curve
+    launch_run: int  # for each run but one
+    launch_copy: int  # for a copy over the bus
+    launch_fill: int
+    launch_mark: int  # for a record, a wait, an allocation, a free or an IF node
+    launch_host: int  # for a host function
     allocate: int  # in addition, for the first launch of an executable that allocates memory
     update: Curve
     node_gap: int  # from the end of a kernel to the start of the next one of its graph

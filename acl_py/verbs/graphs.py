@@ -232,7 +232,8 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
 
     Raises:
         AclError: INVALID_VALUE if *graph* is destroyed, and for unknown *flags*; INVALID_HANDLE if it is of another
-            simulation; NOT_SUPPORTED if it allocates memory and has an executable, and for two of the flags.
+            simulation; NOT_SUPPORTED for two of the flags, and if the graph allocates memory or has an IF node, and has
+            an executable (measured: graph-alloc-nodes; tests/bench/cuda/graphs.cu).
         TypeError: *graph* is not a graph, or *flags* is not an int.
 
     Example:
@@ -243,13 +244,13 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     """
     call = begin()
     scope, runtime, site, enter = call
-    check_graph(call, graph).check_copy(runtime.refuse)
+    check_graph(call, graph).check_executable(runtime.refuse)
     flags = _check_flags(runtime, flags)
     executable = Executable(graph, scope.context.device, site)
-    graphs, size = runtime.profile.graphs, executable.plan.size
-    runtime.pay(graphs.instantiate[size])
+    graphs, makeup = runtime.profile.graphs, executable.plan.makeup
+    runtime.pay(makeup.instantiate_ns(graphs))
     if flags & GraphInstantiateFlag.UPLOAD:
-        runtime.pay(graphs.upload[size])
+        runtime.pay(makeup.upload_ns(graphs))
         executable.is_uploaded = True
     graph.is_bound = True
     runtime.called("GraphInstantiate", enter, site, graph, executable, int(flags))
@@ -293,7 +294,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     scope, runtime, site, enter = call
     _check(call, executable)
     stream = resolve(scope, stream)
-    runtime.pay(runtime.profile.graphs.upload[executable.plan.size])
+    runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
     executable.is_uploaded = True
     runtime.called("GraphUpload", enter, site, executable, stream)
 
@@ -352,7 +353,7 @@ async def _launch(
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
     graphs = runtime.profile.graphs
-    cost = (graphs.launch if executable.is_uploaded else graphs.launch_first)[executable.plan.size]
+    cost = executable.plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
     if executable.last is NOTHING and executable.memory():
         cost += graphs.allocate
     executable.is_uploaded = True

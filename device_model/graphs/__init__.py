@@ -5,6 +5,7 @@ From the top down; each module imports only from those below it:
     executable      Executable: a graph made ready for a device, and its launches
     streaks         kernels of a launch, one behind the other, that run without an operation for each
     plan            Plan: the nodes of a graph in the form in which a launch runs them
+    makeup          Makeup: what the nodes of a plan are, by how many
     capture         Capture: streams that take work as nodes of a graph instead of running it
     groups          TaskGroup, Update: kernels of a graph that get other arguments
     graph           Graph, Node: what is to be done, and what has to be over before it

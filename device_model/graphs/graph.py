@@ -175,6 +175,16 @@ class Graph(Handle):
         if self.destroyed is not None:
             raise fail(Kind.INVALID_VALUE, f"{self!r} is gone", "make or capture another one", dead=self)
 
+    def check_executable(self, fail: Fail) -> None:
+        """Refuse a second executable of a graph with IF nodes, or one that allocates memory."""
+        self.check_copy(fail)
+        if self.is_bound and any(node.kind is NodeKind.IF for node in self.nodes):
+            raise fail(
+                Kind.NOT_SUPPORTED,
+                f"{self!r} has an IF node, and an executable already",
+                "make a second graph, or launch the executable that there is",
+            )
+
     def check_copy(self, fail: Fail) -> None:
         """Refuse a second life of a graph that allocates memory: its addresses are of one executable only."""
         if self.allocates and self.is_bound:

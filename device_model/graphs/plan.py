@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from device_model.completions import Nanoseconds
 from device_model.graphs.chains import chains
 from device_model.graphs.graph import Graph, Node, NodeKind
+from device_model.graphs.makeup import Makeup, makeup_of
 from device_model.memory import Allocation
 from device_model.queues import HardwareQueue
 from device_model.work import Work
@@ -62,6 +63,7 @@ class Plan(NamedTuple):
         conditional: Those of them that have a condition.
         touched: The memory that they touch.
         updates: How many updates of task groups there were when this was made; later ones may have changed nodes.
+        makeup: How many nodes there are of what.
     """
 
     entries: tuple[Entry, ...]
@@ -74,6 +76,7 @@ class Plan(NamedTuple):
     conditional: tuple[Node, ...]
     touched: tuple[Allocation, ...]
     updates: int
+    makeup: Makeup
 
     @property
     def shape(self) -> list[object]:
@@ -126,6 +129,7 @@ def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Devic
         tuple(node for node in found if node.condition is not None),
         tuple(dict.fromkeys(extent[0] for work in works for extent in (*work.reads(), *work.writes()))),
         device.updates,
+        makeup_of((each.node, each.before, each.chain, each.body and each.body.makeup) for each in entries),
     )
 
 

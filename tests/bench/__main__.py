@@ -11,7 +11,7 @@ from time import perf_counter
 from tests.bench.measure import machine, say
 
 PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
-         "copies", "changes", "sanitizer", "explore", "blocks", "attention", "kernels")  # fmt: skip
+         "copies", "graphs", "changes", "sanitizer", "explore", "blocks", "attention", "kernels")  # fmt: skip
 
 
 def main(names):

@@ -23,6 +23,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "page": {"SIZES": (120, 240)},
     "accuracy": {},
     "copies": {},
+    "graphs": {},
     "changes": {},
     "sanitizer": {"OPS": 240, "RUNS": 1, "LIMITS_US": {8: 1.5}, "LIVE": 9, "FLAT_OPS": (20, 40)},
     "explore": {"OPS": 48, "RUNS": 1},
@@ -30,7 +31,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "kernels": {"ABLATION": False},
     "attention": {"HEADS": 1, "LENGTH": 64, "BLOCKS": 1, "ROUNDS": 1},
 }
-LONG = ("start", "dispatch", "blocks")  # many processes, and all kernels that were measured
+LONG = ("start", "dispatch", "blocks", "graphs")  # many processes, all kernels or graphs that were measured
 PROGRAM = """
 from tests.bench import {part} as bench
 sizes = {sizes}

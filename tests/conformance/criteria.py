@@ -67,6 +67,21 @@ def wrong_codes(document: dict[str, Any], ours: Replay) -> list[str]:
     ]
 
 
+def is_near(card_us: float, ours_us: float) -> bool:
+    """Within 30 % from 20 us on; below, within 40 % or 1.5 us: about 1 us of a call is the measuring script's."""
+    return abs(ours_us - card_us) <= (0.3 * card_us if card_us >= 20 else max(0.4 * card_us, 1.5))
+
+
+def far_calls(document: dict[str, Any], ours: Replay, least_us: float) -> list[str]:
+    """Calls of *least_us* and more that take much longer or shorter here."""
+    return [
+        f"step {step} ({document['steps'][step]['op']}): card {card['cost_us']:.1f} us, ours {here:.1f} us"
+        for step, card, call in _calls(document, ours)
+        for here in [call.exit_us - call.enter_us]
+        if card["cost_us"] >= least_us and not is_near(card["cost_us"], here)
+    ]
+
+
 def wrong_waits(document: dict[str, Any], ours: Replay) -> list[str]:
     """Calls that wait here and not there, or the other way round, or for much longer or shorter."""
     wrong = []

@@ -8,7 +8,7 @@ another host than the profile's, on which they took 1.5 to 5 times as long.
 """
 
 import pytest
-from criteria import measured
+from criteria import is_near, measured
 from roundtrips import differences
 
 import acl_py
@@ -42,11 +42,6 @@ def played(id_):
 def is_compared(op, card_us):
     """Whether a call is about managed memory, or has waited."""
     return op in COMPARED or (op.startswith("sync_") and card_us >= LONG_US)
-
-
-def is_near(card_us, ours_us):
-    """Within 30 % from 20 us on; below, within 40 % or 1.5 us."""
-    return abs(ours_us - card_us) <= (0.3 * card_us if card_us >= 20 else max(0.4 * card_us, 1.5))
 
 
 @pytest.mark.parametrize("id_", IDS)

@@ -436,6 +436,16 @@ def test_graphs_and_executables_stay_in_their_simulation():
 
 
 @tiny
+async def test_a_graph_with_an_if_node_has_one_executable():
+    """As on the card: cudaErrorNotSupported the second time."""
+    graph = await acl.GraphCreate()
+    await acl.GraphAddIfNode(graph)
+    await acl.GraphInstantiate(graph)
+    with refused(Kind.NOT_SUPPORTED, "IF node", "executable already", takes_ns=1000):
+        await acl.GraphInstantiate(graph)
+
+
+@tiny
 async def test_a_graph_is_not_destroyed_while_a_capture_adds_to_it():
     [stream] = await streams(1)
     graph = await acl.GraphCreate()
