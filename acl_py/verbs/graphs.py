@@ -153,7 +153,8 @@ def _add(
     _, runtime, site, enter = call
     check_graph(call, graph)
     before = check_dependencies(call, graph, dependencies)
-    runtime.pay(runtime.profile.graphs.begin)
+    costs = runtime.profile.graphs
+    runtime.pay(costs.add_if if kind is NodeKind.IF else costs.begin)
     runtime.called(name, enter, site, graph, *about, *(node.index for node in before))
     return graph.add(kind, before, site, subject=subject)
 
