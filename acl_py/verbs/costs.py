@@ -134,6 +134,19 @@ class Cost:
         return _library(calls.rowwise("transpose", rows, columns, dtype))
 
     @staticmethod
+    def permute(elements: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
+        """What the library takes to copy *elements* into another order of their dimensions, the last one in its place.
+
+        Attention copies (length, heads, width) to (heads, length, width) so. A run of neighbours, 8 or more, stays
+        together, but each element is found by itself. Where the last dimension moves it is a transpose.
+
+        Raises:
+            TypeError: *elements* is not a whole number, or *dtype* is not a dtype.
+            ValueError: *elements* is less than 1.
+        """
+        return _library(calls.permute(elements, dtype))
+
+    @staticmethod
     def gather(rows: Integer, columns: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
         """What the library takes to copy *rows* rows of *columns* elements, each from the place that an index names.
 

@@ -379,11 +379,12 @@ async def LaunchKernel(
     Raises:
         AclError: INVALID_LAUNCH for a wrong number of blocks; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE for an
             argument that is not memory of the device, or was freed; INVALID_HANDLE if *stream* is of another device;
-            NOT_SUPPORTED for a core kernel on a device without AI cores, or a thread-block kernel on one without SMs;
+            NOT_SUPPORTED for a core kernel on a device without AI cores, a thread-block kernel on one without SMs, or a
+            cost that is a library call which the card does not have;
             INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never make room.
-        TypeError: *kernel* is not a kernel, *block_dim* is not an int, *stream* is not a stream, or the number of
-            *args* is wrong.
+        TypeError: *kernel* is not a kernel, *block_dim* is not an int, *stream* is not a stream, the number of *args*
+            is wrong, or the function that gives the cost gives something else.
         ValueError: The cost of the kernel, computed from *args*, is not a finite number, 0 or more.
 
     Example:

@@ -108,6 +108,7 @@ _ROWWISE: dict[str, Callable[[passes.Share, int, int, int], tuple[int, float]]] 
     "softmax": passes.softmax,
     "layernorm": passes.layernorm,
     "transpose": passes.transpose,
+    "permute": passes.permute,
     "gather": passes.gather,
 }
 
@@ -134,6 +135,11 @@ def elementwise(reads: object, writes: object) -> Elementwise:
 def reduction(elements: object, dtype: Any) -> Reduction:
     """Return the sum, or the like, of *elements*."""
     return Reduction(_size("reduction", "elements", elements), _item("reduction", dtype))
+
+
+def permute(elements: object, dtype: Any) -> Rowwise:
+    """Return a copy of *elements* into another order of their dimensions."""
+    return Rowwise("permute", _size("permute", "elements", elements), 1, _item("permute", dtype))
 
 
 def rowwise(call: str, rows: object, columns: object, dtype: Any) -> Rowwise:

@@ -58,6 +58,12 @@ def transpose(share: Share, rows: int, columns: int, item: int) -> tuple[int, fl
     return -(-(rows * columns) // _TRANSPOSE_ELEMENTS), _pass_ns(share, share.spec.transpose, rows, columns, item)
 
 
+def permute(share: Share, elements: int, columns: int, item: int) -> tuple[int, float]:
+    """Return the blocks and the nanoseconds of a copy into another order that keeps runs of elements together."""
+    count = elements * columns
+    return -(-count // _TRANSPOSE_ELEMENTS), _pass_ns(share, share.spec.permute, count, 1, item)
+
+
 def gather(share: Share, rows: int, columns: int, item: int) -> tuple[int, float]:
     """Return the blocks and the nanoseconds of a copy of rows from places that an index names."""
     pieces = -(-(columns * item) // _GATHER_BYTES)

@@ -107,5 +107,6 @@ class LibrarySpec:
     softmax_long: Pass  # of rows that no warp holds
     layernorm: Pass
     transpose: Pass
+    permute: Pass  # whose rows are elements
     gather: Pass
     products: Products

@@ -23,7 +23,7 @@ DATA = Path(__file__).parents[1] / "conformance" / "data"
 SIZES = ("batch", "m", "n", "k", "elements", "rows", "columns")
 BYTES = {"float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2}
 PRODUCTS = ("matmul", "batched_matmul")
-PASSES = ("softmax", "softmax_long", "layernorm", "transpose", "gather")
+PASSES = ("softmax", "softmax_long", "layernorm", "transpose", "permute", "gather")
 NEVER = 1 << 50  # a rate or a time that changes nothing, or everything
 ABLATION = True  # whether to show what each mechanism contributes, if no file is named
 CHAIN = 3  # kernels of a graph; the time from the start of one to the start of the next is a row's
@@ -37,13 +37,15 @@ def cost_of(row):
         return acl.Cost.matmul(row["m"], row["n"], row["k"], dtype, row.get("batch", 1))
     if kind == "sum":
         return acl.Cost.reduction(row["elements"], dtype)
+    if kind == "permute":
+        return acl.Cost.permute(row["elements"], dtype)
     if kind in ("add", "exp"):
         nbytes = row["elements"] * BYTES[dtype]
         return acl.Cost.elementwise((2 if kind == "add" else 1) * nbytes, nbytes)
     if kind in ("softmax", "layernorm", "transpose", "gather"):
         return getattr(acl.Cost, kind)(row["rows"], row["columns"], dtype)
-    sys.exit(f"row {row} has a kind that nothing here predicts; there are matmul, batched_matmul, copy, add, exp, sum, "
-             "softmax, layernorm, transpose and gather")  # fmt: skip
+    known = "matmul, batched_matmul, copy, add, exp, sum, permute, softmax, layernorm, transpose and gather"
+    sys.exit(f"row {row} has a kind that nothing here predicts; there are {known}")
 
 
 def without(spec):

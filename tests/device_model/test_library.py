@@ -95,6 +95,19 @@ def test_a_gather_of_short_rows_takes_a_block_for_each():
     assert narrow == pytest.approx(wide, rel=0.05)
 
 
+def test_a_copy_into_another_order_takes_as_long_for_each_element_whatever_its_bytes():
+    small, large, copied = (
+        ns(call)
+        for call in (
+            calls.permute(1 << 20, "float16"),
+            calls.permute(1 << 20, "float32"),
+            calls.elementwise(4 << 20, 4 << 20),
+        )
+    )
+    assert small == pytest.approx(large, rel=0.1)
+    assert large > 2 * copied
+
+
 def test_few_rows_leave_cores_to_others():
     assert calls.rowwise("softmax", 100, 64, "float32").plan(SPEC, SMS, SMS).cores == 25
     assert calls.elementwise(4096, 4096).plan(SPEC, SMS, SMS).cores == 1

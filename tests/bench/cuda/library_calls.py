@@ -10,6 +10,8 @@ import json
 import random
 import statistics
 import sys
+from itertools import product
+from math import prod
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -18,6 +20,7 @@ TYPES = {"float32": torch.float32, "tf32": torch.float32, "float16": torch.float
 SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192)
 FIELDS = ("kind", "type", "batch", "m", "n", "k", "elements", "rows", "columns")
 GRAPH_US, MOST = 3000, 300  # a graph has calls for so long, and so many at most
+TRACED = 300  # calls in one trace
 
 
 def shapes(given):
@@ -32,6 +35,10 @@ def shapes(given):
                 if height * width <= 1 << 26:
                     for kind in ("softmax", "layernorm", "transpose", "gather"):
                         rows.append({"kind": kind, "type": dtype, "rows": height, "columns": width})
+    for dtype in ("float32", "float16"):
+        for order in product((1, 8, 64), (128, 512, 2048), (4, 8, 16), (8, 16, 32, 64, 128, 256)):
+            if 1 << 14 <= prod(order) <= 1 << 26:
+                rows.append({"kind": "permute", "type": dtype, "elements": prod(order), "order": order})
     for dtype in TYPES:
         most = 4e10 if dtype == "float32" else 3e11
         products = [(1, 8192, 8192), *((rows, 4096, 4096) for rows in (8, 16, 32, 64, 256))]
@@ -59,6 +66,10 @@ def call_of(row):
         batch = (row["batch"],) if "batch" in row else ()
         a, b, c = (new(*batch, *shape) for shape in ((row["m"], row["k"]), (row["k"], row["n"]), (row["m"], row["n"])))
         return lambda: (torch.bmm if batch else torch.mm)(a, b, out=c)
+    if kind == "permute":
+        batch, length, heads, width = row["order"]
+        a, c = new(batch, length, heads, width), new(batch, heads, length, width)
+        return lambda: c.copy_(a.transpose(1, 2))
     if "elements" in row:
         a, b, c = (new(row["elements"]) for _ in range(3))
         total = torch.empty((), device="cuda", dtype=dtype)
@@ -104,23 +115,31 @@ def timed(call):
     return statistics.median(times[1:]), min(times[1:])
 
 
-def named(row, file):
-    """Note the kernels of a row: the first one's name and grid, and how many nodes the call has."""
-    call = call_of(row)
-    call()
-    torch.cuda.synchronize()
+def named(rows, file):
+    """Note the kernels of *rows*: the first one's name and grid, and how many nodes a call has."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        call()
-        torch.cuda.synchronize()
+        for row in rows:
+            call = call_of(row)
+            torch.cuda._sleep(1000)  # a mark before the call
+            call()
+            torch.cuda._sleep(1000)
+            torch.cuda.synchronize()
     profiler.export_chrome_trace(file)
     with open(file) as trace:
         events = [
             each for each in json.load(trace)["traceEvents"] if each.get("cat", "").startswith(("kernel", "gpu_"))
         ]
-    kernels = [each for each in events if each["cat"] == "kernel"]
-    if kernels:
-        row |= {"kernel": kernels[0]["name"], "grid": kernels[0]["args"]["grid"]}
-    row["kernels"] = len(events)
+    groups = []
+    for event in sorted((each for each in events if "args" in each), key=lambda each: each["ts"]):
+        if "spin_kernel" in event["name"]:
+            groups.append([])
+        elif groups:
+            groups[-1].append(event)
+    for row, group in zip(rows, groups[::2], strict=True):
+        kernels = [each for each in group if each["cat"] == "kernel"]
+        if kernels:
+            row |= {"kernel": kernels[0]["name"], "grid": kernels[0]["args"]["grid"]}
+        row["kernels"] = len(group)
 
 
 def main(given, out):
@@ -129,7 +148,8 @@ def main(given, out):
         rows = shapes(json.load(file)["rows"])
     for row in rows:
         row["us"], row["min_us"] = (round(us, 3) for us in timed(call_of(row)))
-        named(row, f"{out}.trace")
+    for first in range(0, len(rows), TRACED):
+        named(rows[first : first + TRACED], f"{out}.trace")
     with open(out, "w") as file:
         json.dump({"rows": rows}, file)
 
