@@ -31,15 +31,17 @@ _BY_NAME = {
     "cores.flops": "1/s", "memory.alignment": "B", "copies.ring_overhead": "B",
     "copies.stage_chunk": "B", "memory.pool_chunk": "B",
     "aicore.mhz": "MHz", "aicore.cube_cores": "", "aicore.vector_cores": "",
-    "aicore.same_lines_per_us": "1/us", "library.ramp": "ns",
+    "aicore.same_lines_per_us": "1/us",
 }  # fmt: skip
 _BY_END = {
     "bytes_per_cycle": "B/cycle",
     "bytes_per_second": "B/s", "bytes": "B", "_permille": "‰", "_gbps": "GB/s", "_ns": "ns", "_fixed": "ns",
+    "_ps": "ps", "_read": "B/s", "_write": "B/s", ".flops": "1/s",
+    "_elements": "", ".accumulators": "", ".blocks": "", "_at_once": "", "_again": "",
 }  # fmt: skip
 _BY_TABLE = {
     "host": "ns", "latency": "ns", "managed": "ns", "aicore": "cycles", "video": "frames/s", "graphs": "ns",
-    "library": "1/s",
+    "library": "ns",
 }  # fmt: skip
 
 

@@ -118,7 +118,7 @@ def _kernel(
     )
     if split > 1:
         partial_bytes = split * shape.batch * shape.m * shape.n * _PARTIAL
-        ns += products.split + 1e9 * partial_bytes / products.split_bytes
+        ns += products.split + 1e9 * partial_bytes / products.split_bytes_per_second
     if each > 2 and product.blocks == 1:
         ns += products.counter
     return Choice(ns, blocks, tile, split)

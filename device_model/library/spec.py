@@ -81,7 +81,7 @@ class Products:
     fixed: int  # of each call
     block: int  # of each block, before its first step and behind its last
     split: int  # in addition if the sum over k is split, because another kernel adds the parts
-    split_bytes: Count  # that this kernel gets through
+    split_bytes_per_second: Count  # that this kernel gets through
     counter: int  # in addition if a core computes more than two blocks one by one: a counter hands them out
     memory_permille: Count  # the part of the rates of the memory that products reach
     float32: Product | None
