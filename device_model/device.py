@@ -128,6 +128,9 @@ class Device:
             for lane in Lane
             if lane is not Lane.HOST
         }
+        for queues in self._shared.values():
+            for index, queue in enumerate(queues):
+                queue.alternatives = (*queues[index + 1 :], *queues[:index])
         # Copies and fills outside all streams have queues of their own, which an engine looks at first.
         self.outside = self.private_queues(-1)
         for lane, engine in self._engines.items():

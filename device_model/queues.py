@@ -1,8 +1,9 @@
 """Hardware queues: first in, first out, each shared by several streams.
 
-The streams of a device take its hardware queues in turn: with 8 queues for kernels, streams 0 and 8 share one. An
-operation at the head of a queue that still has to wait also holds back the operations of other streams behind it. Such
-false dependencies are seen on the card (docs/semantics.md, "hardware queues").
+The streams of a device take its hardware queues in turn: with 8 queues for kernels, streams 0 and 8 share one. A stream
+that has nothing in its queue, where others have, takes an empty one (`Stream.queue_for`). Only if there is none, an
+operation at the head of a queue that still has to wait also holds back those of other streams behind it. Such false
+dependencies are seen on the card (docs/semantics.md, "hardware queues").
 
 A queue has limited depth. A host that finds it full waits for a place before it queues, so a program that queues faster
 than the device works is slowed down, as on the card.
@@ -40,7 +41,10 @@ class HardwareQueue:
     completion of each lane, in its own stream and in another.
     """
 
-    __slots__ = ("after_other", "after_same", "depth", "engine", "fifo", "index", "is_of_graph", "requests", "reserved")
+    __slots__ = (
+        "after_other", "after_same", "alternatives", "depth", "engine", "fifo", "index", "is_of_graph", "requests",
+        "reserved",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class HardwareQueue:
         self.after_other = after_other
         self.fifo: deque[Op] = deque()
         self.requests: list[Place] = []  # of hosts that wait for a place, the oldest first
+        self.alternatives: tuple[HardwareQueue, ...] = ()  # the others for the same streams, in turn
         self.is_of_graph = depth == maxsize  # of a chain of nodes, which no host has to wait for
 
     def __repr__(self) -> str:

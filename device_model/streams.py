@@ -117,11 +117,31 @@ class Stream(handles.Stream):
                     completion.add_waiter(op)
             op.reasons, self.pending = self.pending, {}
         self.tail = op
-        queue = op.queue = self.queues[op.lane]
+        queue = self.queues[op.lane]
         fifo = queue.fifo
+        if fifo and fifo[-1].stream is not self:
+            queue = self.queue_for(op.lane)
+            fifo = queue.fifo
+        op.queue = queue
         fifo.append(op)
         if not op.blockers and fifo[0] is op:
             queue.engine.offer(queue, now)
+
+    def queue_for(self, lane: int) -> HardwareQueue:
+        """Return the hardware queue of *lane* for the next operation: that of the operation before.
+
+        If work of others stands there, but none of this stream, it is the next queue that is empty, if there is one
+        (measured: u022, u048, and a program with 12 streams of which two have copies).
+        """
+        queue = self.queues[lane]
+        if not queue.fifo or not queue.alternatives or any(op.stream is self for op in reversed(queue.fifo)):
+            return queue
+        for other in queue.alternatives:
+            if not other.fifo and not other.reserved:
+                self.queues = tuple(other if each is queue else each for each in self.queues)
+                queue.pass_on()  # this stream's place, if it had one
+                return other
+        return queue
 
     def backlog(self) -> Completion:
         """Return the completion of everything queued here so far. A host that synchronises with the stream waits for

@@ -372,13 +372,16 @@ class Runtime:
         if self.hooks.synchronized is not None:
             self.hooks.synchronized(completion)
 
-    async def wait_for_place(self, queue: HardwareQueue, op: Op, stream: Stream, site: object) -> None:
-        """Suspend until *queue* takes one more operation, which the caller must queue at once; hosts are served in
-        order. The stream and the memory of *op* are checked again after the wait.
+    async def wait_for_place(self, op: Op, stream: Stream, site: object) -> None:
+        """Suspend until a hardware queue takes *op*, which the caller must queue at once; hosts are served in order.
+
+        The stream and the memory of *op* are checked again after the wait.
         """
         if stream.branch is not None or stream.update is not None:
             return  # a node takes no place
-        await self.wait_for_room(queue, op.work.label.name, stream, site, lambda: self.check_memory(op.work, op))
+        queue = stream.queue_for(op.lane)
+        if len(queue.fifo) + queue.reserved >= queue.depth:
+            await self.wait_for_room(queue, op.work.label.name, stream, site, lambda: self.check_memory(op.work, op))
 
     async def wait_for_room(
         self, queue: HardwareQueue, name: str, stream: Stream, site: object, check: Callable[[], object]

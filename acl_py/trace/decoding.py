@@ -152,9 +152,9 @@ class Decoding:
         kinds = [
             OpKind(label.name, label.kind, stream.name, ENGINES[label.kind], str(site), stream.context.device.ordinal,
                    self._places[stream])
-            for stream, site, label in store.op_numbers
+            for stream, site, label, _ in store.op_numbers
         ]  # fmt: skip
-        turns = Turns.of([(stream, label.lane) for stream, _, label in store.op_numbers])
+        turns = Turns.of([(stream, label.lane, queue) for stream, _, label, queue in store.op_numbers])
         kernels = [
             (blocks, block_ns, exclusive, self._known(reads), self._known(writes))
             for blocks, block_ns, exclusive, reads, writes in store.launches
@@ -181,7 +181,7 @@ class Decoding:
         others = [(at, store.op_callers.get(op, 0), op.called_ns, op.queued_ns) for at, op in enumerate(unfinished)]
         kinds = CallKinds(
             [_kind(name, site, *map(self._about, about)) for name, site, about in store.call_numbers],
-            [_kind(_verb(label), site, Ref(places[stream])) for stream, site, label in store.op_numbers],
+            [_kind(_verb(label), site, Ref(places[stream])) for stream, site, label, _ in store.op_numbers],
             [_kind(verb_of(op), op.site, Ref(places.get(op.stream, -1))) for op in unfinished],
             [
                 _kind(ASKING[kind], site, Ref(places[cast("Event", event)]), Ref(places[stream]))

@@ -21,6 +21,7 @@ from acl_py.trace.rows import CoreRun, Extent, Memory
 from device_model.completions import Completion, FirstOf, Group, Nanoseconds
 from device_model.events import Event
 from device_model.ops import Op
+from device_model.queues import HardwareQueue
 from device_model.streams import Stream
 from device_model.work import Label
 
@@ -63,7 +64,7 @@ class Store:
     def __init__(self, instructions: int) -> None:
         self.op_rows, self.call_rows, self.sleep_rows = BytesIO(), BytesIO(), BytesIO()
         self.step_rows = StepRows()
-        self.op_numbers: Numbers[tuple[Stream, object, Label]] = Numbers()
+        self.op_numbers: Numbers[tuple[Stream, object, Label, HardwareQueue]] = Numbers()
         self.launches: Numbers[Launch] = Numbers()
         self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
         self.callers: list[str] = []  # by their numbers

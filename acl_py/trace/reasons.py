@@ -14,6 +14,7 @@ import numpy.typing as npt
 from acl_py.trace.fields import Ints, blocks
 from acl_py.trace.packing import Numbers
 from device_model.completions import Nanoseconds, Why
+from device_model.queues import HardwareQueue
 from device_model.streams import Stream
 from device_model.work import Lane
 
@@ -45,21 +46,21 @@ class Row(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """The stream and the lane of each kind of operation, and the hardware queues of its stream, as numbers."""
+    """The stream, the lane and the hardware queue of each kind of operation, as numbers."""
 
     stream: Ints
     lane: Ints
-    queues: Ints  # for each lane
+    queue: Ints
 
     @classmethod
-    def of(cls, places: Sequence[tuple[Stream, Lane]]) -> "Turns":
+    def of(cls, places: Sequence[tuple[Stream, Lane, HardwareQueue]]) -> "Turns":
         """Return the numbers for *places*, which are by the number of a row."""
         streams: Numbers[Stream] = Numbers()
-        queues: Numbers[object] = Numbers()
+        queues: Numbers[HardwareQueue] = Numbers()
         return cls(
-            np.array([streams[stream] for stream, _ in places], np.int64),
-            np.array([lane for _, lane in places], np.int64),
-            np.array([[queues[queue] for queue in stream.queues] for stream, _ in places], np.int64),
+            np.array([streams[stream] for stream, _, _ in places], np.int64),
+            np.array([lane for _, lane, _ in places], np.int64),
+            np.array([queues[queue] for _, _, queue in places], np.int64),
         )
 
 
@@ -84,7 +85,7 @@ def _late(row: npt.NDArray[Any], before: npt.NDArray[Any], turns: Turns) -> Ints
     """
     own, other = row["number"], before["number"]
     lane = turns.lane[own]
-    in_queue = (turns.stream[own] != turns.stream[other]) & (turns.queues[own, lane] == turns.queues[other, lane])
+    in_queue = (turns.stream[own] != turns.stream[other]) & (turns.queue[own] == turns.queue[other])
     waited = (row["ready"] < before["start"]) & (before["start"] == before["ready"])
     return np.select(
         [lane == Lane.COMPUTE, row["ready"] >= before["end"], waited & in_queue],

@@ -187,7 +187,7 @@ def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], N
         write(
             pack(
                 serial,
-                numbers[op.stream, op.site, work.label],
+                numbers[op.stream, op.site, work.label, op.queue],
                 caller, dst, src, dst_offset, src_offset, op.nbytes,
                 op.called_ns, op.queued_ns, op.ready_ns, op.start_ns, op.end_ns, why, after,
             )

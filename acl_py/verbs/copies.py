@@ -126,7 +126,7 @@ async def MemcpyAsync(
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_place(queue, op, stream, site)
+        await runtime.wait_for_place(op, stream, site)
     if label is D2D:
         runtime.submit(stream, op, runtime.cost_of("copy_on_device"), runtime.kernel_latency)
     else:

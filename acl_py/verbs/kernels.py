@@ -405,7 +405,7 @@ async def LaunchKernel(
     op = Op(work, 0, work.nbytes, site, enter)
     queue = stream.queues[0]
     if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_place(queue, op, stream, site)
+        await runtime.wait_for_place(op, stream, site)
     launches = runtime.state(Launches)
     if not launches.begun:
         launches.begun = True

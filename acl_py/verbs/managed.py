@@ -416,7 +416,7 @@ async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Pref
     op = Op(work, work.label.lane, work.nbytes, site)
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_place(queue, op, stream, site)
+        await runtime.wait_for_place(op, stream, site)
     runtime.pay(costs.prefetch)
     work.by_driver = not stream.turn().done
     if work.by_driver:

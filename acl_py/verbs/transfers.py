@@ -43,7 +43,7 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
 async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_place(queue, op, stream, site)
+        await runtime.wait_for_place(op, stream, site)
 
 
 async def until(

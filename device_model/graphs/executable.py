@@ -287,7 +287,7 @@ class Run(Group):
 class Launch(Run):
     """One launch of *executable* in *stream*. Of its IF nodes, those that are *taken* have run their bodies."""
 
-    __slots__ = ("decided", "executable", "holds_place", "row", "runs", "site", "taken")
+    __slots__ = ("decided", "executable", "place", "row", "runs", "site", "taken")
 
     def __init__(
         self,
@@ -313,9 +313,10 @@ class Launch(Run):
         stream.give(self)
         executable.last = self
         turn = Turn(self)
-        self.holds_place = not before.done
-        if self.holds_place:
-            stream.queues[Lane.COMPUTE].reserved += 1
+        self.place: HardwareQueue | None = None  # where it holds a place until it begins
+        if not before.done:
+            self.place = stream.queues[Lane.COMPUTE]
+            self.place.reserved += 1
         _when(before, self._begin)
         if before.done:
             turn.release(before)
@@ -345,9 +346,8 @@ class Launch(Run):
                     completion.complete(now)
 
     def _leave_queue(self) -> None:
-        if self.holds_place:
-            self.holds_place = False
-            queue = self.stream.queues[Lane.COMPUTE]
+        queue, self.place = self.place, None
+        if queue is not None:
             queue.reserved -= 1
             queue.pass_on()
 

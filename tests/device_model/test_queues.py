@@ -14,21 +14,50 @@ def test_streams_go_round_over_the_queues(rig):
     assert [stream.queues[0].index for stream in (rig.legacy, rig.context.per_thread)] == [3, 2]
 
 
-def test_a_head_that_waits_holds_back_other_streams_of_its_queue(rig):
+ONE = tiny(queues={"copy": 1, "compute": 1})  # all streams share
+
+
+def test_a_head_that_waits_holds_back_other_streams_of_its_queue():
+    rig = Rig(ONE)
     streams = [rig.stream() for _ in range(5)]
     slow = rig.kernel(streams[1], 1000)
     streams[0].wait(slow)
     rig.h2d(streams[0], 100)
-    rig.h2d(streams[4], 100)  # the same queue: a false dependency
-    rig.h2d(streams[2], 100)
+    rig.h2d(streams[4], 100)  # a false dependency
     rig.d2h(streams[4], 100)  # not before the copy in front of it, though its own queue is free
     assert rig.run() == [
-        ("h2d", 3, 0, 100), ("kernel", 2, 0, 1000), ("h2d", 1, 1000, 1100), ("h2d", 5, 1100, 1200),
-        ("d2h", 5, 1200, 1300),
+        ("kernel", 2, 0, 1000), ("h2d", 1, 1000, 1100), ("h2d", 5, 1100, 1200), ("d2h", 5, 1200, 1300),
     ]  # fmt: skip
 
 
-def test_an_operation_that_becomes_ready_behind_a_waiting_head_goes_on_waiting(rig):
+def test_a_stream_without_work_in_its_queue_takes_one_that_is_empty(rig):
+    """Measured: u048, where a copy in stream 0 passes one that waits in stream 4; u022 for kernels."""
+    streams = [rig.stream() for _ in range(5)]
+    streams[0].wait(rig.kernel(streams[1], 1000))
+    rig.h2d(streams[0], 100)
+    rig.h2d(streams[4], 100)
+    assert rig.run() == [("h2d", 5, 0, 100), ("kernel", 2, 0, 1000), ("h2d", 1, 1000, 1100)]
+
+
+def test_a_stream_shares_its_queue_while_none_is_empty_and_keeps_to_it_while_it_has_work_there(rig):
+    """Measured: t020, t168 and t188, where the copies of 8 busy streams run in chains of two."""
+    streams = [rig.stream() for _ in range(6)]
+    slow = rig.kernel(streams[5], 1000)
+    for stream in streams[:4]:
+        stream.wait(slow)
+        rig.h2d(stream, 100)
+    rig.h2d(streams[4], 100)
+    assert streams[4].queue_for(Lane.H2D) is streams[0].queues[Lane.H2D]
+    rig.device.abort(streams[3], None)  # now one is empty
+    rig.h2d(streams[4], 50)
+    assert rig.run()[1:] == [
+        ("h2d", 1, 1000, 1100), ("h2d", 5, 1100, 1200), ("h2d", 5, 1200, 1250), ("h2d", 2, 1250, 1350),
+        ("h2d", 3, 1350, 1450),
+    ]  # fmt: skip
+
+
+def test_an_operation_that_becomes_ready_behind_a_waiting_head_goes_on_waiting():
+    rig = Rig(tiny(queues={"copy": 1}))
     streams = [rig.stream() for _ in range(5)]
     streams[0].wait(rig.kernel(streams[1], 1000))
     streams[4].wait(rig.kernel(streams[2], 10))
@@ -39,7 +68,8 @@ def test_an_operation_that_becomes_ready_behind_a_waiting_head_goes_on_waiting(r
     ]  # fmt: skip
 
 
-def test_kernels_have_false_dependencies_too(rig):
+def test_kernels_have_false_dependencies_too():
+    rig = Rig(ONE)
     streams = [rig.stream() for _ in range(5)]
     streams[0].wait(rig.h2d(streams[1], 1000))
     rig.kernel(streams[0], 10)
@@ -149,8 +179,9 @@ def test_a_kernel_that_is_listed_makes_room(rig):
     assert (request.done, len(queue.fifo)) == (True, 15)
 
 
-def test_an_abort_of_the_head_starts_the_next_operation_whatever_stands_behind_that(rig):
-    streams = [rig.stream() for _ in range(9)]  # 0, 4 and 8 share a queue
+def test_an_abort_of_the_head_starts_the_next_operation_whatever_stands_behind_that():
+    rig = Rig(tiny(queues={"copy": 1}))
+    streams = [rig.stream() for _ in range(9)]
     slow = rig.kernel(streams[1], 1000)
     streams[0].wait(slow)
     streams[8].wait(slow)
@@ -162,7 +193,8 @@ def test_an_abort_of_the_head_starts_the_next_operation_whatever_stands_behind_t
     assert rig.run() == [("h2d", 5, 300, 400), ("kernel", 2, 0, 1000), ("h2d", 9, 1000, 1100)]
 
 
-def test_an_abort_of_the_head_leaves_the_next_operation_waiting_if_it_has_to(rig):
+def test_an_abort_of_the_head_leaves_the_next_operation_waiting_if_it_has_to():
+    rig = Rig(tiny(queues={"copy": 1}))
     streams = [rig.stream() for _ in range(9)]
     slow = rig.kernel(streams[1], 1000)
     streams[0].wait(slow)

@@ -142,10 +142,11 @@ def test_only_the_longest_waits_are_priced():
 
 
 def test_a_shared_queue_is_priced_with_a_queue_for_each_stream():
-    """Nine streams: the last shares the queue of the first, whose head waits for an event."""
+    """Nine streams: no queue is empty, and the last shares that of the first, whose head waits for an event."""
     streams = "ABCDEFGHI"
     before = program(
-        launch("B", 300), record("x", "B"), wait("x", "A"), launch("A"), *(launch(each, 1) for each in "CDEFGH"),
+        launch("B", 300), record("x", "B"), launch("B"),
+        *(step for each in "ACDEFGH" for step in (wait("x", each), launch(each))),
         launch("I", 200), launch("I", 200), streams=streams,
     )  # fmt: skip
     shared = [each for each in priced(before, "cuda") if each.finding.pitfall is Pitfall.SHARED_QUEUE]
