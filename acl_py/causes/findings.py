@@ -20,7 +20,7 @@ from acl_py.causes.captured import captured
 from acl_py.causes.lines import us
 from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
 from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
-from acl_py.trace.reading import as_timeline, short_site, site_of_call
+from acl_py.trace.reading import as_timeline, launching, short_site, site_of_call
 from acl_py.trace.rows import FAULTS, Call, Copied, Migration, Operation, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
@@ -59,7 +59,7 @@ class Finding:
     @property
     def often(self) -> str:
         """How often it happened, as the end of a sentence."""
-        times = len(self.calls) or len(self.ops)
+        times = max(len(self.calls), len(self.ops))
         return "" if times <= 1 else f", {times:,} times"
 
     @property
@@ -74,6 +74,7 @@ def findings(timeline: Timeline) -> list[Finding]:
     found = _Found(timeline)
     found.look_at_calls()
     found.look_at_ops()
+    found.look_at_launches()
     found.look_at_migrations()
     found.look_for_nothing_new(Relation(timeline, apart=True).nothing_new)
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
@@ -90,6 +91,7 @@ _PINNED = "Use pinned memory: MallocHost() instead of an array, or HostRegister(
 _STAGED = "a copy from pageable memory kept the host, which copied the bytes to buffers of the driver"
 _STAGED_AND_WAITED = f"{_STAGED} and waited for room in them"
 _UNSTAGED = "a copy to pageable memory kept the host until it was done"
+_IN_GRAPH = "a copy of pageable memory in a graph kept the host in the launch until all of it was done"
 _PAGEABLE_ACL = "a copy of pageable memory kept the host until its stream and the copy were done"
 _BY_HOST = "Copy without the device, for example with numpy.copyto(), as soon as the bytes are there"
 _PREFETCH = "Move them before they are used: MemPrefetchAsync() in a stream, while other work runs"
@@ -129,6 +131,10 @@ class _Found:
         copies = [call for call in self.timeline.calls if call.name in _SYNC_COPIES]
         return sorted(copies, key=attrgetter("enter_ns"))
 
+    @cached_property
+    def captured(self) -> set[int]:
+        return captured(self.timeline).calls
+
     @property
     def _own_stream(self) -> str:
         return "CreateStream()" if self.is_script else "CreateStream(nonblocking=True)"  # all of acl's streams block
@@ -141,7 +147,7 @@ class _Found:
         slept = calls.sleeps.call
         is_of_interest = of_pageable[calls.kind]
         is_of_interest[slept] |= may_wait[calls.kind[slept]]
-        is_of_interest[[*captured(self.timeline).calls]] = False
+        is_of_interest[[*self.captured]] = False
         for index in np.flatnonzero(is_of_interest).tolist():
             self._look_at_call(index, self.timeline.calls[index])
 
@@ -151,6 +157,27 @@ class _Found:
         for index in np.flatnonzero(held).tolist():
             op = self.timeline.ops[index]
             self._look_at_op(index, op, self.timeline.ops[self.ops.after[index]])
+
+    def look_at_launches(self) -> None:
+        """Note which captured copies of pageable memory kept the host in launches: it makes them itself."""
+        nodes = np.flatnonzero(self.ops.launch >= 0).tolist()
+        call_of = launching(self.ops, self.calls).tolist()
+        lines = {site_of_call(call): index for index in self.captured for call in [self.timeline.calls[index]]}
+        for index in nodes:
+            op, call = self.timeline.ops[index], call_of[int(self.ops.launch[index])]
+            if call >= 0 and op.site in lines and self._is_copy_of_pageable(op):
+                launch = self.timeline.calls[call]
+                if launch.after is not None and self.ops.launch[launch.after] == op.launch:
+                    finding = self._call(Pitfall.PAGEABLE, lines[op.site], launch.waited_ns, _IN_GRAPH, _PINNED)
+                    del finding.calls[1:]  # the copy was captured once, and made by each launch
+                    finding.ops.append(index)
+                    finding.end_ns = max(finding.end_ns, launch.exit_ns)
+
+    def _is_copy_of_pageable(self, op: Operation) -> bool:
+        """Whether *op* is a copy with an end in pageable memory; a recording has no bytes of arrays."""
+        ends = (*op.reads, *op.writes)
+        spaces = {self.timeline.buffers[each.buffer].space for each in ends if each.buffer >= 0}
+        return op.kind in ("h2d", "d2h") and (len(spaces) < 2 or "pageable" in spaces)
 
     def look_at_migrations(self) -> None:
         """Note which operations, and which lines of the host, waited for pages of managed memory."""

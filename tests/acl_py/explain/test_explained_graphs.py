@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import acl_py as acl
-from acl_py.causes.findings import findings
+from acl_py.causes.findings import Pitfall, findings
 from acl_py.causes.path import Cause, critical_path, makespan_ns
 from acl_py.causes.slack import slacks
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import parse_all
+from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
+from acl_py.trace.reading import site_of_call
 
 OUT = acl.MemcpyKind.DEVICE_TO_HOST
 
@@ -118,6 +120,19 @@ async def pageable():
     await acl.SynchronizeStream(stream)
 
 
+def test_a_copy_that_the_host_makes_in_a_launch_is_a_finding_with_a_price():
+    timeline = recording(pageable)
+    [priced] = prices(asker_of(timeline, "run"), timeline)
+    assert priced.finding.pitfall is Pitfall.PAGEABLE
+    assert priced.finding.what == (
+        "a copy of pageable memory in a graph kept the host in the launch until all of it was done"
+    )
+    [launch] = [call for call in timeline.calls if call.name == "GraphLaunch"]
+    [copy] = [call for call in timeline.calls if call.name == "MemcpyAsync"]
+    assert (priced.finding.held_ns, priced.finding.site) == (launch.waited_ns, site_of_call(copy))
+    assert priced.answer.gain_ns > 250_000  # the host works meanwhile
+
+
 @pytest.mark.parametrize("main", [fork_and_join, decided, pageable])
 def test_a_program_with_graphs_repeats_its_run(main):
     timeline = recording(main)
@@ -130,7 +145,6 @@ def test_a_program_with_graphs_repeats_its_run(main):
 def test_what_ifs_change_the_nodes():
     asker = asker_of(recording(fork_and_join), "run")
     assert asker.ask(parse_all("kernel:long=0.5x")).gain_ns == 2 * 25_000
-    # The host need not stay in the launch, and works meanwhile.
     assert asker_of(recording(pageable), "run").ask(parse_all("pinned")).gain_ns > 250_000
 
 
