@@ -15,6 +15,7 @@ from itertools import chain
 from acl_py.causes.lines import us
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
+from acl_py.explain.launched import Launched
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
@@ -69,6 +70,7 @@ class Fixer:
         if len({step.task for step in steps}) > 1:
             self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before))
         self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
+        self._launched = Launched(self._asker.case.program.steps)
         self.missing = self._missing(self._asker.before.findings)
         self._rewritten = self._to_rewrite(self._asker.before.findings)
 
@@ -168,8 +170,8 @@ class Fixer:
         missing: Missing = {}
         for finding in findings:
             if finding.kind in FIXED:
-                edge = self._edge(*finding.accesses)
-                missing.setdefault(self._lines_between(edge), []).append(edge)
+                one, other = (self._lines[_number(access.site)] for access in finding.accesses)
+                missing.setdefault((one, other), []).append(self._edge(*finding.accesses))
         return missing
 
     def _to_rewrite(self, findings: Iterable[Finding]) -> dict[tuple[Kind, tuple[str, ...]], list[Finding]]:
@@ -183,6 +185,7 @@ class Fixer:
 
     def _edge(self, first: Access, second: Access) -> Edge:
         before, behind = (self._places[_number(access.site)] for access in (first, second))
+        before, behind = self._launched.outside(before, behind)
         return Edge(before, behind, self._stream(before, first), self._stream(behind, second))
 
     def _stream(self, place: int, access: Access) -> str | None:

@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 import acl_py as acl
+from acl_py import recorded
 from acl_py.causes.findings import Pitfall, findings
 from acl_py.causes.path import Cause, critical_path, makespan_ns
 from acl_py.causes.slack import slacks
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import parse_all
+from acl_py.explain.fixes import Fixer, try_fixes
 from acl_py.explain.prices import prices
-from acl_py.explain.recordings import asker_of
+from acl_py.explain.recordings import asker_of, case_of
+from acl_py.tools.programs import parse
+from acl_py.tools.replay import replay
 from acl_py.trace.reading import site_of_call
 
 OUT = acl.MemcpyKind.DEVICE_TO_HOST
@@ -158,3 +162,39 @@ def test_what_ifs_change_the_nodes():
 def test_what_ifs_that_would_tear_a_graph_apart_are_refused(edit, why):
     with pytest.raises(EditError, match=why):
         asker_of(recording(fork_and_join), "run").ask(parse_all(edit))
+
+
+async def racing():
+    """Races between nodes, between a node and a kernel outside of the graph, and between nodes and the host."""
+    one, two = await acl.CreateStream(), await acl.CreateStream()
+    fork, join = await acl.CreateEvent(), await acl.CreateEvent()
+    x, host = await acl.Malloc(64), await acl.MallocHost(64)
+    async with acl.capture(one) as graph:
+        await acl.RecordEvent(fork, one)
+        await acl.StreamWaitEvent(two, fork)
+        await short[1, two](x)
+        await short[1, one](x)
+        await acl.MemcpyAsync(host, 64, x, 64, OUT, one)
+        await acl.LaunchHostFunc(one, lambda: host.numpy().sum())
+        await acl.RecordEvent(join, two)
+        await acl.StreamWaitEvent(one, join)
+    await acl.GraphLaunch(await acl.GraphInstantiate(graph), one)
+    await long[1, two](x)
+    host.numpy()[:] = 3
+    await acl.SynchronizeDevice()
+
+
+def test_races_of_nodes_are_found_again_and_mended():
+    async def whole():
+        await racing()
+        sim = acl.current_simulation()
+        return sim.trace.timeline(), sim
+
+    timeline, sim = acl.run(whole, device="h200", sanitize="device,host")
+    found = [*sim.findings]
+    again = replay(parse(recorded.program(timeline)), device="h200", sanitize="device,host")
+    assert [finding.id for finding in again.findings] == [finding.id for finding in found]
+    assert len(found) == 7
+    fixer = Fixer(case_of(timeline, "run"))
+    assert all(finding.tried.is_gone for finding in try_fixes([fixer], found))
+    assert fixer.mend(found).left == ()
