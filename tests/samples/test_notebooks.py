@@ -12,9 +12,11 @@ from itertools import pairwise
 
 import pytest
 
+from tests import forks
 from tests.samples.notebooks import DATA, FOLDER, NOTEBOOKS, ROOT, executed, output_of, printed, programs, tagged
 
 PARTS = ("*The question:*", "## Your prediction", "## The run", "teaching.", "## Exercises", "## On your own card")
+OUTPUT = re.compile(r"^# ```text\n(.*?)^# ```$", re.DOTALL | re.MULTILINE)
 OWN_CARD = re.compile(r"^# ```python\n(.*?)^# ```$", re.DOTALL | re.MULTILINE)
 
 for_each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
@@ -45,12 +47,26 @@ def test_a_notebook_is_python_that_may_await_anywhere(notebook):
     compile(notebook.read_text(encoding="utf-8"), notebook.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
+def plain(block):
+    """The text of *block*, which is Markdown in a cell."""
+    return "".join(line.removeprefix("#").removeprefix(" ") for line in block.splitlines(keepends=True))
+
+
 @for_each_notebook
 def test_the_program_for_an_own_card_is_short_and_python(notebook):
     (block,) = OWN_CARD.findall(notebook.read_text(encoding="utf-8"))
-    lines = [line.removeprefix("#").removeprefix(" ") for line in block.splitlines()]
-    compile("\n".join(lines), notebook.name, "exec")
-    assert len([line for line in lines if line.strip()]) <= 26
+    compile(plain(block), notebook.name, "exec")
+    assert len([line for line in plain(block).splitlines() if line.strip()]) <= 26
+
+
+@pytest.mark.slow
+def test_the_program_for_an_ascend_card_prints_here_what_its_notebook_says(tmp_path):
+    (notebook,) = FOLDER.glob("8_*.py")
+    text = notebook.read_text(encoding="utf-8")
+    (program,), (says,) = OWN_CARD.findall(text), OUTPUT.findall(text)
+    (tmp_path / "own.py").write_text(plain(program), encoding="utf-8")
+    done = forks.run("-m", "acl_py", "run", "--device", "ascend910b2", "own.py", cwd=tmp_path)
+    assert done.stdout == plain(says), done.stderr
 
 
 def test_the_package_has_exactly_the_measured_programs_that_notebooks_name():
