@@ -29,6 +29,10 @@ APPS = {  # the rows of two versions in an app's output
     "samples/attention/streaming": ("naive", "double-buffered"),
     "samples/server/server": ("batches of up to 32, one stream", "batches of up to 32, four streams"),
 }
+AS_TORCH = {  # the row of an app as torch calls it: its output, and its versions
+    "samples/moe/as_torch": ("samples/moe/moe", ("naive", "pipelined", "batched")),
+    "samples/attention/stages": ("samples/attention/five_stages", ("naive", "pipelined", "captured")),
+}
 EXAMPLE = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
@@ -90,7 +94,20 @@ def with_times(text: str) -> str:
         row = re.compile(rf"^(\| \[.*\]\(../{app}\.py\) \| .* )\| .* \| .* \|$", re.MULTILINE)
         text, rows = row.subn(rf"\1| {cells[0]} | {cells[1]} |", text)
         assert rows == 1, f"docs/apps.md has {rows} rows for {app}"
+    for app, (sample, versions) in AS_TORCH.items():
+        output = (ROOT / sample).with_suffix(".out").read_text(encoding="utf-8")
+        part = output.partition("as torch")[2].partition("\n\n")[0]
+        cells = [time(part, version) for version in versions] + [card(part, version) for version in versions[:2]]
+        row = re.compile(rf"^(\| \[.*\]\(../{app}\.py\) ).*$", re.MULTILINE)
+        text, rows = row.subn(rf"\1| {' | '.join(cells)} |", text)
+        assert rows == 1, f"docs/apps.md has {rows} rows for {app}"
     return text
+
+
+def card(output: str, version: str) -> str:
+    """What *version* took on a card, by an *output*."""
+    (us,) = re.findall(rf"^ *{version} .* an H200: +([\d,]+ us)", output, re.MULTILINE)
+    return us
 
 
 def time(output: str, version: str) -> str:

@@ -1,22 +1,22 @@
 """Shows: many small kernels as one graph, which costs the host one call in place of one for each operation.
 
 Scenario: attention over one short sequence after the other, as a server gets them: copy in, the five stages of
-five_stages.py, copy out. The kernels take a microsecond or two each, so the calls of the host decide. The first version
-makes all seven calls for each sequence. The second one captures them once and launches the graph; the copies read and
-write the same pinned memory each time. Both run one sequence at a time, then queue all of them and wait once. All
-results are compared with attention in float64.
+five_stages.py, copy out. The kernels take some microseconds each, so the calls of the host decide. The first version
+makes all calls for each sequence: seven from C, twelve in torch, where they also take longer. The second one captures
+them once and launches the graph; the copies read and write the same pinned memory each time. Both run one sequence at a
+time, then queue all of them and wait once. All results are compared with attention in float64.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from five_stages import Floats, Job, create_slot, put, random_job, reference
+from five_stages import Floats, Job, create_slot, launch, put, random_job, reference
+from stages import AS_TORCH, FROM_C
 
 import acl_py as acl
 from acl_py import Buffer, MemcpyKind, Stream
 
-BLOCKS = 4
 Step = Callable[[], Awaitable[object]]
 
 
@@ -37,8 +37,8 @@ async def set_up(job: Job) -> Stage:
 
     async def calls() -> None:
         await acl.MemcpyAsync(slot.x, slot.x.nbytes, x, x.nbytes, MemcpyKind.HOST_TO_DEVICE, stream)
-        for kernel, args in slot.stages(into, out, job.causal):
-            await kernel[BLOCKS, stream](*args)
+        for stage in job.frame.stages(slot, into, out, job.causal):
+            await launch(stage, stream)
         await acl.MemcpyAsync(y, y.nbytes, slot.y, slot.y.nbytes, MemcpyKind.DEVICE_TO_HOST, stream)
 
     return Stage(x, y, stream, calls)
@@ -86,10 +86,12 @@ def main() -> None:
     sequences, length, width = job.x.shape
     print(f"{sequences} sequences of {length}, {width} wide, {job.heads} heads; sequences a second")
     expected = reference(job.x, job.into, job.out, job.heads, job.causal)
-    for name, version in VERSIONS.items():
-        y, alone, queued = acl.run(serve, job, version, device="h200")
-        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
-        print(f"  {name}: {alone:8,.0f} one at a time, {queued:8,.0f} queued")
+    for title, frame in (("as torch calls it", AS_TORCH), ("from C", FROM_C)):
+        print(title)
+        for name, version in VERSIONS.items():
+            y, alone, queued = acl.run(serve, replace(job, frame=frame), version, device="h200", overlay=frame.overlay)
+            np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+            print(f"  {name}: {alone:8,.0f} one at a time, {queued:8,.0f} queued")
 
 
 if __name__ == "__main__":

@@ -23,13 +23,19 @@ Floats = npt.NDArray[np.float32]
 BLOCKS = 132  # one for each core of an H200
 
 
-@acl.kernel
+@acl.kernel(cost=lambda _largest, total, mixed: Cost.elementwise(total.nbytes, total.nbytes + mixed.nbytes))
 def begin(largest: Out, total: Out, mixed: Out):
     """Reset the state: no keys seen yet."""
     largest[:], total[:], mixed[:] = -np.inf, 0, 0
 
 
-@acl.kernel(cost=Cost(flops=lambda q, k, *_: 4 * q.size * len(k)))
+def of_attention(q, k, *_):
+    """Return the cost of two products of the same size: that of one with twice the columns."""
+    heads, queries, width = q.shape
+    return Cost.matmul(queries, 2 * len(k), width, "float32", heads)
+
+
+@acl.kernel(cost=of_attention)
 def attend(q: In, k: In, v: In, lead, largest: InOut, total: InOut, mixed: InOut):
     """Add some keys and values to the state. Query *i* sees the first `lead + i` of them, or all if *lead* is None.
 
@@ -47,7 +53,7 @@ def attend(q: In, k: In, v: In, lead, largest: InOut, total: InOut, mixed: InOut
     mixed[:] = mixed * scale[..., None] + shares @ v.transpose(1, 0, 2)
 
 
-@acl.kernel
+@acl.kernel(cost=lambda _total, mixed: Cost.elementwise(mixed.nbytes, mixed.nbytes))
 def finish(total: In, mixed: InOut):
     """Scale the mixture, so that the shares add up to one."""
     mixed /= total[..., None]

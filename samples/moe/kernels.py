@@ -1,7 +1,7 @@
-"""The layer's kernels. Their cost follows from their work, so kernels that run side by side share the cores.
+"""The layer's kernels. Each costs what the card's library takes for such a call, by the shapes of its arguments.
 
-A launch is priced by the shapes of its arguments: rows that no token fills cost as much as others. It moves the bytes
-of its arguments, unless it says that it reads only some of them.
+Rows that no token fills cost as much as others. A launch of few blocks gets few cores, so kernels of experts that run
+side by side share the device.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from acl_py import Cost, In, Out
 ALL, ONE = 36, 12  # blocks for all tokens, and for those of one expert: 36 + 8 x 12 fill the 132 cores of an H200
 
 
-@acl.kernel(cost=Cost(flops=lambda tokens, weights, *_: 2 * tokens.size * weights.shape[1]))
+@acl.kernel(cost=lambda tokens, weights, *_: Cost.matmul(len(tokens), weights.shape[1], len(weights), "float32"))
 def gate(tokens: In, weights: In, chosen: Out, share: Out):
     """Choose the experts of each token, best first, and the *share* of each of them in the output."""
     scores = tokens @ weights
@@ -22,7 +22,7 @@ def gate(tokens: In, weights: In, chosen: Out, share: Out):
     share[:] = best / best.sum(axis=1, keepdims=True)
 
 
-@acl.kernel
+@acl.kernel(cost=lambda chosen, _row, source, _count: Cost.reduction(chosen.size * len(source), "int32"))
 def route(chosen: In, row: Out, source: Out, count: Out):
     """Give each choice a *row* of its expert, or -1 if all are taken; note the *source* token of each row."""
     tokens, top_k = chosen.shape
@@ -37,19 +37,27 @@ def route(chosen: In, row: Out, source: Out, count: Out):
     count[:] = np.minimum(is_wanted.sum(axis=0), rows)
 
 
-@acl.kernel(cost=Cost(bytes=lambda _tokens, _source, rows: 2 * rows.nbytes))
+@acl.kernel(cost=lambda tokens, source, _: Cost.gather(max(source.size, 1), tokens.shape[1], "float32"))
 def dispatch(tokens: In, source: In, rows: Out):
     """Gather the tokens of one expert, or of all of them; rows without a token are zero."""
     rows[:] = np.where(source[..., None] >= 0, tokens[source], 0)
 
 
-@acl.kernel(cost=Cost(flops=lambda rows, up, down, _: 2 * len(rows) * (up.size + down.size)))
+def of_expert(rows, up, down, _):
+    """Return the cost of two products, one behind the other: that of one as deep as both."""
+    (width, hidden), outputs = up.shape, down.shape[1]
+    return Cost.matmul(max(len(rows), 1), hidden, width + outputs, "float32")
+
+
+@acl.kernel(cost=of_expert)
 def feed_forward(rows: In, up: In, down: In, results: Out):
     """One expert."""
     np.matmul(np.maximum(rows @ up, 0), down, out=results)
 
 
-@acl.kernel(cost=Cost(bytes=lambda _results, chosen, _row, _share, output: (chosen.shape[1] + 1) * output.nbytes))
+@acl.kernel(
+    cost=lambda _results, chosen, _row, _share, output: Cost.gather(chosen.size, output.shape[1], "float32"),
+)
 def combine(results: In, chosen: In, row: In, share: In, output: Out):
     """Mix the *results* of each token's experts; a choice that was dropped adds nothing."""
     found = np.where(row[..., None] >= 0, results[chosen, row], 0)

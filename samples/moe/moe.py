@@ -8,11 +8,19 @@ stages, streams cost the small layer more than they gain. With events between th
 end. But then it never learns how many tokens an expert got, and launches each expert for the largest possible number of
 rows: dropless pays for that in cores. A time-out of asyncio limits each version to 20 ms of simulated time,
 so that it ends even if the device hangs.
+
+torch makes several calls of each kernel, and holds the host much longer (as_torch.py). There streams gain little, and
+one call for all experts gains much. moe.py --as torch FILE prints the times of the jobs in a file like
+tests/conformance/data/moe.json.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
+import as_torch
 import numpy as np
 from layer import HELD_OUT, digits, forward, random_layer, trained
 from versions import VERSIONS, Job, Outcome
@@ -66,8 +74,28 @@ def jobs() -> dict[str, list[Job]]:
     }
 
 
+def show_torch(job: as_torch.Job, card: Mapping[str, float]) -> None:
+    """Print the times of *job* as torch calls it, and what a *card* took."""
+    times = as_torch.times_of(job)
+    for name, us in times.items():
+        took = f"; an H200: {card[name]:6,.0f} us, {card['naive'] / card[name]:.2f} x naive" if name in card else ""
+        print(f"    {name:11} {us:7,.0f} us, {times['naive'] / us:.2f} x naive{took}")
+
+
+def show_file(arguments: list[str]) -> None:
+    if len(arguments) != 1:
+        raise SystemExit(f"--as torch takes one file of jobs, not {len(arguments)}")
+    for row in json.loads(Path(arguments[0]).read_text(encoding="utf-8"))["rows"]:
+        job = as_torch.job_of(row)
+        print(f"{job.tokens:,} tokens of {job.width}, {job.batch} at a time, {job.capacity} rows for each expert")
+        show_torch(job, {name: row[name]["us"] for name in as_torch.CARD if name in row})
+
+
 def main() -> None:
+    print("as torch calls it, the last of the jobs below")
+    show_torch(as_torch.WIDE, as_torch.CARD)
     labels = digits()[1]
+    print("\nfrom C")
     for name, both in jobs().items():
         job = both[0]
         _, width, hidden = job.layer.up.shape
@@ -80,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show_file(sys.argv[3:]) if sys.argv[1:3] == ["--as", "torch"] else main()

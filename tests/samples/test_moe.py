@@ -1,7 +1,11 @@
 """The mixture of experts: right in all versions and modes, and worth its pipeline."""
 
+import json
+import re
 from functools import partial
+from pathlib import Path
 
+import as_torch
 import numpy as np
 import pytest
 from layer import HELD_OUT, digits, forward, random_layer, trained
@@ -10,8 +14,11 @@ from versions import VERSIONS, Job, naive, pipelined
 
 import acl_py as acl
 from acl_py import faults
+from tests import forks
 
 h200 = partial(acl.run, device="h200")
+DATA = Path(__file__).parent.parent / "conformance" / "data" / "moe.json"
+MEASURED = json.loads(DATA.read_text(encoding="utf-8"))["rows"]
 
 
 def random_job(seed):
@@ -68,3 +75,34 @@ def test_on_a_device_that_hangs_a_version_ends_at_its_limit(version):
         return sim.now_ns
 
     assert h200(on_a_hanging_device, random_job(0)) == LIMIT_S * 1e9
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=pytest.mark.slow if number else ()) for number, row in enumerate(MEASURED)],
+    ids=lambda row: f"{row['tokens']}-{row['width']}",
+)
+def test_as_torch_calls_it_it_takes_what_torch_took_on_the_card(row):
+    times = as_torch.times_of(as_torch.job_of(row))
+    naive, pipelined = row["naive"]["us"], row["pipelined"]["us"]
+    assert times["naive"] == pytest.approx(naive, rel=0.2)
+    assert times["pipelined"] == pytest.approx(pipelined, rel=0.2)
+    assert times["naive"] / times["pipelined"] == pytest.approx(naive / pipelined, rel=0.13)
+
+
+def test_where_torch_holds_the_host_one_call_for_all_experts_is_worth_more_than_streams():
+    times = as_torch.times_of(as_torch.WIDE)
+    assert times["naive"] < 1.3 * times["pipelined"]
+    assert times["pipelined"] > 1.5 * times["batched"]
+
+
+def test_the_sample_has_the_stages_of_the_first_measured_job():
+    assert as_torch.job_of(MEASURED[0]) == as_torch.WIDE
+
+
+def test_the_command_line_prints_the_times_of_each_job_of_a_file(tmp_path):
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"rows": MEASURED[:1]}), encoding="utf-8")
+    done = forks.run(Path(as_torch.__file__).with_name("moe.py"), "--as", "torch", file)
+    names = re.findall(r"^ +(\w+) +[\d,]+ us", done.stdout, re.MULTILINE)
+    assert names == [*as_torch.VERSIONS], done.stderr
