@@ -298,10 +298,12 @@ class Runtime:
         asleep_ns: Nanoseconds = 0,
         about: tuple[object, ...] = (),
         subjects: Subjects = (),
+        freed_in: Stream | None = None,
     ) -> None:
         """Do all of a verb that waits: pay its cost, wait, note the call even if the wait fails, and raise the errors
         of *context* and of *streams*. With a *limit* it waits no longer than that. A host that had to wait pays
         *asleep_ns* on top of its wake-up. *about* and *subjects*, whose work is waited for, are for observers.
+        *freed_in* is that of `trim_pool`.
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
@@ -315,7 +317,7 @@ class Runtime:
                 self.pay(asleep_ns)
             ordinal = context.device.ordinal
             if self.memory.pools[ordinal].is_holding:
-                self.trim_pool(ordinal)
+                self.trim_pool(ordinal, freed_in=freed_in)
         finally:
             self.called(name, enter, site, *about, *(() if limit is None else (limit.ns // 10**6,)))
         if context.error is not None:
@@ -338,8 +340,9 @@ class Runtime:
                 f"the work goes on: wait again, or longer; what it waits for:{chain}",
             )
 
-    def trim_pool(self, ordinal: int, keep_bytes: int | None = None) -> None:
-        """Give unused memory of a device's pool back to the device, and let the host pay for that.
+    def trim_pool(self, ordinal: int, keep_bytes: int | None = None, freed_in: Stream | None = None) -> None:
+        """Give unused memory of a device's pool back to the device, and let the host pay for that: all of it, or what a
+        FreeAsync in the stream *freed_in* has freed.
 
         The pool keeps the whole chunks in *keep_bytes* (by default its release threshold), and what unfinished work may
         still use.
@@ -347,7 +350,8 @@ class Runtime:
         pool = self.memory.pool(ordinal)
         reserved, mapped = pool.reserved_current, self.mapped(pool)
         keep_bytes = pool.release_threshold if keep_bytes is None else keep_bytes
-        given = pool.trim(keep_bytes - keep_bytes % self.profile.memory.pool_chunk, _is_over)
+        keep_bytes -= keep_bytes % self.profile.memory.pool_chunk
+        given = pool.trim(keep_bytes, lambda block: _is_over(block) and freed_in in (None, block.stream))
         of_malloc = given - (reserved - pool.reserved_current)  # memory of Malloc that FreeAsync gave back
         if of_malloc:
             self.pay(self.costs.free[of_malloc])

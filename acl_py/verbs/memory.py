@@ -303,8 +303,9 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     says: at once in the same stream; in another stream if its FreeAsync() has taken place, or if *stream* already waits
     for it. Only if the device has no room left is a block used whose FreeAsync() is still to come in another stream,
     and then *stream* waits for that. In a capture the memory belongs to the graph: it is there from each launch on, and
-    until the executable is destroyed. Unused memory of the pool goes back to the device at the next synchronisation,
-    except what SetMemPoolThreshold() lets it keep.
+    until the executable is destroyed. Unused memory of the pool goes back to the device at the next synchronisation of
+    the device, of an event, or of the stream in which it was freed (measured: timelines2), except what
+    SetMemPoolThreshold() lets it keep.
 
     Args:
         nbytes: The size in bytes, 1 or more.

@@ -17,7 +17,7 @@ from device_model.events import Event
 from device_model.integers import Integer, integer
 from device_model.names import check_name
 from device_model.rules import Destroy, EventClass, ForeignStream
-from device_model.streams import Stream
+from device_model.streams import LegacyStream, Stream
 
 
 class Status(Enum):
@@ -423,8 +423,9 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     stream = resolve(scope, stream)
     what = f"{name}({stream.name})"
     await runtime.synchronize(
-        name, _wait_of(stream), what, site, stream.context, (stream,), limit, about=(stream,), subjects=(stream,)
-    )
+        name, _wait_of(stream), what, site, stream.context, (stream,), limit, about=(stream,), subjects=(stream,),
+        freed_in=None if isinstance(stream, LegacyStream) else stream,
+    )  # fmt: skip
 
 
 def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:

@@ -225,6 +225,16 @@ async def test_what_nobody_uses_goes_back_to_the_device_at_a_synchronisation(how
 
 
 @tiny
+async def test_a_synchronisation_of_another_stream_leaves_memory_in_the_pool():
+    a, b = await acl.CreateStream(), await acl.CreateStream()
+    await acl.FreeAsync(await acl.MallocAsync(MIB, a), a)
+    await acl.SynchronizeStream(b)
+    assert await _used() == MIB
+    await acl.SynchronizeStream(a)
+    assert await _used() == 0
+
+
+@tiny
 async def test_before_memory_is_refused_the_pool_gives_back_what_nobody_uses():
     a = await acl.CreateStream()
     x = await acl.MallocAsync(40 * MIB, a)
