@@ -10,7 +10,7 @@ Kinds of calls and copies of which there are fewer than `FEW` keep the profile's
 * A call costs the mean of the costs of its kind. Those of more than three times the median are left out, in which the
   host was interrupted, and those that are the first of their kind behind a copy that left cold caches (`cold_bytes`).
 * A pool takes its first chunk in the first `malloc_async` of a program: the curve is the profile's, times the mean of
-  what that takes by ours.
+  what that takes by ours. It gives it back at the same rate.
 * The gap between two calls is the median of the time from the end of one to the begin of the next.
 * The first host function of a program begins so long after it is ready, less `host_function_start`, because its thread
   has slept. It is ready at the end of its call, or of a kernel that is the first step.
@@ -197,9 +197,10 @@ def overlay_of(name: str) -> str:
         lines.append(f'{value} = {{ value = {ns:.0f}, source = "measured: {name}, {what}" }}')
     if len(readings.growth) >= FEW:
         rate = mean(readings.growth)
-        points = [[size, round(ns * rate)] for size, ns in H200.host.pool_growth.points]
         source = f"measured: {name}, the profile's times {rate:.2f}, as {len(readings.growth)} first growths"
-        lines.append(f'pool_growth = {{ value = {points}, source = "{source}" }}')
+        for curve in ("pool_growth", "pool_trim"):
+            points = [[size, round(ns * rate)] for size, ns in getattr(H200.host, curve).points]
+            lines.append(f'{curve} = {{ value = {points}, source = "{source}" }}')
     if readings.blocking:
         late = round(1000 * min(readings.blocking), -2)
         lines.append(f'wake_asleep = {{ value = {late:.0f}, source = "measured: {name}, waits for blocking events" }}')
