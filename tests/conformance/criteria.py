@@ -135,6 +135,28 @@ def makespan_error(document: dict[str, Any], ours: Replay) -> float:
     return 100 * (ours.makespan_us / there - 1)
 
 
+def is_within_runs(document: dict[str, Any], makespan_us: float) -> bool:
+    """Whether a makespan lies between the card's fastest and slowest run."""
+    observed = document["observed"]
+    return bool(observed["makespan_min_us"] <= makespan_us <= observed["makespan_max_us"])
+
+
+def uses(document: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether a program copies pageable memory, and whether it has host functions."""
+    spaces = {name: buffer["space"] for name, buffer in document["buffers"].items()}
+    ends = {spaces.get(step[end]) for step in document["steps"] for end in ("dst", "src") if end in step}
+    return "pageable" in ends, any(step["op"] in ("host_func", "add_callback") for step in document["steps"])
+
+
+def late_starts(document: dict[str, Any], ours: Replay) -> list[tuple[float, float]]:
+    """When each kernel starts there and here, in microseconds from the start of the first one."""
+    return [
+        (there[0], here[0])
+        for id_, runs in document["observed"].get("log", {}).items()
+        for there, here in zip(runs, ours.log.get(id_, ()), strict=True)
+    ]
+
+
 def distribution(errors: list[float]) -> tuple[float, float, float]:
     """Median, 90th percentile and maximum of the magnitudes of *errors*."""
     sizes = sorted(map(abs, errors))
