@@ -59,6 +59,19 @@ def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
     return gaps
 
 
+def _node_gaps(profile: DeviceProfile, gaps: dict[Lane, tuple[_Gaps, _Gaps]]) -> dict[Lane, tuple[_Gaps, ...]]:
+    """Return *gaps* as they are between the nodes of a graph.
+
+    Behind those of the lanes comes the gap behind the turn of a launch (graphs.executable.Turn).
+    """
+    graphs = profile.graphs
+    kernels = (_behind(profile.latency, Lane.COMPUTE, graphs.node_gap),) * 2
+    return {
+        lane: tuple((*each, graphs.launch_gap) for each in both)
+        for lane, both in (gaps | {Lane.COMPUTE: kernels}).items()
+    }
+
+
 class Device:
     """The simulated card number *ordinal*.
 
@@ -99,22 +112,12 @@ class Device:
         self.h2d, self.d2h, self.peer, self.staged = self._copy_engines()
         self.cores = self._dispatcher()
         self.host_thread = HostThread(scheduler, profile.latency, self.finish)
-        self._engines: dict[Lane, Dispatcher | CopyEngine | HostThread] = {
-            Lane.COMPUTE: self.cores,
-            Lane.H2D: self.h2d,
-            Lane.D2H: self.d2h,
-            Lane.PEER: self.peer,
-            Lane.STAGED: self.staged,
-            Lane.HOST: self.host_thread,
-        }
+        self._engines = self._by_lane()
         self.staging = Staging(scheduler, profile)
         self.words = Words(scheduler, hooks, workers.flush)
 
         self._gaps = _gaps(profile.latency)
-        graphs = profile.graphs
-        # Between the nodes of a graph, and behind the turn of its launch (graphs.executable.Turn).
-        nodes = self._gaps | {Lane.COMPUTE: (_behind(profile.latency, Lane.COMPUTE, graphs.node_gap),) * 2}
-        self._node_gaps = {lane: tuple((*gaps, graphs.launch_gap) for gaps in both) for lane, both in nodes.items()}
+        self._node_gaps = _node_gaps(profile, self._gaps)
         self._way = Way(scheduler, "graphs")
         self._streaks = Streaks(self)
         self.by_host = ByHost(self)
@@ -122,15 +125,7 @@ class Device:
         self.updates = 0  # of task groups, which have changed the work of nodes
         # Asks the fault rules about a node (Faults.strike); None if there are no rules.
         self.strike: Callable[[Op, Stream, Nanoseconds, Callable[[Completion], object]], Nanoseconds] | None = None
-        # Streams share these queues. For its host functions each stream has a queue of its own.
-        self._shared: dict[Lane, list[HardwareQueue]] = {
-            lane: [self._queue(lane, index) for index in range(self._queue_count(lane))]
-            for lane in Lane
-            if lane is not Lane.HOST
-        }
-        for queues in self._shared.values():
-            for index, queue in enumerate(queues):
-                queue.alternatives = (*queues[index + 1 :], *queues[:index])
+        self._shared = self._shared_queues()
         # Copies and fills outside all streams have queues of their own, which an engine looks at first.
         self.outside = self.private_queues(-1)
         for lane, engine in self._engines.items():
@@ -139,6 +134,17 @@ class Device:
 
         self.primary = self._context(primary=True, made=None)
         self.contexts: list[Context] = [self.primary]
+
+    def _by_lane(self) -> dict[Lane, Dispatcher | CopyEngine | HostThread]:
+        """Return the engine of each lane."""
+        return {
+            Lane.COMPUTE: self.cores,
+            Lane.H2D: self.h2d,
+            Lane.D2H: self.d2h,
+            Lane.PEER: self.peer,
+            Lane.STAGED: self.staged,
+            Lane.HOST: self.host_thread,
+        }
 
     def _copy_engines(self) -> tuple[CopyEngine, CopyEngine, CopyEngine, CopyEngine]:
         """Make the engines that copy to the device, from it, to other devices, and to those through the host."""
@@ -229,6 +235,18 @@ class Device:
     def time_alone(self, work: Work) -> Nanoseconds | None:
         """Return how long *work* takes in a streak; None if it cannot be in one, as a large body runs in a thread."""
         return self.cores.time_alone(work) if work.nbytes < self._inline_bytes else None
+
+    def _shared_queues(self) -> dict[Lane, list[HardwareQueue]]:
+        """Make the queues that streams share. For its host functions each stream has a queue of its own."""
+        shared: dict[Lane, list[HardwareQueue]] = {
+            lane: [self._queue(lane, index) for index in range(self._queue_count(lane))]
+            for lane in Lane
+            if lane is not Lane.HOST
+        }
+        for queues in shared.values():
+            for index, queue in enumerate(queues):
+                queue.alternatives = (*queues[index + 1 :], *queues[:index])
+        return shared
 
     def _queue_count(self, lane: Lane) -> int:
         """Return how many queues of *lane* the streams share."""
