@@ -243,7 +243,7 @@ class Scheduler:
         if heap and heap[0][0] <= until:
             self._until = until
             try:
-                while heap and heap[0][0] <= until:
+                while True:
                     # step() and settle(), written out: this is the hot path.
                     now, _, action, subject = heappop(heap)
                     self.now = now
@@ -255,6 +255,8 @@ class Scheduler:
                         for engine in dirty:
                             engine.grant()
                         dirty.clear()
+                    if not heap or heap[0][0] > until:
+                        break
             finally:
                 self._until = -1
         self.now = until
