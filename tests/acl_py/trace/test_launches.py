@@ -7,7 +7,6 @@ import pytest
 
 import acl_py as acl
 from acl_py.trace import chart, chrome, kineto, msprof, table
-from acl_py.trace.figure import describe
 from acl_py.trace.page.data import Run, document
 
 
@@ -64,10 +63,16 @@ def test_a_launch_that_has_not_ended_has_no_times():
     assert "graphs" not in chart.lanes(found)
 
 
-def test_charts_and_figures_have_a_lane_of_launches(timeline):
+def test_charts_have_a_lane_of_launches(timeline):
     lanes = chart.lanes(timeline, 90).splitlines()
     assert [line.split()[0] for line in lanes[1:5]] == ["host", "graphs", "cores", "██"]
     assert lanes[2].count("graph 1") == 2
+
+
+def test_figures_have_a_row_of_launches(timeline):
+    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
+    from acl_py.trace.figure import describe
+
     assert "graphs, from 11 to 51 us: launch of a graph 40 us in 3 parts" in describe({"run": timeline})
 
 
