@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "samples" / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("[0-9]_*.py"))
+NOTEBOOKS = sorted(FOLDER.glob("[0-9]*_*.py"))
 MEASURED = [ROOT / "tests" / "conformance" / "data" / f"{name}.json" for name in ("semantics", "graphs", "managed")]
 DATA = ROOT / "acl_py" / "teaching" / "data" / "h200.json"
 
@@ -96,7 +96,7 @@ if __name__ == "__main__":
     lines = [f"{json.dumps(name)}: {json.dumps(program)}" for name, program in programs().items()]
     DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     for notebook in NOTEBOOKS:
-        if sys.argv[1:] and notebook.name[0] not in sys.argv[1:]:
+        if sys.argv[1:] and notebook.name.partition("_")[0] not in sys.argv[1:]:
             continue
         with TemporaryDirectory() as folder:
             book = executed(notebook, Path(folder))
