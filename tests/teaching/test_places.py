@@ -31,5 +31,5 @@ def test_each_pitfall_is_taught_where_the_table_says():
 
 def test_the_course_has_a_row_for_each_notebook():
     page = PAGE.read_text(encoding="utf-8").partition("## What students get wrong")[0]
-    links = re.findall(r"\(notebooks/(\w+)\.md\)", page)
-    assert links == [notebook.stem for notebook in sorted((ROOT / "samples" / "notebooks").glob("[0-9]_*.py"))]
+    links = set(re.findall(r"\(notebooks/(\w+)\.md\)", page))
+    assert {notebook.stem for notebook in (ROOT / "samples" / "notebooks").glob("[0-9]_*.py")} - links == set()
