@@ -772,7 +772,7 @@ class DeeperQueues(Pair):
 
 
 class MoreQueues(Pair):
-    """Nine streams share eight hardware queues: short work stands behind a stream that waits for an event."""
+    """Nine streams share eight hardware queues, none of them empty: short work stands behind a wait for an event."""
 
     asks = Pitfall.SHARED_QUEUE
 
@@ -786,8 +786,10 @@ class MoreQueues(Pair):
         data = [await Malloc(MIB) for _ in streams]
         await layer[10, streams[1]](Array(data[1]))
         await RecordEvent(event, streams[1])
-        await StreamWaitEvent(streams[0], event)
-        await norm[10, streams[0]](Array(data[0]))
+        await layer[10, streams[1]](Array(data[1]))
+        for i in (0, *range(2, 8)):
+            await StreamWaitEvent(streams[i], event)
+            await norm[10, streams[i]](Array(data[i]))
         for _ in range(5):
             await layer[10, streams[8]](Array(data[8]))
         await SynchronizeDevice()
