@@ -75,6 +75,8 @@ MEANT = {
         "free in use 288 290",
         "race 346 343",
     ],
+    # A copy into a buffer that is still read, and the first exercise, before it is solved.
+    "10_attention_and_experts": ["race 133 130", "race 199 204"],
     # A missing flag, a missing barrier, and the first exercise, before it is solved.
     "9_inside_a_core": ["kernel 202 206", "kernel 231 234", "kernel 300 297", "kernel 303 300"],
     # The cores of a hasty kernel do not wait for each other, nor for their own copy.
