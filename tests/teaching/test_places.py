@@ -32,4 +32,4 @@ def test_each_pitfall_is_taught_where_the_table_says():
 def test_the_course_has_a_row_for_each_notebook():
     page = PAGE.read_text(encoding="utf-8").partition("## What students get wrong")[0]
     links = set(re.findall(r"\(notebooks/(\w+)\.md\)", page))
-    assert {notebook.stem for notebook in (ROOT / "samples" / "notebooks").glob("[0-9]_*.py")} - links == set()
+    assert {notebook.stem for notebook in (ROOT / "samples" / "notebooks").glob("[0-9]*_*.py")} - links == set()
