@@ -68,8 +68,8 @@ async def fetch(then, *, pinned=True, sanitize=False):
     before, behind = await acl_py.CreateEvent(), await acl_py.CreateEvent()
     if pinned:
         host.numpy()[:] = 0
-    start = sim.now_ns
     await acl_py.RecordEvent(before, stream)
+    start = sim.now_ns
     await produce[8, stream](Array(device))
     await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
     await acl_py.RecordEvent(behind, stream)
@@ -99,9 +99,17 @@ prediction.check({name: seen for name, (_, seen, _) in runs.items()}, within=0)
 # %% [markdown]
 # `StreamQuery` asks whether the stream is done and does not wait for it. An event stands for the work *before its
 # record*, so `before` is complete at once. And 500 us of work are long enough here. Look at three of them:
+#
+# * Behind every read, `fetch` calls `SynchronizeDevice` only to clean up. That is the wait in the first picture.
+# * In the second, the box "4 calls" is the launch, the copy, the record and the work.
+# * In the third, `fetch` waits for the stream and then reads. The text below the pictures names *implicit* waits only,
+#   and a `Synchronize...` is not one.
 
 # %%
-teaching.show({name: runs[name][0].trace for name in ("nothing", "work of 500 us", "SynchronizeStream(stream)")})
+three = ("nothing", "work of 500 us", "SynchronizeStream(stream)")
+for name in three:
+    print(f"{name:26} the host reads at {runs[name][2]:4.0f} us")
+teaching.show({name: runs[name][0].trace for name in three})
 
 # %% [markdown]
 # ## Right by luck
@@ -121,13 +129,15 @@ print("read:", seen)
 teaching.findings(ordered)
 
 # %% [markdown]
-# **The rule:** the destination of an asynchronous copy belongs to the device until the host has waited for the copy,
-# for an event behind it, for its stream or for the device. (CUDA's programming guide, "Asynchronous Concurrent
-# Execution"; PyTorch's tutorial about `non_blocking` warns of the same.) The price of the wait is the time until the
-# copy ends, and the host can use that time: queue more, or work on what has arrived.
+# **The rule:** the destination of an asynchronous copy belongs to the device until the host has waited for an event
+# behind it, for its stream or for the device, or until a query of one of these has returned success. (CUDA C++
+# Programming Guide, "Asynchronous Concurrent Execution"; PyTorch's tutorial about `non_blocking` warns of the same.)
+# The price of the wait is the time until the copy ends, and the host can use that time: queue more, or work on what has
+# arrived.
 #
-# With **pageable** memory this mistake cannot happen under CUDA, because the call waits (notebook 3). So programs that
-# were right become wrong when somebody pins their memory to make them faster:
+# With **pageable** memory the H200 did not read too early at any size that was measured, because the call waited
+# (notebook 3). CUDA's manual says only that this call "might be synchronous", so wait all the same. A program that was
+# right by this wait becomes wrong when somebody pins its memory to make it faster:
 
 # %%
 for pinned in (False, True):
@@ -137,7 +147,8 @@ for pinned in (False, True):
 # %% [markdown]
 # ## What a clock measures
 #
-# Predict how many microseconds each of these gives for the kernel of 100 us.
+# Predict how many microseconds each of these gives for the kernel of 100 us. The kernel ran once before, and the stream
+# is empty. An answer within 10 % counts as right.
 
 # %%
 times = teaching.predict({"host clock around the launch": ..., "with SynchronizeStream": ..., "two events": ...})
@@ -149,6 +160,8 @@ async def measure():
     sim = acl_py.open(device="h200")
     stream, device = await acl_py.CreateStream(), await acl_py.Malloc(NBYTES)
     begin, end = await acl_py.CreateEvent(), await acl_py.CreateEvent()
+    await produce[8, stream](Array(device))  # the first launch is slower
+    await acl_py.SynchronizeStream(stream)
     start = sim.now_ns
     await produce[8, stream](Array(device))
     called = sim.now_ns
@@ -171,29 +184,45 @@ times.check(dict(zip(clocks, await measure(), strict=True)))
 # * **With a wait** it measures the launch, the way to the device, the kernel and the way back. That is right for "how
 #   long does the user wait", and too much for a short kernel.
 # * **Two events** in the stream of the kernel are stamped by the device. The first one is stamped as soon as the stream
-#   is empty, so the time until the launch arrives counts too. For one kernel this adds some microseconds; put many
-#   launches between two events and divide.
+#   is empty, so the time until the launch arrives counts too. For one kernel this adds some microseconds. Many launches
+#   between two events, divided by their number, make this small. If the kernel is shorter than a launch, the device
+#   waits for the host, and the events measure the host. Then queue a long kernel first: it holds the stream until all
+#   is queued.
 #
 # A process also has to **warm up**. On an H200 the first call of a process took 203 ms (the program at the end of this
-# page prints it): the driver makes a context. A first launch is slower, too. The model leaves out the start of a
-# process. Measure a second round, never the first.
+# page prints it): the driver makes a context. The first launch of a kernel is slower, too: by default CUDA loads its
+# code only then (CUDA C++ Programming Guide, "Lazy Loading"). The model leaves out both. Even without them, the first
+# launch of a program is the slowest, on the card and here. Measure a second round, never the first.
+#
+# Here is the host time of the three launches of one small program. Both are called from Python; calls of a C++ program
+# are shorter. The card's numbers are medians of nine runs, in a process that held the buffers of other programs too.
 
 # %%
-again = teaching.card("rerecord-then-wait")
-launches = [us for step, us in zip(again.steps, again.call_us, strict=True) if step["op"] == "launch"]
-print("three launches on the card:", ", ".join(f"{us:.0f} us" for us in launches))
+for where, ran in (("card", teaching.card("rerecord-then-wait")), ("here", teaching.model("rerecord-then-wait"))):
+    launches = [us for step, us in zip(ran.steps, ran.call_us, strict=True) if step["op"] == "launch"]
+    print(f"{where}:", ", ".join(f"{us:.0f} us" for us in launches))
 
 # %% [markdown]
 # ## Events that were never recorded, or twice
 #
 # These programs were run on an NVIDIA H200, and here. Kernels `a` and `b` are in two streams, and the stream of `b`
-# waits for an event.
+# waits for the event `e`. The first lines say what each program calls; kernel `a2` is behind `a` in its stream.
+
 
 # %%
-print(f"{'':24}{'b starts after a has started: the card':>40} {'here':>8}   us")
-for program in ("wait-never-recorded", "wait-before-record", "wait-then-rerecord", "rerecord-then-wait"):
+def in_short(step):
+    """Return a call of a program as a few words, such as "launch a 2 ms"."""
+    return f"launch {step['id']} {step['us'] // 1000} ms" if step["op"] == "launch" else step["op"].replace("_", " ")
+
+
+orders = ("wait-never-recorded", "wait-before-record", "wait-then-rerecord", "rerecord-then-wait")
+for program in orders:
+    print(f"{program:20}", ", ".join(in_short(step) for step in teaching.card(program).steps))
+
+print(f"\n{'start of b minus start of a, us':32} {'card':>8} {'here':>8}")
+for program in orders:
     started = [found.ran["b"][0] - found.ran["a"][0] for found in (teaching.card(program), teaching.model(program))]
-    print(f"{program:24}{started[0]:40,.0f} {started[1]:8,.0f}")
+    print(f"{program:32} {started[0]:8,.0f} {started[1]:8,.0f}")
 
 print("\nreturn codes")
 for program in ("query-never-recorded", "elapsed-unrecorded", "elapsed-pending", "elapsed-no-timing"):
@@ -207,7 +236,9 @@ for program in ("query-never-recorded", "elapsed-unrecorded", "elapsed-pending",
 # * An event that was **never recorded** counts as complete: nobody waits for it, and a query returns success (0).
 # * A wait **before the record** does not see the record. Its stream goes on, silently and too early.
 # * A wait means the **last record before the wait**. A later record does not change it; a second record before the wait
-#   does. (In the last two programs kernel `a` takes 2 ms, and a second kernel before the second record takes 4 or 6.)
+#   does: `b` then waits for `a` and `a2`, 2 + 4 ms.
+# * Some 10 or 20 us between `a` and `b` are the host's calls, which take longer on the card's host. What counts is that
+#   `b` did not wait for the 3 ms of `a`.
 # * `EventElapsedTime` of an event without a record, or made without timing, is an error (400), of one that has not
 #   happened yet "not ready" (600).
 #
@@ -215,72 +246,83 @@ for program in ("query-never-recorded", "elapsed-unrecorded", "elapsed-pending",
 #
 # ## Exercises
 #
-# Change `mine` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
+# Change `mine_...` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
 #
-# **1.** `mine` reads the result when it is probably there. Make it right, without waiting longer than necessary.
+# **1.** When `mine_1` returns, the check reads the result, which is then probably there. Make it right, without waiting
+# longer than necessary.
 
 
 # %% tags=["exercise"]
-async def mine(stream, host):
+async def mine_1(stream):
     await acl_py.HostWork(us=500)
-    return host.numpy()[0]
 
 
-async def check_1(read):
-    """Let *read* read a result; check it, the order, and the time."""
+async def check_1(wait):
+    """Queue a kernel and a copy, let *wait* wait, and read; check the result, the order, and the time."""
     sim = acl_py.open(device="h200", sanitize="host")
     stream, device, host = await acl_py.CreateStream(), await acl_py.Malloc(NBYTES), await acl_py.MallocHost(NBYTES)
+    host.numpy()[:] = 0
     start = sim.now_ns
     await produce[8, stream](Array(device))
     await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
-    seen = await read(stream, host)
-    us = (sim.now_ns - start) / 1000
+    await wait(stream)
+    seen, us = host.numpy()[0], (sim.now_ns - start) / 1000
     await acl_py.SynchronizeDevice()
     await sim.close()
     solved = seen == 42 and us < 200 and not sim.findings
     teaching.exercise(solved, f"read {seen} after {us:.0f} us, races: {len(sim.findings)}")
 
 
-await check_1(mine)
+await check_1(mine_1)
 
 # %% [markdown]
-# **2.** How often can the device run one of these short kernels? `mine` says every 21 us. The device needs less than
-# 7 us for each, with the gap to the next; find that by measuring, with as many launches as you like.
+# **2.** How often can the device run a short kernel? `launch` launches one; the check tries a kernel of 2 us and one of
+# 20 us. `mine_2` measures a single one and says 16 and 34 us. The device starts the next one less than 2 us after the
+# end of the last: find that by measuring, with as many launches as you like. A launch takes the host about 6 us.
 
 
 # %% tags=["exercise"]
-@acl_py.kernel(cost=Cost(us=5), serial=True)
-def short(x: acl_py.InOut):
-    x += 1
-
-
-async def mine(sim, stream, x):
+async def mine_2(sim, stream, launch):
     start = sim.now_ns
-    await short[1, stream](x)
+    await launch()
     await acl_py.SynchronizeStream(stream)
     return (sim.now_ns - start) / 1000
 
 
 async def check_2(measure):
-    """Let *measure* measure, and check what it says."""
-    sim = acl_py.open(device="h200")
-    stream, device = await acl_py.CreateStream(), await acl_py.Malloc(1024)
-    await acl_py.Memset(device, 1024, 0, 1024)
-    await acl_py.SynchronizeDevice()
-    us = await measure(sim, stream, Array(device))
-    await sim.close()
-    teaching.exercise(5 < us < 7, f"{us:.1f} us")
+    """Let *measure* measure a kernel of 2 us and one of 20 us, and check what it says."""
+    says, right = [], []
+    for cost in (2, 20):
+
+        @acl_py.kernel(cost=Cost(us=cost))
+        def short():
+            pass
+
+        sim = acl_py.open(device="h200")
+        stream = await acl_py.CreateStream()
+        await short[1, stream]()
+        await acl_py.SynchronizeStream(stream)
+        us = await measure(sim, stream, short[1, stream])
+        idle = await acl_py.StreamQuery(stream) is acl_py.Status.COMPLETE
+        await acl_py.SynchronizeDevice()
+        await sim.close()
+        if not isinstance(us, int | float):
+            raise teaching.NotebookError(f"`mine_2` has to return a number of us, not {us!r}.")
+        right.append(idle and cost < us < cost + 2)
+        says.append(f"{cost} us: {us:.1f} us" + ("" if idle else " (but kernels are still queued)"))
+    teaching.exercise(all(right), ", ".join(says))
 
 
-await check_2(mine)
+await check_2(mine_2)
 
 # %% [markdown]
 # **3.** Two results are fetched, and the host wants to read the first as soon as it is there, after about 170 us. It
-# waits for the event, and still waits for both. Make it read the first result before 200 us have passed.
+# waits for the event, and still waits for both. Make it read the first result before 200 us have passed, and queue both
+# before it waits.
 
 
 # %% tags=["exercise"]
-async def mine(stream, fetch_first, fetch_second):
+async def mine_3(stream, fetch_first, fetch_second):
     ready = await acl_py.CreateEvent()
     await fetch_first()
     await acl_py.RecordEvent(ready, stream)
@@ -293,10 +335,13 @@ async def check_3(program):
     """Run *program*, then read the first result; check it, the order, and the time."""
     sim = acl_py.open(device="h200", sanitize="host")
     stream, device = await acl_py.CreateStream(), await acl_py.Malloc(NBYTES)
-    hosts = [await acl_py.MallocHost(NBYTES) for _ in range(2)]
+    hosts, queued_us = [await acl_py.MallocHost(NBYTES) for _ in range(2)], []
+    for host in hosts:
+        host.numpy()[:] = 0
 
     def fetch_into(host):
         async def fetch():
+            queued_us.append((sim.now_ns - start) / 1000)
             await produce[8, stream](Array(device))
             await acl_py.MemcpyAsync(host, NBYTES, device, NBYTES, MemcpyKind.DEVICE_TO_HOST, stream)
 
@@ -307,16 +352,19 @@ async def check_3(program):
     seen, us = hosts[0].numpy()[0], (sim.now_ns - start) / 1000
     await acl_py.SynchronizeDevice()
     await sim.close()
-    solved = seen == 42 and us < 200 and not sim.findings
-    teaching.exercise(solved, f"read {seen} after {us:.0f} us, races: {len(sim.findings)}")
+    queued = len(queued_us) == 2 and queued_us[-1] < 100
+    at = ", ".join(f"{each:.0f}" for each in queued_us)
+    solved = seen == 42 and us < 200 and queued and not sim.findings
+    teaching.exercise(solved, f"queued at {at} us, read {seen} after {us:.0f} us, races: {len(sim.findings)}")
 
 
-await check_3(mine)
+await check_3(mine_3)
 
 # %% [markdown]
 # ## On your own card
 #
-# Each round fills 256 MB with its number and fetches them.
+# Each round fills 256 MB with its number and fetches them. It reads once too early and once behind the wait.
+# (`pip install cuda-python`)
 #
 # ```python
 # import ctypes, time

@@ -14,18 +14,17 @@
 # Each cell goes into the notebook, below the exercise with its number.
 
 # %% tags=["solution"]
-async def solution_1(stream, host):
+async def solution_1(stream):
     await acl_py.SynchronizeStream(stream)  # or an event that is recorded behind the copy
-    return host.numpy()[0]
 
 
 await check_1(solution_1)
 
 
 # %% tags=["solution"]
-async def solution_2(sim, stream, x):
-    # The host needs about 6 us for a launch, about as long as the kernel takes. So that the host does not matter, let a
-    # long kernel hold the stream until all launches are in the queue.
+async def solution_2(sim, stream, launch):
+    # The host needs about 6 us for a launch, longer than the short kernel takes. So that the host does not matter, let
+    # a long kernel hold the stream until all launches are in the queue.
     @acl_py.kernel(cost=Cost(us=2_000))
     def hold():
         pass
@@ -34,7 +33,7 @@ async def solution_2(sim, stream, x):
     await hold[1, stream]()
     await acl_py.RecordEvent(begin, stream)
     for _ in range(100):
-        await short[1, stream](x)
+        await launch()
     await acl_py.RecordEvent(end, stream)
     await acl_py.SynchronizeEvent(end)
     return await acl_py.EventElapsedTime(begin, end) * 1000 / 100
