@@ -15,7 +15,7 @@
 
 # %% tags=["solution"]
 async def solution_1(stream, device, host):
-    await fill[8, stream](Array(device), 7)
+    await write[8, stream](Array(device), 7)
     await acl_py.SynchronizeStream(stream)  # for the copy and for the free
     await acl_py.Memcpy(host, NBYTES, device, NBYTES, D2H)
     await acl_py.Free(device)
@@ -39,11 +39,11 @@ await check_2(make_event, solution_2)
 
 
 # %% tags=["solution"]
-async def solution_3(kernels, copies, device):
+async def solution_3(kernels, copies, devices):
     # Pinned memory: the copies are really asynchronous. Pinning takes most of the time that is left.
     results = [await acl_py.MallocHost(NBYTES) for _ in range(4)]
-    for result in results:
-        await busy[1, kernels]()
+    for value, (device, result) in enumerate(zip(devices, results, strict=True), 1):
+        await work[8, kernels](Array(device), value)
         event = await acl_py.CreateEvent()
         await acl_py.RecordEvent(event, kernels)
         await acl_py.StreamWaitEvent(copies, event)
