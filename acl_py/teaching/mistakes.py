@@ -7,7 +7,7 @@ from typing import Any
 NO_EXTRA = "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
 
 _OUT_OF_ORDER = (
-    "run the cells above first, from the top (Run > Run All Above Selected Cell). "
+    "run the cells above first, from the top (Run > Run All Above Selected Cell), or correct the one that failed. "
     "If no cell above defines it, the name is misspelt."
 )
 

@@ -24,15 +24,19 @@ class Prediction:
         return f"<Prediction: {len(self.answers)} of {len(self.asked)} answered>"
 
     def check(self, results: Mapping[Any, Any], *, within: float = 0.1) -> None:
-        """Print each of *results* beside what was expected of it. A number is right if it is within 10 %.
+        """Print each of *results* beside what was expected of it. A number is right if it differs by *within* at most.
 
         Raises:
-            NotebookError: a question has no result, because the cell of the prediction was changed after it.
+            NotebookError: the prediction has other questions than *results*, because its cell was changed.
         """
         width = max(len(str(question)) for question in results)
-        for question, result in results.items():
+        for question in results:
             if question not in self.asked:
                 raise NotebookError(f"The prediction has no {question!r}. Restore its cell, and run it again.")
+        for question in self.asked:
+            if question not in results:
+                raise NotebookError(f"Nobody asked for {question!r}. Restore the prediction's cell, and run it again.")
+        for question, result in results.items():
             print(f"{question!s:{width}}  {self._said(result):>12}   {self._verdict(question, result, within)}")
 
     def _said(self, result: Any) -> str:
@@ -42,8 +46,11 @@ class Prediction:
         if question not in self.answers:
             return "you: nothing yet"
         answer = self.answers[question]
-        right = abs(answer - result) <= within * abs(result) if _is_number(result) else answer == result
-        return f"you: {self._said(answer)}{', right' if right else ''}"
+        if not _is_number(result):
+            return f"you: {self._said(answer)}{', right' if answer == result else ''}"
+        right = abs(answer - result) <= within * abs(result)
+        tolerance = f" (within {within:.0%})".replace("%", " %") if within else ""
+        return f"you: {self._said(answer)}{f', right{tolerance}' if right else ''}"
 
 
 def predict(answers: Mapping[Any, Any], *, unit: str = "us", choices: Sequence[Any] = ()) -> Prediction:
@@ -55,8 +62,10 @@ def predict(answers: Mapping[Any, Any], *, unit: str = "us", choices: Sequence[A
         choices: the possible answers.
 
     Raises:
-        NotebookError: an answer is neither a number nor one of the choices.
+        NotebookError: an answer is neither a number nor one of the choices, or *answers* is no dict.
     """
+    if not isinstance(answers, Mapping):
+        raise NotebookError(f"A prediction is a dict such as {{'one stream': 250}}, not {answers!r}. Restore its cell.")
     given = {question: answer for question, answer in answers.items() if not _is_blank(answer)}
     for question, answer in given.items():
         if choices and answer not in choices:

@@ -47,7 +47,7 @@ MEANT = {
     # A flag between pipes that is not there, twice.
     "forgotten_flag": ["kernel 34 40", "kernel 35 40"] * 2,
     # The consumer does not wait for the producer; the second exercise, before it is solved.
-    "1_streams_in_ten_minutes": ["race 141 146", "race 230 231", "race 231 232"],
+    "1_streams_in_ten_minutes": ["race 172 177", "race 264 265", "race 265 266"],
     # A non-blocking stream reads what the default stream fills; the second exercise, before it is solved.
     "2_who_waits_for_whom": ["race 252 254", "race 314 320"],
     # The host writes to pinned memory that is still to be copied.

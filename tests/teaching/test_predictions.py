@@ -11,7 +11,7 @@ def test_a_prediction_is_shown_beside_the_result(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "1 of your predictions is still empty: write in place of `...`.",
         "one          100 us   you: 200 us",
-        "two          100 us   you: 104 us, right",
+        "two          100 us   you: 104 us, right (within 10 %)",
         "three        100 us   you: nothing yet",
     ]
 
@@ -48,6 +48,19 @@ def test_a_prediction_that_is_no_choice_is_refused():
 def test_a_result_that_nobody_asked_for_names_the_cell_to_restore():
     with pytest.raises(teaching.NotebookError, match="The prediction has no 3"):
         teaching.predict({1: 5}).check({3: 5})
+
+
+def test_a_prediction_of_something_that_nobody_asked_for_is_not_dropped():
+    with pytest.raises(teaching.NotebookError, match="Nobody asked for 4"):
+        teaching.predict({1: 5, 4: 5}).check({1: 5})
+
+
+def test_a_prediction_that_is_no_dict_is_refused():
+    with pytest.raises(teaching.NotebookError) as refused:
+        teaching.predict([250, 100])
+    assert str(refused.value) == (
+        "A prediction is a dict such as {'one stream': 250}, not [250, 100]. Restore its cell."
+    )
 
 
 def test_a_table_counts_where_it_says_something(capsys):
