@@ -149,7 +149,7 @@ for size in ("1m", "32m"):
 
 # %% [markdown]
 # **Back to the host** this is impossible: the host has to copy bytes out of the staging buffers that the device has not
-# written yet. So it waits for the stream and for the copy, for every size.
+# written yet. So it waited for stream and copy at every size measured; the manual says only "might be synchronous".
 #
 # ## The price of pinned memory
 #
