@@ -17,14 +17,19 @@ def page_of(book, name):
             parts.append(cell.source)
             continue
         parts.append(f"```python\n{cell.source}\n```")
-        parts += [_shown(out, f"{name}_{cell.execution_count}") for out in cell.outputs]
+        parts += _shown(cell.outputs, f"{name}_{cell.execution_count}")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _shown(out, name):
-    """An output of a cell as Markdown. Its picture gets the *name*."""
-    if out.output_type == "stream":
-        return f"```text\n{out.text.rstrip()}\n```"
+def _shown(outputs, name):
+    """The outputs of a cell as Markdown; its pictures get the *name*. What is printed may come in several pieces."""
+    files = ("".join(out.text for out in outputs if out.get("name") == file) for file in ("stdout", "stderr"))
+    printed = [f"```text\n{text.rstrip()}\n```" for text in files if text.strip()]
+    return printed + [_value(out, name) for out in outputs if out.output_type != "stream"]
+
+
+def _value(out, name):
+    """The value of a cell as Markdown: its picture, or its text."""
     images = IMAGE.findall(out.data.get("text/html", ""))
     if not images:
         return f"```text\n{out.data['text/plain'].rstrip()}\n```"
