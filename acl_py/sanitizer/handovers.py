@@ -1,4 +1,4 @@
-"""Handovers: what tasks hand on to one another although nobody sleeps.
+"""Handovers: what tasks hand on to one another although no task sleeps.
 
 A task that waits for an event which is set already, takes a free lock or an item that is in the queue, or awaits a task
 or a future that is done, goes on at once. Nothing of this goes through the event loop, where hosts.py looks. So while

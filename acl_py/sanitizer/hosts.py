@@ -4,7 +4,7 @@ A task that wakes another one hands on all that it knows, whether it awaits, cre
 queue, a lock or an event. This goes through `call_soon` of the event loop, which is wrapped while a simulation is
 sanitized. The function that the loop then calls is a step of a task, or a callback, which hands on what it was given.
 Callbacks of one object, such as a `gather` or a task group that counts the tasks that are done, also hand on what the
-callbacks before them were given. If nobody sleeps, handovers.py sees what is handed on.
+callbacks before them were given. If no task sleeps, handovers.py sees what is handed on.
 
 The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
 not the one that is waited for. Neither does a timer.

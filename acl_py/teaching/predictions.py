@@ -35,7 +35,9 @@ class Prediction:
                 raise NotebookError(f"The prediction has no {question!r}. Restore its cell, and run it again.")
         for question in self.asked:
             if question not in results:
-                raise NotebookError(f"Nobody asked for {question!r}. Restore the prediction's cell, and run it again.")
+                raise NotebookError(
+                    f"There is no question {question!r} here. Restore the prediction's cell, and run it again."
+                )
         for question, result in results.items():
             print(f"{question!s:{width}}  {self._said(result):>12}   {self._verdict(question, result, within)}")
 

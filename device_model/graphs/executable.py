@@ -165,7 +165,7 @@ class Run(Group):
     def queue(self, turn: Completion, ready_ns: Nanoseconds) -> None:
         """Queue the operations of all nodes, the first ones behind *turn*; none can start before *ready_ns*.
 
-        Of a row of kernels only the first one is queued now, if nobody can tell the difference (streaks.py).
+        Of a row of kernels only the first one is queued now, if no observer can tell the difference (streaks.py).
         """
         device, plan = self.device, self.plan
         hooks, scheduler = device.hooks, self.stream.scheduler

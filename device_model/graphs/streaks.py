@@ -144,7 +144,7 @@ class Streaks(Engine):
         cores.offer(queue, now)
 
     def grant(self) -> None:
-        """Let the streak run if its operation is all that can start, here or at another engine, and nobody watches."""
+        """Let the streak run if its operation is all that can start, here or at another engine, and nothing watches."""
         self.is_dirty = False
         op, self._head = self._head, None
         device = self._device

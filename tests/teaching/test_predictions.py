@@ -51,7 +51,7 @@ def test_a_result_that_nobody_asked_for_names_the_cell_to_restore():
 
 
 def test_a_prediction_of_something_that_nobody_asked_for_is_not_dropped():
-    with pytest.raises(teaching.NotebookError, match="Nobody asked for 4"):
+    with pytest.raises(teaching.NotebookError, match="There is no question 4"):
         teaching.predict({1: 5, 4: 5}).check({1: 5})
 
 
