@@ -38,6 +38,7 @@ only from those below it, and all of them may import device_model:
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
+        captures pools                  what captures refuse; what a pool gives back to its device
     recorded/       the stream program of a recording
         acts translations host_order    calls as steps, in the words of the format, and in their order
     sanitizer/      what a program gets right only by the times of one run

@@ -20,6 +20,7 @@ from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import injection
 from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
+from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.routes import asynchronous, routes_of
 from acl_py.runtime.scopes import Barred, last_error
 from acl_py.sanitizer.findings import Findings
@@ -38,7 +39,7 @@ from device_model.graphs.capture import take
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
 from device_model.integers import Integer, is_integer
-from device_model.memory import Block, Buffer, Memory, Pool
+from device_model.memory import Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
@@ -303,7 +304,7 @@ class Runtime:
         """Do all of a verb that waits: pay its cost, wait, note the call even if the wait fails, and raise the errors
         of *context* and of *streams*. With a *limit* it waits no longer than that. A host that had to wait pays
         *asleep_ns* on top of its wake-up. *about* and *subjects*, whose work is waited for, are for observers.
-        *freed_in* is that of `trim_pool`.
+        *freed_in* is that of `trim_pool` (pools.py).
         """
         enter = self.host_ns
         self.pay(self.costs.sync)
@@ -317,7 +318,7 @@ class Runtime:
                 self.pay(asleep_ns)
             ordinal = context.device.ordinal
             if self.memory.pools[ordinal].is_holding:
-                self.trim_pool(ordinal, freed_in=freed_in)
+                trim_pool(self, ordinal, freed_in=freed_in)
         finally:
             self.called(name, enter, site, *about, *(() if limit is None else (limit.ns // 10**6,)))
         if context.error is not None:
@@ -339,29 +340,6 @@ class Runtime:
                 f"{what} has waited {limit.ns / 1e6:g} ms",
                 f"the work goes on: wait again, or longer; what it waits for:{chain}",
             )
-
-    def trim_pool(self, ordinal: int, keep_bytes: int | None = None, freed_in: Stream | None = None) -> None:
-        """Give unused memory of a device's pool back to the device, and let the host pay for that: all of it, or what a
-        FreeAsync in the stream *freed_in* has freed.
-
-        The pool keeps the whole chunks in *keep_bytes* (by default its release threshold), and what unfinished work may
-        still use.
-        """
-        pool = self.memory.pool(ordinal)
-        reserved, mapped = pool.reserved_current, self.mapped(pool)
-        keep_bytes = pool.release_threshold if keep_bytes is None else keep_bytes
-        keep_bytes -= keep_bytes % self.profile.memory.pool_chunk
-        given = pool.trim(keep_bytes, lambda block: _is_over(block) and freed_in in (None, block.stream))
-        of_malloc = given - (reserved - pool.reserved_current)  # memory of Malloc that FreeAsync gave back
-        if of_malloc:
-            self.pay(self.costs.free[of_malloc])
-        if self.mapped(pool) < mapped:
-            self.pay(self.costs.pool_trim[mapped - self.mapped(pool)])
-
-    def mapped(self, pool: Pool) -> int:
-        """Return how many bytes *pool* has taken from its device, which are whole chunks."""
-        chunk = self.profile.memory.pool_chunk
-        return -(-pool.reserved_current // chunk) * chunk
 
     async def busy_until(
         self, completion: Completion, what: str, site: object, subjects: Subjects = (), *, promised: bool = True
@@ -604,7 +582,3 @@ class MeasuredRuntime(Runtime):
     def _lap(self) -> Nanoseconds:
         mark, self._mark_ns = self._mark_ns, perf_counter_ns()
         return self._mark_ns - mark
-
-
-def _is_over(block: Block) -> bool:
-    return not isinstance(block.free_op, Completion) or block.free_op.done

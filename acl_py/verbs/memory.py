@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.pools import mapped_bytes, trim_pool
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site
 from acl_py.verbs.arrays import Array
@@ -79,7 +80,7 @@ async def Malloc(
     ordinal = scope.context.device.ordinal
     nbytes = runtime.memory.check_size(nbytes, Origin.MALLOC)
     if not runtime.memory.has_room(ordinal, nbytes):
-        runtime.trim_pool(ordinal, 0)
+        trim_pool(runtime, ordinal, 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
     buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc[nbytes])
@@ -338,10 +339,10 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     pool = runtime.memory.pool(ordinal)
     rank: Callable[[model.Block], int | None] = partial(_rank, stream)
     if not pool.has_room(nbytes, rank):
-        runtime.trim_pool(ordinal, 0)
+        trim_pool(runtime, ordinal, 0)
         if not pool.has_room(nbytes, rank):
             rank = _rank_any
-    mapped = runtime.mapped(pool)
+    mapped = mapped_bytes(runtime, pool)
     buffer, after = pool.take(nbytes, rank, site)
     buffer.allocation.given_name = name
     if stream.branch is not None:
@@ -349,7 +350,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
         stream.branch.add(NodeKind.ALLOCATE, site, subject=buffer.allocation)
         runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
         return buffer
-    grown = runtime.mapped(pool) - mapped
+    grown = mapped_bytes(runtime, pool) - mapped
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth[grown] if grown else 0))
     since = _completion(after)
     if after is not None:
@@ -512,7 +513,7 @@ async def _end(
 
 def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:
     runtime.memory.free(buffer, site)
-    runtime.trim_pool(ordinal)
+    trim_pool(runtime, ordinal)
 
 
 def _rank(stream: Stream, block: model.Block) -> int | None:

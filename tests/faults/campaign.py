@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import acl_py as acl
 from acl_py import AclError, DeadlockError, Kind, faults
+from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.callbacks import subscribers_of
 from device_model.faults import Verdict
@@ -170,7 +171,7 @@ async def recover(program, sim, bag):
 
 def assert_nothing_is_left(sim):
     runtime = sim.runtime
-    runtime.trim_pool(0, 0)
+    trim_pool(runtime, 0, 0)
     device = runtime.device(0)
     assert not runtime.waiters, f"{runtime.waiters} wait"
     assert not runtime.unfinished(), f"{runtime.unfinished()} are unfinished"
