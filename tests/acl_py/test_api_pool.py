@@ -235,6 +235,18 @@ async def test_a_synchronisation_of_another_stream_leaves_memory_in_the_pool():
 
 
 @tiny
+async def test_a_threshold_keeps_whole_chunks_only():
+    """The pool takes chunks of 256 bytes from this device, so of 700 bytes it keeps 512."""
+    stream = await acl.CreateStream()
+    await acl.SetMemPoolThreshold(700)
+    blocks = [await acl.MallocAsync(512, stream) for _ in range(2)]
+    for block in blocks:
+        await acl.FreeAsync(block, stream)
+    await acl.SynchronizeStream(stream)
+    assert await _used() == 512
+
+
+@tiny
 async def test_before_memory_is_refused_the_pool_gives_back_what_nobody_uses():
     a = await acl.CreateStream()
     x = await acl.MallocAsync(40 * MIB, a)
