@@ -416,8 +416,9 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
 async def SetMemPoolThreshold(nbytes: Integer) -> None:
     """Let the stream-ordered pool of the current device keep up to *nbytes* of unused memory across synchronisations.
 
-    Stands for the release threshold of aclrtMemPoolSetAttr and cudaMemPoolSetAttribute. At first it is 0. The pool does
-    not have to grow again for the memory that it keeps (measured: pool-trim-cost).
+    Stands for the release threshold of aclrtMemPoolSetAttr and cudaMemPoolSetAttribute. At first it is 0. The pool
+    takes memory from the device in chunks, and keeps whole ones only; it need not grow again for these (measured:
+    pool-trim-cost).
 
     Args:
         nbytes: The size in bytes, 0 or more.

@@ -233,7 +233,7 @@ for program in ("query-never-recorded", "elapsed-unrecorded", "elapsed-pending",
             print(f"{program:24}{op:14} the card: {codes[0]:3}   here: {ours[0]:3}")
 
 # %% [markdown]
-# * An event that was **never recorded** counts as complete: nobody waits for it, and a query returns success (0).
+# * An event that was **never recorded** counts as complete: a wait for it has no effect, a query returns 0.
 # * A wait **before the record** does not see the record. Its stream goes on, silently and too early.
 # * A wait means the **last record before the wait**. A later record does not change it; a second record before the wait
 #   does: `b` then waits for `a` and `a2`, 2 + 4 ms.

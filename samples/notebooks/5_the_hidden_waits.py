@@ -170,9 +170,9 @@ teaching.findings(wrong)
 # %% [markdown]
 # ## Managed memory: waits that are not even calls
 #
-# Memory of `MallocManaged` can be used by the host and by kernels. Its pages move to whoever touches them. That is a
-# copy, and the toucher waits: the kernel, or a line of the host as harmless as `values.sum()`. An H200 with 4 MB, where
-# a kernel and the host touch the memory in turn:
+# Memory of `MallocManaged` can be used by the host and by kernels. Its pages move to where they are used. That is a
+# copy, and what uses them waits: the kernel, or a line of the host as harmless as `values.sum()`. An H200 with 4 MB
+# that a kernel and the host touch in turn:
 
 # %%
 for name, found in {"card": teaching.card, "here": teaching.model}.items():

@@ -140,7 +140,7 @@ for name, answers in {"SynchronizeDevice": everything, "SynchronizeStream": own}
 teaching.show({"SynchronizeDevice": trace_of_everything, "SynchronizeStream": trace_of_own})
 
 # %% [markdown]
-# `SynchronizeDevice` waits for the work of all clients. In a program with one client nobody notices. (`gather` runs its
+# `SynchronizeDevice` waits for the work of all clients. With one client that makes no difference. (`gather` runs its
 # tasks in turn: a task queues until its first wait, then the next one begins. So the order of calls is the order of
 # the tasks, and the same in each run.)
 #
@@ -283,8 +283,8 @@ async def check_1(wait):
 await check_1(mine)
 
 # %% [markdown]
-# **2.** A client waits for the result of two kernels in two streams. They are awaited one after the other, so nobody
-# notices when the second one is done first. Return the names in the order in which they end.
+# **2.** A client waits for the result of two kernels in two streams. They are awaited one after the other, so the
+# client does not notice if the second one is done first. Return the names in the order in which they end.
 
 
 # %% tags=["exercise"]

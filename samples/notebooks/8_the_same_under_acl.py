@@ -176,7 +176,7 @@ await freed("acl")
 # %% [markdown]
 # ## Three classes of events
 #
-# ACL makes events with three calls. A stream waits for an event that nobody has recorded yet, and is recorded 1 ms
+# ACL makes events with three calls. A stream waits for an event that has no record yet; the record comes 1 ms
 # later. When does the kernel behind the wait start?
 
 # %%

@@ -99,7 +99,7 @@ def staged(x: cta.In, y: cta.Out, stages: int, work: int):
             for _ in range(work):
                 value = cta.fma(value, 0.5, 1)
             y[part, t] = value
-            cta.syncthreads()  # nobody reads this buffer any more
+            cta.syncthreads()  # no thread reads this buffer any more
 
 
 # %%
