@@ -15,8 +15,11 @@ import pytest
 
 GUIDES = sorted((Path(__file__).parent.parent / "docs" / "howto").glob("*.md"))
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100",
-               "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+# Without the other variables of whoever runs the tests: with CI, pytest prints whole messages instead of cut ones.
+ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ} | {
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "LANG": "C.UTF-8", "COLUMNS": "100",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}  # fmt: skip
 
 
 def replayed(guide: str) -> str:

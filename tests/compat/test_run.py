@@ -453,6 +453,19 @@ def test_a_forked_process_that_sigterm_ends_prints_no_summary(run):
     assert done.stderr.count("leak: 1 allocation") == 1
 
 
+def test_the_summary_follows_what_the_script_printed_where_both_go_into_one_file(tmp_path):
+    (tmp_path / "script.py").write_text("import acl\nacl.rt.set_device(0)\nprint('of the script')\n")
+    done = forks.run("-m", "acl_py", "run", tmp_path / "script.py", is_joined=True)
+    assert done.stdout.startswith("of the script\nacl-py: ascend910b3, rules acl")
+
+
+@pytest.mark.parametrize("end", ["sys.stdout.close()", "sys.stdout = None"])
+def test_a_script_without_an_output_has_its_summary(run, end):
+    done = run(f"import sys, acl\nacl.rt.set_device(0)\n{end}\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("acl-py: ascend910b3, rules acl")
+
+
 def test_there_must_be_a_script(run, tmp_path):
     done = run("", command=("-m", "acl_py"), options=[str(tmp_path / "nosuch.py")])
     assert done.returncode == 2

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -83,6 +84,8 @@ def summarize() -> int:
     native API. Then make the views; a process that the script started makes none. Return how many calls and operations
     failed in all.
     """
+    with suppress(OSError, ValueError):  # nobody reads it, or it is closed: Python says so itself when it ends
+        print(end="", flush=True)  # what the script printed comes first, also where both outputs go into one file
     session = current_session()
     if session is not None:
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
