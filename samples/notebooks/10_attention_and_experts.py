@@ -353,3 +353,12 @@ await check_3(my_answer)
 #     ok(cuda.cudaDeviceSynchronize())
 #     print(f"{buffers} buffers: {(time.perf_counter() - start) * 1000:.2f} ms")
 # ```
+#
+# An H200 (driver 580, CUDA 13.0) printed this:
+#
+# ```text
+# 1 buffers: 34.14 ms
+# 2 buffers: 20.40 ms
+# 1 buffers: 33.67 ms
+# 2 buffers: 20.39 ms
+# ```

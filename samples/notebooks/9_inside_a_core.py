@@ -412,3 +412,15 @@ await check_3(mine)
 #     ok(cuda.cudaEventSynchronize(end))
 #     print(f"swizzled {swizzled.decode()}: {ok(cuda.cudaEventElapsedTime(begin, end)):.2f} ms")
 # ```
+#
+# An H200 (driver 580, CUDA 13.0) printed this:
+#
+# ```text
+# swizzled 0: 3.35 ms
+# swizzled 1: 0.78 ms
+# swizzled 0: 3.33 ms
+# swizzled 1: 0.76 ms
+# ```
+#
+# It is 4 times and not 32, because the loop of a single warp takes time, too: about 15 cycles of an SM for a load
+# without conflicts.
