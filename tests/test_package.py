@@ -1,17 +1,21 @@
 """What would be published: a wheel and a source archive, which an index takes, and which work where nothing else is."""
 
+import os
 import re
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
 import acl_py
+from tests.samples.notebooks import FOLDER, NOTEBOOKS, output_of
 
 ROOT = Path(__file__).parent.parent
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -45,7 +49,10 @@ def test_the_wheel_has_the_packages_and_their_data_and_nothing_else(dist):
         path for package in ("acl_py", "device_model") for path in (ROOT / package).rglob("*") if path.is_file()
     ]
     here = {path.relative_to(ROOT).as_posix() for path in packages if "__pycache__" not in path.parts}
-    assert {name for name in names if ".dist-info/" not in name} == here | {"acl_py_pytest.py"}
+    texts = [path.relative_to(FOLDER) for path in FOLDER.rglob("[0-9]*_*.*") if "__pycache__" not in path.parts]
+    notebooks = {f"acl_py/teaching/data/notebooks/{text.as_posix()}" for text in texts}
+    assert len(notebooks) == 3 * len(NOTEBOOKS)  # each with its output and its solutions
+    assert {name for name in names if ".dist-info/" not in name} == here | notebooks | {"acl_py_pytest.py"}
 
 
 def test_the_source_archive_can_be_tested(dist):
@@ -55,15 +62,56 @@ def test_the_source_archive_can_be_tested(dist):
     assert {"acl_py", "device_model", "tests", "samples", "docs", "Makefile", "README.md", "CHANGELOG.md"} <= tops
 
 
+def test_the_source_archive_makes_the_same_wheel(dist, tmp_path):
+    (archive,), (wheel,) = dist.glob("*.tar.gz"), dist.glob("*.whl")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path)]
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    subprocess.run([*command, str(tmp_path / archive.name.removesuffix(".tar.gz"))], check=True, capture_output=True)
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def installed(wheel, folder):
+    """The folder of the programs of a new environment in *folder*, with nothing in it but *wheel* and what it needs."""
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, str(wheel)], check=True, cwd=folder)
+    return folder / "bin"
+
+
 def test_the_wheel_runs_the_demo_where_nothing_else_is(dist, tmp_path):
     (wheel,) = dist.glob("*.whl")
-    venv.create(tmp_path / "env", with_pip=True)
-    run = [str(tmp_path / "env" / "bin" / "python"), "-m"]
-    subprocess.run([*run, "pip", "install", "--quiet", str(wheel)], check=True, cwd=tmp_path)
-    command = [tmp_path / "env" / "bin" / "acl-py", "demo", "--report", "demo.html"]
+    command = [installed(wheel, tmp_path / "env") / "acl-py", "demo", "--report", "demo.html"]
     done = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True)
     assert "us" in done.stdout
     assert (tmp_path / "demo.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+
+
+def test_the_notebooks_of_the_wheel_run_where_nothing_else_is(dist, tmp_path):
+    """From pip to the last cell, two at a time; it prints how long they ran (pytest -s)."""
+    nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
+    (wheel,) = dist.glob("*.whl")
+    programs = installed(f"{wheel}[notebooks]", tmp_path / "env")
+    subprocess.run([programs / "acl-py", "notebooks", "course"], check=True, cwd=tmp_path, capture_output=True)
+    books = [tmp_path / "course" / f"{notebook.stem}.ipynb" for notebook in NOTEBOOKS]
+    assert sorted((tmp_path / "course").iterdir()) == sorted(books)
+    folders = dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"), str(tmp_path))
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | folders
+
+    def run(book):
+        command = [programs / "jupyter-execute", "--inplace", "--timeout=120", str(book)]
+        return subprocess.run(
+            command, cwd=tmp_path, env=variables | {"NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"}, check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(run, books))
+    print(f"ten notebooks, two at a time: {(time.monotonic() - began) / 60:.1f} minutes")
+    assert [each.stderr for each in done if each.returncode] == []
+    for notebook, book in zip(NOTEBOOKS, books, strict=True):
+        assert output_of(nbformat.read(book, as_version=4)) == notebook.with_suffix(".out").read_text(encoding="utf-8")
 
 
 def test_the_changelog_begins_with_this_version():

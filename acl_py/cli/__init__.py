@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, explore, compare, model, replay, report, diff, devices, demo, explain-error."""
+"""The command line, `acl-py`: run, explore, compare, model, replay, report, diff, devices, demo, and others."""
 
 from enum import Enum
 from typing import Annotated
@@ -12,6 +12,7 @@ from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
+from acl_py.cli.notebooks import notebooks_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
@@ -29,6 +30,7 @@ app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args":
 app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
 app.command("explain-error")(explain_error_command)
+app.command("notebooks")(notebooks_command)
 
 
 def _print_version(wanted: bool) -> None:
