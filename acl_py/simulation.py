@@ -223,7 +223,8 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
     )
     if effects is not Effects.STRONG:
         _weaken(runtime, torn=effects is Effects.TORN)
-    recorder = _recorder(options, runtime) if options.trace else None
+    instructions = options.instructions or (watch.instructions if watch else 0)
+    recorder = _recorder(options, runtime, instructions) if options.trace else None
     if watch is not None:
         watch.keep(runtime, recorder)
     if parts or effects is not Effects.STRONG:
@@ -231,10 +232,10 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
     return runtime, recorder
 
 
-def _recorder(options: Options, runtime: Runtime) -> Trace:
+def _recorder(options: Options, runtime: Runtime, instructions: int) -> Trace:
     recorder = Trace(
         runtime.unfinished,
-        instructions=options.instructions,
+        instructions=instructions,
         device=runtime.profile.name,
         rules=runtime.rules.name,
         host_ns=lambda: runtime.host_ns,

@@ -32,6 +32,7 @@ from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
 from acl_py.sanitizer import reports
 from acl_py.sanitizer.parts import BY_DEFAULT
+from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
@@ -39,8 +40,8 @@ from acl_py.trace.page import Page, Run
 from acl_py.trace.rows import Timeline
 
 _EMPTY = (
-    "acl-py: the recording is empty: the script used no device through the module acl. A program that calls "
-    "acl_py.run() has a simulation of its own: save its recording with sim.trace.save(FILE), and run acl-py report FILE"
+    "acl-py: the recording is empty: the script used no device, neither through the module acl nor in a simulation of "
+    "acl_py. Not recorded are simulations with trace=False and those of processes that the script starts"
 )
 _KEPT = 10_000  # instructions of each launch, in a trace that is about instructions
 
@@ -155,6 +156,9 @@ def run_command(
 ) -> None:
     """Run a script that says `import acl`, unmodified and without a card.
 
+    The script may use acl_py, too: --trace, --report, --explain and --what-if
+    are then about each of its simulations.
+
     The output and the exit code are those of the script. A summary follows on
     standard error, with the calls that failed. If the script would hang on a
     card, the exit code is 3, and the summary lists the waits and their lines.
@@ -183,6 +187,10 @@ def run_command(
     sanitized = sanitized_run(parts, folder, findings_out, findings_form, fixing, is_brief=sanitize is None)
     title = script if form is Form.FILE else form.value
     views = _views(trace_out, trace_format, title, edits_of(what_if), report, explain=explain)
+    watch = None
+    if views:
+        watch = begin(frozenset()) if sanitized is None else sanitized.watch
+        watch.keep_traces(instructions)
     try:
         with having(effects):
             code = scripts.run(
@@ -193,6 +201,7 @@ def run_command(
                 form=form,
                 strict=strict,
                 sanitized=sanitized,
+                watch=watch,
                 clock=clock,
                 **options,
             )
@@ -224,22 +233,49 @@ def _views(
     *,
     explain: bool,
 ) -> list[View]:
-    """Return what is made of the timeline when the script has ended."""
+    """Return what is made of the recordings when the script has ended."""
     views: list[View] = []
     if trace_out is not None:
-        views.append(partial(write_trace, path=trace_out, form=trace_format))
+        views.append(partial(_write_traces, trace_out, trace_format))
     if report is not None or explain or edits:
         views.append(partial(_explain, title, edits, report, explain=explain or bool(edits)))
+    if views:
+        views.insert(0, _check_recordings)
     return views
 
 
-def _explain(
-    title: str, edits: Sequence[Sequence[Edit]], path: Path | None, timeline: Timeline, *, explain: bool
-) -> None:
-    """Print the explanation of a run if it is wanted, and write its page if it has a *path*."""
-    if not timeline.ops and not timeline.calls:
+def _check_recordings(timelines: Sequence[Timeline]) -> None:
+    """Say so if there is nothing to write or to explain."""
+    if not timelines:
         say(_EMPTY, stderr=True)
-        explain = False
-    runs = explain_recording(timeline, title, edits, stderr=True)[0] if explain else [Run(title, timeline)]
+
+
+def _write_traces(path: Path, form: TraceFormat, timelines: Sequence[Timeline]) -> None:
+    """Write a recording to *path*, and each of several to a path with its number."""
+    if len(timelines) <= 1:
+        write_trace(timelines[0] if timelines else Timeline(), path, form)
+        return
+    numbered = [path.with_stem(f"{path.stem}-{number}") for number in range(1, len(timelines) + 1)]
+    say(f"acl-py: traces of {len(timelines)} simulations: {numbered[0]} to {numbered[-1]}", stderr=True)
+    for timeline, each in zip(timelines, numbered, strict=True):
+        write_trace(timeline, each, form)
+
+
+def _explain(
+    title: str, edits: Sequence[Sequence[Edit]], path: Path | None, timelines: Sequence[Timeline], *, explain: bool
+) -> None:
+    """Print the explanation of each recording if it is wanted, and write all of them to one page if it has a *path*."""
+    runs = [] if timelines else [Run(title, Timeline())]
+    for number, timeline in enumerate(timelines, 1):
+        name = title if len(timelines) == 1 else f"{title}, simulation {number} of {len(timelines)}"
+        if not explain:
+            runs.append(Run(name, timeline))
+            continue
+        if len(timelines) > 1:
+            say(f"\n{name}:", stderr=True)
+        (run, *answers), _ = explain_recording(timeline, name, edits, stderr=True)
+        if len(timelines) > 1:
+            answers = [answer._replace(title=f"{name}: {answer.title}") for answer in answers]
+        runs += [run, *answers]
     if path is not None:
         write_page(Page(runs), path)

@@ -22,16 +22,21 @@ class Watch:
     Findings are not told at once then; without parts, those of core kernels are.
     """
 
-    __slots__ = ("_kept", "_taken", "parts", "traces")
+    __slots__ = ("_kept", "_taken", "instructions", "parts", "traces")
 
     def __init__(self, parts: frozenset[Part], *, keeps_traces: bool = False) -> None:
         self.parts = parts
+        self.instructions = 0  # of each launch of a core kernel in a trace, unless the simulation says how many
         self.traces: list[Trace] | None = [] if keeps_traces else None  # the recordings of all simulations
         self._kept: list[tuple[Findings, ref[Runtime]]] = []
         self._taken: set[tuple[str, ...]] = set()  # by `take`, as keys
 
     def __repr__(self) -> str:
         return f"<Watch for {', '.join(sorted(self.parts)) or 'nothing'}>"
+
+    def keep_traces(self, instructions: int) -> None:
+        """Keep the recordings of the simulations that begin from now on, with *instructions* of each launch."""
+        self.traces, self.instructions = [], instructions
 
     def keep(self, runtime: "Runtime", trace: "Trace | None") -> None:
         """Keep the findings of a simulation that begins and, if they are wanted, its *trace*."""

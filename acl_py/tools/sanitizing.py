@@ -44,19 +44,19 @@ class Sanitized:
         self._form = form
         self._fix = fix
         self.is_brief = is_brief
-        self._watch = watch.begin(parts_of(parts), keeps_traces=fix is not None)
+        self.watch = watch.begin(parts_of(parts), keeps_traces=fix is not None)
 
     def end(self) -> None:
         """Sanitize no more simulations."""
-        watch.end(self._watch)
+        watch.end(self.watch)
 
     def report(self, findings: Iterable[Finding] | None = None) -> Report:
         """Return what was found so far, leaks included: all simulations of the run count as ended. If *findings* are
         given, they stand for those of the simulations.
         """
-        self._watch.finish()
-        found = self._watch.findings if findings is None else findings
-        return judge(found, self._suppressions, self._watch.notes)
+        self.watch.finish()
+        found = self.watch.findings if findings is None else findings
+        return judge(found, self._suppressions, self.watch.notes)
 
     def show(self, findings: Iterable[Finding] | None = None) -> Report:
         """Print the report, write it to the file if there is one, and return it. *findings* are those of `report`.
@@ -66,7 +66,7 @@ class Sanitized:
         """
         report = self.report(findings)
         if self._fix is not None:
-            report = self._fix(report, self._watch.traces or [])
+            report = self._fix(report, self.watch.traces or [])
         text = report.brief() if self.is_brief else report.text()
         if text:
             print(f"acl-py: {text}", file=sys.stderr)

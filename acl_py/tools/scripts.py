@@ -36,6 +36,7 @@ from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simul
 from acl_py.trace.rows import Timeline
 
 if TYPE_CHECKING:
+    from acl_py.sanitizer.watch import Watch
     from acl_py.tools.sanitizing import Sanitized
 
 _INTERRUPTED = 130
@@ -82,6 +83,7 @@ def run(
     form: Form = Form.FILE,
     strict: bool = False,
     sanitized: "Sanitized | None" = None,
+    watch: "Watch | None" = None,
     clock: Clock = Clock.REAL,
     check: Callable[[ModuleType], object] | None = None,
     **options: Any,
@@ -89,14 +91,13 @@ def run(
     """Run *program* with *arguments* in this process, which must end soon afterwards, and return its exit code.
 
     The *register* files run first: they register the functions of models and operators. Each of the *views* gets the
-    timeline after the summary, however the run ends, unless a signal kills it. *options* are those of
-    `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have another `time` (own_modules.py);
-    in processes that the script starts anew, `time` is Python's. A *strict* run returns 4 instead of 0 if the summary
-    lists failed calls or findings. So does a *sanitized* one, if its report is not brief and there are findings; they
-    come before the views. *check* is called with
-    the script's module when the script has ended well; if it raises, the script has failed. The summary comes after the
-    script's threads, its atexit functions and the finalizers of its globals, because scripts free memory in all of
-    these.
+    recordings that *watch* has kept, after the summary, however the run ends, unless a signal kills it. The watch ends
+    before. *options* are those of `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have
+    another `time` (own_modules.py); in processes that the script starts anew, `time` is Python's. A *strict* run
+    returns 4 instead of 0 if the summary lists failed calls or findings. So does a *sanitized* one, if its report is
+    not brief and there are findings; they come before the views. *check* is called with the script's module when the
+    script has ended well; if it raises, the script has failed. The summary comes after the script's threads, its atexit
+    functions and the finalizers of its globals, because scripts free memory in all of these.
 
     Raises:
         ScriptError: the script cannot be read, or *check* raised it.
@@ -104,6 +105,7 @@ def run(
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
     hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
+    hanging.recording[:] = [] if watch is None else [watch]
     processes.hand_on(register, options)
     hide_own_frames_of_uncaught_errors()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -134,7 +136,7 @@ def folder_of(program: str, form: Form) -> Path:
     return Path(program).parent if form is Form.FILE and program != "-" else Path.cwd()
 
 
-def _show_findings(sanitized: "Sanitized", _: Timeline) -> None:
+def _show_findings(sanitized: "Sanitized", _: Sequence[Timeline]) -> None:
     try:
         sanitized.show()
     except OSError as error:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from pages import data_of, rows_of
@@ -640,17 +641,73 @@ def test_a_script_that_hangs_is_explained_without_prices(run):
     assert "findings: none" in done.stderr
 
 
-def test_a_program_with_a_simulation_of_its_own_leaves_nothing_to_explain(run):
+NATIVE = """\
+    import sys, acl_py
+    async def main(nbytes):
+        await acl_py.MemsetAsync(await acl_py.Malloc(nbytes), nbytes, 0, nbytes)
+        await acl_py.SynchronizeDevice()
+    for nbytes in map(int, sys.argv[1:]):
+        acl_py.run(main, nbytes, device="tiny")
+    """
+
+
+def test_the_simulation_of_a_script_that_uses_acl_py_is_recorded_and_explained(run, tmp_path):
+    options = ["--trace", "run.acl", "--format", "acl", "--report", "run.html", "--explain", "--what-if", "h2d=2x"]
+    for sanitize in ([], ["--no-sanitize"]):
+        done = run(NATIVE, "1000", options=[*options, *sanitize])
+        assert done.returncode == 0
+        assert done.stderr.startswith("critical path: ")
+        assert "script.py:3: fill" in done.stderr
+        assert "h2d=2x" in done.stderr
+        timeline = read_trace(tmp_path / "run.acl")
+        assert (timeline.device, [op.name for op in timeline.ops]) == ("tiny", ["fill"])
+        assert "h2d=2x" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+def test_each_simulation_of_a_script_has_its_trace_and_a_place_on_the_page(run, tmp_path):
+    script = f"{dedent(NATIVE)}import acl\nacl.rt.set_device(0)\nacl_py.run(main, 64, device='tiny', trace=False)\n"
+    options = ["--trace", "run.acl", "--format", "acl", "--report", "run.html", "--explain"]
+    done = run(script, "1000", "2000", options=options)
+    assert "acl-py: traces of 3 simulations: run-1.acl to run-3.acl\n" in done.stderr
+    timelines = [read_trace(tmp_path / f"run-{number}.acl") for number in (1, 2, 3)]
+    assert [(each.device, [op.bytes for op in each.ops]) for each in timelines] == [
+        ("tiny", [1000]),
+        ("tiny", [2000]),
+        ("ascend910b3", []),
+    ]
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    for number in (1, 2, 3):
+        assert f"script.py, simulation {number} of 3:\n" in done.stderr
+        assert f"script.py, simulation {number} of 3" in page
+    assert not (tmp_path / "run.acl").exists()
+
+
+def test_a_trace_of_instructions_has_those_of_a_simulation_of_acl_py(run, tmp_path):
     script = """\
         import acl_py
-        acl_py.run(acl_py.Malloc, 1000, device="tiny")
+        from acl_py import asc
+        @asc.kernel
+        def fill():
+            asc.Duplicate(asc.LocalTensor(asc.half, asc.TPosition.VECCALC, 0, 128), 3.0, 128)
+        async def main():
+            await fill[1]()
+            await acl_py.SynchronizeDevice()
+        acl_py.run(main, device="ascend910b3")
         """
-    done = run(script, options=["--explain"])
+    done = run(script, options=["--trace", "trace.json", "--format", "msprof-op"])
+    assert done.stderr == ""
+    events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
+    assert [event["name"] for event in events if event["ph"] == "X"] == ["Duplicate"]
+
+
+def test_a_script_without_a_device_leaves_nothing_to_write_or_explain(run, tmp_path):
+    done = run("import acl_py\n", options=["--explain", "--trace", "run.acl", "--format", "acl"])
     assert done.returncode == 0
-    assert (
-        "the recording is empty: the script used no device through the module acl. A program that calls" in done.stderr
+    assert done.stderr.startswith(
+        "acl-py: the recording is empty: the script used no device, neither through the module acl nor in a simulation "
     )
-    assert "save its recording with sim.trace.save(FILE)" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert read_trace(tmp_path / "run.acl").ops == []
 
 
 def test_the_trace_of_a_script(run, tmp_path):

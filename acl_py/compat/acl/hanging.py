@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -15,11 +15,12 @@ from acl_py.compat.acl import report
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.errors import DeadlockError, full_text
+from acl_py.sanitizer import watch
 from acl_py.sites import PACKAGE, Site
 from acl_py.trace.rows import Timeline
 from acl_py.wording import reword
 
-View = Callable[[Timeline], object]  # what makes something of the timeline of a run
+View = Callable[[Sequence[Timeline]], object]  # what makes something of the recordings of a run's simulations
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
@@ -27,6 +28,7 @@ _RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # the frames that called th
 
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 views: list[View] = []  # of this run; they follow its summary
+recording: list[watch.Watch] = []  # the watch that keeps the recordings of this run, if the views need them
 _ending = threading.Lock()  # never released: several threads may hang, and one ends the process
 
 
@@ -92,11 +94,23 @@ def summarize() -> int:
     if guest_failures:
         print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)
     if not Failures.are_told_at_once:
-        trace = None if session is None else session.trace
-        timeline = Timeline() if trace is None else trace.timeline()
+        timelines = list(_timelines())
         for view in views:
-            view(timeline)
+            view(timelines)
     return len(guest_failures) + (0 if session is None else len(session.failures))
+
+
+def _timelines() -> Iterator[Timeline]:
+    """Yield the recordings of the simulations that did something, in the order of their beginnings. Views may run
+    programs, whose simulations are not the script's.
+    """
+    while recording:
+        ended = recording.pop()
+        watch.end(ended)
+        for trace in ended.traces or ():
+            timeline = trace.timeline()
+            if timeline.ops or timeline.calls or timeline.error:
+                yield timeline
 
 
 def _whereabouts() -> Iterator[str]:
