@@ -56,22 +56,30 @@ def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     return Picture(file.getvalue(), alt, caption)
 
 
-def show(traces: Mapping[str, Trace], *, rows: str = "streams", since_ns: int | None = None) -> Picture:
+def show(
+    traces: Mapping[str, Trace],
+    *,
+    rows: str = "streams",
+    since_ns: int | None = None,
+    marks: Mapping[str, Mapping[str, float]] | None = None,
+) -> Picture:
     """Return a picture of *traces*, each under its title, with rows for the "streams", the "engines" or "both".
 
     The caption has the implicit waits of each trace, with their microseconds.
-    Time 0 is *since_ns*, by default the first call that queued something. The picture is the value of a cell: make it
-    the last line.
+    Time 0 is *since_ns*, by default the first call that queued something. *marks* has moments to point at, in
+    microseconds since time 0, by title and label: `{"too early": {"the host reads": 13}}`. The picture is the value of
+    a cell: make it the last line.
 
     Raises:
         NotebookError: matplotlib is missing.
-        ValueError: *rows* is something else, or a trace has no operations.
+        ValueError: *rows* is something else, a trace has no operations, or a mark has an unknown title or is before
+            time 0.
     """
     _need_matplotlib()
     from acl_py.trace.figure import describe, draw
 
     timelines = {title: trace.timeline() for title, trace in traces.items()}
-    options: dict[str, Any] = {"rows": rows, "since_ns": dict.fromkeys(traces, since_ns)}
+    options: dict[str, Any] = {"rows": rows, "since_ns": dict.fromkeys(traces, since_ns), "marks": marks}
     caption = "\n".join(f"{title}: {_waits(timeline)}" for title, timeline in timelines.items())
     return picture(draw(timelines, **options), describe(timelines, **options), caption)
 

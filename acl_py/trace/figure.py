@@ -2,6 +2,7 @@
 
 The top row is the host; each other row is a stream or an engine. The hatching of a box shows the kind of work, its
 label the operation, so a figure can be read without colours. Timelines that are drawn together have the same scale.
+A mark is a line at a moment, with a label in a row below: where the host reads, for example.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,30 +49,45 @@ class Box(NamedTuple):
     label: str
 
 
+class Part(NamedTuple):
+    """What a figure shows of one timeline: *start* is time 0 in nanoseconds; *marks* are in microseconds since then."""
+
+    title: str
+    start: int
+    lanes: dict[str, list[Box]]
+    marks: Mapping[str, float]
+
+
 def draw(
-    timelines: Mapping[str, Timeline], *, rows: str = "streams", since_ns: Mapping[str, int | None] | None = None
+    timelines: Mapping[str, Timeline],
+    *,
+    rows: str = "streams",
+    since_ns: Mapping[str, int | None] | None = None,
+    marks: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
     """Return a figure of *timelines*, each under its title, with rows for the "streams", the "engines" or "both".
 
-    Time 0 of each is in *since_ns*; None, the default, is the first call that queued something.
+    Time 0 of each is in *since_ns*; None, the default, is the first call that queued something. *marks* has moments in
+    microseconds since time 0, by title and label.
 
     Raises:
-        ValueError: *rows* is something else, or a timeline has no operations.
+        ValueError: *rows* is something else, a timeline has no operations, or a mark has an unknown title or is before
+            time 0.
     """
-    starts = since_ns or {}
-    pictures = [(title, *_rows(title, timeline, rows, starts.get(title))) for title, timeline in timelines.items()]
-    span_us = max((box.end - start) / 1000 for _, start, lanes in pictures for boxes in lanes.values() for box in boxes)
-    heights = [len(lanes) for _, _, lanes in pictures]
+    pictures = _pictures(timelines, rows, since_ns or {}, marks or {})
+    ends = [(box.end - each.start) / 1000 for each in pictures for boxes in each.lanes.values() for box in boxes]
+    span_us = max(*ends, *(us for each in pictures for us in each.marks.values()), 0.0)
+    heights = [len(each.lanes) + bool(each.marks) for each in pictures]
     size = WIDTH, ROW * sum(heights) + 0.42 * len(pictures) + 0.5
     mpl.rcParams["hatch.linewidth"] = 0.6
     figure = Figure(figsize=size, dpi=110, layout="constrained")  # without pyplot: it needs no display
     axes = figure.subplots(len(pictures), sharex=True, squeeze=False, height_ratios=heights)
-    for (title, start, lanes), ax in zip(pictures, axes[:, 0], strict=True):
+    for each, ax in zip(pictures, axes[:, 0], strict=True):
         ax.set_xlim(0, span_us * 1.01)
-        ax.set_title(title, loc="left", fontsize=9.5, fontweight="bold")
-        _draw(ax, start, lanes)
+        ax.set_title(each.title, loc="left", fontsize=9.5, fontweight="bold")
+        _draw(ax, each)
     axes[-1, 0].set_xlabel("simulated microseconds", fontsize=8)
-    used = {box.style for _, _, lanes in pictures for boxes in lanes.values() for box in boxes}
+    used = {box.style for each in pictures for boxes in each.lanes.values() for box in boxes}
     keys = [
         Patch(edgecolor="black", lw=0.6, label=name, **look) for style, (name, look) in STYLES.items() if style in used
     ]
@@ -82,13 +98,15 @@ def draw(
 
 
 def describe(
-    timelines: Mapping[str, Timeline], *, rows: str = "streams", since_ns: Mapping[str, int | None] | None = None
+    timelines: Mapping[str, Timeline],
+    *,
+    rows: str = "streams",
+    since_ns: Mapping[str, int | None] | None = None,
+    marks: Mapping[str, Mapping[str, float]] | None = None,
 ) -> str:
-    """Return what `draw` shows as text: for each timeline and each row, its boxes by kind, their times, and the end."""
-    starts = since_ns or {}
+    """Return what `draw` shows as text: each row's boxes by kind, their times and the end, and then the marks."""
     lines = []
-    for title, timeline in timelines.items():
-        start, lanes = _rows(title, timeline, rows, starts.get(title))
+    for title, start, lanes, moments in _pictures(timelines, rows, since_ns or {}, marks or {}):
         lines.append(f"{title}:")
         for name, boxes in lanes.items():
             kinds = [_in_words(style, [box for box in boxes if box.style == style]) for style in STYLES]
@@ -96,7 +114,29 @@ def describe(
                 f"from {(boxes[0].start - start) / 1000:,.0f} to {max(box.end - start for box in boxes) / 1000:,.0f} us"
             )
             lines.append(f"  {name}, {span}: {', '.join(filter(None, kinds))}")
+        lines += [f"  {label}, at {us:,.0f} us" for label, us in moments.items()]
     return "\n".join(lines)
+
+
+def _pictures(
+    timelines: Mapping[str, Timeline],
+    rows: str,
+    since_ns: Mapping[str, int | None],
+    marks: Mapping[str, Mapping[str, float]],
+) -> list[Part]:
+    """Return what to draw of each timeline."""
+    unknown = [title for title in marks if title not in timelines]
+    if unknown:
+        raise ValueError(f"there are marks for {unknown[0]!r}, which is no title of a timeline")
+    pictures = []
+    for title, timeline in timelines.items():
+        start, lanes = _rows(title, timeline, rows, since_ns.get(title))
+        moments = marks.get(title, {})
+        for label, us in moments.items():
+            if us < 0:
+                raise ValueError(f"the mark {label!r} of {title!r} is {-us:,.1f} us before the picture begins")
+        pictures.append(Part(title, start, lanes, moments))
+    return pictures
 
 
 def _in_words(style: str, boxes: Sequence[Box]) -> str:
@@ -164,13 +204,21 @@ def _together(boxes: Iterable[Box]) -> list[Box]:
     ]
 
 
-def _draw(ax: Axes, start: int, lanes: Mapping[str, list[Box]]) -> None:
-    for row, boxes in enumerate(lanes.values()):
+def _draw(ax: Axes, part: Part) -> None:
+    for row, boxes in enumerate(part.lanes.values()):
         for box, level, levels in _stacked(boxes):
             height = HEIGHT / levels
-            _draw_box(ax, row - HEIGHT / 2 + level * height, height, start, box)
-    ax.set_ylim(len(lanes) - 0.5, -0.5)
-    ax.set_yticks(range(len(lanes)), list(lanes), fontsize=8)
+            _draw_box(ax, row - HEIGHT / 2 + level * height, height, part.start, box)
+    rows = len(part.lanes) + bool(part.marks)
+    for label, us in part.marks.items():
+        for colour, width in (("white", 3), ("black", 1.2)):  # the white border shows on dark boxes
+            ax.plot([us, us], [-0.5, rows - 1], color=colour, lw=width)
+        ax.plot([us], [rows - 1], "^", color="black", ms=5)
+        in_right_half = us > ax.get_xlim()[1] / 2
+        text = f"{label}  " if in_right_half else f"  {label}"
+        ax.text(us, rows - 1, text, ha="right" if in_right_half else "left", va="center", fontsize=8)
+    ax.set_ylim(rows - 0.5, -0.5)
+    ax.set_yticks(range(len(part.lanes)), list(part.lanes), fontsize=8)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=8, labelbottom=True)
     ax.grid(axis="x", color="0.85", lw=0.6)

@@ -13,15 +13,15 @@
 #
 # People say that the default stream synchronises with everything. There are four kinds of stream:
 #
-# | | made by | |
+# | | made by | what it is |
 # | --- | --- | --- |
 # | **legacy** | always exists | the default stream, which `None` or no stream argument means |
 # | **blocking** | `CreateStream()` | the normal kind |
 # | **per-thread** | always exists | the default stream of programs that are compiled for it |
-# | **non-blocking** | `CreateStream(nonblocking=True)` | |
+# | **non-blocking** | `CreateStream(nonblocking=True)` | its difference is a part of the question |
 #
 # *The question:* a kernel is queued in a stream of one kind, then another kernel in a stream of another kind. Does the
-# second wait for the first? That makes sixteen answers.
+# second wait for the first? That makes sixteen answers. (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -102,7 +102,9 @@ teaching.matrix(answers, prediction)
 # stream is full, at about a thousand entries, and then it keeps the host (notebook 6).
 #
 # The rule is in CUDA's runtime manual under "Stream synchronization behavior", and a card does the same. These programs
-# were run on an NVIDIA H200. Each queues kernels of 3 ms; the card's clock says when they ran.
+# were run on an NVIDIA H200. Each queues kernels of 3 ms; the card's clock says when they ran. (Eleven pairs are here.
+# Two of the other five are one stream twice, which is a queue; the other three begin with a non-blocking stream, and
+# were not run.)
 
 
 # %%
@@ -173,8 +175,12 @@ teaching.show(
 )
 
 # %% [markdown]
-# Way 3 needs no change to the program: CUDA has a compiler flag for it, a simulation `rules="cuda_per_thread"`. Ways 2
-# and 3 have a price: if the program relied on the barrier for its order, that order is gone too. See exercise 2.
+# The first picture has two waits that the program did not ask for: `log` waits for `left`, and `right` waits for `log`.
+# The line below the pictures has both, with the launch that caused them: "cell 5:20" is line 20 of the cell `[5]`.
+#
+# Way 3 needs no change to the program: CUDA has a compiler flag for it (`nvcc --default-stream per-thread`), a
+# simulation `rules="cuda_per_thread"`. Ways 2 and 3 have a price: if the program relied on the barrier for its order,
+# that order is gone too. See exercise 2.
 #
 # ## Other work of the default stream
 #
@@ -245,23 +251,30 @@ def read(x: acl_py.In, y: acl_py.Out):
 
 
 async def lucky(*, nonblocking):
-    """Fill in the default stream, read in another one; return the simulation and what was read."""
+    """Fill in the default stream, read in another one; return the simulation, what was read, and when in us."""
     sim = acl_py.open(device="h200", sanitize="device")
     x, y = await acl_py.Malloc(1024), await acl_py.MallocHost(1024)
     z, other = await acl_py.Malloc(1024), await acl_py.CreateStream(nonblocking=nonblocking)
+    start = sim.now_ns
     await quick_fill[1](Array(x))
     await acl_py.HostWork(us=20)  # the host does something else, and the fill ends by then
     await read[1, other](Array(x), Array(z))
     await acl_py.MemcpyAsync(y, 1024, z, 1024, acl_py.MemcpyKind.DEVICE_TO_HOST, other)
     await acl_py.SynchronizeStream(other)
     await sim.close()
-    return sim, y.numpy()[0]
+    read_at = next(op.start_ns for op in sim.trace.ops if op.name == "read")
+    return sim, y.numpy()[0], (read_at - start) / 1000
 
 
 for nonblocking in (False, True):
-    sim, seen = await lucky(nonblocking=nonblocking)
+    sim, seen, read_us = await lucky(nonblocking=nonblocking)
     print(f"nonblocking={nonblocking}: it read {seen}")
     teaching.findings(sim)
+teaching.show({"nonblocking=True": sim.trace}, marks={"nonblocking=True": {"`read` reads x": read_us}})
+
+# %% [markdown]
+# The fill has ended about 20 us before the mark. Only the times put the two in order: with a fill of 50 us, the kernel
+# would read what was there before.
 
 # %% [markdown]
 # ## Exercises
@@ -295,8 +308,8 @@ await check_1(mine)
 
 # %% [markdown]
 # **2.** `library` fills `x` without using streams, and relies on the barrier. Your streams are now non-blocking, and
-# `use` runs too early. Correct this with two calls, without a wait of the host or of `left`: the result must be 7, and
-# `left` must run beside `fill`.
+# `use` runs too early. Correct this with an event and two calls, without a wait of the host or of `left`: the result
+# must be 7, and `left` must run beside `fill`.
 
 
 # %% tags=["exercise"]

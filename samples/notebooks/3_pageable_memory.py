@@ -19,7 +19,7 @@
 # say that copies of up to 64 KB are asynchronous.
 #
 # *The question:* a kernel of 3 ms runs in a stream, and behind it the host queues a copy from pageable memory. From
-# which size on does the call last until the kernel has ended?
+# which size on does the call last until the kernel has ended? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -35,7 +35,7 @@ SIZES = {"16k": 16 * KB, "64k": 64 * KB, "64k+4": 64 * KB + 4, "1m": MB, "2m": 2
 # %% [markdown]
 # ## Your prediction
 #
-# The smallest of these sizes at which the host has to wait for the kernel.
+# The smallest of these sizes at which the host has to wait for the kernel. Write it in place of `...`, as in "16k".
 
 # %%
 prediction = teaching.predict({"the first that waits": ...}, choices=list(SIZES))
@@ -130,7 +130,7 @@ teaching.show({"2 MB, pageable": two.trace, "16 MB, pageable": sixteen.trace})
 # The host has to bring the bytes to memory that the engine can read: it **stages** them, which means that it copies
 # them into pinned buffers of the runtime.
 #
-# * For up to 64 KB there is a ring of 4 MB. The host copies into it, queues the operation, and continues.
+# * For up to 64 KB there is a ring of nearly 4 MB. The host copies into it, queues the operation, and continues.
 # * Larger copies go in chunks of 1 MB through **two buffers**. Two chunks fit, behind any kernel. For the third chunk
 #   a buffer must become free. For that, the first chunk must have been copied, and so the kernel must have ended: the
 #   host waits.
@@ -138,7 +138,8 @@ teaching.show({"2 MB, pageable": two.trace, "16 MB, pageable": sixteen.trace})
 # (In the picture, "held" includes the time that the host needs for staging, about 55 us per chunk. This also explains
 # the gaps between the chunks of 16 MB: the engine is faster than the host.)
 #
-# So the copy does not become synchronous; a queue of limited room is full. This also explains two odd results:
+# So the copy does not become synchronous; a queue of limited room is full. As long as there is room, it makes no
+# difference whether the kernel is in the stream of the copy or in another one. The way back is different:
 
 # %%
 elsewhere = on_the_card("h2d-pageable-other-busy")
@@ -148,8 +149,9 @@ for size in ("1m", "32m"):
     print(f"{size:>3} to pageable memory: {us:7,.0f} us, on the card {on_the_card(f'd2h-g-{size}-busy'):7,.0f} us")
 
 # %% [markdown]
-# **Back to the host** this is impossible: the host has to copy bytes out of the staging buffers that the device has not
-# written yet. So it waited for stream and copy at every size measured; the manual says only "might be synchronous".
+# **Back to the host** a copy cannot return early: the host has to copy bytes out of the staging buffers that the device
+# has not written yet. So it waited for stream and copy at every size measured; the manual says only "might be
+# synchronous".
 #
 # ## The price of pinned memory
 #
@@ -159,30 +161,40 @@ for size in ("1m", "32m"):
 
 # %%
 async def overwrite(*, pinned):
-    """Queue a copy behind a kernel, overwrite its source at once, and return what arrives."""
+    """Queue a copy behind a kernel, then overwrite its source; return the simulation, what arrives, and when in us."""
     sim = acl_py.open(device="h200", sanitize="host" if pinned else False)
     stream, device, arrived = await acl_py.CreateStream(), await acl_py.Malloc(MB), await acl_py.MallocHost(MB)
     host = await acl_py.MallocHost(MB) if pinned else np.zeros(MB, np.uint8)
     numbers = host.numpy() if pinned else host
     numbers[:] = 1
+    start = sim.now_ns
     await busy[1, stream]()
     await acl_py.MemcpyAsync(device, MB, host, MB, MemcpyKind.HOST_TO_DEVICE, stream)
+    us = (sim.now_ns - start) / 1000
     numbers[:] = 2
     await acl_py.MemcpyAsync(arrived, MB, device, MB, MemcpyKind.DEVICE_TO_HOST, stream)
     await acl_py.SynchronizeStream(stream)
     await sim.close()
-    return sim, arrived.numpy()[0]
+    return sim, arrived.numpy()[0], us
 
 
-_, from_pageable = await overwrite(pinned=False)
-sim, from_pinned = await overwrite(pinned=True)
+safe, from_pageable, safe_us = await overwrite(pinned=False)
+sim, from_pinned, us = await overwrite(pinned=True)
 print("written 1, queued, written 2; arrived from pageable memory", from_pageable)
 print("written 1, queued, written 2; arrived from pinned memory  ", from_pinned)
 teaching.findings(sim)
 
 # %% [markdown]
-# The sanitizer was on for the last run, and names the line that overwrites the buffer too early.
-#
+# The sanitizer was on for the last run, and names the line that overwrites the buffer too early. The engine reads the
+# pinned buffer when the kernel has ended, 3 ms later:
+
+# %%
+teaching.show(
+    {"pageable": safe.trace, "pinned": sim.trace},
+    marks={"pageable": {"the host writes 2": safe_us}, "pinned": {"the host writes 2": us}},
+)
+
+# %% [markdown]
 # Pinning also takes time: 0.4 ms per MB, here as on the card (`malloc-host-busy` in docs/semantics.md). Pin memory
 # once, and reuse it.
 #
@@ -191,9 +203,9 @@ teaching.findings(sim)
 #
 # ## Exercises
 #
-# **1.** Copies of 64 KB go through the ring of 4 MB. Behind a kernel of 3 ms, which copy is the first that waits? The
-# obvious answer, the 65th, is wrong. Write `mine` so that it finds the number; it gets the function `copy`, which makes
-# one copy and returns the microseconds that its call lasted.
+# **1.** Copies of 64 KB go through the ring. If it had 4 MB, 64 of them would fit. Behind a kernel of 3 ms, which copy
+# is the first that waits? The obvious answer, the 65th, is wrong. Write `mine` so that it finds the number; it gets the
+# function `copy`, which makes one copy and returns the microseconds that its call lasted.
 
 
 # %% tags=["exercise"]
@@ -225,7 +237,9 @@ await check_1(mine)
 # as `upload` returns. If it copies straight from the array, the host waits in every upload until the previous step has
 # ended, and stages while the device is idle. Let it stage the next batch while the device computes: four steps must
 # take less than 3,800 us, and the right batches must arrive. `copy_by_host` copies an array to pinned memory, and takes
-# the time that a host needs for it. There are two pinned buffers, and an event for each of them.
+# the time that a host needs for it. There are two pinned buffers, and an event for each of them. (`SynchronizeEvent`
+# lets the host wait for what its stream had been given when the event was recorded; before the first record it returns
+# at once.)
 
 
 # %% tags=["exercise"]

@@ -102,6 +102,7 @@ prediction.check({name: seen for name, (_, seen, _) in runs.items()}, within=0)
 #
 # * Behind every read, `fetch` calls `SynchronizeDevice` only to clean up. That is the wait in the first picture.
 # * In the second, the box "4 calls" is the launch, the copy, the record and the work.
+# * The black line is the moment of the read.
 # * In the third, `fetch` waits for the stream and then reads. The text below the pictures names *implicit* waits only,
 #   and a `Synchronize...` is not one.
 
@@ -109,7 +110,9 @@ prediction.check({name: seen for name, (_, seen, _) in runs.items()}, within=0)
 three = ("nothing", "work of 500 us", "SynchronizeStream(stream)")
 for name in three:
     print(f"{name:26} the host reads at {runs[name][2]:4.0f} us")
-teaching.show({name: runs[name][0].trace for name in three})
+teaching.show(
+    {name: runs[name][0].trace for name in three}, marks={name: {"the host reads": runs[name][2]} for name in three}
+)
 
 # %% [markdown]
 # ## Right by luck

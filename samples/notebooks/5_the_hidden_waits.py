@@ -58,7 +58,8 @@ prediction = teaching.predict(
 #
 # Each program queues the kernel, makes the call, and then synchronises with the device. All were run on an NVIDIA H200
 # (CUDA 13.0, driver 580; medians of 9 runs), and here. If the call has waited, the synchronisation has nothing left to
-# wait for. (`HostRegister` is followed by `HostUnregister`: of these, the second one waited.)
+# wait for. (`HostRegister` is followed by `HostUnregister`: of these, the second one waited. The program of
+# `DestroyEvent` has two kernels, one behind the other.)
 
 # %%
 PROGRAMS = {
@@ -124,7 +125,7 @@ async def with_free_async(streams, step):
 
 
 async def steps(step, *, number=6, sanitize=False):
-    """Make that many steps; return the simulation, and the microseconds of all."""
+    """Make that many steps; return the simulation, its time before them in ns, and the microseconds of all."""
     sim = acl_py.open(device="h200", sanitize=sanitize)
     streams = [await acl_py.CreateStream() for _ in range(2)]
     start = sim.now_ns
@@ -133,16 +134,17 @@ async def steps(step, *, number=6, sanitize=False):
     await acl_py.SynchronizeDevice()
     us = (sim.now_ns - start) / 1000
     await sim.close()
-    return sim, us
+    return sim, start, us
 
 
-slow, slow_us = await steps(with_free)
-fast, fast_us = await steps(with_free_async)
+slow, start, slow_us = await steps(with_free)
+fast, _, fast_us = await steps(with_free_async)
 teaching.price(slow.trace)
-teaching.show({f"Free: {slow_us:,.0f} us": slow.trace, f"FreeAsync: {fast_us:,.0f} us": fast.trace})
+teaching.show({f"Free: {slow_us:,.0f} us": slow.trace, f"FreeAsync: {fast_us:,.0f} us": fast.trace}, since_ns=start)
 
 # %% [markdown]
-# The frees keep the host, so it launches the next step late, and the two streams never overlap.
+# The frees keep the host, so it launches the next step late, and the two streams never overlap. (The first MallocAsync
+# of a process is slow: the pool gets its memory. The price counts the whole program, with the making of the streams.)
 #
 # ## A race in place of a wait
 #
@@ -164,8 +166,14 @@ def neighbour():
     pass
 
 
-wrong, _ = await steps(hasty, number=1, sanitize="device")
+wrong, start, _ = await steps(hasty, number=1, sanitize="device")
 teaching.findings(wrong)
+freed_us = (next(op.end_ns for op in wrong.trace.ops if op.name == "neighbour") - start) / 1000
+teaching.show({"the wrong stream": wrong.trace}, since_ns=start, marks={"the wrong stream": {"the free": freed_us}})
+
+# %% [markdown]
+# The first finding says that stream 2 does not wait for the allocation in stream 1, either. The second one is the race
+# of the free and the kernel. The picture shows why the program seems right: the free comes long after the kernel.
 
 # %% [markdown]
 # ## Managed memory: waits that are not even calls
@@ -221,13 +229,16 @@ ahead, ahead_us = await managed(prefetch=True)
 teaching.show({f"page faults: {faults_us:,.0f} us": faults.trace, f"prefetches: {ahead_us:,.0f} us": ahead.trace})
 
 # %% [markdown]
-# A prefetch is work of a stream: it runs beside other work, and moves the pages in one go. (CUDA's guide, "Unified
-# Memory"; docs/managed.md of the project.)
+# A prefetch is work of a stream: it runs beside other work, and moves the pages in one go. The host still needs 1.1 ms
+# for its sum: after a prefetch the pages are there, but not in its page table, and the first touch of each of the 4,096
+# pages takes 0.27 us. The "host function" is the driver's: it begins a prefetch whose stream is busy. (CUDA's guide,
+# "Unified Memory"; docs/managed.md of the project has these times, which were measured.)
 #
 # ## Capture: calls that may not wait
 #
-# While a stream is captured into a graph (notebook 6), its calls run nothing. So a call that would wait for captured
-# work is an error, and it also ends the capture. The card's codes, and ours:
+# A **graph** is a list of operations that one call launches (notebook 6). It is made by **capturing** a stream: from
+# the beginning of the capture to its end, calls on the stream run nothing, and what they would queue is written down.
+# So a call that would wait for captured work is an error, and it also ends the capture. The card's codes, and ours:
 
 # %%
 for program in ("capture-sync", "capture-query-event", "capture-legacy-global", "capture-unjoined"):
@@ -239,7 +250,8 @@ for program in ("capture-sync", "capture-query-event", "capture-legacy-global", 
 # %% [markdown]
 # 900 is "operation not permitted when stream is capturing", 906 "would make the legacy stream depend on a capturing
 # blocking stream", 907 "operation not permitted on an event last recorded in a capturing stream". They invalidate the
-# capture, whose end then returns 901. 904 is a stream that was drawn into the capture and never joined again.
+# capture, whose end then returns 901. In the last program a second stream waits for an event of the captured one: it
+# is captured too, which is called a *fork*. The first stream has to wait for it before the end, or the end returns 904.
 #
 # ## Exercises
 #

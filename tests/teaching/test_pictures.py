@@ -45,6 +45,23 @@ def test_a_timeline_has_its_rows_and_times_as_alternative_text(trace, matplotlib
     assert "  cores, from 1 to 15 us: kernel 10 us, fill 4 us" in shown.alt
 
 
+def test_a_mark_is_a_line_at_its_moment_and_a_line_of_the_text(trace, matplotlib):
+    from acl_py.trace.figure import draw
+
+    marks = {"a run": {"the host reads": 20}}
+    assert teaching.show({"a run": trace}, marks=marks).alt.splitlines()[-1] == "  the host reads, at 20 us"
+    (ax,) = draw({"a run": trace.timeline()}, marks=marks).axes
+    assert {line.get_xdata()[0] for line in ax.lines} == {20}
+    assert [text.get_text().strip() for text in ax.texts][-1] == "the host reads"
+
+
+def test_a_mark_that_the_picture_cannot_show_is_refused(trace, matplotlib):
+    with pytest.raises(ValueError, match="there are marks for 'another run', which is no title of a timeline"):
+        teaching.show({"a run": trace}, marks={"another run": {"here": 20}})
+    with pytest.raises(ValueError, match=r"the mark 'here' of 'a run' is 1\.5 us before"):
+        teaching.show({"a run": trace}, marks={"a run": {"here": -1.5}})
+
+
 def test_the_caption_has_the_microseconds_of_implicit_waits(trace, matplotlib):
     shown = teaching.show({"a run": trace})
     wait = r"pageable copy 21 us \(test_pictures.py:\d+\), legacy stream 3 us \(test_pictures.py:\d+\)"

@@ -18,7 +18,7 @@ async def solution_1(copy):
     number = 1
     while await copy() < 100:
         number += 1
-    return number  # 63: each takes 1.5 KB of the ring in addition to its bytes, and the card does the same
+    return number  # 63: the ring has 4,118,000 bytes, and each copy takes 80 more than its own. 62 fit on the card, too
 
 
 await check_1(solution_1)
