@@ -20,7 +20,8 @@ From the top down; each line imports only from those below it:
     memory/                         device memory, host memory, allocations and pools
     rules observe ids               which call waits for what; observers; what a device has a limited number of
     scheduler                       the clock, and the heap of what will happen
-    completions errors              what can be waited for; errors, and text from outside made safe to print
+    completions dtypes errors       what can be waited for; the dtypes of NumPy and ml_dtypes; errors, and text from
+                                    outside made safe to print
 
 Words, each with one meaning:
 

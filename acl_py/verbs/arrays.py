@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model import memory as model
+from device_model.dtypes import as_dtype
 from device_model.errors import shown
 from device_model.handles import Handle
 from device_model.integers import Integer, lengths
@@ -68,7 +69,7 @@ class Array(Handle):
         if not isinstance(buffer, Buffer):
             raise TypeError(f"an Array is made of a buffer, as Malloc gives it, not of {shown(buffer)}")
         self.buffer = buffer
-        self.dtype = np.dtype(dtype)
+        self.dtype = as_dtype(dtype)
         if self.dtype.hasobject or not self.dtype.itemsize:
             raise ValueError(f"an Array of {self.dtype} is not possible: its items must be plain bytes of a fixed size")
         if shape is None:

@@ -47,6 +47,7 @@ class CoreKernelFunction(Launchable[P]):
     def __init__(self, function: Callable[P, object], options: Options) -> None:
         super().__init__(function)
         self.options = options
+        self.kernel_type = options.kind
 
     def __repr__(self) -> str:
         return f"<core kernel {self.name}>"

@@ -19,6 +19,7 @@ from functools import partial
 from inspect import Signature, iscoroutinefunction, isgeneratorfunction, signature
 from sys import _getframe
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Concatenate,
@@ -53,6 +54,9 @@ from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.streams import Stream
 from device_model.work import Extent, Kernel, Label, Lane, Work
+
+if TYPE_CHECKING:
+    from device_model.aicore.core.names import KernelType
 
 MAX_BLOCKS = 2**31 - 1
 _MAX_LAUNCHES = 1 << 16  # launches that a simulation remembers
@@ -113,6 +117,8 @@ class Launchable(Generic[P]):
 
     To a type checker its type has the parameters *P* of the function, so that it finds a launch with too few arguments.
     """
+
+    kernel_type: "KernelType | None" = None  # which cores it runs on, if it is a core kernel
 
     def __init__(self, function: Callable[..., object], *, skip: int = 0) -> None:
         self.function = function

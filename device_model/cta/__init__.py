@@ -20,7 +20,7 @@ From the top down; each room imports only from those below it:
     traffic             bank conflicts and sectors of an access, kept by pattern
     indices             tid, warp, lane, block, where
     shadows             the last accesses of the bytes of a memory
-    roles               parts of a block with programs of their own
+    roles strands       parts of a block with programs of their own, and the greenlets in which these run
     registers           arrays over the threads whose operations are instructions
     block               Block: the instructions, the active threads and the findings of one block
     order               what the threads of a block know of each other's accesses

@@ -37,6 +37,7 @@ from device_model.cta.block import Block, running, threads_text
 from device_model.cta.instructions import Op
 from device_model.cta.names import Bools
 from device_model.cta.rules import Rule
+from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import Site, site
 
@@ -167,16 +168,17 @@ class Register(np.ndarray[Any, Any]):
 
     def astype(self, dtype: npt.DTypeLike, *_: Any, **__: Any) -> Self:  # type: ignore[override]
         """Convert the values; none if they have this type already."""
-        if np.dtype(dtype) == self.dtype:
+        wanted = as_dtype(dtype)
+        if wanted == self.dtype:
             return self
         block = running()
         writes = (block.register(),)
         count = self.size // block.threads
-        if self.dtype == np.float32 and np.dtype(dtype).itemsize == 2 and np.dtype(dtype).kind in "fV":
+        if self.dtype == np.float32 and wanted.itemsize == 2 and wanted.kind in "fV":
             block.issue(Op.ALU, "cvt.x2", count=-(-count // 2), reads=self.name.ids, writes=writes)
         else:
             block.issue(Op.SFU, "cvt", count=count, reads=self.name.ids, writes=writes)
-        return register(self.view(np.ndarray).astype(dtype), writes, (self,))  # type: ignore[return-value]
+        return register(self.view(np.ndarray).astype(wanted), writes, (self,))  # type: ignore[return-value]
 
 
 def _along(name: str, default: int | None) -> Callable[..., Any]:
@@ -258,7 +260,7 @@ def full(shape: tuple[int, ...] | int, value: float, dtype: npt.DTypeLike = np.f
     """Return a register of *shape* for each thread, with *value* in all elements."""
     block = running()
     inner = (shape,) if isinstance(shape, int) else shape
-    return register(np.full((block.threads, *inner), value, dtype), (), ())
+    return register(np.full((block.threads, *inner), value, as_dtype(dtype)), (), ())
 
 
 def zeros(shape: tuple[int, ...] | int = (), dtype: npt.DTypeLike = np.float32) -> Register:

@@ -17,7 +17,6 @@ handling of subnormal numbers, because none of these numbers is subnormal as flo
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,10 +39,7 @@ class _Format(NamedTuple):
     fraction: int
 
 
-_FORMATS = {
-    np.dtype(np.float16): _Format(np.uint16, 5, 10),
-    np.dtype(ml_dtypes.bfloat16): _Format(np.uint16, 8, 7),
-}
+_FORMATS = {"float16": _Format(np.uint16, 5, 10), "bfloat16": _Format(np.uint16, 8, 7)}  # by the name of the dtype
 _SINGLE = _Format(np.uint32, 8, 23)
 
 
@@ -90,7 +86,7 @@ def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
 
 def check_types(a: Array, b: Array, c: Array) -> None:
     """Raise TypeError unless the tensor core multiplies *a* by *b* and adds *c*."""
-    if a.dtype not in _FORMATS or b.dtype != a.dtype or c.dtype != np.float32:
+    if a.dtype.name not in _FORMATS or b.dtype != a.dtype or c.dtype != np.float32:
         raise TypeError(
             f"mma multiplies float16 by float16 or bfloat16 by bfloat16 and adds float32; these are {a.dtype}, "
             f"{b.dtype} and {c.dtype}"
@@ -106,7 +102,7 @@ def _looked_up(numbers: Array) -> _Terms:
 @cache
 def _table(dtype: np.dtype[Any]) -> _Terms:
     """Return all numbers of a 16-bit type, in the order of their bits."""
-    return _terms(np.arange(1 << 16, dtype=np.uint16), _FORMATS[dtype])
+    return _terms(np.arange(1 << 16, dtype=np.uint16), _FORMATS[dtype.name])
 
 
 def _terms(words: Array, form: _Format) -> _Terms:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +22,7 @@ from device_model.cta.memories import GlobalMemory, Shared
 from device_model.cta.places import WIDEST, Places, strides_of
 from device_model.cta.registers import Register, check_set
 from device_model.cta.shadows import SharedShadow
+from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -281,8 +281,8 @@ def shared(dtype: npt.DTypeLike, shape: tuple[int, ...] | int, name: str = "") -
 
 def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """Return *dtype* as a NumPy dtype; raise TypeError if no register can hold it."""
-    resolved = np.dtype(dtype)
-    if resolved.itemsize not in (1, 2, 4, 8) or not (resolved.kind in "biuf" or resolved == ml_dtypes.bfloat16):
+    resolved = as_dtype(dtype)
+    if resolved.itemsize not in (1, 2, 4, 8) or not (resolved.kind in "biuf" or resolved.name == "bfloat16"):
         raise TypeError(f"threads compute with numbers of 1, 2, 4 or 8 bytes, not with {resolved}")
     return resolved
 

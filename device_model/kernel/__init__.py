@@ -11,6 +11,7 @@ From the top down; each module imports only from those below it:
     findings            mistakes of kernels, and the errors that end them
     sites               lines of kernels
     blas garbage        what holds for the process while blocks run
+    greenlets           the package greenlet
     printing            the formats of C's printf
     ranges              the range of numbers in a profile
 """

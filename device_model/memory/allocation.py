@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import numpy.typing as npt
 
+from device_model.dtypes import as_dtype
 from device_model.errors import Fail, Kind
 from device_model.handles import Handle
 from device_model.integers import Integer, integer, lengths
@@ -246,7 +247,7 @@ class Buffer(Handle):
         if allocation.freed is not None:
             what, remedy = f"{self!r} is no longer alive", "free it after its last use"
             raise allocation.fail(Kind.INVALID_ADDRESS, what, remedy, dead=allocation)
-        kind = np.dtype(dtype)
+        kind = as_dtype(dtype)
         if shape is None:
             sizes: tuple[int, ...] = (self.nbytes // kind.itemsize,)
             needed = self.nbytes if self.nbytes % kind.itemsize == 0 else self.nbytes + 1

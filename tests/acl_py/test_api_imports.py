@@ -27,6 +27,60 @@ def test_importing_the_package_leaves_out_what_only_some_programs_need():
     assert not found & {"numpy.random", "device_model.aicore.runner", "acl_py.cli", "acl_py.compat", "gzip"}
 
 
+PROGRAM = """
+import sys
+import numpy as np
+import acl_py
+from acl_py import Array, Cost, InOut, MemcpyKind, cta
+from acl_py.compat.acl import install
+
+install()
+import acl
+
+@acl_py.kernel(cost=Cost(us=25))
+def double(x: InOut):
+    x *= 2
+
+@cta.kernel(threads=32)
+def square(x: InOut):
+    x[cta.tid] = x[cta.tid] * x[cta.tid]
+
+async def main():
+    host, device = np.arange(32, dtype=np.float32), await acl_py.Malloc(128)
+    await acl_py.Memcpy(device, 128, host, 128, MemcpyKind.HOST_TO_DEVICE)
+    await double[1, await acl_py.CreateStream()](Array(device, "float32"))
+    await acl_py.LaunchKernel(square, 1, [Array(device, "float32")])
+    await acl_py.Memcpy(host, 128, device, 128, MemcpyKind.DEVICE_TO_HOST)
+    return host[3]
+
+"""
+
+
+def test_kernels_of_arrays_and_of_thread_blocks_need_neither_greenlets_nor_bfloat16():
+    found = modules_of("-c", f"{PROGRAM}assert acl_py.run(main) == 36\nacl.data_type_size(27)\nprint(*sys.modules)")
+    assert not found & {"greenlet", "ml_dtypes", "uvloop"}
+
+
+@pytest.mark.parametrize(
+    ("package", "use", "needs"),
+    [
+        ("greenlet", "import acl_py.asc", "kernels of AI cores, and roles of thread blocks, need the package greenlet"),
+        ("ml_dtypes", "import acl_py.asc", "bfloat16 needs the package ml_dtypes"),
+        ("ml_dtypes", "from device_model.dtypes import as_dtype; as_dtype('float8_e5m2')", "float8_e5m2 needs the"),
+    ],
+)
+def test_a_missing_package_is_named_with_what_needs_it(package, use, needs):
+    program = f"import sys\nsys.modules[{package!r}] = None\ntry:\n {use}\nexcept ImportError as error:\n print(error)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith(needs)
+    assert f"install it with `pip install {package}`; Python in a browser does not have it" in done.stdout
+
+
+def test_bfloat16_has_a_name_before_anything_has_imported_it():
+    program = "from device_model.dtypes import as_dtype; print(as_dtype('bfloat16'), as_dtype('f4'))"
+    assert modules_of("-c", program) == {"bfloat16", "float32"}
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("options", [[], ["--no-sanitize"]])
 def test_a_script_without_options_runs_without_the_libraries_of_the_command_line(tmp_path, options):

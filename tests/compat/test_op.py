@@ -7,8 +7,8 @@ from test_mdl import download as download_of
 from test_mdl import upload
 
 from acl_py.compat.acl import register_op, unregister_op
+from acl_py.compat.acl.face.dtypes import DATA_TYPES
 from acl_py.compat.acl.face.session import session
-from acl_py.compat.acl.standins.models import DATA_TYPES
 from acl_py.compat.acl.standins.operators import operator_of
 
 ND = 2

@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from sys import _getframe
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from greenlet import getcurrent, greenlet
-
 from device_model.aicore.core.findings import Rule
 from device_model.aicore.core.hazards import ALWAYS, Clock
 from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, Memory, Range
@@ -23,6 +21,7 @@ from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.kernel.findings import Finding, Findings, KernelError
+from device_model.kernel.greenlets import getcurrent, greenlet
 from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
 
 if TYPE_CHECKING:

@@ -8,18 +8,18 @@ those of a tiling are. They are converted to Python integers at once, because ad
 from operator import index as integer
 from typing import Any, Self
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.memories import GlobalMemory, LocalMemory, Range
 from device_model.aicore.core.names import CacheMode, TPosition
+from device_model.dtypes import small_float
 from device_model.kernel.findings import KernelError
 
 half = float16 = np.dtype(np.float16)
 float32 = np.dtype(np.float32)
-bfloat16 = np.dtype(ml_dtypes.bfloat16)
+bfloat16 = small_float("bfloat16")
 
 int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))

@@ -11,11 +11,11 @@ infinite or the largest number of the type, depending on the mode.
 from collections.abc import Callable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.names import RoundMode
+from device_model.aicore.core.tensors import bfloat16, float32, half
 
 Array = npt.NDArray[Any]
 Double = npt.NDArray[np.float64]
@@ -88,9 +88,9 @@ def _wide(x: Array) -> Double:
 
 
 _BITS = {
-    np.dtype(np.float16): np.uint16,
-    np.dtype(ml_dtypes.bfloat16): np.uint16,
-    np.dtype(np.float32): np.uint32,
+    half: np.uint16,
+    bfloat16: np.uint16,
+    float32: np.uint32,
 }
 
 

@@ -1,15 +1,22 @@
 """The data types of `acl` (aclDataType), as NumPy has them."""
 
+from collections.abc import Mapping
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-# aclDataType by number: the NumPy dtype of one element.
-DTYPES: dict[int, np.dtype[Any]] = {
-    number: np.dtype(name)
-    for number, name in {
-        0: "f4", 1: "f2", 2: "i1", 3: "i4", 4: "u1", 6: "i2", 7: "u2", 8: "u4", 9: "i8", 10: "u8", 11: "f8", 12: "?",
-        16: "c8", 17: "c16", 27: ml_dtypes.bfloat16, 35: ml_dtypes.float8_e5m2, 36: ml_dtypes.float8_e4m3fn,
-    }.items()
+from device_model.dtypes import as_dtype
+
+# aclDataType by the name of the NumPy dtype of one element.
+DATA_TYPES: Mapping[str, int] = {
+    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7, "uint32": 8, "int64": 9,
+    "uint64": 10, "float64": 11, "bool": 12, "complex64": 16, "complex128": 17, "bfloat16": 27, "float8_e5m2": 35,
+    "float8_e4m3fn": 36,
 }  # fmt: skip
+NAMES: Mapping[int, str] = {number: name for name, number in DATA_TYPES.items()}
+
+
+def dtype_of(number: int) -> np.dtype[Any] | None:
+    """Return the NumPy dtype of one element of the aclDataType *number*; None if there is none."""
+    name = NAMES.get(number)
+    return None if name is None else as_dtype(name)

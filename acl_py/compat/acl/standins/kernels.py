@@ -31,15 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.face.dtypes import DTYPES
+from acl_py.compat.acl.face.dtypes import DATA_TYPES
 from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.standins.arithmetic import evaluate
 from acl_py.compat.acl.standins.computations import warn
-from acl_py.compat.acl.standins.models import DATA_TYPES, Dim, Shape, doubled
+from acl_py.compat.acl.standins.models import Dim, Shape, doubled
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.arrays import Access, Array
 from acl_py.verbs.kernels import Cost, KernelFunction, Launchable
+from device_model.dtypes import as_dtype
 from device_model.errors import INTERRUPTS, DeviceError
 from device_model.memory import Buffer
 from device_model.work import Kernel, Label, Lane
@@ -92,7 +93,7 @@ class Parameter:
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of its elements."""
-        return DTYPES[DATA_TYPES[self.dtype]]
+        return as_dtype(self.dtype)
 
     @property
     def count(self) -> int:

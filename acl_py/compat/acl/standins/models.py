@@ -17,16 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.compat.acl.face.dtypes import DTYPES
+from acl_py.compat.acl.face.dtypes import DATA_TYPES
 from acl_py.compat.acl.standins.arithmetic import evaluate
+from device_model.dtypes import as_dtype
 from device_model.scheduler import nanoseconds
 
-# aclDataType by name.
-DATA_TYPES: Mapping[str, int] = {
-    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7, "uint32": 8, "int64": 9,
-    "uint64": 10, "float64": 11, "bool": 12, "complex64": 16, "complex128": 17, "bfloat16": 27, "float8_e5m2": 35,
-    "float8_e4m3fn": 36,
-}  # fmt: skip
 # aclFormat by name.
 FORMATS: Mapping[str, int] = {
     "NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "NC1HWC0_C04": 12, "HWCN": 16, "NDHWC": 27,
@@ -39,14 +34,9 @@ Shape = tuple[int, ...]
 Gear = tuple[int, ...]
 
 
-def dtype_of(number: int) -> np.dtype[Any] | None:
-    """The NumPy dtype of an aclDataType, if it has one."""
-    return DTYPES.get(number)
-
-
 def nbytes_of(dtype: npt.DTypeLike, shape: Iterable[int]) -> int:
     """How many bytes an array of that kind has."""
-    return prod(shape) * np.dtype(dtype).itemsize
+    return prod(shape) * as_dtype(dtype).itemsize
 
 
 def doubled(names: Iterable[str]) -> str:
@@ -103,7 +93,7 @@ class Tensor:
     @cached_property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of its elements."""
-        return DTYPES[self.data_type]
+        return as_dtype(self.dtype)
 
     @cached_property
     def shown(self) -> Shape:

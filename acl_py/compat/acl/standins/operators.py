@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.compat.acl.standins.models import dtype_of
+from acl_py.compat.acl.face.dtypes import dtype_of
 
 Array = npt.NDArray[Any]
 Flops = Callable[..., float]

@@ -6,7 +6,7 @@ import numpy as np
 
 from acl_py import log
 from acl_py.compat.acl.face.binding import gives, runs, takes
-from acl_py.compat.acl.face.dtypes import DTYPES
+from acl_py.compat.acl.face.dtypes import dtype_of
 from acl_py.compat.acl.face.session import INVALID_FILE, INVALID_PARAM, PARSE_FILE, SUCCESS, Session, session
 
 _REPEAT_INITIALIZE, _REPEAT_FINALIZE, _INVALID_DEVICE = 100002, 100037, 200002
@@ -14,7 +14,8 @@ _VERSION = 1, 17, 0
 _LEVELS = ("debug", "info", "warning", "error")
 _PACKAGE_VERSION = ("version", "major_version", "minor_version", "release_version", "patch_version", "reserved")
 _INFINITY, _COMPILES = range(2)  # aclCannAttr
-_SIZES = {33: 4, 34: 1}  # of one element, where NumPy has no such dtype: complex32, hifloat8
+# Bytes of one element, where NumPy itself has no such dtype: bfloat16, complex32, hifloat8, and two 8-bit floats.
+_SIZES = {27: 2, 33: 4, 34: 1, 35: 1, 36: 1}
 
 
 # --- beginning and end
@@ -155,5 +156,7 @@ def data_type_size(number: int) -> int:
 
 def size_of(number: int) -> int:
     """Bytes of one element of the aclDataType *number*."""
-    dtype = DTYPES.get(number)
-    return _SIZES.get(number, 0) if dtype is None else dtype.itemsize
+    if number in _SIZES:
+        return _SIZES[number]
+    dtype = dtype_of(number)
+    return 0 if dtype is None else dtype.itemsize

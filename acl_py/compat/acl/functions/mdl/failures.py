@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.dtypes import DATA_TYPES
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.rt.reports import Failure
 from acl_py.compat.acl.standins.computations import Computation
-from acl_py.compat.acl.standins.models import DATA_TYPES, FORMATS
+from acl_py.compat.acl.standins.models import FORMATS
 from device_model.memory import Buffer
 from device_model.work import Extent, Work
 

@@ -13,6 +13,7 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import check_ints, gives, runs, takes
+from acl_py.compat.acl.face.dtypes import NAMES, dtype_of
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.base.data_buffers import DataBuffer
@@ -20,7 +21,7 @@ from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.op.attributes import attributes_of
 from acl_py.compat.acl.standins.computations import Computation, Output, reachable, warn
 from acl_py.compat.acl.standins.model_files import bytes_at
-from acl_py.compat.acl.standins.models import DATA_TYPES, Tensor, dtype_of, nbytes_of
+from acl_py.compat.acl.standins.models import Tensor, nbytes_of
 from acl_py.compat.acl.standins.operators import Operator, operator_of
 from acl_py.compat.acl.standins.skeletons import different, operator_skeleton
 from acl_py.verbs.arrays import Access, Array
@@ -31,7 +32,6 @@ OP_INPUT_NOT_MATCH, OP_OUTPUT_NOT_MATCH, OP_ATTR_NOT_MATCH, OP_NOT_FOUND = 10002
 UNSUPPORTED_DATA_TYPE = 100026
 OP_UNSUPPORTED_DYNAMIC = 148050
 _T = TypeVar("_T")
-_DTYPES = {number: name for name, number in DATA_TYPES.items()}
 _UNDEFINED = -1  # the aclDataType of an input that is left out
 
 
@@ -87,7 +87,7 @@ def _tensors(here: Session, handles: Sequence[int], prefix: str) -> list[Tensor]
     descs = [here.find(each, TensorDesc) or TensorDesc(_UNDEFINED, [], 0) for each in handles]
     names = different((desc.name for desc in descs), prefix)
     return [
-        Tensor(name, _DTYPES.get(desc.dtype, "float32"), tuple(max(dim, -1) for dim in desc.dims))
+        Tensor(name, NAMES.get(desc.dtype, "float32"), tuple(max(dim, -1) for dim in desc.dims))
         for name, desc in zip(names, descs, strict=True)
     ]
 

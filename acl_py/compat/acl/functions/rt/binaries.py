@@ -17,7 +17,6 @@ from acl_py.compat.acl.standins.loading import scope_here
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
-from acl_py.verbs.core_kernels import CoreKernelFunction
 from acl_py.verbs.kernels import Launchable, Launches
 from device_model import memory
 from device_model.memory import Buffer, Space
@@ -183,10 +182,9 @@ def get_function_addr(handle: int) -> tuple[int, int, int]:
         function = here.thing(handle, Function)
     except AclError as error:
         return 0, 0, here.failed(error)
-    launchable, address = function.kernel.launchable, _CODE + handle
-    if not isinstance(launchable, CoreKernelFunction):
+    kind, address = function.kernel.launchable.kernel_type, _CODE + handle
+    if kind is None:
         return address, 0, SUCCESS
-    kind = launchable.options.kind
     return (address if kind.cubes else 0), (address if kind.vectors else 0), SUCCESS
 
 

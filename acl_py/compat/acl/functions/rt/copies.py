@@ -10,7 +10,7 @@ import numpy as np
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import gives, runs, takes
-from acl_py.compat.acl.face.dtypes import DTYPES
+from acl_py.compat.acl.face.dtypes import dtype_of
 from acl_py.compat.acl.face.lookups import Running, resolved
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session
 from device_model.memory import Buffer
@@ -173,10 +173,12 @@ async def reduce_async(
         raise here.error(INVALID_PARAM, "an address is 0")
     if kind not in _REDUCTIONS or dtype not in _REDUCIBLE:
         raise here.error(NOT_SUPPORTED, f"reduction {kind} of data type {dtype}")
-    size = DTYPES[dtype].itemsize
+    element = dtype_of(dtype)
+    assert element is not None, f"{dtype} is one of _REDUCIBLE"
+    size = element.itemsize
     if count % size:
         raise here.error(PARAM_INVALID, f"{count} bytes are no whole number of values of {size} bytes")
-    arrays = [native.Array(here.place(each, count, "memory"), DTYPES[dtype]) for each in (dst, src)]
+    arrays = [native.Array(here.place(each, count, "memory"), element) for each in (dst, src)]
     await native.LaunchKernel(_reduce, 1, (*arrays, kind), queue)
 
 
