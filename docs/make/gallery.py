@@ -58,7 +58,8 @@ def _picture(sample: Path, pictures: Path) -> Path | None:
     """Draw the run of *sample*, unless the picture is newer; return None if it has no operations."""
     picture = pictures / f"{sample.relative_to(SAMPLES).with_suffix('').as_posix().replace('/', '-')}.svg"
     if not _is_fresh(picture, sample):
-        subprocess.run([sys.executable, __file__, str(sample), str(picture)], check=True, cwd=ROOT)
+        command = [sys.executable, __file__, str(sample), str(picture)]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)  # what objects print when they end
     return picture if picture.stat().st_size else None
 
 

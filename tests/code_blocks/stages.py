@@ -1,0 +1,255 @@
+"""The stage of each block: what is around it, which files lie beside it, and which command runs it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+HERE = Path(__file__).parent
+NONE: Mapping[str, str] = MappingProxyType({})
+
+
+class Stage(NamedTuple):
+    """Where a block runs.
+
+    Attributes:
+        command: What bash runs, in a new folder with the `samples` of the project; {block} is the block.
+        name: The file that the block becomes, if it is one.
+        around: The text of this file: {block} is the block, {indented} the same in a function.
+        files: Other files, by name.
+        says: What the command prints somewhere.
+        codes: The exit codes of those commands that do not end with 0.
+        is_text: Whether the block is what the command prints.
+        variables: Variables of the command.
+    """
+
+    command: str = "{block}"
+    name: str = ""
+    around: str = "{block}"
+    files: Mapping[str, str] = NONE
+    says: str = ""
+    codes: tuple[int, ...] = ()
+    is_text: bool = False
+    variables: Mapping[str, str] = NONE
+
+
+def native(before: str, after: str = "", options: str = "device='tiny'", says: str = "") -> Stage:
+    """A block that awaits: in a coroutine function, between *before* and *after*."""
+    head = "import numpy as np\nimport acl_py\nimport acl_py as acl\nfrom acl_py import *\nfrom pipeline import *\n\n"
+    around = f"{head}async def main():\n{before}{{indented}}{after}\nacl_py.run(main, {options})\n"
+    return Stage("python block.py", "block.py", around, {"pipeline.py": PIPELINE}, says)
+
+
+# Two copies and a kernel, which overlap and are in order.
+PIPELINE = """\
+import numpy as np
+
+import acl_py as acl
+
+
+@acl.kernel(cost=acl.Cost(us=2))
+def square(x: acl.InOut):
+    np.multiply(x, x, out=x)
+
+
+async def pipeline():
+    host, copies, kernels = await acl.MallocHost(8192), await acl.CreateStream(), await acl.CreateStream()
+    device, copied = await acl.Malloc(8192), await acl.CreateEvent()
+    host.numpy(np.float32)[:] = 3
+    await acl.MemcpyAsync(device, 4096, host, 4096, acl.MemcpyKind.HOST_TO_DEVICE, copies)
+    await acl.RecordEvent(copied, copies)
+    await acl.StreamWaitEvent(kernels, copied)
+    await square[8, kernels](acl.Array(device[:4096], np.float32))
+    await acl.MemcpyAsync(device + 4096, 4096, host + 4096, 4096, acl.MemcpyKind.HOST_TO_DEVICE, copies)
+    await acl.SynchronizeDevice()
+    await acl.MemcpyAsync(host, 4096, device, 4096, acl.MemcpyKind.DEVICE_TO_HOST, kernels)
+    await acl.SynchronizeStream(kernels)
+    return host.numpy(np.float32)[0]
+"""
+# What `import pipeline` of a script of acl finds: nothing is left behind.
+PIPELINE_OF_ACL = """\
+import acl
+
+
+def run():
+    acl.init()
+    acl.rt.set_device(0)
+    acl.rt.reset_device(0)
+    return acl.finalize()
+"""
+RACY = """\
+import asyncio
+
+import acl_py as acl
+
+
+async def main():
+    host, device = await acl.MallocHost(4096), await acl.Malloc(4096)
+    host.numpy()[:] = 1
+    one, other = await acl.CreateStream(), await acl.CreateStream()
+    await acl.MemcpyAsync(device, 4096, host, 4096, acl.MemcpyKind.HOST_TO_DEVICE, one)
+    await acl.MemcpyAsync(host, 4096, device, 4096, acl.MemcpyKind.DEVICE_TO_HOST, other)
+    await acl.SynchronizeDevice()
+    await acl.Free(device)
+    await acl.FreeHost(host)
+
+
+acl.run(main, device="tiny")
+"""
+PROGRAM = """\
+{"id": "p", "buffers": {"d": {"space": "device", "bytes": 4096}, "h": {"space": "pinned", "bytes": 4096}},
+ "streams": {"A": {}, "B": {}},
+ "steps": [{"op": "memcpy_async", "id": "in", "dst": "d", "src": "h", "bytes": 4096, "stream": "A"},
+           {"op": "memcpy_async", "id": "out", "dst": "h", "src": "d", "bytes": 4096, "stream": "B"},
+           {"op": "launch", "id": "k", "stream": "A", "us": 10}, {"op": "sync_device"}]}
+"""
+SET_UP = "import acl\nacl.init()\nacl.rt.set_device(0)\n"
+# It loads the model of a page, and gives back what the model takes.
+LOAD_MODEL = (
+    f"{SET_UP}model, ret = acl.mdl.load_from_file('resnet50.om')\nprint('loaded:', ret == 0)\nacl.mdl.unload(model)\n"
+)
+LOAD_KERNEL = (
+    f"{SET_UP}binary, ret = acl.rt.binary_load_from_file('add_custom.o', [])\n"
+    "function, ret = acl.rt.binary_get_function(binary, 'add_custom')\nprint('loaded:', ret == 0)\n"
+)
+INFER_OF_MODEL = "import numpy as np\n\n\ndef infer(data):\n    return np.zeros((len(data), 1000), np.float32)\n"
+ADD_CUSTOM = "def add_custom(x, z, length):\n    z[...] = x + x\n"
+CODE = {
+    "infer.py": LOAD_MODEL.replace("'resnet50.om'", "'models/resnet50.om'"),
+    "models/resnet50.om": "",
+    "models/resnet50.om.toml": 'compute = "resnet50:infer"\n'
+    '[[inputs]]\nname = "data"\ndtype = "float32"\ndims = [1]\n'
+    '[[outputs]]\nname = "prob"\ndtype = "float32"\ndims = [1]\n',
+    "models/resnet50.py": "import preprocess\nimport scipy\n\n\ndef infer(data): ...\n",
+    "models/preprocess.py": "",
+    "site/scipy/__init__.py": "".join(f"import scipy.part{number}\n" for number in range(13)),
+    **{f"site/scipy/part{number}.py": "" for number in range(13)},
+}
+INFER = {"infer.py": (HERE / "infer.py").read_text(encoding="utf-8")}
+WITH_MODELS = "ln -s samples/acl/models models; "
+TEST_PIPELINE = {"conftest.py": "", "pytest.ini": "[pytest]\nasyncio_mode = auto\n"}
+PYTEST = "pytest -q -p no:cacheprovider -p no:randomly test_block.py"
+
+# By the page, and by the first 50 characters of the block.
+STAGES: dict[tuple[str, str], Stage] = {
+    ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
+    ("README", "acl-py run samples/acl/sync_inference.py"): Stage(says="all resources are released"),
+    ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
+        files={"infer.py": f"import sys\n{SET_UP}print(sys.argv[1:])\n", "package/infer.py": "print('module')\n"},
+        says="['--images', 'data/']",
+    ),
+    ("acl", "acl-py: ascend910b3, rules acl: 847.8 us of simula"): Stage(
+        f"{WITH_MODELS} acl-py run infer.py", files=INFER, is_text=True
+    ),
+    ("acl", "begin = time.perf_counter()"): Stage(
+        "acl-py run --clock simulated block.py",
+        "block.py",
+        f"import time\n{SET_UP}stream, _ = acl.rt.create_stream()\n{{block}}",
+        says="e-06\n",
+    ),
+    ("acl", "acl-py run -m jupyter lab"): Stage(
+        "sed s:/srv:$PWD:g block.sh > here.sh; . ./here.sh; python -c 'import acl; print(acl)'",
+        "block.sh",
+        files={"jupyter.py": "import acl\n", "operators.py": "", "models/none": ""},
+        says="(acl_py.compat.acl)",
+    ),
+    ("acl", "acl-py: on a card this would hang"): Stage(
+        "acl-py run samples/acl/hanging/in_a_thread.py", is_text=True, codes=(3,)
+    ),
+    ("acl", "import pytest"): Stage(
+        PYTEST, "test_block.py", files=TEST_PIPELINE | {"pipeline.py": PIPELINE_OF_ACL}, says="1 passed"
+    ),
+    ("acl", "- run: pip install acl-py[media]"): Stage(
+        'sed "s/^- run: //" block.yaml > block.sh; . ./block.sh',
+        "block.yaml",
+        files={"src/infer.py": SET_UP, "ci/models/none": "", "pytest.ini": "[pytest]", "test_it.py": "def test_i(): 1"},
+        says="1 passed",
+    ),
+    ("acl", "# resnet50.om.toml, beside resnet50.om or in a fol"): Stage(
+        "acl-py run infer.py",
+        "resnet50.om.toml",
+        files={"infer.py": LOAD_MODEL, "resnet50.py": INFER_OF_MODEL},
+        says="loaded: True",
+    ),
+    ("acl", "from acl_py.compat.acl import Tensor, register_mod"): Stage(
+        "acl-py run block.py", "block.py", f"{{block}}\n{LOAD_MODEL}", says="loaded: True"
+    ),
+    ("acl", "from acl_py.compat.acl import register_decoder, re"): Stage(
+        "acl-py run block.py", "block.py", f"{{block}}\n{SET_UP}"
+    ),
+    ("acl", "[[kernels]]"): Stage(
+        "acl-py run load.py",
+        "add_custom.o.toml",
+        files={"load.py": LOAD_KERNEL, "add_custom.py": ADD_CUSTOM},
+        says="loaded: True",
+    ),
+    ("acl", "from acl_py.compat.acl import Parameter, register_"): Stage(
+        "acl-py run block.py", "block.py", f"{{block}}\n{LOAD_KERNEL}", says="loaded: True"
+    ),
+    ("course", "pip install 'acl-py[notebooks]' jupyterlab"): Stage(says="course/10_attention_and_experts.ipynb"),
+    ("design", "await acl.MemcpyAsync(device, nbytes, pinned, nbyt"): native(
+        "    nbytes, stream = 4096, await CreateStream()\n"
+        "    device, pinned = await Malloc(nbytes), await MallocHost(nbytes)\n"
+    ),
+    ("explore", "acl-py explore tests/explore/planted/missing_wait."): Stage(
+        says="fails: AssertionError: stale input", codes=(4,)
+    ),
+    ("explore", "schedule 4 fails, with 10 deviations"): Stage(
+        "acl-py explore tests/explore/planted/missing_wait.py --seed 1", is_text=True, codes=(4,)
+    ),
+    ("graphs", "await acl.BeginCapture(stream)"): native(
+        "    @acl.kernel\n    def attention(cache: InOut, length: int): seen.append(length)\n"
+        "    stream, cache, seen = await CreateStream(), Array(await Malloc(64), np.uint8), []\n",
+        "    await SynchronizeStream(stream)\n    print(seen)\n",
+        "device='tiny', rules='acl'",
+        "[2, 3, 4, 5]",
+    ),
+    ("programs", '{"id": "two-streams",'): Stage("acl-py replay block.json", "block.json", says="two-streams"),
+    ("programs", "[host]"): Stage(
+        "acl-py devices h200 --overlay host.toml; acl-py replay p.json --overlay host.toml",
+        "host.toml",
+        files={"p.json": PROGRAM},
+        says="6,890",
+    ),
+    ("programs", "acl-py run --trace run.json --format program SCRIP"): Stage(files={"SCRIPT.py": RACY}, says="h2d"),
+    ("programs", "acl-py replay --fault 'fail call=Malloc nth=3 kind"): Stage(
+        files={"FILE.json": PROGRAM},
+        says="delay(op='kernel",
+    ),
+    ("sanitizer", "acl-py run --sanitize --fix script.py             "): Stage(
+        files={"script.py": RACY, "program.json": PROGRAM},
+        says="tried: the finding is gone",
+        codes=(4, 4),
+    ),
+    ("sanitizer", "acl-py run --sanitize --findings found.sarif --fin"): Stage(
+        files={"script.py": RACY},
+        says="::",
+        codes=(4, 4, 4),
+    ),
+    ("sanitizer", "[tool.acl_py.sanitizer]"): Stage(
+        "acl-py run --sanitize script.py", "pyproject.toml", files={"script.py": RACY}, says="race-1e00ec15", codes=(4,)
+    ),
+    ("sanitizer", '@pytest.mark.acl(device="tiny")  # options of acl_'): Stage(
+        PYTEST,
+        "test_block.py",
+        "import pytest\n\nfrom pipeline import pipeline\n\n\n{block}",
+        TEST_PIPELINE | {"pipeline.py": PIPELINE},
+        "2 passed",
+    ),
+    ("security", "  code: models/resnet50.om.toml runs /home/me/mode"): Stage(
+        "acl-py run infer.py", files=CODE, is_text=True, variables={"PYTHONPATH": "site"}
+    ),
+    ("traces", "from acl_py.causes.pages import explained"): native(
+        "    async with simulate(device='tiny') as first:\n        await pipeline()\n"
+        "    async with simulate(device='tiny') as second:\n        await pipeline()\n"
+    )._replace(command="python block.py; ls", says="versions.html"),
+    ("traces", "from acl_py.trace import chrome, kineto, msprof, t"): native(
+        "    async with simulate(device='tiny') as sim:\n        await pipeline()\n"
+    )._replace(command="python block.py; ls", says="trace.json"),
+    ("traces", "from acl_py.explain import AsyncProfiler"): native(
+        "    @kernel(cost=Cost(us=20))\n    def layer(x: In, y: Out): y[:] = x\n"
+        "    stream, host = await CreateStream(), await MallocHost(4096)\n"
+        "    x, y = [Array(await Malloc(4096), np.uint8) for _ in range(2)]\n",
+        says="compute",
+    ),
+}
