@@ -12,7 +12,7 @@ All work has one class of operation: the interpreter is three times as fast on a
 class. A launch that is repeated has one `Kernel` as its work.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from device_model.completions import Completion, Nanoseconds, Why
 from device_model.errors import DeviceError, Kind
@@ -37,6 +37,7 @@ class Op(Completion):
         "ready_ns", "reasons", "row", "site", "start_ns", "stream", "why", "work",
     )  # fmt: skip
 
+    own_priority: ClassVar[int | None] = None  # instead of that of its stream
     work: Work
     site: object  # the line of the host that queued it; str() gives "file.py:12"
     # Start of the call whose only effect was to queue this; -1 if a larger call (staged or synchronous copy) queued it.

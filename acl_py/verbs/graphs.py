@@ -25,10 +25,7 @@ class GraphInstantiateFlag(IntFlag):
     AUTO_FREE_ON_LAUNCH = 1  # a launch gives memory back that the one before left; here every launch does
     UPLOAD = 2  # as GraphUpload() does
     DEVICE_LAUNCH = 4  # not supported: launches by kernels
-    USE_NODE_PRIORITY = 8  # not supported: nodes have the priority of the stream of the launch
-
-
-_NOT_SUPPORTED = GraphInstantiateFlag.DEVICE_LAUNCH | GraphInstantiateFlag.USE_NODE_PRIORITY
+    USE_NODE_PRIORITY = 8  # kernels keep the priority of the stream that captured them; else the launch's stream counts
 
 
 async def GraphCreate() -> Graph:
@@ -233,8 +230,10 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
 
     Raises:
         AclError: INVALID_VALUE if *graph* is destroyed, and for unknown *flags*; INVALID_HANDLE if it is of another
-            simulation; NOT_SUPPORTED for two of the flags, and if the graph allocates memory or has an IF node, and has
-            an executable (measured: graph-alloc-nodes; tests/bench/cuda/graphs.cu).
+            simulation; NOT_SUPPORTED for a launch by the device, if the graph allocates memory or has an IF node, and
+            has an executable (measured: graph-alloc-nodes; tests/bench/cuda/graphs.cu), and if the body of an IF node
+            has a host function, memory of its own, or an external record or wait (documented for
+            cudaConditionalNodeParams; the code is assumed).
         TypeError: *graph* is not a graph, or *flags* is not an int.
 
     Example:
@@ -247,7 +246,8 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     scope, runtime, site, enter = call
     check_graph(call, graph).check_executable(runtime.refuse)
     flags = _check_flags(runtime, flags)
-    executable = Executable(graph, scope.context.device, site)
+    keeps_priorities = bool(flags & GraphInstantiateFlag.USE_NODE_PRIORITY)
+    executable = Executable(graph, scope.context.device, site, keeps_priorities=keeps_priorities)
     graphs, makeup = runtime.profile.graphs, executable.plan.makeup
     runtime.pay(makeup.instantiate_ns(graphs))
     if flags & GraphInstantiateFlag.UPLOAD:
@@ -265,11 +265,9 @@ def _check_flags(runtime: Runtime, flags: int) -> int:
         raise runtime.refuse(
             Kind.INVALID_VALUE, f"GraphInstantiate() with flags {flags:#x}", f"use {list(GraphInstantiateFlag)}"
         )
-    if flags & _NOT_SUPPORTED:
-        refused = GraphInstantiateFlag(flags) & _NOT_SUPPORTED
-        raise runtime.refuse(
-            Kind.NOT_SUPPORTED, f"GraphInstantiate() with {refused!r}", "leave it out, and launch from the host"
-        )
+    if flags & GraphInstantiateFlag.DEVICE_LAUNCH:
+        what = f"GraphInstantiate() with {GraphInstantiateFlag.DEVICE_LAUNCH!r}"
+        raise runtime.refuse(Kind.NOT_SUPPORTED, what, "leave it out, and launch from the host")
     return flags
 
 

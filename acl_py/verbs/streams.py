@@ -2,6 +2,7 @@
 
 from enum import Enum, IntFlag
 from sys import _getframe
+from typing import NoReturn
 
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin, verb_name
@@ -21,10 +22,16 @@ from device_model.streams import LegacyStream, Stream
 
 
 class Status(Enum):
-    """The answer of a query."""
+    """The answer of a query.
+
+    It is neither true nor false: in C the answer "complete" is 0, and in PyTorch it is True.
+    """
 
     COMPLETE = "complete"
     NOT_READY = "not ready"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{self} is neither true nor false: ask whether the answer `is Status.COMPLETE`")
 
 
 class NamedStream(Enum):

@@ -153,7 +153,8 @@ class Dispatcher(Engine):
             if queue.requests:
                 queue.pass_on(op)
             self._arrivals += 1
-            heappush(self.list, (op.stream.priority, self._arrivals, op))
+            priority = op.own_priority
+            heappush(self.list, (op.stream.priority if priority is None else priority, self._arrivals, op))
 
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, until a head cannot place all of its blocks."""

@@ -35,14 +35,21 @@ if TYPE_CHECKING:
 
 
 class Executable(Handle):
-    """*graph* as it is now, ready to be launched on *device*; later changes of the graph do not count."""
+    """*graph* as it is now, ready to be launched on *device*; later changes of the graph do not count.
 
-    __slots__ = ("_plan", "destroyed", "device", "is_uploaded", "last", "made", "name", "needs_host", "row")
+    Its nodes have the priority of the stream of a launch or, if it *keeps_priorities*, of the streams from which they
+    were captured.
+    """
+
+    __slots__ = (
+        "_plan", "destroyed", "device", "is_uploaded", "keeps_priorities", "last", "made", "name", "needs_host", "row",
+    )  # fmt: skip
 
     _plan: Plan
 
-    def __init__(self, graph: Graph, device: "Device", made: object) -> None:
+    def __init__(self, graph: Graph, device: "Device", made: object, *, keeps_priorities: bool = False) -> None:
         self.name = f"executable of {graph.name}"
+        self.keeps_priorities = keeps_priorities
         self.device = device
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
@@ -172,9 +179,10 @@ class Run(Group):
         self._queued_ns, self.ready_ns = scheduler.now, ready_ns
         is_watched = hooks.run_queued is not None or hooks.node_queued is not None or hooks.op_ended is not None
         may_change = device.strike is not None or scheduler.choices is not None or plan.updates != device.updates
+        one_by_one = is_watched or may_change or self.launch.executable.keeps_priorities
         made: dict[int, Completion] = {}  # by place
         first = [turn]
-        for row in plan.singles if is_watched or may_change else plan.rows:
+        for row in plan.singles if one_by_one else plan.rows:
             entry = row.entries[0]
             before = [made[place] for place in entry.before] or first
             if entry.node.work is None:
@@ -210,6 +218,8 @@ class Run(Group):
         op = NodeOp(work, work.label.lane, work.nbytes, entry.node.site)
         op.entry, op.run, op.streak, op.capture = entry, self, None, entry.node.row
         op.stream = self.stream
+        origin = entry.node.stream
+        op.own_priority = origin.priority if origin is not None and self.launch.executable.keeps_priorities else None
         op.queue = queue
         op.queued_ns = self._queued_ns
         op.ready_ns = self.ready_ns

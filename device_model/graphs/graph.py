@@ -29,6 +29,11 @@ class NodeKind(Enum):
     FREE = "free"
 
 
+# What the body of an IF node may have, and so may its children and its own bodies (documented by NVIDIA:
+# cudaConditionalNodeParams).
+_CONDITIONAL = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL, NodeKind.EMPTY, NodeKind.CHILD, NodeKind.IF)
+
+
 class Condition(Handle):
     """What an IF node asks when its turn comes. Each launch sets it to *default* first; kernels `set` it."""
 
@@ -176,14 +181,31 @@ class Graph(Handle):
             raise fail(Kind.INVALID_VALUE, f"{self!r} is gone", "make or capture another one", dead=self)
 
     def check_executable(self, fail: Fail) -> None:
-        """Refuse a second executable of a graph with IF nodes, or one that allocates memory."""
+        """Refuse a second executable of a graph with IF nodes, or one that allocates memory, and a body of an IF node
+        with a node that may not be there.
+        """
         self.check_copy(fail)
+        self._check_bodies(fail)
         if self.is_bound and any(node.kind is NodeKind.IF for node in self.nodes):
             raise fail(
                 Kind.NOT_SUPPORTED,
                 f"{self!r} has an IF node, and an executable already",
                 "make a second graph, or launch the executable that there is",
             )
+
+    def _check_bodies(self, fail: Fail) -> None:
+        for owner in self.nodes:
+            if owner.kind is NodeKind.CHILD:
+                owner.body._check_bodies(fail)
+            elif owner.kind is NodeKind.IF:
+                graphs = (owner.body, *owner.body.bodies)
+                wrong = [node for graph in graphs for node in graph.nodes if node.kind not in _CONDITIONAL]
+                if wrong:
+                    raise fail(
+                        Kind.NOT_SUPPORTED,
+                        f"{wrong[0]!r} in the body of {owner!r}, which may have kernels, copies, fills and graphs only",
+                        "put it before or behind the IF node",
+                    )
 
     def check_copy(self, fail: Fail) -> None:
         """Refuse a second life of a graph that allocates memory: its addresses are of one executable only."""

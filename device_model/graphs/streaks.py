@@ -12,7 +12,8 @@ nothing else, is a *streak*. Only one of its nodes has an operation, the next on
 
 `Streaks` decides this when an operation of a streak asks for the cores. If it cannot run at once, the dispatcher takes
 the operation in the same instant, and other work finds the dispatcher as it would be without streaks. Nodes are queued
-at the launch, all of them, if somebody watches operations, or if a fault rule or a schedule may change them.
+at the launch, all of them, if somebody watches operations, if a fault rule or a schedule may change them, or if they
+have priorities of their own.
 """
 
 from itertools import islice
@@ -32,12 +33,14 @@ if TYPE_CHECKING:
 class NodeOp(Op):
     """The work of the node of *entry* in one *run*, perhaps as the next one of a *streak*.
 
-    *capture* is the number of its capture in a trace.
+    *capture* is the number of its capture in a trace. *own_priority* is that of the stream from which the node was
+    captured, if the executable keeps the priorities of nodes.
     """
 
-    __slots__ = ("capture", "entry", "run", "streak")
+    __slots__ = ("capture", "entry", "own_priority", "run", "streak")
 
     capture: int
+    own_priority: int | None  # type: ignore[misc]
     entry: "Entry"
     run: "Run"
     streak: "Streak | None"

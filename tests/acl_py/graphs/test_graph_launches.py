@@ -470,10 +470,71 @@ async def test_a_graph_can_be_uploaded_when_it_is_instantiated():
     begin = sim.now_ns
     await acl.GraphLaunch(executable, stream)
     assert sim.now_ns - begin == costs.launch[1] < costs.launch_first[1]
-    with refused(Kind.NOT_SUPPORTED, "USE_NODE_PRIORITY", takes_ns=1000):
-        await acl.GraphInstantiate(graph, acl.GraphInstantiateFlag.USE_NODE_PRIORITY)
+    with refused(Kind.NOT_SUPPORTED, "DEVICE_LAUNCH", takes_ns=1000):
+        await acl.GraphInstantiate(graph, acl.GraphInstantiateFlag.DEVICE_LAUNCH | acl.GraphInstantiateFlag.UPLOAD)
     with refused(Kind.INVALID_VALUE, "0x10", takes_ns=1000):
         await acl.GraphInstantiate(graph, 16)
+
+
+@pytest.mark.parametrize(("flags", "order"), [(0, "ABCD"), (acl.GraphInstantiateFlag.USE_NODE_PRIORITY, "ACDB")])
+@tiny
+async def test_kernels_of_a_graph_may_keep_the_priorities_of_their_streams(flags, order):
+    """Each kernel needs all four cores. B, of low priority, comes before C and D, while A has the cores."""
+    sim = acl.current_simulation()
+    low, other = await streams(2)
+    high = await acl.CreateStream(priority=-5)
+    fork, joins = await acl.CreateEvent(), [await acl.CreateEvent() for _ in range(2)]
+
+    async def launch(name, stream):
+        def work():
+            pass
+
+        work.__name__ = name
+        await acl.kernel(cost=acl.Cost(us=10), exclusive=True)(work)[4, stream]()
+
+    async with acl.capture(low) as graph:
+        await launch("A", low)
+        await acl.RecordEvent(fork, low)
+        for stream in (other, high):
+            await acl.StreamWaitEvent(stream, fork)
+        for name, stream in (("B", other), ("C", high), ("D", high)):
+            await launch(name, stream)
+        for stream, join in zip((other, high), joins, strict=True):
+            await acl.RecordEvent(join, stream)
+            await acl.StreamWaitEvent(low, join)
+    executable = await acl.GraphInstantiate(graph, flags)
+    await acl.GraphLaunch(executable, low)
+    await acl.SynchronizeStream(low)
+    assert "".join(name for name, *_ in history(sim)) == order
+
+
+@pytest.mark.parametrize("what", ["host function", "record of Event", "wait of Event", "allocation", "in a child"])
+@tiny
+async def test_the_body_of_an_if_node_may_have_kernels_copies_fills_and_graphs_only(what):
+    """A stream that waits for a record in a body that does not run would wait without end."""
+    [stream] = await streams(1)
+    event, graph = await acl.CreateEvent(), await acl.GraphCreate()
+    node = await acl.GraphAddIfNode(graph)
+    inner = await acl.GraphCreate() if what == "in a child" else node.body
+    await acl.BeginCaptureToGraph(stream, inner)
+    match what:
+        case "host function":
+            await acl.LaunchHostFunc(stream, print)
+        case "wait of Event":
+            await acl.StreamWaitEvent(stream, event, external=True)
+        case "allocation":
+            await acl.FreeAsync(await acl.MallocAsync(8, stream), stream)
+        case _:
+            await acl.RecordEvent(event, stream, external=True)
+    await acl.EndCapture(stream)
+    if inner is not node.body:
+        inner = await acl.GraphAddChildGraphNode(node.body, inner)
+    with refused(
+        Kind.NOT_SUPPORTED, "in the body of <if of body 0", "put it before or behind the IF node", takes_ns=1000
+    ):
+        await acl.GraphInstantiate(graph)
+    await acl.GraphDestroy(graph)
+    assert await acl.QueryEventStatus(event) is acl.Status.COMPLETE
 
 
 @tiny

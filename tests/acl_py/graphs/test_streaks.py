@@ -117,7 +117,7 @@ class Program:
         node = await acl.GraphAddChildGraphNode(graph, child)
         choice = await acl.GraphAddIfNode(graph, [node], default=self.rng.random() < 0.7)
         await acl.BeginCaptureToGraph(self.streams[0], choice.body)
-        await self._nodes(self.streams[0], 4)
+        await self._nodes(self.streams[0], 4, in_body=True)
         await acl.EndCapture(self.streams[0])
         return graph
 
@@ -126,9 +126,9 @@ class Program:
         await acl.RecordEvent(event, before)
         await acl.StreamWaitEvent(behind, event)
 
-    async def _nodes(self, stream, count):
+    async def _nodes(self, stream, count, *, in_body=False):
         for _ in range(count):
-            chance = self.rng.random()
+            chance = self.rng.random() * (0.93 if in_body else 1)
             if chance < 0.85:
                 await self._launch_kernel(stream)
             elif chance < 0.9:

@@ -140,6 +140,13 @@ case(
     Kind.INVALID_HANDLE,
     "<Stream stream 'copies' of device 0 made at example.py:3 destroyed at example.py:4>",
 )
+case(
+    "streams",
+    "An answer as a truth value",
+    "while not await StreamQuery(stream): pass",
+    TypeError,
+    "is Status.COMPLETE",
+)
 case("streams", "A priority that is no number", "await CreateStream(priority='high')", TypeError, "priority", "'high'")
 case(
     "streams",
@@ -596,6 +603,21 @@ case(
     "await CaptureTaskGrpBegin(stream)",
     Kind.NOT_SUPPORTED,
     "GraphExecUpdate()",
+)
+case(
+    "graphs",
+    "A host function in the body of an IF node",
+    """
+graph = await GraphCreate()
+node = await GraphAddIfNode(graph)
+await BeginCaptureToGraph(stream, node.body)
+await LaunchHostFunc(stream, print, ("taken",))
+await EndCapture(stream)
+await GraphInstantiate(graph)
+""",
+    Kind.NOT_SUPPORTED,
+    "in the body of",
+    "before or behind the IF node",
 )
 case("graphs", "A graph in place of its executable", "await GraphLaunch(await GraphCreate())", TypeError, "GraphInstan")
 case(
