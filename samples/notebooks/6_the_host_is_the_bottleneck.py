@@ -16,7 +16,7 @@
 # it.
 #
 # *The question:* a step launches 20 kernels of 2 us. How many steps a second does a program make that queues them in
-# one stream, in four streams, or as a graph?
+# one stream, in four streams, or as a graph? (About 25 minutes; `pip install 'acl-py[notebooks]'`.)
 
 # %%
 import numpy as np
@@ -31,7 +31,8 @@ KERNELS, STEPS = 20, 50
 # %% [markdown]
 # ## Your prediction
 #
-# Write steps a second in place of each `...`; 20 kernels of 2 us are 40 us of work.
+# Write steps a second in place of each `...`; 20 kernels of 2 us are 40 us of work. An answer within 10 % counts as
+# right.
 
 # %%
 prediction = teaching.predict({"one stream": ..., "four streams": ..., "a graph": ...}, unit="steps/s")
@@ -129,7 +130,8 @@ teaching.picture(
 # ## What the card says
 #
 # On an NVIDIA H200 chains of kernels of 2 us were launched as graphs: the call of a later launch, and what a node takes
-# while the host waits. `model` runs the same program here.
+# while the host waits. `model` runs the same program here. (The program launches a graph twice and updates it between:
+# the first launch also sends the graph to the device, so only the second one counts.)
 
 
 # %%
@@ -207,7 +209,8 @@ teaching.findings(sim)
 # A graph repeats the same work. In a mixture of experts the device decides at each step which experts have work. Here
 # two of eight do, and each has two kernels. With **calls** the host waits for the counts, and launches the experts that
 # have work. With **conditions** each expert is the body of an IF node: a kernel sets the conditions on the device, and
-# the host does not wait between. (samples/moe/graph.py has real experts, and a third way: `GraphExecUpdate`.)
+# the host does not wait between. (`serial=True` is for kernels that change Python objects besides their arrays, as the
+# conditions are here. samples/moe/graph.py has real experts, and a third way: `GraphExecUpdate`.)
 
 # %%
 EXPERTS = 8
@@ -310,15 +313,21 @@ for number in (8, 9):
     print(f"{number} streams with two kernels of 1 ms each: {await two_kernels_each(number):,.0f} us")
 
 # %% [markdown]
+# A hardware queue has 1,021 entries, and one kernel runs, so 1,022 launches return at once. (An H200 kept the host at
+# its 1,021st launch behind a stream that was blocked; docs/accuracy.md of the project.) The ninth stream shares a queue
+# with the first, whose second kernel has to wait for its first one. The kernels of the ninth stream are behind it, so
+# they start 1 ms late. (CUDA's guide has the eight queues at `CUDA_DEVICE_MAX_CONNECTIONS`.)
+#
 # ## Issue order, chunk size, priorities, host functions
 #
 # * **Issue order.** Nine streams again, now breadth first: the first kernels of all streams, then the second ones.
 #   What waits at the head of a shared queue no longer holds up what could run.
-# * **Chunk size.** 64 MB go in, through a kernel and out, over three streams. Few chunks overlap little, and many
-#   chunks cost calls.
-# * **Priorities** act where a kernel's blocks start. A kernel that runs is not interrupted.
-# * **Host functions** of all streams run on one thread. They must not call the runtime (CUDA's manual,
-#   `cudaLaunchHostFunc`), and what they take, other streams' functions wait for.
+# * **Chunk size.** 64 MB go in, through a kernel and out, over three streams. One chunk overlaps with nothing, and each
+#   chunk costs three calls: find the best size.
+# * **Priorities** act where a kernel's blocks start. A kernel that runs is not interrupted. Four kernels of 1 ms, each
+#   as large as the device, are queued in two streams: at which millisecond does a fifth one start in a third stream?
+# * **Host functions** of all streams run on one thread, one after the other. They must not call the runtime (CUDA's
+#   manual, `cudaLaunchHostFunc`).
 
 
 # %%
@@ -400,11 +409,14 @@ for priority in (0, -5):
 print(f"two host functions of 1 ms in two streams: {await host_functions():,.0f} us")
 
 # %% [markdown]
-# CUDA's programming guide has more: "CUDA Graphs", "Conditional Graph Nodes", "Stream Priorities", "Host Functions".
+# Breadth first the nine streams take 2 ms, as eight do. Chunks of 4 MB are the best here: smaller ones cost more for
+# calls than they gain. The urgent kernel starts as soon as the first kernel ends; without its priority it has to wait
+# for a second one. CUDA's programming guide has more: "CUDA Graphs", "Conditional Graph Nodes", "Stream Priorities",
+# "Host Functions".
 #
-# **In short:** compare the duration of your kernels with that of a launch (5 to 15 us if a framework makes it). If they
-# are shorter, make fewer and larger launches, or capture a graph; more streams do not help. What the device decides
-# belongs into an IF node.
+# **In short:** compare the duration of your kernels with that of a launch (4 to 5 us from Python in the program at the
+# end). If they are shorter, make fewer and larger launches, or capture a graph; more streams do not help. What the
+# device decides belongs into an IF node.
 #
 # ## Exercises
 #
@@ -561,3 +573,6 @@ await check_3(my_answer)
 # calls: 11,640 steps a second
 # graph: 85,763 steps a second
 # ```
+#
+# A node takes 0.6 us here, because its kernel does nothing. The 1.3 us of the model were measured with kernels that
+# watch a clock, and so are too long for an empty one.

@@ -206,8 +206,8 @@ teaching.findings(sim)
 # The second client got the answer of the first: the copy out of the first one was still queued, and overwrote what the
 # host had written for the second.
 #
-# **The rule:** cancelling ends a wait. Memory may be used again after a wait that was *not* cut short. (Python's manual
-# on cancelling says it of asyncio; "Stream Management" in CUDA's runtime manual has no call that removes work.)
+# **The rule:** cancelling ends a wait. Memory may be used again after a wait that was *not* cut short. (Python's
+# manual, "Task Cancellation"; "Stream Management" in CUDA's runtime manual has no call that removes work.)
 #
 # ## A server
 #

@@ -63,7 +63,7 @@ MEANT = {
         "relies 270 272",
     ],
     # The host fills the memory of a graph for the next request before the last one was over.
-    "6_the_host_is_the_bottleneck": ["race 174 183", "race 171 183"],
+    "6_the_host_is_the_bottleneck": ["race 176 185", "race 173 185"],
     # The memory of a client that gave up goes to the next one, also in the third exercise.
     "7_asyncio_and_devices": ["race 184 181", "race 182 181", "race 184 181", "race 182 181"],
     # Under ACL copies and frees wait for nothing; the exercises, before they are solved.
@@ -78,7 +78,7 @@ MEANT = {
     # A copy into a buffer that is still read, and the first exercise, before it is solved.
     "10_attention_and_experts": ["race 133 130", "race 199 204"],
     # A missing flag, a missing barrier, and the first exercise, before it is solved.
-    "9_inside_a_core": ["kernel 202 206", "kernel 231 234", "kernel 300 297", "kernel 303 300"],
+    "9_inside_a_core": ["kernel 203 207", "kernel 232 235", "kernel 301 298", "kernel 304 301"],
     # The cores of a hasty kernel do not wait for each other, nor for their own copy.
     "reduction": ["kernel 46 37", "kernel 37 46"],
 }
