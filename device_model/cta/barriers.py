@@ -162,7 +162,8 @@ class Mbarrier:
     A phase is complete when all arrivals have come. Then the next one begins. A thread waits for a phase by its parity:
     0 for the first, 1 for the second, 0 for the third.
 
-        full = cta.mbarrier(count=128)      # of one thread, before a syncthreads()
+        full = cta.mbarrier(count=128)
+        cta.syncthreads()  # now all threads know it
         full.arrive()
         full.wait(0)
 
