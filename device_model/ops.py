@@ -9,7 +9,7 @@ Event records and waits are no operations. They only say which completions count
 engine and no place in any queue.
 
 All work has one class of operation: the interpreter is three times as fast on attributes if all objects are of one
-class. A launch that is repeated has one `Kernel` as its work.
+class. A launch that is repeated has one `Kernel` as its work, and a copy that is repeated one `Copy`.
 """
 
 from typing import TYPE_CHECKING, ClassVar

@@ -17,7 +17,7 @@ because the legacy work that ended those has waited for them.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from device_model import handles
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Why
@@ -37,8 +37,8 @@ class Stream(handles.Stream):
 
     __slots__ = (
         "bound", "branch", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name",
-        "order", "pending", "priority", "queues", "scheduler", "steps", "stops_on_failure", "tail",
-        "update",
+        "order", "pending", "priority", "queues", "scheduler", "stamp", "steps", "stops_on_failure",
+        "tail", "update",
     )  # fmt: skip
     id: int
     name: str  # as messages and views call it
@@ -77,6 +77,7 @@ class Stream(handles.Stream):
         self.pending: dict[Completion, Why] = {}  # in order, with the reason
         self.steps: dict[Step, None] = {}  # those that are not done, in order
         self.epoch = 0  # the last epoch of the order in which this stream got work
+        self.stamp: Any = None  # what an observer keeps with it
 
     def __repr__(self) -> str:
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else "" if self.idle else " busy"

@@ -103,7 +103,7 @@ class Accesses:
                         uses.share()
                 mine = cell[actor] = Uses()
             if len(cell) > 1:
-                footprint.is_alone = False
+                footprint.alone = None
                 for other, uses in cell.items():
                     if other != actor and other != host:
                         latest = uses.latest if writes else uses.latest_write

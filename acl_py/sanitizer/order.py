@@ -87,17 +87,26 @@ class Past:
     _before: "Past"
     _depth: int
 
-    def __init__(self, base: "Past", actor: int, epoch: int, before: "Past") -> None:
-        self._clock = None
-        if base._actor == actor and base._clock is None:  # the later epoch says all that the earlier one does
-            base = base._base
-        self._base = base
-        self._actor = actor
-        self._epoch = epoch
-        self._before = before
-        self._depth = depth = (base._depth if base._depth > before._depth else before._depth) + 1
+    def after(self, actor: int, epoch: int, before: "Past") -> "Past":
+        """Return this past with *epoch* of *actor*, whose past is *before*; itself if one look tells that it has it."""
+        base = self
+        if self._clock is not None:
+            if self._clock.get(actor, 0) >= epoch:
+                return self
+        elif self._actor == actor:
+            if self._epoch >= epoch:
+                return self
+            base = self._base  # the later epoch says all that the earlier one does
+        past = _new_past(Past)
+        past._clock = None
+        past._base = base
+        past._actor = actor
+        past._epoch = epoch
+        past._before = before
+        past._depth = depth = (base._depth if base._depth > before._depth else before._depth) + 1
         if depth > _DEPTH:
-            self._settle()
+            past._settle()
+        return past
 
     @staticmethod
     def of(clock: Clock) -> "Past":
@@ -110,12 +119,6 @@ class Past:
     def clock(self) -> Clock:
         """How far each actor has come in it."""
         return self._settle() if self._clock is None else self._clock
-
-    def has(self, actor: int, epoch: int) -> bool:
-        """Whether *epoch* of *actor* is in it, as far as one look tells."""
-        if self._clock is None:
-            return self._actor == actor and self._epoch >= epoch
-        return self._clock.get(actor, 0) >= epoch
 
     def raise_clock(self, clock: Clock) -> None:
         """Raise *clock*, which is the caller's own, to this past. A part that *clock* has is not looked into."""
@@ -217,10 +220,11 @@ class Line:
     def follow(self, point: PlainPoint) -> None:
         """Put the next work of this line behind *point*."""
         actor, epoch, before = point
-        past = self.past
-        if actor != self.number and not past.has(actor, epoch):
-            self.past = Past(past, actor, epoch, before)
-            self.count += 1
+        if actor != self.number:
+            past = self.past.after(actor, epoch, before)
+            if past is not self.past:
+                self.past = past
+                self.count += 1
 
 
 class Rule:
@@ -481,7 +485,7 @@ class Order:
     def _put(self, line: Line, wait: Wait) -> None:
         self.waits[wait.number].append(wait)
         line.count += 1
-        line.past = Past(line.past, wait.number, wait.epoch, BEGINNING)
+        line.past = line.past.after(wait.number, wait.epoch, BEGINNING)
 
     def wait_at(self, number: int, epoch: int) -> Wait:
         """Return the wait that is *epoch* of those with *number*, or the oldest that is kept if it is older."""

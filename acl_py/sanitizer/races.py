@@ -89,7 +89,7 @@ class Races(Observer):
         self._freed: Allocation | None = None  # the last one
         self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
         self._launches = Launches(self._order, self.hosts.current, self._recorded, self._accesses)
-        self.op_queued, self.recorded, self.waited = _quick_hooks(self, self._order, self._recorded)
+        self.op_queued, self.recorded, self.waited = _quick_hooks(self, self._recorded)
 
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
@@ -104,7 +104,7 @@ class Races(Observer):
         if type(op.stream) is UnorderedStream:
             self._done_by_host(op, host)
             return
-        line = self._order.queue(op.stream, host)
+        line = op.stream.stamp = self._order.queue(op.stream, host)
         op.stamp = Use(
             line.number, line.count, line.past, host.past, host.number, op.work, op.stream, op.site, host.name,
             op.queued_ns,
@@ -382,30 +382,33 @@ class Races(Observer):
         self._accesses.end(allocation, end)
 
 
-def _quick_hooks(races: Races, order: Order, recorded_at: dict[Event, PlainPoint]) -> tuple[Any, Any, Any]:
+def _quick_hooks(races: Races, recorded_at: dict[Event, PlainPoint]) -> tuple[Any, Any, Any]:
     """Return three methods of *races*: `op_queued`, `recorded` and `waited`.
 
     Nearly always the same host calls as before, and the stream is ready: then they do themselves what `Races.queue`,
     `Races.record` and `Races.wait` do. `Hosts.current` and `guarded` are written out, too.
     """
-    lines, hosts, fail = order.lines, races.hosts, races.fail
+    hosts, fail = races.hosts, races.fail
 
     def op_queued(op: Op) -> None:
         """Take up an operation."""
         try:
-            is_same = get_ident() == hosts.thread and task_of(hosts.loop) is hosts.latest
-            host = hosts.host if is_same else hosts.current()
+            if get_ident() == hosts.thread and task_of(hosts.loop) is hosts.latest:
+                host = hosts.host
+            else:
+                host = hosts.current()
             stream = op.stream
-            line = lines.get(stream)
+            line = stream.stamp
             if line is None or line.ready != host.version:
                 races.queue(op, host)
                 return
             line.count = count = line.count + 1
-            site, work = op.site, op.work
+            site = op.site
+            work = op.work
             op.stamp = use = (line.number, count, line.past, host.past, host.number, work, stream, site, host.name,
                               op.queued_ns)  # fmt: skip
             footprint = line.footprints.get(site)
-            if footprint is not None and footprint.is_repeated_by(work):
+            if footprint is not None and footprint.alone is work:
                 footprint.latest = use
             else:
                 races.touch(op, line, host)
@@ -415,10 +418,12 @@ def _quick_hooks(races: Races, order: Order, recorded_at: dict[Event, PlainPoint
     def recorded(event: Event, stream: Stream, _: int, site: object, completion: Completion) -> None:
         """Keep what the record stands for."""
         try:
-            is_same = get_ident() == hosts.thread and task_of(hosts.loop) is hosts.latest
-            host = hosts.host if is_same else hosts.current()
-            line = lines.get(stream)
-            if line is None or line.ready != host.version or type(completion) is not Op or type(event) is FlagEvent:
+            if get_ident() == hosts.thread and task_of(hosts.loop) is hosts.latest:
+                host = hosts.host
+            else:
+                host = hosts.current()
+            line = stream.stamp
+            if line is None or line.ready != host.version or type(completion) is not Op:  # so the event has no flag
                 races.record(event, stream, site, completion)
             else:
                 recorded_at[event] = line.number, line.count, line.past
@@ -428,9 +433,11 @@ def _quick_hooks(races: Races, order: Order, recorded_at: dict[Event, PlainPoint
     def waited(event: Event, stream: Stream, _: int, site: object, __: Completion) -> None:
         """Put the stream behind what it waits for."""
         try:
-            is_same = get_ident() == hosts.thread and task_of(hosts.loop) is hosts.latest
-            host = hosts.host if is_same else hosts.current()
-            line, point = lines.get(stream), recorded_at.get(event)
+            if get_ident() == hosts.thread and task_of(hosts.loop) is hosts.latest:
+                host = hosts.host
+            else:
+                host = hosts.current()
+            line, point = stream.stamp, recorded_at.get(event)
             if line is None or line.ready != host.version or point is None or type(event) is FlagEvent:
                 races.wait(event, stream, site)
             else:

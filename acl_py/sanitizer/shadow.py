@@ -76,16 +76,17 @@ PlainUse: TypeAlias = tuple[
 class Footprint:
     """The latest use of some bytes by one actor, from one line of the program.
 
-    While it `is_alone`, no other actor has touched any of these bytes, and no other access has taken its place. Then
-    the actor's next use of the same bytes from the same line becomes its `latest` use, and that is all there is to do.
+    It is *alone* while no other actor has touched any of these bytes, and no other access has taken its place. Then the
+    actor's next use of the same bytes from the same line becomes its `latest` use, and that is all there is to do.
     """
 
-    __slots__ = ("is_alone", "latest", "work")
+    __slots__ = ("alone", "latest")
 
     def __init__(self, use: PlainUse) -> None:
         self.latest = use
-        self.work = use[5]
-        self.is_alone = True
+        work = use[5]
+        # While it is alone: its work, if that touches the same bytes each time that it is queued.
+        self.alone = work if type(work) is Kernel or type(work) is Copy else None
 
     @property
     def use(self) -> Use:
@@ -94,11 +95,9 @@ class Footprint:
 
     def is_repeated_by(self, work: Work) -> bool:
         """Whether *work*, of the same actor and from the same line, touches the same bytes, and no other actor does."""
-        if not self.is_alone:
-            return False
-        mine = self.work
+        mine = self.alone
         if mine is work:
-            return type(work) is Kernel
+            return True
         return (
             type(work) is type(mine) is Copy
             and work.dst is mine.dst
@@ -124,10 +123,10 @@ class Uses:
         """Note that another actor touches the cell, too."""
         for footprint in self.reads.values():
             self.latest = max(self.latest, footprint.latest[1])
-            footprint.is_alone = False
+            footprint.alone = None
         for footprint in self.writes.values():
             self.latest_write = max(self.latest_write, footprint.latest[1])
-            footprint.is_alone = False
+            footprint.alone = None
         self.latest = max(self.latest, self.latest_write)
 
     def add(self, line: object, footprint: Footprint, *, writes: bool) -> None:
@@ -135,7 +134,7 @@ class Uses:
         epoch, footprints = footprint.latest[1], self.writes if writes else self.reads
         replaced = footprints.get(line)
         if replaced is not None and replaced is not footprint:
-            replaced.is_alone = False
+            replaced.alone = None
         footprints[line] = footprint
         if epoch > self.latest:  # a host function takes its turn late
             self.latest = epoch

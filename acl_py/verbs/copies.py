@@ -109,7 +109,9 @@ async def MemcpyAsync(
         # A copy between two devices takes the longer way.
         if route is not None and (route is not D2D or dst_allocation.device == src_allocation.device):
             label = route
-            copy = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
+            copy = dst.copied
+            if copy is None or copy.src is not src_allocation or copy.src_offset != src.offset or copy.nbytes != count:
+                copy = dst.copied = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
     if copy is None:
         if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
             runtime.pay(runtime.costs.other)

@@ -26,6 +26,7 @@ from device_model.names import named
 
 if TYPE_CHECKING:
     from device_model.memory.directory import Directory
+    from device_model.work import Copy
 
 # The addresses of device memory: no host pointer has such a value, and all of them are positive as int64. On a board
 # without a host, device memory has real addresses instead.
@@ -176,12 +177,13 @@ class Buffer(Handle):
     the same object.
     """
 
-    __slots__ = ("allocation", "nbytes", "offset")
+    __slots__ = ("allocation", "copied", "nbytes", "offset")
 
     def __init__(self, allocation: Allocation, offset: int, nbytes: int) -> None:
         self.allocation = allocation
         self.offset = offset
         self.nbytes = nbytes
+        self.copied: Copy | None = None  # the last copy to it: a call that repeats it takes this object
 
     @property
     def address(self) -> int:

@@ -37,6 +37,32 @@ async def test_bytes_go_there_and_back():
     ]
 
 
+@tiny
+async def test_a_copy_that_differs_in_one_argument_from_the_last_one_to_its_destination_is_another_copy():
+    values, others, dst = await _pinned(range(20)), await _pinned(range(100, 120)), await acl.Malloc(20)
+    back = await acl.MallocHost(20)
+
+    async def copied(src, count, kind=H2D):
+        first = await acl.MemcpyAsync(dst, 20, src, count, kind)
+        await acl.MemcpyAsync(back, 20, dst, 20, D2H)
+        await acl.SynchronizeDevice()
+        return first.work, back.numpy().tolist()
+
+    whole, there = await copied(values, 20)
+    assert there == list(range(20))
+    values.numpy()[:] = range(20, 40)
+    assert await copied(values, 20) == (whole, list(range(20, 40)))
+    assert (await copied(others, 20))[1] == list(range(100, 120))
+    assert (await copied(values, 8))[1] == [*range(20, 28), *range(108, 120)]
+    assert (await copied(values, 10))[1] == [*range(20, 30), *range(110, 120)]
+    assert (await copied(values + 10, 10))[1] == [*range(30, 40), *range(110, 120)]
+    with refused(acl.Kind.INVALID_COPY_DIRECTION):
+        await copied(values + 10, 8, D2D)
+    await acl.FreeHost(values)
+    with refused(acl.Kind.INVALID_ADDRESS):
+        await copied(values + 10, 8)
+
+
 @pytest.mark.parametrize("wrapped", [False, True], ids=["buffers", "arrays"])
 @tiny
 async def test_memory_of_another_simulation_is_refused(wrapped):
