@@ -30,6 +30,7 @@ only from those below it, and all of them may import device_model:
         face/                           module objects, argument wrappers, the session, handles, host objects,
                                         failed calls, tracebacks
     simulation      run, simulate, open
+    options         what a simulation is begun with
     faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host

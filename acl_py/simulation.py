@@ -8,13 +8,13 @@ sim = acl_py.open(); ...; await sim.close()  the same in two halves, for noteboo
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
+from acl_py.options import HOST_TIMES, Options
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
 from acl_py.sanitizer.findings import Finding, Findings
@@ -32,9 +32,8 @@ from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
 from device_model.observe import Observer
-from device_model.overlay import load as lay
-from device_model.profile import DeviceProfile, load
-from device_model.rules import RULES, SyncRules
+from device_model.profile import DeviceProfile
+from device_model.rules import SyncRules
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from acl_py.trace.page import Page
 
 _T = TypeVar("_T")
-_HOST_TIMES = {"modelled": Runtime, "measured": MeasuredRuntime}
-_CLOCKS = ("simulated", "real", None)
+_HOST_TIMES = dict(zip(HOST_TIMES, (Runtime, MeasuredRuntime), strict=True))
 
 
 class Simulation(Handle):
@@ -171,50 +169,16 @@ def current_simulation() -> Simulation:
     return simulation
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a simulation runs; `simulate` says what each option means. The public functions spell them out in their
-    signatures, with the same defaults.
-    """
-
-    device: str | Path | DeviceProfile = "h200"
-    rules: str | SyncRules | None = None
-    workers: int | None = None
-    host_time: str = "modelled"
-    trace: bool = True
-    instructions: int = 0
-    seed: int = 0
-    hang_after: float | None = None
-    clock: str | None = None
-    sanitize: bool | str | None = None
-    effects: str | None = None
-    overlay: str | Path | None = None
-
-
 def build(options: Options) -> tuple[Runtime, Trace | None]:
     """Return a runtime without a bridge, and its recorder; None without `trace`.
 
     Raises:
+        TypeError: an option is of a type that it cannot be of.
         ValueError: an option has a value that it cannot have. ProfileError, a ValueError, if it is the device or the
             overlay.
     """
-    profile = load(options.device)
-    if options.overlay is not None:
-        profile = lay(options.overlay, profile)
-    rules = profile.rules if options.rules is None else options.rules
-    if isinstance(rules, str):
-        if rules not in RULES:
-            raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
-        rules = RULES[rules]
-    if options.instructions < 0 or (options.instructions and not options.trace):
-        raise ValueError(
-            f"instructions={options.instructions} is how many instructions of each launch the trace keeps: "
-            "0 or more, and more than 0 only with trace=True"
-        )
-    if options.host_time not in _HOST_TIMES:
-        raise ValueError(f"host_time must be one of {', '.join(_HOST_TIMES)}, not {options.host_time!r}")
-    if options.clock not in _CLOCKS:
-        raise ValueError(f"clock must be 'simulated', 'real' or None, not {options.clock!r}")
+    options.check()
+    profile, rules = options.profile_and_rules()
     watch = current_watch()
     parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()
     effects = effects_of(options.effects)
@@ -352,6 +316,7 @@ async def simulate(
             a `.toml` file, whose values take the place of the profile's (docs/programs.md).
 
     Raises:
+        TypeError: An option is of a type that it cannot be of.
         ValueError: An option has a value that it cannot have.
         ProfileError: The profile or the overlay cannot be used; a ValueError.
         RuntimeError: No event loop is running, or it cannot have that clock.

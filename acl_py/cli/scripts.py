@@ -62,7 +62,9 @@ Script = Annotated[
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
 IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]
 IsText = Annotated[bool, typer.Option("-c", help="SCRIPT is the program itself, as after python -c.")]
-Devices = Annotated[int | None, typer.Option(min=1, help="The number of cards; by default that of the profile.")]
+Devices = Annotated[
+    int | None, typer.Option(min=1, max=4096, help="The number of cards; by default that of the profile.")
+]
 Rules = Annotated[
     str | None,
     typer.Option(help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device."),

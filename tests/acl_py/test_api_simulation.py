@@ -11,7 +11,7 @@ import uvloop
 from histories import busy, calls, history, tiny
 
 import acl_py as acl
-from acl_py.simulation import Options
+from acl_py.options import Options
 from acl_py.trace.summary import leak_lines
 
 A = busy("A", 10)
@@ -69,6 +69,16 @@ def test_options_are_checked_before_anything_runs():
         ({"rules": "opencl"}, ValueError, "there are no rules 'opencl'; there are cuda, cuda_per_thread, acl"),
         ({"workers": 0}, ValueError, "workers must be 1 or more, not 0"),
         ({"workers": -2}, ValueError, "workers must be 1 or more, not -2"),
+        ({"workers": 1.5}, TypeError, "workers must be an int, not 1.5"),
+        ({"device": 5}, TypeError, "device must be the name of a profile, the path of a .toml file or a DeviceProfile"),
+        ({"overlay": 5}, TypeError, "overlay must be the name of an overlay or the path of a .toml file, not 5"),
+        ({"rules": 5}, TypeError, "rules must be one of cuda, cuda_per_thread, acl or a SyncRules, not 5"),
+        ({"seed": "x"}, TypeError, "seed must be an int, not 'x'"),
+        ({"seed": -1}, ValueError, "seed must be 0 or more, not -1"),
+        ({"instructions": 1.5}, TypeError, "instructions must be an int, not 1.5"),
+        ({"hang_after": "1"}, TypeError, "hang_after must be a number of seconds, not '1'"),
+        ({"hang_after": -1}, ValueError, "hang_after must be 0 seconds or more, not -1"),
+        ({"hang_after": float("nan")}, ValueError, "hang_after must be 0 seconds or more, not nan"),
     ):
         with pytest.raises(error, match=match):
             acl.run(program, **({"device": "tiny"} | options))

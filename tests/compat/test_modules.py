@@ -33,6 +33,21 @@ def test_a_module_has_the_functions_of_the_list_and_nothing_else(name):
     assert {getattr(module, each).__module__ for each in functions} <= {name}
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"devices": 0}, ValueError, "devices must be 1 to 4,096, not 0"),
+        ({"devices": 10**20}, ValueError, "devices must be 1 to 4,096, not 1000"),
+        ({"devices": "2"}, TypeError, "devices must be an int, not '2'"),
+        ({"models": "models"}, TypeError, "models must be a list of folders, not 'models'"),
+        ({"models": ["nowhere"]}, ValueError, "models: there is no folder 'nowhere'"),
+    ],
+)
+def test_options_of_the_session_are_checked_at_once(options, error, match):
+    with pytest.raises(error, match=match):
+        install(**options)
+
+
 def test_each_function_takes_what_the_list_says():
     install(device="tiny")
     taken = {each.full_name: getattr(sys.modules[each.module], each.name).letters for each in SIGNATURES}

@@ -85,6 +85,15 @@ def test_a_program_comes_as_an_argument_or_on_standard_input(tmp_path, options):
     assert done.stderr.splitlines()[1] == '  File "<stdin>", line 3, in <module>'
 
 
+@pytest.mark.parametrize("options", [(), ("--devices", "2"), ("--clock", "simulated")])
+def test_a_script_that_cannot_be_compiled_is_told_as_python_tells_it(run, options):
+    done = run("x = (\n", options=options)
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"""  File ".*script.py", line 1\n    x = \(\n        \^\nSyntaxError: '\(' was never closed\n""", done.stderr
+    )
+
+
 def test_a_script_is_either_a_module_or_a_program(tmp_path):
     done = run_python("--strict", "-m", "-c", "pass", cwd=tmp_path)
     assert done.returncode == 2

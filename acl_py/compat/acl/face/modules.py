@@ -16,6 +16,7 @@ from typing import Any
 
 from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.options import Options
 from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
@@ -60,11 +61,12 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
 
     Raises:
         RuntimeError: There is another module `acl`, and *replace* is False.
-        TypeError: There is no such option.
+        TypeError: There is no such option, or *devices* is no number or *models* no list.
+        ValueError: There cannot be so many *devices*, or there is no such folder of *models*.
     """
     if not replace and (other := _other()):
         raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")
-    chosen = session.Options(**options)
+    chosen = Options(**options)
     modules = build()
     session.end()
     session.guest_failures.clear()

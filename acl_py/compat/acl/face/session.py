@@ -15,18 +15,17 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from sys import _getframe
 from typing import Any, Protocol
 
-from acl_py import log, simulation
+from acl_py import log
 from acl_py.codes import named_code
 from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
-from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.compat.acl.face.options import Options
+from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
@@ -40,8 +39,7 @@ from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.errors import DeviceError
 from device_model.memory import DEVICE_BASE, Buffer
-from device_model.profile import DeviceProfile, load
-from device_model.rules import ACL, ContextGone
+from device_model.rules import ContextGone
 
 SUCCESS = 0
 INVALID_FILE = 100003
@@ -52,24 +50,6 @@ CONTEXT_NULL = 107002
 NOT_SUPPORTED = 207000
 
 _LONGEST_KERNEL_S = {"ascend910": 1091, "ascend310p": 547}  # by family of cards
-
-
-@dataclass
-class Options:
-    """The options that `install` or `acl-py run` set before the first call; `install` explains them."""
-
-    device: str | Path | DeviceProfile = "ascend910b3"
-    devices: int | None = None
-    rules: str | None = None
-    workers: int | None = None
-    host_time: str = "modelled"
-    models: list[Path] = field(default_factory=list)
-    hang_after: float | None = None  # real seconds until a wait that only another thread could end is a hang
-    sanitize: bool | str | None = None  # as that of simulate
-    effects: str | None = None  # as that of simulate
-    instructions: int = 0  # as that of simulate
-    overlay: str | Path | None = None  # as that of simulate
-    on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
 
 class Turn(AbstractContextManager[object], Protocol):
@@ -281,22 +261,7 @@ class OwnSession(Session):
     """The session of the process, in which any thread may make calls."""
 
     def __init__(self, options: Options) -> None:
-        profile = load(options.device)
-        if options.devices is not None:
-            profile = replace(profile, devices=options.devices)
-        runtime, trace = build(
-            simulation.Options(
-                profile,
-                options.rules or ACL.name,
-                workers=options.workers,
-                host_time=options.host_time,
-                hang_after=options.hang_after,
-                sanitize=options.sanitize,
-                effects=options.effects,
-                instructions=options.instructions,
-                overlay=options.overlay,
-            )
-        )
+        runtime, trace = build(options.of_simulation())
         super().__init__(runtime, trace, options)
         self.bridge = runtime.bridge = BlockingBridge(runtime)
         self.bridge.on_hang = options.on_hang

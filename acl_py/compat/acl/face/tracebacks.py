@@ -1,8 +1,8 @@
 """Tracebacks as scripts expect them: without the frames of this project, which stands for the vendor's binding.
 
 A binding in C has no frames. So the frames between two of the script's are left out, and an error that the binding
-raises on purpose ends at the call of the script. Any other error that begins in this project is a mistake in it: its
-traceback stays whole from the script's first frame on.
+raises on purpose ends at the call of the script; the error of a script that cannot be compiled has no frame. Any other
+error that begins in this project is a mistake in it: its traceback stays whole from the script's first frame on.
 """
 
 import dis
@@ -63,7 +63,9 @@ def _is_own(frame: TracebackType) -> bool:
 
 
 def _is_on_purpose(error: BaseException, frame: TracebackType) -> bool:
-    """Whether a `raise` in *frame* raised *error*; `assert` has the same instruction."""
+    """Whether a `raise` in *frame* raised *error*; `assert` has the same instruction. A SyntaxError is the script's."""
+    if isinstance(error, SyntaxError):
+        return True
     return frame.tb_frame.f_code.co_code[frame.tb_lasti] == _RAISE and not isinstance(error, AssertionError)
 
 

@@ -1,0 +1,63 @@
+"""The options of a session."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from acl_py import options
+from acl_py.errors import DeadlockError
+from device_model.integers import integer
+from device_model.profile import DeviceProfile
+from device_model.rules import ACL
+
+_CARDS = range(1, 4097)  # how many there may be: as many as a profile may have
+
+
+@dataclass
+class Options:
+    """The options that `install` or `acl-py run` set before the first call; `install` explains them."""
+
+    device: str | Path | DeviceProfile = "ascend910b3"
+    devices: int | None = None
+    rules: str | None = None
+    workers: int | None = None
+    host_time: str = "modelled"
+    models: list[Path] = field(default_factory=list)
+    hang_after: float | None = None  # real seconds until a wait that only another thread could end is a hang
+    sanitize: bool | str | None = None  # as that of simulate
+    effects: str | None = None  # as that of simulate
+    instructions: int = 0  # as that of simulate
+    overlay: str | Path | None = None  # as that of simulate
+    on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
+
+    def __post_init__(self) -> None:
+        """Check the options that only a session has."""
+        if self.devices is not None and integer("devices", self.devices) not in _CARDS:
+            raise ValueError(f"devices must be {_CARDS.start} to {_CARDS.stop - 1:,}, not {self.devices}")
+        if isinstance(self.models, str | Path):
+            raise TypeError(f"models must be a list of folders, not {self.models!r}")
+        for folder in self.models:
+            if not Path(folder).is_dir():
+                raise ValueError(f"models: there is no folder {str(folder)!r}")
+
+    def of_simulation(self) -> options.Options:
+        """Return the options of the simulation of a session.
+
+        Raises:
+            ValueError: The device or the overlay cannot be used.
+        """
+        asked = options.Options(
+            self.device,
+            self.rules or ACL.name,
+            workers=self.workers,
+            host_time=self.host_time,
+            hang_after=self.hang_after,
+            sanitize=self.sanitize,
+            effects=self.effects,
+            instructions=self.instructions,
+            overlay=self.overlay,
+        )
+        if self.devices is None:
+            return asked
+        profile, _ = asked.profile_and_rules()
+        return replace(asked, device=replace(profile, devices=self.devices), overlay=None)

@@ -1,0 +1,91 @@
+"""The options of a simulation, and what each of them may be."""
+
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+
+from device_model.errors import shown
+from device_model.integers import integer
+from device_model.overlay import load as lay
+from device_model.profile import DeviceProfile, load
+from device_model.rules import RULES, SyncRules
+
+HOST_TIMES = ("modelled", "measured")
+_CLOCKS = ("simulated", "real", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a simulation runs; `simulate` says what each option means. The public functions spell them out in their
+    signatures, with the same defaults.
+    """
+
+    device: str | Path | DeviceProfile = "h200"
+    rules: str | SyncRules | None = None
+    workers: int | None = None
+    host_time: str = "modelled"
+    trace: bool = True
+    instructions: int = 0
+    seed: int = 0
+    hang_after: float | None = None
+    clock: str | None = None
+    sanitize: bool | str | None = None
+    effects: str | None = None
+    overlay: str | Path | None = None
+
+    def check(self) -> None:
+        """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and
+        *effects*, which their readers check.
+
+        Raises:
+            TypeError: A number is none.
+            ValueError: An option has a value that it cannot have.
+        """
+        if self.workers is not None and integer("workers", self.workers) < 1:
+            raise ValueError(f"workers must be 1 or more, not {self.workers}")
+        if integer("seed", self.seed) < 0:
+            raise ValueError(f"seed must be 0 or more, not {self.seed}")
+        if integer("instructions", self.instructions) < 0 or (self.instructions and not self.trace):
+            raise ValueError(
+                f"instructions={self.instructions} is how many instructions of each launch the trace keeps: "
+                "0 or more, and more than 0 only with trace=True"
+            )
+        if self.hang_after is not None:
+            _check_seconds("hang_after", self.hang_after)
+        if self.host_time not in HOST_TIMES:
+            raise ValueError(f"host_time must be one of {', '.join(HOST_TIMES)}, not {self.host_time!r}")
+        if self.clock not in _CLOCKS:
+            raise ValueError(f"clock must be 'simulated', 'real' or None, not {self.clock!r}")
+
+    def profile_and_rules(self) -> tuple[DeviceProfile, SyncRules]:
+        """Return the profile with the overlay, and the rules, which are by default those of the profile.
+
+        Raises:
+            TypeError: One of them is no name, no path, and nothing else that it may be.
+            ProfileError: The profile or the overlay cannot be used; a ValueError.
+            ValueError: There are no rules of that name.
+        """
+        if not isinstance(self.device, str | Path | DeviceProfile):
+            what = "the name of a profile, the path of a .toml file or a DeviceProfile"
+            raise TypeError(f"device must be {what}, not {shown(self.device)}")
+        profile = load(self.device)
+        if self.overlay is not None:
+            if not isinstance(self.overlay, str | Path):
+                what = "the name of an overlay or the path of a .toml file"
+                raise TypeError(f"overlay must be {what}, not {shown(self.overlay)}")
+            profile = lay(self.overlay, profile)
+        rules = profile.rules if self.rules is None else self.rules
+        if isinstance(rules, SyncRules):
+            return profile, rules
+        if not isinstance(rules, str):
+            raise TypeError(f"rules must be one of {', '.join(RULES)} or a SyncRules, not {shown(rules)}")
+        if rules not in RULES:
+            raise ValueError(f"there are no rules {rules!r}; there are {', '.join(RULES)}")
+        return profile, RULES[rules]
+
+
+def _check_seconds(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number of seconds, not {shown(value)}")
+    if isnan(value) or value < 0:
+        raise ValueError(f"{name} must be 0 seconds or more, not {value}")
