@@ -35,12 +35,16 @@ class Picture:
         return f"{self.alt}\n{self.caption}".strip()
 
     def _repr_html_(self) -> str:
-        """Return the image with its alternative text, as Jupyter shows it. It is there too in a saved notebook."""
+        """Return the image with its alternative text, as Jupyter shows it. It is there too in a saved notebook.
+
+        On a narrow screen it keeps a width at which its labels can be read, and scrolls.
+        """
         source = base64.b64encode(self.png).decode()
         alt = html.escape(self.alt).replace("\n", "&#10;")
-        image = f'<img alt="{alt}" src="data:image/png;base64,{source}" style="max-width: 100%; background: white">'
+        style = "max-width: max(100%, 640px); background: white"
+        image = f'<img alt="{alt}" src="data:image/png;base64,{source}" style="{style}">'
         caption = html.escape(self.caption).replace("\n", "<br>")
-        return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
+        return f'<figure><div style="overflow-x: auto">{image}</div><figcaption>{caption}</figcaption></figure>'
 
 
 def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
@@ -72,8 +76,8 @@ def show(
 
     Raises:
         NotebookError: matplotlib is missing.
-        ValueError: *rows* is something else, a trace has no operations, or a mark has an unknown title or is before
-            time 0.
+        ValueError: there is no trace, *rows* is something else, a trace has no operations, or a mark has an unknown
+            title or is before time 0.
     """
     _need_matplotlib()
     from acl_py.trace.figure import describe, draw

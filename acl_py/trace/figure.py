@@ -71,8 +71,8 @@ def draw(
     microseconds since time 0, by title and label.
 
     Raises:
-        ValueError: *rows* is something else, a timeline has no operations, or a mark has an unknown title or is before
-            time 0.
+        ValueError: there is no timeline, *rows* is something else, a timeline has no operations, or a mark has an
+            unknown title or is before time 0.
     """
     pictures = _pictures(timelines, rows, since_ns or {}, marks or {})
     ends = [(box.end - each.start) / 1000 for each in pictures for boxes in each.lanes.values() for box in boxes]
@@ -125,6 +125,8 @@ def _pictures(
     marks: Mapping[str, Mapping[str, float]],
 ) -> list[Part]:
     """Return what to draw of each timeline."""
+    if not timelines:
+        raise ValueError("there is no timeline to draw")
     unknown = [title for title in marks if title not in timelines]
     if unknown:
         raise ValueError(f"there are marks for {unknown[0]!r}, which is no title of a timeline")

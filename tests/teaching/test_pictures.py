@@ -75,6 +75,11 @@ def test_a_picture_is_html_with_an_alternative_text(trace, matplotlib):
     assert repr(shown) == f"{shown.alt}\n{shown.caption}"
 
 
+def test_a_picture_of_nothing_is_refused(matplotlib):
+    with pytest.raises(ValueError, match="there is no timeline to draw"):
+        teaching.show({})
+
+
 def test_a_picture_without_a_text_is_refused(matplotlib):
     from matplotlib.figure import Figure
 
