@@ -273,7 +273,7 @@ teaching.findings(sim)
 # %% [markdown]
 # ## Exercises
 #
-# Change `mine` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
+# Change `mine` or `my_answer` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
 #
 # **1.** This fork has no join. Mend it, so that the step is right and takes less than 400 us.
 

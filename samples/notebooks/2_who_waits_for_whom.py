@@ -279,6 +279,8 @@ teaching.show({"nonblocking=True": sim.trace}, marks={"nonblocking=True": {"`rea
 # %% [markdown]
 # ## Exercises
 #
+# Change `mine` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
+#
 # **1.** Make `mine` take less than 130 us, with both kernels, and with `buffer` full of ones at the end.
 
 

@@ -203,6 +203,8 @@ teaching.show(
 #
 # ## Exercises
 #
+# Change `mine` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
+#
 # **1.** Copies of 64 KB go through the ring. If it had 4 MB, 64 of them would fit. Behind a kernel of 3 ms, which copy
 # is the first that waits? The obvious answer, the 65th, is wrong. Write `mine` so that it finds the number; it gets the
 # function `copy`, which makes one copy and returns the microseconds that its call lasted.

@@ -420,6 +420,8 @@ print(f"two host functions of 1 ms in two streams: {await host_functions():,.0f}
 #
 # ## Exercises
 #
+# Change `mine` or `my_answer` in the cell, run it, and read the result of the check. The solutions are in `solutions/`.
+#
 # **1.** A step scales 32 rows of 64 KB. Written with a launch for each row it takes more than 190 us. Make it take less
 # than 50 us, without a graph; `scale` takes arrays of any shape.
 

@@ -49,7 +49,7 @@ MEANT = {
     # The consumer does not wait for the producer; the second exercise, before it is solved.
     "1_streams_in_ten_minutes": ["race 172 177", "race 264 265", "race 265 266"],
     # A non-blocking stream reads what the default stream fills; the second exercise, before it is solved.
-    "2_who_waits_for_whom": ["race 259 261", "race 327 333"],
+    "2_who_waits_for_whom": ["race 259 261", "race 329 335"],
     # The host writes to pinned memory that is still to be copied.
     "3_pageable_memory": ["race 172 174"],
     # The host reads what may not have arrived, by intent and in the first exercise.
