@@ -26,6 +26,7 @@ from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
 from acl_py.trace.summary import summarize
 from acl_py.waiting.bridge import Bridge
+from acl_py.waiting.browser import IN_BROWSER, page_set_aside, running_loop
 from acl_py.waiting.clock import borrow, uvloop_loop
 from acl_py.waiting.clock import new_event_loop as new_event_loop
 from acl_py.waiting.loops import CLOCK
@@ -427,12 +428,12 @@ def run(
         with _simulating(options), _ending_deadlocks():
             return await main(*args)
 
-    if asyncio._get_running_loop() is not None:
+    if running_loop() is not None:
         raise RuntimeError(
             "acl_py.run() inside a running event loop; use `async with acl_py.simulate()` there, "
             "and in a notebook cell `sim = acl_py.open()`, then `await main()`"
         )
-    with asyncio.Runner(loop_factory=_loop_factory(options.clock, uvloop)) as runner:
+    with page_set_aside(), asyncio.Runner(loop_factory=_loop_factory(options.clock, uvloop)) as runner:
         return runner.run(whole())
 
 
@@ -458,5 +459,7 @@ def _ending_deadlocks() -> Iterator[None]:
 
 def _loop_factory(clock: str | None, uvloop: bool) -> Callable[[], asyncio.AbstractEventLoop] | None:
     if clock == "real":
+        if IN_BROWSER:
+            raise RuntimeError("clock='real' cannot be had while Python in a browser runs: leave it out")
         return uvloop_loop if uvloop else None
     return partial(new_event_loop, uvloop=uvloop)

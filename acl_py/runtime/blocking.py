@@ -20,7 +20,6 @@ calls in a row, with all other threads blocked, their waits are a deadlock. The 
 clock, so these calls must have taken some seconds, too.
 """
 
-import asyncio
 import threading
 import time
 import warnings
@@ -32,6 +31,7 @@ from typing import Any, TypeVar
 from acl_py.errors import DeadlockError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, ThreadScope, last_error, scope_var
+from acl_py.waiting.browser import running_loop
 from acl_py.waiting.deadlocks import Waiting
 from acl_py.waiting.loops import outside_of
 from acl_py.waiting.threads import GRACE_S, Company, Thread, is_hopeless
@@ -289,7 +289,7 @@ class BlockingBridge:
 
     def _outside(self) -> list[str]:
         """Name what could happen in an event loop between two queries of one of its tasks."""
-        loop = None if self._company is None else asyncio._get_running_loop()
+        loop = None if self._company is None else running_loop()
         return [] if loop is None else list(outside_of(loop))
 
     @property

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from acl_py import schedules
 from acl_py.waiting import deadlocks
 from acl_py.waiting.bridge import Bridge, Gate, has_simulations
+from acl_py.waiting.browser import IN_BROWSER, BrowserLoop
 from acl_py.waiting.loops import CLOCK, call_in_real_time
 from acl_py.waiting.ready import ReadyTasks
 from device_model.completions import Nanoseconds
@@ -450,6 +451,10 @@ def _do_nothing(_: asyncio.TimerHandle) -> None:
     """Stand for what asyncio's own loops do with a cancelled timer."""
 
 
+def _leave_to_the_loop(_: Exception) -> None:
+    """Do nothing: a loop without a selector raises the error itself."""
+
+
 def _has_plain_time(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether the methods of *loop* that have to do with time are those of asyncio or of uvloop."""
     kind = type(loop)
@@ -512,10 +517,15 @@ def new_event_loop(*, uvloop: bool = False) -> asyncio.AbstractEventLoop:
         RuntimeError: uvloop is not installed.
     """
     schedule = schedules.current()
-    loop = uvloop_loop() if uvloop and schedule is None else asyncio.SelectorEventLoop()
+    if uvloop and schedule is None:
+        loop = uvloop_loop()
+    else:
+        loop = BrowserLoop(lambda: deadlocks.of_tasks(clock.callers)) if IN_BROWSER else asyncio.SelectorEventLoop()
     if schedule is not None:  # uvloop runs ready tasks in an order of its own, which nobody can choose
         vars(loop)["_ready"] = ReadyTasks(schedule)
-    Clock(loop)
+    clock = Clock(loop)
+    if IN_BROWSER:
+        clock.on_deadlock = _leave_to_the_loop
     return loop
 
 

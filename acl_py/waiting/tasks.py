@@ -12,6 +12,7 @@ from typing import Any
 
 from acl_py.callers import Callers, is_given_by_python
 from acl_py.sites import is_foreign, site_of_task
+from acl_py.waiting.browser import hears_nothing
 
 # Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
 _MEETING_PLACES = frozenset({"asyncio.locks", "asyncio.queues", "asyncio.taskgroups"})
@@ -29,6 +30,8 @@ def waits_inside(task: asyncio.Task[Any], waits: Container[Future]) -> bool:
     waiter: Future | None = task._fut_waiter  # type: ignore[attr-defined]
     if waiter is not None and (waiter.done() or _is_inside(waiter, waits)):
         return not waiter.done()
+    if waiter is not None and hears_nothing(task.get_loop()):
+        return True
     frame = _innermost_frame(task)
     if frame is None:
         return False

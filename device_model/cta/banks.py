@@ -157,7 +157,7 @@ def _passes(addresses: Integers, width: int, lanes: int, active: Mask | None) ->
     pieces = np.sort(pieces.reshape(*addresses.shape[:-1], -1, lanes), -1)
     passes = np.arange(pieces[..., 0].size).reshape(*pieces.shape[:-1], 1)
     used = (passes * groups + (pieces & groups - 1))[_is_new(pieces)]
-    counts = np.bincount(used, minlength=passes.size * groups)
+    counts = np.bincount(used.astype(np.intp), minlength=passes.size * groups)
     return np.asarray(counts.reshape(*pieces.shape[:-1], groups).max(-1))
 
 

@@ -204,7 +204,7 @@ class Mbarrier:
         self.expected = count
         self._known: Ints = np.zeros(2 * block.threads, np.int64)
         self._phases: dict[int, Ints] = {}  # what those who wait for it learn
-        self._waited: Ints = np.full(block.threads, -2)
+        self._waited: Ints = np.full(block.threads, -2, np.int64)
         self._lines: dict[int, Site] = {}
 
     def __repr__(self) -> str:

@@ -130,7 +130,7 @@ class Block:
         self.rows: list[Row] = []
         self.messages: list[Message] = []
         self.stores: list[Store] = []
-        self.tids: Ints = np.arange(threads)
+        self.tids: Ints = np.arange(threads, dtype=np.int64)
         self.active: Ints = self.tids
         self.warps_active = (1 << self.warps) - 1
         self.roles: Ints | None = None

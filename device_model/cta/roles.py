@@ -36,7 +36,7 @@ def roles(*parts: tuple[int, Callable[[], object]]) -> None:
             f"{block.threads} threads active",
             f"give multiples of {WARP} that are not more than the block has, outside of where() and other roles",
         )
-    numbers = np.full(block.threads, -1)
+    numbers = np.full(block.threads, -1, np.int64)
     numbers[: sum(counts)] = np.repeat(np.arange(len(parts)), counts)
     from device_model.cta.strands import Strand, run  # imported here: most kernels have no roles, and need no greenlet
 

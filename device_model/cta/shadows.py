@@ -41,7 +41,7 @@ class SharedShadow:
         self._name = name
         self.end = address + nbytes
         self.granule = _WIDEST
-        self._writer: Ints = np.full(count, NOBODY)
+        self._writer: Ints = np.full(count, NOBODY, np.int64)
         self._stamp: Ints = np.zeros(count, np.int64)  # of the last write; 0: there was none
         self._write_site: Ints = np.zeros(count, np.int64)
         self._atomic: Bools = np.zeros(count, np.bool_)

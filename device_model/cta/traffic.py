@@ -37,7 +37,7 @@ def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWar
     misses = shadow.misses(first + base // SECTOR)
     if not misses.any():
         return moved, (0,) * block.warps
-    return moved, tuple(np.bincount(warps[misses], minlength=block.warps).tolist())
+    return moved, tuple(np.bincount(warps[misses].astype(np.intp), minlength=block.warps).tolist())
 
 
 def relative(addresses: Ints) -> tuple[int, Ints]:
@@ -81,8 +81,8 @@ def _sectors(pattern: bytes, shape: tuple[int, int], who: bytes | None) -> tuple
     pairs = np.unique(np.stack([instructions.reshape(-1), (addresses // SECTOR).reshape(-1)]), axis=1)
     warp_of = pairs[0] % warps
     each, first = np.unique(pairs[1], return_index=True)
-    return tuple(np.bincount(warp_of, minlength=warps).tolist()), each, warp_of[first]
+    return tuple(np.bincount(warp_of.astype(np.intp), minlength=warps).tolist()), each, warp_of[first]
 
 
 def _threads(who: bytes | None, threads: int) -> Ints:
-    return np.arange(threads) if who is None else np.frombuffer(who, np.int64)
+    return np.arange(threads, dtype=np.int64) if who is None else np.frombuffer(who, np.int64)

@@ -15,6 +15,7 @@ To hand a body to a thread costs about 50 us, so small bodies run in the thread 
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -24,11 +25,14 @@ from device_model.ops import Op
 from device_model.scheduler import Scheduler
 from device_model.work import Extent, Work
 
+HAS_THREADS = sys.platform != "emscripten"  # Python in a browser has none
 INLINE_BYTES = 4 << 20  # smaller bodies are not worth a hand-over (see the head of this file)
 
 
 def default_workers() -> int:
     """Return the number of processors that this process may use."""
+    if not HAS_THREADS:
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -43,6 +47,8 @@ class Workers:
         self.count = default_workers() if count is None else count
         if self.count < 1:
             raise ValueError(f"workers must be 1 or more, not {count}")
+        if not HAS_THREADS:
+            self.count = 1
         self._pool: ThreadPoolExecutor | None = None
         self.flying: list[tuple[Op, Future[DeviceError | None]]] = []
 

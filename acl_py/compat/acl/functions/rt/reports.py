@@ -1,6 +1,5 @@
 """acl.rt: callbacks, time-outs and errors."""
 
-import asyncio
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.scopes import last_error
 from acl_py.verbs.callbacks import end_report, take_report
 from acl_py.verbs.kernels import Launches
+from acl_py.waiting.browser import running_loop
 
 _INTERVAL_US = 1  # resolution of the time limit of kernels
 _UNKNOWN = 0xFFFFFFFF  # the answer when nothing is known of a task
@@ -117,7 +117,7 @@ def _last(verb: Callable[[], Any], level: int) -> int:
     here = session()
     if level:
         return here.refuse(INVALID_PARAM, f"there is no level {level} of errors but 0, that of the thread")
-    asks_for_thread = isinstance(here, OwnSession) and asyncio._get_running_loop() is not None
+    asks_for_thread = isinstance(here, OwnSession) and running_loop() is not None
     if asks_for_thread:
         last_error.set(mine.error)  # another task's, if that failed last
     value, ret = here.call(verb())
