@@ -123,6 +123,7 @@ class HostCosts:
     cold_bytes: int  # a host that copies so many bytes itself has none of the runtime's code and data in its caches
     cold_permille: int  # how much longer the next call of each kind then takes
     gap: int  # what a replayed stream program takes between two calls, if it does not say
+    gap_last: int  # in addition, before the synchronisation that ends it
 
 
 @dataclass(frozen=True)

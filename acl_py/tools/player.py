@@ -169,7 +169,8 @@ class Player:
             return self._end()
 
     def _end(self) -> float:
-        self.runtime.pay(self._gap_ns)
+        host = self.runtime.profile.host
+        self.runtime.pay(host.gap + host.gap_last if self.program.gap_ns is None else self.program.gap_ns)
         try:
             finish(devices.SynchronizeDevice())
         except AclError as error:

@@ -214,6 +214,19 @@ gap = { value = 0, source = "measured: here" }
     assert json.loads(shown)["values"]["host.launch"]["value"] == 9000
 
 
+@pytest.mark.parametrize(("more", "later_us"), [({}, 7), ({"gap_us": 0}, 0)])
+def test_a_host_may_end_a_program_later_unless_the_program_has_gaps_of_its_own(file, tmp_path, more, later_us):
+    overlay, out = tmp_path / "host.toml", tmp_path / "times.json"
+    ends = []
+    for gap_last in (0, 7000):
+        overlay.write_text(f'[host]\ngap_last = {{ value = {gap_last}, source = "measured: here" }}')
+        steps = [{"op": "launch", "stream": "legacy", "us": 5}, {"op": "sync_device"}]
+        acl_py("replay", file({"id": "p", "steps": steps} | more), "--overlay", str(overlay), "--json", str(out))
+        ends.append(json.loads(out.read_text())[0])
+    assert ends[1]["host"] == ends[0]["host"]
+    assert ends[1]["makespan_us"] == pytest.approx(ends[0]["makespan_us"] + later_us)
+
+
 def test_the_list_of_devices_fits_80_columns_with_whole_headings_and_units(monkeypatch):
     monkeypatch.setattr(common, "_PLAIN_WIDTH", 80)
     lines = acl_py("devices").stdout.splitlines()
