@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_model.completions import Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS
+from device_model.integers import number
 
 if TYPE_CHECKING:
     from device_model.choices import Choices
@@ -84,9 +85,11 @@ def nanoseconds(name: str, amount: float, unit_ns: Nanoseconds) -> Nanoseconds:
     """Return a duration that the user has given, *amount* units of *unit_ns*, in whole nanoseconds.
 
     Raises:
+        TypeError: The amount is no number.
         ValueError: The duration is negative, not a number, or longer than simulated time (END_NS). The message calls it
             *name*.
     """
+    amount = number(name, amount, f"a number of {_UNITS[unit_ns]}")
     if not amount >= 0:
         raise ValueError(f"{name} must be 0 or more, not {amount!r}")
     if amount > END_NS / unit_ns:

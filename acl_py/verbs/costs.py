@@ -20,7 +20,7 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
 from acl_py.verbs.arguments import profiles_with
 from device_model.errors import shown
-from device_model.integers import Integer
+from device_model.integers import Integer, number
 from device_model.library import calls
 from device_model.profile import DeviceProfile
 from device_model.scheduler import nanoseconds
@@ -55,7 +55,9 @@ class Cost:
             raise ValueError("a cost is either us per block, or flops and bytes per launch")
         for name in ("us", "flops", "bytes"):
             amount = getattr(self, name)
-            if amount is not None and not callable(amount) and not _is_finite(amount):
+            if amount is None or callable(amount):
+                continue
+            if not _is_finite(number(name, amount, "a number, or a function of the arguments of a launch")):
                 raise ValueError(f"{name} must be 0 or more, and finite, not {_shown(amount)}")
         if self.us is not None and not callable(self.us):
             nanoseconds("us", self.us, 1000)
@@ -211,6 +213,19 @@ class Cost:
 CostLike = Cost | Callable[..., Cost]  # a cost, or a function of the arguments of a launch that gives it
 
 
+def checked(cost: CostLike | None) -> CostLike:
+    """Return *cost*, or a bound by the bytes of the arguments if there is none.
+
+    Raises:
+        TypeError: It is neither a cost nor a function.
+    """
+    if cost is None:
+        return Cost()
+    if not isinstance(cost, Cost) and not callable(cost):
+        raise TypeError(f"cost must be a Cost, or a function of the arguments of a launch, not {shown(cost)}")
+    return cost
+
+
 def cost_of(kernel: object, cost: CostLike, args: Sequence[Any]) -> Cost:
     """Return *cost*, or what it gives for the arguments of a launch of *kernel*."""
     if isinstance(cost, Cost):
@@ -232,7 +247,7 @@ def _library(call: calls.Call) -> Cost:
 def _amount(name: str, amount: Amount, args: Sequence[Any]) -> float:
     if not callable(amount):
         return amount
-    value = amount(*args)
+    value = number(f"what the cost function for {name} gives", amount(*args), "a number")
     if not _is_finite(value):
         raise ValueError(f"the cost function for {name} gave {_shown(value)}; it must give 0 or more, a finite number")
     return value

@@ -44,7 +44,7 @@ from acl_py.verbs.arrays import In as In
 from acl_py.verbs.arrays import InOut as InOut
 from acl_py.verbs.arrays import Out as Out
 from acl_py.verbs.costs import Cost as Cost
-from acl_py.verbs.costs import CostLike, cost_of
+from acl_py.verbs.costs import CostLike, checked, cost_of
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import Nanoseconds
@@ -240,10 +240,16 @@ class KernelFunction(Launchable[P]):
     """A Python function made a kernel; launch it with LaunchKernel, or `await k[blocks, stream](*args)`."""
 
     def __init__(
-        self, function: Callable[..., object], *, cost: CostLike, per_block: bool, exclusive: bool | None, serial: bool
+        self,
+        function: Callable[..., object],
+        *,
+        cost: CostLike | None,
+        per_block: bool,
+        exclusive: bool | None,
+        serial: bool,
     ) -> None:
         super().__init__(function, skip=1 if per_block else 0)
-        self.cost = cost
+        self.cost = checked(cost)
         self.per_block = per_block
         self.exclusive = exclusive
         self.serial = serial
@@ -340,7 +346,7 @@ def kernel(
     (SM) to itself; by default that is so where the cost is not given in *us*. A *serial* kernel touches Python state
     besides its arguments, so it runs beside no other.
     """
-    make = partial(KernelFunction, cost=cost or Cost(), per_block=False, exclusive=exclusive, serial=serial)
+    make = partial(KernelFunction, cost=cost, per_block=False, exclusive=exclusive, serial=serial)
     return make if function is None else make(function)
 
 
@@ -358,7 +364,7 @@ def block_kernel(
     serial: bool = False,
 ) -> KernelFunction[P] | _BlockKernelMaker:
     """Make a function a kernel that is called once per block, with the index of the block before the arguments."""
-    make = partial(KernelFunction, cost=cost or Cost(), per_block=True, exclusive=exclusive, serial=serial)
+    make = partial(KernelFunction, cost=cost, per_block=True, exclusive=exclusive, serial=serial)
     return make if function is None else make(function)
 
 

@@ -162,6 +162,10 @@ def _item(call: str, dtype: Any) -> int:
     if isinstance(dtype, str) and dtype in BYTES:
         return BYTES[dtype]
     try:
-        return int(np.dtype(dtype).itemsize)
+        found = np.dtype(dtype)
     except TypeError:
-        raise TypeError(f"dtype of {call} must be a dtype of NumPy or its name, not {dtype!r}") from None
+        found = None
+    # NumPy takes None for float64; objects, texts and records are no elements that a library computes with.
+    if dtype is None or found is None or found.hasobject or found.names or found.kind in "SU" or not found.itemsize:
+        raise TypeError(f"dtype of {call} must be a dtype of numbers of NumPy, or its name, not {dtype!r}")
+    return int(found.itemsize)

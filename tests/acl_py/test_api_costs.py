@@ -61,7 +61,10 @@ async def test_a_cost_may_be_a_function_of_the_arguments():
         (lambda: acl.Cost.reduction(True), TypeError, "elements of reduction must be a whole number of elements"),
         (lambda: acl.Cost.softmax(1, 0), ValueError, "columns of softmax must be 1 or more elements, not 0"),
         (lambda: acl.Cost.permute(1 << 63), ValueError, r"elements of permute must be at most 2\*\*62 elements"),
-        (lambda: acl.Cost.gather(1, 1, "float17"), TypeError, "dtype of gather must be a dtype of NumPy or its name"),
+        (lambda: acl.Cost.gather(1, 1, "float17"), TypeError, "dtype of gather must be a dtype of numbers of NumPy"),
+        (lambda: acl.Cost.softmax(1, 1, None), TypeError, "dtype of softmax must be a dtype of numbers of NumPy"),
+        (lambda: acl.Cost.softmax(1, 1, object), TypeError, "dtype of softmax must be a dtype of numbers of NumPy"),
+        (lambda: acl.Cost.softmax(1, 1, "V0"), TypeError, "dtype of softmax must be a dtype of numbers of NumPy"),
     ],
 )
 def test_calls_that_cannot_be(make, error, message):

@@ -215,8 +215,17 @@ async def test_costs_that_cannot_be():
     for name in ("us", "flops", "bytes"):
         with pytest.raises(ValueError, match=f"{name} must be 0 or more, and finite, not -1"):
             acl.Cost(**{name: -1})
+        for wrong in ("5", [5], np.ones(1), True):
+            with pytest.raises(TypeError, match=f"{name} must be a number, or a function of the arguments"):
+                acl.Cost(**{name: wrong})
+    for wrong in (5, "us", 0):
+        with pytest.raises(TypeError, match="cost must be a Cost, or a function of the arguments of a launch"):
+            acl.kernel(cost=wrong)(lambda: None)
     with pytest.raises(ValueError, match="not nan"):
         acl.Cost(us=float("nan"))
+    nothing = acl.kernel(cost=acl.Cost(us=lambda: None))(lambda: None)
+    with misused(TypeError, "what the cost function for us gives must be a number, not None"):
+        await nothing[1]()
     k = acl.kernel(cost=acl.Cost(us=lambda: -1))(lambda: None)
     with misused(ValueError, "the cost function for us gave -1; it must give 0 or more"):
         await k[1]()
