@@ -35,6 +35,8 @@ autodoc_typehints = "none"
 html_theme = "furo"
 html_title = f"acl_py {version}"
 html_favicon = "favicon.svg"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 
 

@@ -4,7 +4,9 @@ import inspect
 import re
 import shutil
 import zlib
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -54,6 +56,40 @@ def test_every_sample_is_in_the_gallery_and_every_picture_has_a_text(site):
     samples = sorted(path.as_posix() for path in outputs if path.parent.name != "notebooks")
     assert sorted(re.findall(r"^### (.*)$", page, re.MULTILINE)) == samples
     assert page.count("```{image}") == len(re.findall(r"^:alt: The timeline of \S+: \S", page, re.MULTILINE))
+
+
+class Page(HTMLParser):
+    """The places of a page that a link can lead to, and where its links and pictures lead."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.places, self.targets = {""}, set()
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        for name, value in attrs:
+            if name == "id":
+                self.places.add(value)
+            elif name in ("href", "src") and value and not re.match(r"[a-z]+:", value):
+                self.targets.add(value)
+
+
+def test_every_link_leads_to_a_place_of_the_site(site):
+    pages = {file: Page(file) for file in site.rglob("*.html")}
+    broken = [
+        f"{file.relative_to(site)}: {target}"
+        for file, page in pages.items()
+        for target in page.targets
+        if not leads_somewhere(file, unquote(target), pages)
+    ]
+    assert broken == []
+    assert len(pages) > 40
+
+
+def leads_somewhere(file, target, pages):
+    path, _, place = target.partition("#")
+    end = (file.parent / path.partition("?")[0]).resolve() if path else file
+    return end in pages and place in pages[end].places if place else end.is_file()
 
 
 @pytest.fixture(scope="module")

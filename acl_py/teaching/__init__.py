@@ -1,7 +1,7 @@
 """What the notebooks of the course use: pictures, prices, predictions, and what a card did.
 
-The extra `notebooks` brings what pictures need: `pip install 'acl-py[notebooks]'`. Nothing else in acl_py imports this
-package.
+The extra `notebooks` brings what pictures need: `pip install 'acl-py[notebooks]'`. `acl-py notebooks` writes the
+notebooks for Jupyter; nothing else in acl_py uses this package.
 
     begin()                                   the first cell: sentences in place of tracebacks
     guess = predict({"one stream": ...})      the reader writes; `guess.check(answers)` compares

@@ -80,7 +80,9 @@ class LaunchReport(NamedTuple):
         duration_us: From the start of the first block to the end of the last.
         sectors: Sectors that were asked of the L2.
         hits: Those of them that it had.
-        shared, l2, dram: The traffic of each level.
+        shared: The traffic of shared memory.
+        l2: The traffic of the L2.
+        dram: The traffic of the device's memory.
         conflicts: Lines with bank conflicts, those with most first.
         copy_us: How long asynchronous copies were on their way to an SM, on average over the waves of blocks.
         hidden: The part of that time in which at least one warp of the SM was held by no wait and no barrier (0 to 1);

@@ -9,6 +9,7 @@ import inspect
 import re
 import sys
 import textwrap
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, get_origin
@@ -104,11 +105,21 @@ def _directive(package: str, name: str) -> str:
     if inspect.isclass(thing) and issubclass(thing, np.ndarray):
         return f".. autoclass:: {package}.{name}\n   :no-members:"
     if inspect.isclass(thing):
-        return f".. autoclass:: {package}.{name}\n   :members:\n   :undoc-members:\n   :member-order: bysource"
+        options = ["members:", "member-order: bysource"]
+        if issubclass(thing, Enum):
+            options.append("undoc-members:")
+        elif fields := _fields(thing):
+            options.append(f"exclude-members: {', '.join(fields)}")
+        return "\n".join([f".. autoclass:: {package}.{name}", *(f"   :{option}" for option in options)])
     if inspect.isroutine(thing):
         return f".. autofunction:: {package}.{name}"
     text = _data(package, name, thing)
     return f".. py:data:: {name}\n\n{textwrap.indent(text, '   ')}"
+
+
+def _fields(record: type) -> list[str]:
+    """Return the names of the fields of *record*: its signature and its docstring have them already."""
+    return [*getattr(record, "_fields", ()), *getattr(record, "__dataclass_fields__", ())]
 
 
 def _data(package: str, name: str, thing: object) -> str:
