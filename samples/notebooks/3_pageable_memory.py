@@ -14,9 +14,9 @@
 # A copy engine can read **pinned** memory, which the operating system promises not to move: `MallocHost`. Ordinary
 # memory, such as that of a NumPy array, is **pageable**, and the engine cannot read it. `MemcpyAsync` accepts both.
 #
-# *The folklore:* "from pageable memory, MemcpyAsync becomes synchronous". *The documentation:* the page "API
-# synchronization behavior" of CUDA's runtime manual says that it may first synchronise with the stream. Older guides
-# say that copies of up to 64 KB are asynchronous.
+# *The folklore:* "from pageable memory, MemcpyAsync becomes synchronous". CUDA's programming guide says so, too. *The
+# reference:* the page "API synchronization behavior" of CUDA's runtime manual says that it *may* first synchronise with
+# the stream. Older guides say that copies of up to 64 KB are asynchronous.
 #
 # *The question:* a kernel of 3 ms runs in a stream, and behind it the host queues a copy from pageable memory. From
 # which size on does the call last until the kernel has ended? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)

@@ -91,11 +91,13 @@ print()
 prediction.check(answers)
 
 # %% [markdown]
-# * **Free, FreeHost and HostUnregister wait**, whatever the stream and however few the bytes. CUDA's guide promises
-#   nothing of the kind; a driver may stop doing it, so never use a free as a synchronisation.
+# * **Free, FreeHost and HostUnregister wait**, whatever the stream and however few the bytes. CUDA's runtime manual
+#   says that `cudaFree` *may* synchronise, and promises nothing for the others. A driver may stop doing it, so never
+#   use a free as a synchronisation.
 # * **FreeAsync does not.** It is work of its stream.
-# * **MallocHost is slow** (0.4 ms per MB) and does not wait. The same holds for HostRegister.
-# * **SetDevice does not wait.** A widely read article says that it does; the card says no.
+# * **Malloc, MallocHost and HostRegister do not wait**, although CUDA's programming guide has them in its list
+#   "Implicit Synchronization". MallocHost is slow by itself: 0.4 ms per MB, and HostRegister 0.1 ms.
+# * **SetDevice does not wait.** A widely read article says that it does; the runtime manual and the card say no.
 # * **Memset** returns although it is not called "Async", and its work is in the default stream (notebook 2).
 # * **DestroyStream and DestroyEvent** return, and what was queued completes.
 # * **ResetDevice** is the other extreme. CUDA's manual says of `cudaDeviceReset` that it resets the device immediately;
