@@ -104,7 +104,7 @@ teaching.matrix(answers, prediction)
 # The rule is in CUDA's runtime manual under "Stream synchronization behavior", and a card does the same. These programs
 # were run on an NVIDIA H200. Each queues kernels of 3 ms; the card's clock says when they ran. (Eleven pairs are here.
 # Two of the other five are one stream twice, which is a queue; the other three begin with a non-blocking stream, and
-# were not run.)
+# have no program of their own.)
 
 
 # %%
