@@ -202,6 +202,7 @@ def _recorder(options: Options, runtime: Runtime, instructions: int) -> Trace:
         runtime.unfinished,
         instructions=instructions,
         device=runtime.profile.name,
+        overlay=runtime.profile.overlay,
         rules=runtime.rules.name,
         host_ns=lambda: runtime.host_ns,
         callers=runtime.callers,

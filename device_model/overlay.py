@@ -76,13 +76,16 @@ def load(overlay: str | Path, profile: DeviceProfile) -> DeviceProfile:
     Raises:
         ProfileError: There is no such overlay or file, or its content cannot be used.
     """
+    path = Path(overlay)
+    name = str(path.resolve())  # a recording is looked at from other folders, too
     if isinstance(overlay, str) and not overlay.endswith(".toml"):
         if overlay not in names():
             raise ProfileError(
                 f"there is no overlay {overlay!r}; there are {', '.join(names())}, or give the path of a .toml file"
             )
-        overlay = _FOLDER / f"{overlay}.toml"
-    return lay(text_of(overlay, "overlay"), printable(str(overlay)), profile)
+        path, name = _FOLDER / f"{overlay}.toml", overlay
+    laid = lay(text_of(path, "overlay"), printable(str(path)), profile)
+    return replace(laid, overlay=" + ".join(filter(None, (profile.overlay, name))))
 
 
 def lay(text: str, file: str, profile: DeviceProfile) -> DeviceProfile:

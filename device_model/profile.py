@@ -318,6 +318,7 @@ class DeviceProfile:
         managed: What managed memory costs on it, None if it has none.
         video: Its video hardware, None if it has none that programs can use.
         sources: For each value, by its dotted name, where it comes from.
+        overlay: The overlay that was laid over it, as `overlay.load` takes it; "" if there is none.
 
     The other attributes are the tables of the file.
     """
@@ -341,6 +342,7 @@ class DeviceProfile:
     managed: Managed | None
     video: Video | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
+    overlay: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.is_board and self.devices != 1:
@@ -427,7 +429,7 @@ def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict
     if not isinstance(table, dict):
         raise ProfileError(f"{file}: {what} must be a table, not {_shown(table)}")
     hints = get_type_hints(type_, include_extras=True)
-    wanted = [each.name for each in fields(type_) if each.name != "sources"]
+    wanted = [each.name for each in fields(type_) if each.name not in ("sources", "overlay")]
     for name in table:
         if name not in wanted:
             raise ProfileError(f"{file}: {prefix}{printable(name)} is unknown; {what} has {', '.join(wanted)}")

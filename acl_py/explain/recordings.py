@@ -1,5 +1,7 @@
 """Recordings as cases: the program of a run, which can be run again with edits."""
 
+from dataclasses import replace
+
 from acl_py import recorded
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
@@ -7,6 +9,7 @@ from acl_py.explain.whatif import Asker
 from acl_py.tools.programs import ProgramError, parse
 from acl_py.trace.rows import Timeline
 from device_model.errors import printable
+from device_model.overlay import load as lay
 from device_model.profile import ProfileError, load
 from device_model.rules import RULES
 
@@ -21,10 +24,15 @@ def case_of(timeline: Timeline, name: str) -> Case:
     """
     try:
         device, rules = load(timeline.device), RULES[timeline.rules]
+        if timeline.overlay:
+            device = lay(timeline.overlay, device)
     except ProfileError as error:
         raise EditError(f"the run cannot be repeated: {error}") from error
     except KeyError as error:
         raise EditError(f"the run cannot be repeated: there are no rules {timeline.rules!r}") from error
+    # A run may have had more devices than the profile: install(devices=...), or --devices.
+    used = {handle.device for handle in timeline.handles} | {buffer.device for buffer in timeline.buffers}
+    device = replace(device, devices=max(device.devices, 1 + max(used, default=0)))
     try:
         program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
     except ProgramError as error:

@@ -21,12 +21,14 @@ from acl_py.trace.rows import Timeline
 def program(timeline: Timeline, name: str = "recorded") -> Fields:
     """Return the stream program called *name* of the run in *timeline*, as a JSON document: see docs/programs.md.
 
-    `acl_py.tools.programs.parse` checks it, and `acl_py.tools.replay.replay` runs it on `timeline.device` under
-    `timeline.rules`.
+    `acl_py.tools.programs.parse` checks it, and `acl_py.tools.replay.replay` runs it on `timeline.device`, with
+    `timeline.overlay` if there is one, under `timeline.rules`.
     """
     translator = Translator(timeline)
     steps = _steps(timeline, order_of(_acts(timeline, translator)))
     head = {"id": name, "device": timeline.device, "rules": timeline.rules, "gap_us": 0}
+    if timeline.overlay:
+        head["overlay"] = timeline.overlay
     return head | {"notes": list(translator.notes)} | translator.used() | {"steps": steps}
 
 

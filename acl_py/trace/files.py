@@ -39,7 +39,7 @@ from acl_py.trace.rows import (
 from device_model.completions import Why
 from device_model.errors import printable
 
-FORM, VERSION = "acl_py trace", 9
+FORM, VERSION = "acl_py trace", 10
 _LIMIT = 2**63
 
 
@@ -167,7 +167,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "migrations": (Migration, (_TEXT, _TEXT, *[_INT] * 7, _TEXT)),
     "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),
 }  # fmt: skip
-_HEAD = ("device", "rules", "end_ns", "error", "host_time")
+_HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time")
 
 
 def save(timeline: Timeline, path: str | Path) -> None:

@@ -58,7 +58,7 @@ class Trace(Observer):
 
     __slots__ = (
         "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures", "host_time",
-        "migrations", "node_queued", "op_ended", "op_queued", "recorded", "rules", "strikes", "waited",
+        "migrations", "node_queued", "op_ended", "op_queued", "overlay", "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -78,13 +78,14 @@ class Trace(Observer):
         host_ns: Callable[[], Nanoseconds] = int,
         callers: Callers | None = None,
         host_time: str = "modelled",
+        overlay: str = "",
     ) -> None:
         """*instructions* is the number of instructions to keep of each core kernel; *device* and *rules* are names, and
-        *callers* knows those of tasks and threads. *host_time* is that of the simulation.
+        *callers* knows those of tasks and threads. *host_time* is that of the simulation, *overlay* that of its device.
         """
         self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._host_ns = host_ns
-        self.device, self.rules, self.host_time = device, rules, host_time
+        self.device, self.rules, self.host_time, self.overlay = device, rules, host_time, overlay
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
         self.failures: list[Failure] = []  # of operations, in order
@@ -144,7 +145,7 @@ class Trace(Observer):
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
-            self.host_time, list(self.failures), list(self.migrations), rows.launches,
+            self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:

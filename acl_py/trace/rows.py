@@ -377,7 +377,8 @@ class CoreInstruction(NamedTuple):
 class Timeline:
     """One recording: operations and calls in the order of their ends, all else in the order in which it came.
 
-    *device* is the name of the profile, *rules* that of the rules. The host's time was *end_ns* when it was taken.
+    *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of
+    the profile; "" if there was none. The host's time was *end_ns* when it was taken.
     *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
     host, in their order; () if no sanitizer watched it. *host_time* is "measured" if the real time between two calls
     counted, too: see `acl_py.simulate`.
@@ -400,3 +401,4 @@ class Timeline:
     failures: Sequence[Failure] = ()
     migrations: Sequence[Migration] = ()
     launches: Sequence[GraphLaunch] = ()
+    overlay: str = ""

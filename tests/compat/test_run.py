@@ -12,6 +12,8 @@ from textwrap import dedent
 import pytest
 from pages import data_of, rows_of
 
+from acl_py.explain.cases import EditError
+from acl_py.explain.recordings import asker_of
 from acl_py.trace import read_trace
 from tests import forks
 
@@ -707,6 +709,34 @@ def test_a_trace_of_instructions_has_those_of_a_simulation_of_acl_py(run, tmp_pa
     assert done.stderr == ""
     events = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
     assert [event["name"] for event in events if event["ph"] == "X"] == ["Duplicate"]
+
+
+def test_prices_are_those_of_the_overlay_and_of_all_devices(run, tmp_path):
+    """The program of a recording runs again with the host of the run, also from a file and in another folder."""
+    script = """\
+        import acl
+        for device in (0, 8):
+            acl.rt.set_device(device)
+            pointer, ret = acl.rt.malloc(1 << 20, 0)
+            acl.rt.memset(pointer, 1 << 20, 0, 1 << 20)
+        """
+    (tmp_path / "host.toml").write_text('[host]\nlaunch = { value = 77000, source = "assumed: slow" }\n')
+    options = ["--overlay", "host.toml", "--devices", "9", "--trace", "run.acl", "--format", "acl", "--explain"]
+    done = run(script, options=options)
+    assert "by line:" in done.stderr
+    assert "does not repeat the run" not in done.stderr
+    asker = asker_of(read_trace(tmp_path / "run.acl"), "run")
+    assert asker.case.notes == ()
+    assert asker.case.device.host.launch == 77_000
+    (tmp_path / "host.toml").unlink()
+    with pytest.raises(EditError, match=r"the run cannot be repeated: cannot read the overlay .*host.toml"):
+        asker_of(read_trace(tmp_path / "run.acl"), "run")
+
+
+def test_a_board_is_one_device(run):
+    done = run("import acl", options=["--device", "ascend310", "--devices", "2"])
+    assert done.returncode == 2
+    assert "such a board is one device" in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_a_script_without_a_device_leaves_nothing_to_write_or_explain(run, tmp_path):

@@ -111,12 +111,12 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(8, "save the trace again"), (10, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (11, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
     write(path, [head | {"version": version}, *rest])
-    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 9: {advice}"):
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 10: {advice}"):
         read_trace(path)
 
 
@@ -169,5 +169,5 @@ async def test_a_missing_column_list_or_value(tmp_path):
     with pytest.raises(TraceFileError, match="the list ops is missing"):
         read_trace(path)
     write(path, [{"form": "acl_py trace", "version": every[0]["version"]}, *every[1:]])
-    with pytest.raises(TraceFileError, match="the first line lacks a value of device, rules, end_ns, error, host_time"):
+    with pytest.raises(TraceFileError, match="the first line lacks a value of device, overlay, rules, end_ns"):
         read_trace(path)
