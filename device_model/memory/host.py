@@ -107,6 +107,8 @@ def _is_there(address: int, nbytes: int, permissions: str) -> bool:
     end = address + nbytes
     if address <= 0 or nbytes <= 0 or end >= 1 << 63:
         return False
+    if sys.platform == "emscripten":  # the memory of WebAssembly is one range without permissions
+        return end <= int(ctypes.CDLL(None).emscripten_get_heap_size())
     if sys.platform != "linux":
         return hasattr(os, "fork") and is_mapped(address, nbytes)
     known = _is_in(_spans[permissions], address, end) and is_mapped(address, nbytes)
