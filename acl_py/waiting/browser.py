@@ -12,7 +12,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, NoReturn
 
 IN_BROWSER = sys.platform == "emscripten"
@@ -85,7 +85,8 @@ class BrowserLoop(asyncio.BaseEventLoop):
                 tasks = asyncio.all_tasks(self)
                 for task in tasks:
                     task.cancel()
-                super().run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+                with suppress(_StuckError):  # a task that goes on waiting
+                    super().run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
                 raise stuck.error from None
 
     def _process_events(self, _: tuple[()]) -> None:

@@ -114,11 +114,18 @@ async def handler():
 async def future():
     await asyncio.get_running_loop().create_future()
 
+async def both():
+    asyncio.get_running_loop().create_task(future())
+    stream, notify = await acl_py.CreateStream(), await acl_py.CreateNotify()
+    await acl_py.WaitAndResetNotify(notify, stream, 0)
+    await acl_py.SynchronizeStream(stream)
+
 async def again():
     acl_py.run(future)
 
 for main, options in [
     (thread, {}), (host_thread, {}), (connection, {}), (process, {}), (handler, {}), (future, {}), (again, {}),
+    (both, {"device": "ascend910b3"}),
     (future, {"clock": "real"}), (future, {"uvloop": True}),
 ]:
     try:
@@ -126,6 +133,7 @@ for main, options in [
     except Exception as error:
         print(f"{type(error).__name__}: {error}".splitlines()[0])
 """
+BOTH = f"<string>:{(PYODIDE + IMPOSSIBLE).partition('SynchronizeStream')[0].count(chr(10)) + 1}"
 
 
 def test_what_a_browser_does_not_have_is_named_in_a_sentence():
@@ -138,6 +146,7 @@ def test_what_a_browser_does_not_have_is_named_in_a_sentence():
         f"RuntimeError: add_signal_handler() {none.format('signals')}",
         "DeadlockError: no task or thread can run, no timer is set, and nothing is scheduled on a device; these wait:",
         f"RuntimeError: {RUNNING}",
+        f"DeadlockError: task 1: SynchronizeStream(stream 1) at {BOTH} can never end",
         "RuntimeError: clock='real' cannot be had while Python in a browser runs: leave it out",
         "RuntimeError: uvloop is not installed on this platform; leave out uvloop=True",
     ]
@@ -160,6 +169,7 @@ async def hangs():
         await asyncio.Event().wait()
     finally:
         print("cancelled")
+        await asyncio.Event().wait()
 
 async def a_run_in_place():
     with set_aside():
