@@ -94,7 +94,7 @@ def test_the_notebooks_of_the_wheel_run_where_nothing_else_is(dist, tmp_path):
     programs = installed(f"{wheel}[notebooks]", tmp_path / "env")
     subprocess.run([programs / "acl-py", "notebooks", "course"], check=True, cwd=tmp_path, capture_output=True)
     books = [tmp_path / "course" / f"{notebook.stem}.ipynb" for notebook in NOTEBOOKS]
-    assert sorted((tmp_path / "course").iterdir()) == sorted(books)
+    assert sorted((tmp_path / "course").glob("*.ipynb")) == sorted(books)
     folders = dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "MPLCONFIGDIR"), str(tmp_path))
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | folders
 

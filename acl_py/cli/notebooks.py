@@ -10,16 +10,16 @@ from acl_py.cli.common import complain
 
 def notebooks_command(
     folder: Annotated[Path, typer.Argument(file_okay=False, help="Write them into this folder.")] = Path("notebooks"),
-    solutions: Annotated[
-        bool, typer.Option("--solutions", help="Write the solutions of the exercises, too, into a folder of their own.")
+    no_solutions: Annotated[
+        bool, typer.Option("--no-solutions", help="Leave out the folder with the solutions of the exercises.")
     ] = False,
 ) -> None:
-    """Write the ten notebooks of the course as .ipynb. Files that are there, with the same cells, are kept."""
+    """Write the ten notebooks of the course, with their solutions, as .ipynb. Files with the same cells are kept."""
     from acl_py.teaching import files  # imported here, because no other command needs notebooks
     from acl_py.teaching.mistakes import NotebookError
 
     try:
-        written = files.write(folder, solutions=solutions)
+        written = files.write(folder, solutions=not no_solutions)
     except NotebookError as error:
         complain(str(error))
         raise typer.Exit(1) from error

@@ -26,7 +26,7 @@ def texts() -> list[Path]:
     return sorted(folder().glob("[0-9]*_*.py"), key=lambda file: int(file.name.partition("_")[0]))
 
 
-def write(target: Path, *, solutions: bool = False) -> list[Path]:
+def write(target: Path, *, solutions: bool = True) -> list[Path]:
     """Write the notebooks into the folder *target* as `.ipynb`, with *solutions* in a folder of their own.
 
     A file that is there already, with the same cells, stays as it is: it may have outputs. Return what was written.

@@ -34,10 +34,16 @@ def two(monkeypatch):
 
 
 def test_it_lists_what_it_wrote_and_says_how_to_open_it(course):
-    done = course("course", "--solutions")
+    done = course("course")
     written = [f"course/{name}.ipynb" for name in NAMES] + [f"course/solutions/{name}.ipynb" for name in NAMES]
     assert done.stdout.splitlines() == [*written, OPEN]
     assert all(json.loads(Path(file).read_text("utf-8"))["nbformat"] == 4 for file in written)
+
+
+def test_a_teacher_may_keep_the_solutions(course, two):
+    done = course("course", "--no-solutions")
+    assert done.stdout.splitlines() == [*(f"course/{name}.ipynb" for name in NAMES[:2]), OPEN]
+    assert not Path("course", "solutions").exists()
 
 
 def test_a_notebook_has_the_cells_of_its_text_and_two_copies_are_the_same(course, two):
