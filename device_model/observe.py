@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from device_model.graphs.executable import Run
     from device_model.graphs.graph import Node
     from device_model.graphs.groups import NewWork
+    from device_model.graphs.plan import Entry
+    from device_model.graphs.streaks import NodeOp
     from device_model.kernel.findings import Finding
     from device_model.kernel.results import Result
     from device_model.memory import Allocation, Moves
@@ -77,12 +79,21 @@ class Observer:
         """A launch of a graph was queued, or the body of an IF node, which runs.
 
         *made* has, for each entry of its plan, the operation or what stands for it. `node_queued` follows for each
-        operation.
+        operation; later, too, for those that are made when the ones before them have run (`nodes_ran`).
         """
 
     def node_queued(self, op: "Op") -> None:
         """*op*, a node of a launch, was queued. An observer that does not override this gets `op_queued`."""
         self.op_queued(op)
+
+    def nodes_ran(self, op: "NodeOp", behind: "Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]") -> None:
+        """Kernels of a launch ran one behind the other, without an operation for each: the node of *op*, and those
+        *behind* it, with their starts and ends.
+
+        `op_ended` is not called for them. *op* has the times of its node now, and is the operation of another one
+        later. An observer that overrides `run_queued`, `node_queued` or `op_ended`, and not this, gets an operation for
+        each node.
+        """
 
     def run_skipped(self, body: "Run") -> None:
         """*body*, of an IF node, does not run in its launch: the condition was false."""
@@ -189,6 +200,9 @@ class Observer:
         """The core kernel *op* did something that its programmer should know; called after `ran`."""
 
 
+_NAMES = tuple(name for name in vars(Observer) if not name.startswith("_"))
+
+
 class Hooks:
     """The methods of all observers, one attribute for each; None if no observer overrides the method."""
 
@@ -198,6 +212,7 @@ class Hooks:
         "awaiting",
         "call",
         "captured",
+        "each_node",
         "failed",
         "fault",
         "filled",
@@ -208,6 +223,7 @@ class Hooks:
         "hung",
         "marked",
         "node_queued",
+        "nodes_ran",
         "noticed",
         "op_ended",
         "op_queued",
@@ -233,6 +249,7 @@ class Hooks:
     part_queued: "Callable[[Op, Copy], None] | None"
     run_queued: "Callable[[Run, Sequence[Completion]], None] | None"
     node_queued: "Callable[[Op], None] | None"
+    nodes_ran: "Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None] | None"
     run_skipped: "Callable[[Run], None] | None"
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
@@ -256,6 +273,7 @@ class Hooks:
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"
     ran: "Callable[[Op, Result], None] | None"
     finding: "Callable[[Op, Finding], None] | None"
+    each_node: bool  # whether an observer wants an operation for each node of a launch
 
     def __init__(self) -> None:
         self._observers: list[Observer] = []
@@ -272,9 +290,10 @@ class Hooks:
         self._resolve()
 
     def _resolve(self) -> None:
-        for name in self.__slots__[1:]:
+        for name in _NAMES:
             methods = [getattr(observer, name) for observer in self._observers if _overrides(type(observer), name)]
             setattr(self, name, _fan_out(methods))
+        self.each_node = any(map(_wants_each_node, map(type, self._observers)))
 
 
 def _overrides(observer: type[Observer], name: str) -> bool:
@@ -282,6 +301,12 @@ def _overrides(observer: type[Observer], name: str) -> bool:
     if name == "node_queued" and _overrides(observer, "op_queued"):  # which the method of Observer calls
         return True
     return getattr(observer, name) is not getattr(Observer, name)
+
+
+def _wants_each_node(observer: type[Observer]) -> bool:
+    """Whether *observer* watches operations of launches, and does not know `nodes_ran`."""
+    watches = any(_overrides(observer, name) for name in ("run_queued", "node_queued", "op_ended"))
+    return watches and not _overrides(observer, "nodes_ran")
 
 
 def _fan_out(methods: Sequence[Callable[..., None]]) -> Callable[..., None] | None:

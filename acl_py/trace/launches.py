@@ -77,6 +77,9 @@ class GraphRows:
     def add(self, run: Run, first: int, caller: Callable[[], int]) -> None:
         """Store a *run*, whose operations have serial numbers from *first* on; also its launch, if it is that."""
         launch = run.launch
+        run.first_row = first
+        for op in run.ops:
+            op.row = run.row_of(op.entry)
         if run is launch:
             launch.row = len(self.submitted)
             name, stream = launch.executable.name, launch.stream
@@ -85,8 +88,8 @@ class GraphRows:
             if len(self._pending) >= self._next_look:
                 self._look()
                 self._next_look = max(_FIRST_LOOK, 2 * len(self._pending))
-        if launch.row >= 0 and run.ops:  # a trace may begin later
-            self.runs.write(RUN.pack(launch.row, first, len(run.ops)))
+        if launch.row >= 0 and run.plan.operations:  # a trace may begin later
+            self.runs.write(RUN.pack(launch.row, first, run.plan.operations))
 
     def outcomes(self) -> list[Outcome]:
         """Return what came of each launch."""

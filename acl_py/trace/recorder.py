@@ -36,6 +36,7 @@ from device_model.faults import Rule
 from device_model.graphs.executable import Run
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
+from device_model.graphs.plan import Entry
 from device_model.graphs.streaks import NodeOp
 from device_model.memory import NONE, Allocation, Moves
 from device_model.observe import Observer
@@ -53,16 +54,18 @@ _RECORD, _WAIT = "record", "wait"
 class Trace(Observer):
     """All operations and calls of a simulation; `ops` and `calls` are lists of records, in order of their end.
 
-    Six methods of this observer are functions made for one trace: see writers.py.
+    Seven methods of this observer are functions made for one trace: see writers.py.
     """
 
     __slots__ = (
         "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures", "host_time",
-        "migrations", "node_queued", "op_ended", "op_queued", "overlay", "recorded", "rules", "strikes", "waited",
+        "migrations", "node_queued", "nodes_ran", "op_ended", "op_queued", "overlay", "recorded", "rules", "strikes",
+        "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
     node_queued: Callable[[NodeOp], None]  # type: ignore[assignment]
+    nodes_ran: Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
     call: Callable[[str, int, int, object, tuple[object, ...]], None]  # type: ignore[assignment]
     recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
@@ -92,7 +95,9 @@ class Trace(Observer):
         self.migrations: list[Migration] = []  # of pages of managed memory, in order
         self._store = Store(instructions)
         self._writers = writers(self._store, callers or Callers())
-        _, _, self.op_queued, self.node_queued, self.op_ended, self.call, self.recorded, self.waited = self._writers
+        made = self._writers
+        self.op_queued, self.node_queued, self.nodes_ran = made.op_queued, made.node_queued, made.nodes_ran
+        self.op_ended, self.call, self.recorded, self.waited = made.op_ended, made.call, made.recorded, made.waited
 
     def __repr__(self) -> str:
         return f"<Trace of {len(self)} operations>"
@@ -162,7 +167,7 @@ class Trace(Observer):
 
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
         """Store a row of a launch, and which operations the run has: they are the next ones."""
-        self._store.graphs.add(run, self._writers.next_serial(), self._writers.caller_number)
+        self._store.graphs.add(run, self._writers.serials(run.plan.operations), self._writers.caller_number)
 
     def step_queued(self, step: Step) -> None:
         """Store a row; `recorded` and `waited` do it for events."""

@@ -4,7 +4,7 @@ A closure reaches its variables faster than a method does, and these functions a
 """
 
 from asyncio import AbstractEventLoop, _get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Thread, get_ident
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,11 +12,12 @@ from weakref import WeakKeyDictionary
 from acl_py.callers import Caller, Callers, current_caller, task_of
 from acl_py.trace.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
 from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory
-from device_model.completions import Completion, Group, Why
+from device_model.completions import Completion, Group, Nanoseconds, Why
 from device_model.events import Event
 from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph
 from device_model.graphs.groups import TaskGroup
+from device_model.graphs.plan import Entry
 from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
 from device_model.ops import Op
@@ -24,19 +25,24 @@ from device_model.streams import Stream
 from device_model.work import Copy, CoreKernel, Fill, HostFunction, Kernel, PitchedCopy, Work
 
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
+_HOST = Why.HOST
 _RECORD, _WAIT = "record", "wait"
 _NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup)  # objects that would live as long as the trace
 
 
+_Ran = tuple[Entry, Nanoseconds, Nanoseconds]  # a node that ran without an operation: its start and end
+
+
 class Writers(NamedTuple):
-    """Functions that give the number of the calling task or thread, and the number of the next operation; and six
-    methods of `Trace`.
+    """Functions that give the number of the calling task or thread, and the first of so many serial numbers, which are
+    taken then; and seven methods of `Trace`.
     """
 
     caller_number: Callable[[], int]
-    next_serial: Callable[[], int]
+    serials: Callable[[int], int]
     op_queued: Any
     node_queued: Any
+    nodes_ran: Any
     op_ended: Any
     call: Any
     recorded: Any
@@ -68,10 +74,7 @@ def writers(store: Store, names_of: Callers) -> Writers:
             callers[op] = number
 
     def node_queued(op: NodeOp) -> None:
-        """Give *op* its serial number; its caller is that of its launch, also if it is queued much later."""
-        nonlocal serial
-        op.row = serial
-        serial += 1
+        """Note the caller: it is that of the launch, also if *op* is queued much later."""
         launch = op.run.launch.row
         if launch >= 0 and submitted[launch].caller:  # a trace may begin later
             callers[op] = submitted[launch].caller
@@ -104,14 +107,15 @@ def writers(store: Store, names_of: Callers) -> Writers:
             names.append(names_of.name(caller))
         number = known[caller]
 
-    def next_serial() -> int:
-        """Return the serial number of an operation that the device has queued itself."""
+    def serials(count: int) -> int:
+        """Return the first serial number of so many operations."""
         nonlocal serial
-        serial += 1
-        return serial - 1
+        serial += count
+        return serial - count
 
+    op_ended = _op_writer(store, serials)
     return Writers(
-        caller_number, lambda: serial, op_queued, node_queued, _op_writer(store, next_serial), call,
+        caller_number, serials, op_queued, node_queued, _node_writer(store, serials, op_ended), op_ended, call,
         *_step_writers(store, caller_number),
     )  # fmt: skip
 
@@ -144,7 +148,7 @@ def _step_writers(store: Store, caller_number: Callable[[], int]) -> tuple[Any, 
     return recorded, waited
 
 
-def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], None]:
+def _op_writer(store: Store, serials: Callable[[int], int]) -> Callable[[Op], None]:
     write, pack, order, none = store.op_rows.write, OP.pack, _ORDER, NO_OP
     numbers, callers, launches = store.op_numbers, store.op_callers, store.launches
     touched = store.touched
@@ -153,7 +157,7 @@ def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], N
         """Store a row."""
         serial = op.row
         if serial < 0:
-            serial = op.row = next_serial()
+            serial = op.row = serials(1)
         by = op.by
         after = none
         if by is None:
@@ -166,7 +170,7 @@ def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], N
             if by is not None:
                 after = by.row
                 if after < 0:  # the device has queued it, and it has not ended
-                    after = by.row = next_serial()
+                    after = by.row = serials(1)
         work = op.work
         if type(work) is Copy:  # a line each: a tuple of four is made before it is unpacked
             dst = work.dst.serial
@@ -194,6 +198,38 @@ def _op_writer(store: Store, next_serial: Callable[[], int]) -> Callable[[Op], N
         )  # fmt: skip
 
     return op_ended
+
+
+def _node_writer(
+    store: Store, serials: Callable[[int], int], op_ended: Callable[[Op], None]
+) -> Callable[[NodeOp, Sequence[_Ran]], None]:
+    write, pack, order, host, none = store.op_rows.write, OP.pack, _ORDER, _HOST, NO_OP
+    numbers, callers, launches = store.op_numbers, store.op_callers, store.launches
+
+    def nodes_ran(op: NodeOp, behind: Sequence[_Ran]) -> None:
+        """Store a row for each node: the one that `op_ended` would store, if each had an operation."""
+        caller = callers.get(op, 0)
+        op_ended(op)
+        if caller:
+            callers[op] = caller  # of its next node
+        run, stream, queue, queued_ns, serial = op.run, op.stream, op.queue, op.queued_ns, op.row
+        for entry, start_ns, end_ns in behind:
+            work = entry.work
+            number = work.number if type(work) is Kernel and work.number >= 0 else _ends(work, launches)[0]
+            why, after = (order, serial) if start_ns > run.ready_ns else (host, none)  # as in Op.release
+            serial = run.row_of(entry)
+            if serial < 0:  # the trace began later
+                serial = serials(1)
+            write(
+                pack(
+                    serial,
+                    numbers[stream, entry.node.site, work.label, queue],
+                    caller, number, none, 0, 0, work.nbytes,
+                    -1, queued_ns, start_ns, start_ns, end_ns, why, after,
+                )
+            )  # fmt: skip
+
+    return nodes_ran
 
 
 def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:

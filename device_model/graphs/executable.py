@@ -138,7 +138,8 @@ class Run(Group):
     """One run of *plan* in *stream*: done when all of its nodes are."""
 
     __slots__ = (
-        "_left", "_queued_ns", "_streaks", "device", "lane", "launch", "ops", "plan", "ready_ns", "records", "stream",
+        "_left", "_queued_ns", "_streaks", "device", "first_row", "lane", "launch", "ops", "plan", "ready_ns",
+        "records", "stream",
     )  # fmt: skip
 
     stream: Stream
@@ -150,6 +151,7 @@ class Run(Group):
         self.stream = stream
         self.device = device
         self.launch = launch
+        self.first_row = -1  # the serial number in a trace of its first operation; -1 without one
         self.ops: list[NodeOp] = []
         self._streaks: list[Streak] = []
         self._queued_ns = self.ready_ns = -1  # when its nodes were queued; when they can start at the earliest
@@ -172,14 +174,13 @@ class Run(Group):
     def queue(self, turn: Completion, ready_ns: Nanoseconds) -> None:
         """Queue the operations of all nodes, the first ones behind *turn*; none can start before *ready_ns*.
 
-        Of a row of kernels only the first one is queued now, if no observer can tell the difference (streaks.py).
+        Of a row of kernels only the first one is queued now, if no observer wants the others (streaks.py).
         """
         device, plan = self.device, self.plan
         hooks, scheduler = device.hooks, self.stream.scheduler
         self._queued_ns, self.ready_ns = scheduler.now, ready_ns
-        is_watched = hooks.run_queued is not None or hooks.node_queued is not None or hooks.op_ended is not None
         may_change = device.strike is not None or scheduler.choices is not None or plan.updates != device.updates
-        one_by_one = is_watched or may_change or self.launch.executable.keeps_priorities
+        one_by_one = hooks.each_node or may_change or self.launch.executable.keeps_priorities
         made: dict[int, Completion] = {}  # by place
         first = [turn]
         for row in plan.singles if one_by_one else plan.rows:
@@ -223,8 +224,13 @@ class Run(Group):
         op.queue = queue
         op.queued_ns = self._queued_ns
         op.ready_ns = self.ready_ns
+        op.row = self.row_of(entry)
         self.ops.append(op)
         return op
+
+    def row_of(self, entry: Entry) -> int:
+        """Return the serial number in a trace of the operation of *entry*; -1 without one."""
+        return self.first_row + entry.number if self.first_row >= 0 else -1
 
     def left(self) -> list[NodeOp]:
         """Return its operations that have not ended, in the order of the plan."""

@@ -7,6 +7,7 @@ streaks (streaks.py).
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
@@ -25,10 +26,13 @@ Step = tuple[Callable[[], None], Nanoseconds]  # what a kernel does at its end, 
 
 
 class Entry(NamedTuple):
-    """A *node*, its *place* in the plan, the places of those *before* it, its *chain*, and what an IF node runs."""
+    """A *node*, its *place* in the plan, its *number* among the operations there, the places of those *before* it, its
+    *chain*, and what an IF node runs.
+    """
 
     node: Node
     place: int
+    number: int  # of what is no operation: that of the next operation
     before: tuple[int, ...]
     chain: int
     body: "Plan | None"
@@ -63,6 +67,7 @@ class Plan(NamedTuple):
         conditional: Those of them that have a condition.
         touched: The memory that they touch.
         updates: How many updates of task groups there were when this was made; later ones may have changed nodes.
+        operations: How many of its entries are operations.
         makeup: How many nodes there are of what.
     """
 
@@ -76,6 +81,7 @@ class Plan(NamedTuple):
     conditional: tuple[Node, ...]
     touched: tuple[Allocation, ...]
     updates: int
+    operations: int
     makeup: Makeup
 
     @property
@@ -94,15 +100,17 @@ def plan_of(graph: Graph, device: "Device") -> Plan:
     nodes: list[tuple[Node, tuple[int, ...]]] = []
     _flatten(graph, (), nodes)
     numbers = chains([before for _, before in nodes])
+    operations = accumulate((node.work is not None for node, _ in nodes), initial=0)
     entries = tuple(
         Entry(
             node,
             place,
+            number,
             before,
             numbers[place],
             plan_of(node.body, device) if node.kind is NodeKind.IF else None,
         )
-        for place, (node, before) in enumerate(nodes)
+        for place, ((node, before), number) in enumerate(zip(nodes, operations, strict=False))
     )
     return _plan(entries, tuple(device.chain_queues() for _ in range(max(numbers, default=-1) + 1)), device)
 
@@ -129,6 +137,7 @@ def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Devic
         tuple(node for node in found if node.condition is not None),
         tuple(dict.fromkeys(extent[0] for work in works for extent in (*work.reads(), *work.writes()))),
         device.updates,
+        sum(each.node.work is not None for each in entries),
         makeup_of((each.node, each.before, each.chain, each.body and each.body.makeup) for each in entries),
     )
 

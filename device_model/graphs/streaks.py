@@ -12,14 +12,14 @@ nothing else, is a *streak*. Only one of its nodes has an operation, the next on
 
 `Streaks` decides this when an operation of a streak asks for the cores. If it cannot run at once, the dispatcher takes
 the operation in the same instant, and other work finds the dispatcher as it would be without streaks. Nodes are queued
-at the launch, all of them, if somebody watches operations, if a fault rule or a schedule may change them, or if they
-have priorities of their own.
+at the launch, all of them, if an observer wants each of them (observe.py), if a fault rule or a schedule may change
+them, or if they have priorities of their own. An observer that does not, such as a trace, is told which nodes ran.
 """
 
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from device_model.completions import Completion
+from device_model.completions import Completion, Nanoseconds
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine
@@ -70,22 +70,21 @@ class Streak(Completion):
 
     def release(self, by: Completion) -> None:
         """Queue the next node: *by*, the one before, is over."""
-        self._index += 1
-        op = self._op = self._operation(self._index)
-        self._hold(op)
-        op.blockers = 1
+        op = self._queue_next()
         self._queue.fifo.appendleft(op)  # what is queued there already comes behind it
         op.release(by)
 
     def run_alone(self, device: "Device") -> None:
         """Run nodes, from that of `op` on, which is listed, until something else happens; `op` is then the next one."""
         op, run, first, scheduler = self._op, self._run, self._index, device.scheduler
-        steps, gap = self._row.steps, self._queue.after_same[op.lane]
-        over, error = scheduler.pass_through(islice(steps, first, None), max(op.ready_ns, scheduler.now), gap)
+        steps, gap, start = self._row.steps, self._queue.after_same[op.lane], max(op.ready_ns, scheduler.now)
+        over, error = scheduler.pass_through(islice(steps, first, None), start, gap)
         if not over:
             if error is not None:  # an interrupt that came before the first step
                 scheduler.raise_later(error)
             return
+        if device.hooks.nodes_ran is not None:
+            self._tell(device, start, gap, over)
         self._index += over
         last = self._operation(self._index - 1)
         last.end_ns = scheduler.now
@@ -96,6 +95,7 @@ class Streak(Completion):
         device.cores.freed = last
         entry = op.entry = self._row.entries[self._index]
         op.work, op.nbytes, op.site, op.capture = entry.work, entry.work.nbytes, entry.node.site, entry.node.row
+        op.row = run.row_of(entry)
         op.ready_ns = scheduler.now + gap
         op.by = last if op.ready_ns > run.ready_ns else None  # as in Op.release
         self._hold(op)
@@ -105,14 +105,33 @@ class Streak(Completion):
         op, fifo = self._op, self._queue.fifo
         place = fifo.index(op) + 1 if op in fifo else 0
         while op.streak is not None:
-            self._index += 1
-            behind = self._op = self._operation(self._index)
-            self._hold(behind)
-            behind.blockers = 1
+            behind = self._queue_next()
             fifo.insert(place, behind)
             place += 1
             op.streak, op.waiters = None, [behind]
             op = behind
+
+    def _tell(self, device: "Device", start: Nanoseconds, gap: Nanoseconds, over: int) -> None:
+        """Tell the observers that `op` started at *start*, and that so many nodes are *over*, a *gap* between them."""
+        op, behind = self._op, []
+        end = start + self._row.steps[self._index][1]
+        op.start_ns, op.end_ns = start, end
+        for index in range(self._index + 1, self._index + over):
+            start = end + gap
+            end = start + self._row.steps[index][1]
+            behind.append((self._row.entries[index], start, end))
+        device.call_hook(device.hooks.nodes_ran, op, behind)
+        op.start_ns = op.end_ns = -1
+
+    def _queue_next(self) -> NodeOp:
+        """Return the operation of the next node, which waits for the one before."""
+        self._index += 1
+        op = self._op = self._operation(self._index)
+        self._hold(op)
+        op.blockers = 1
+        device = self._run.device
+        device.call_hook(device.hooks.node_queued, op)
+        return op
 
     def _operation(self, index: int) -> NodeOp:
         return self._run.operation(self._row.entries[index], self._queue)
@@ -147,7 +166,7 @@ class Streaks(Engine):
         cores.offer(queue, now)
 
     def grant(self) -> None:
-        """Let the streak run if its operation is all that can start, here or at another engine, and nothing watches."""
+        """Let the streak run if its operation is all that can start here or at another engine, if observers let it."""
         self.is_dirty = False
         op, self._head = self._head, None
         device = self._device
@@ -156,7 +175,7 @@ class Streaks(Engine):
             and op.streak is not None
             and self.scheduler.dirty[-2:] == [self, device.cores]
             and device.cores.has_only(op)
-            and device.hooks.op_ended is None
+            and not device.hooks.each_node
             and op.stream.context.error is None
             and not device.workers.flying
         ):

@@ -16,7 +16,16 @@ def listener(name, notes, who):
 
 
 def test_hooks_are_the_methods_of_an_observer():
-    assert set(NAMES) == set(Hooks.__slots__) - {"_observers"}
+    assert set(NAMES) == set(Hooks.__slots__) - {"_observers", "each_node"}
+
+
+@pytest.mark.parametrize("watched", [["op_ended"], ["op_queued"], ["run_queued"]])
+def test_who_watches_operations_wants_those_of_all_nodes_unless_it_is_told_which_nodes_ran(watched):
+    hooks, wanted = Hooks(), []
+    for names in (["call"], [*watched, "nodes_ran"], watched):
+        hooks.add(type("Listener", (Observer,), {name: lambda self, *args: None for name in names})())
+        wanted.append(hooks.each_node)
+    assert wanted == [False, False, True]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,6 +1,7 @@
 """Streaks: kernels of a launch that run without an operation each. Nobody can tell that they do, but by the real time.
 
-Random programs run twice: as they are, and with an observer, for which every node is queued at the launch.
+Random programs run twice: as they are, and with an observer, for which every node is queued at the launch. Then they
+run twice with a trace, which has a row for each node in both.
 """
 
 import asyncio
@@ -10,11 +11,13 @@ import pytest
 from histories import H2D, busy, tiny
 
 import acl_py as acl
+from acl_py.trace.recorder import Trace
+from device_model.completions import Why
 from device_model.engines.workers import INLINE_BYTES
 from device_model.observe import Observer
 
 CELLS = 16
-A, LONG = busy("A", 10), busy("long", 1_000)
+A, LONG, NOTHING = busy("A", 10), busy("long", 1_000), busy("nothing", 0)
 TIMES = (0, 0.5, 1, 2, 2, 5, 40)  # of kernels, in microseconds
 
 
@@ -222,21 +225,24 @@ def _state(op):
     return repr(op), op.queued_ns, *causes, [type(waiter).__name__ for waiter in op.waiters or ()]
 
 
-async def play(seed, is_watched):
+async def play(seed, is_watched, is_traced):
     program = Program(seed)
     program.sim.runtime.hooks.add(Mourner(program.notes))
     if is_watched:
         program.sim.runtime.hooks.add(Watcher([]))
-    return await program.run()
+    notes = await program.run()
+    return notes, program.sim.trace.timeline() if is_traced else None
 
 
 def check(seeds):
     for seed in seeds:
         device, rules = Random(seed).choice((("tiny", "cuda"), ("h200", "cuda"), ("h200", "acl"), ("tiny", "acl")))
-        plain, expected = (
-            acl.run(play, seed, is_watched, device=device, rules=rules, trace=False) for is_watched in (False, True)
-        )
-        assert plain == expected, f"program {seed} on {device}, {rules}"
+        for trace in (False, True):
+            plain, expected = (
+                acl.run(play, seed, is_watched, trace, device=device, rules=rules, trace=trace)
+                for is_watched in (False, True)
+            )
+            assert plain == expected, f"program {seed} on {device}, {rules}, {trace=}"
 
 
 @tiny(trace=False)
@@ -255,6 +261,32 @@ async def test_a_chain_of_kernels_is_scheduled_node_by_node_only_if_somebody_wat
         await acl.SynchronizeStream(stream)
         scheduled.append((scheduler.sequence - before, launch.end_ns - begin))
     assert scheduled == [(2, 501_000), (50, 501_000)]
+
+
+@tiny(trace=False)
+async def test_a_trace_that_begins_during_a_launch_has_the_nodes_that_end_later():
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
+    async with acl.capture(stream) as graph:
+        for _ in range(6):
+            await A[1, stream]()
+    launch = await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
+    await acl.HostWork(25)
+    trace = Trace()
+    sim.runtime.hooks.add(trace)
+    await acl.SynchronizeStream(stream)
+    ends = [launch.end_ns - 10_000 * left for left in (3, 2, 1, 0)]
+    assert [(op.name, op.start_ns, op.end_ns) for op in trace.ops] == [("A", end - 10_000, end) for end in ends]
+
+
+@tiny
+async def test_a_node_that_starts_with_its_launch_does_not_wait_for_one_that_takes_no_time():
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
+    async with acl.capture(stream) as graph:
+        for kernel in (NOTHING, NOTHING, NOTHING, A, A):
+            await kernel[1, stream]()
+    await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
+    await acl.SynchronizeStream(stream)
+    assert [op.why for op in sim.trace.ops] == [Why.HOST, Why.HOST, Why.HOST, Why.HOST, Why.ORDER]
 
 
 @tiny(trace=False)
