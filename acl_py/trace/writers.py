@@ -30,6 +30,7 @@ _RECORD, _WAIT = "record", "wait"
 _NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup)  # objects that would live as long as the trace
 
 
+_About = tuple[object, ...]  # what a call was about
 _Ran = tuple[Entry, Nanoseconds, Nanoseconds]  # a node that ran without an operation: its start and end
 
 
@@ -51,8 +52,7 @@ class Writers(NamedTuple):
 
 def writers(store: Store, names_of: Callers) -> Writers:
     """Return the functions that write rows to *store*; *names_of* knows the callers."""
-    names, callers, submitted = store.callers, store.op_callers, store.graphs.submitted
-    call_numbers, write_call, pack_call = store.call_numbers, store.call_rows.write, CALL.pack
+    names, callers = store.callers, store.op_callers
     known: WeakKeyDictionary[Caller, int] = WeakKeyDictionary()
     latest: Caller | None = None
     number = -1  # of the latest caller
@@ -72,22 +72,6 @@ def writers(store: Store, names_of: Callers) -> Writers:
             change()
         if number:
             callers[op] = number
-
-    def node_queued(op: NodeOp) -> None:
-        """Note the caller: it is that of the launch, also if *op* is queued much later."""
-        launch = op.run.launch.row
-        if launch >= 0 and submitted[launch].caller:  # a trace may begin later
-            callers[op] = submitted[launch].caller
-
-    def call(name: str, enter_ns: int, exit_ns: int, site: object, about: tuple[object, ...]) -> None:
-        """Store a row."""
-        if get_ident() != thread or task_of(loop) is not latest:
-            change()
-        for each in about:
-            if isinstance(each, _NOT_KEPT):  # what many calls have in common, in place of the objects
-                about = tuple([_plain(subject, store) for subject in about])
-                break
-        write_call(pack_call(call_numbers[name, site, about], number, enter_ns, exit_ns))
 
     def caller_number() -> int:
         if get_ident() != thread or task_of(loop) is not latest:
@@ -115,9 +99,23 @@ def writers(store: Store, names_of: Callers) -> Writers:
 
     op_ended = _op_writer(store, serials)
     return Writers(
-        caller_number, serials, op_queued, node_queued, _node_writer(store, serials, op_ended), op_ended, call,
-        *_step_writers(store, caller_number),
+        caller_number, serials, op_queued, *_node_writers(store, serials, op_ended), op_ended,
+        _call_writer(store, caller_number), *_step_writers(store, caller_number),
     )  # fmt: skip
+
+
+def _call_writer(store: Store, caller_number: Callable[[], int]) -> Callable[[str, int, int, object, _About], None]:
+    numbers, write, pack = store.call_numbers, store.call_rows.write, CALL.pack
+
+    def call(name: str, enter_ns: int, exit_ns: int, site: object, about: _About) -> None:
+        """Store a row."""
+        for each in about:
+            if isinstance(each, _NOT_KEPT):  # what many calls have in common, in place of the objects
+                about = tuple([_plain(subject, store) for subject in about])
+                break
+        write(pack(numbers[name, site, about], caller_number(), enter_ns, exit_ns))
+
+    return call
 
 
 def _step_writers(store: Store, caller_number: Callable[[], int]) -> tuple[Any, Any]:
@@ -200,11 +198,18 @@ def _op_writer(store: Store, serials: Callable[[int], int]) -> Callable[[Op], No
     return op_ended
 
 
-def _node_writer(
+def _node_writers(
     store: Store, serials: Callable[[int], int], op_ended: Callable[[Op], None]
-) -> Callable[[NodeOp, Sequence[_Ran]], None]:
+) -> tuple[Callable[[NodeOp], None], Callable[[NodeOp, Sequence[_Ran]], None]]:
+    """Return two methods of `Trace`: `node_queued` and `nodes_ran`."""
     write, pack, order, host, none = store.op_rows.write, OP.pack, _ORDER, _HOST, NO_OP
-    numbers, callers, launches = store.op_numbers, store.op_callers, store.launches
+    numbers, callers, launches, submitted = store.op_numbers, store.op_callers, store.launches, store.graphs.submitted
+
+    def node_queued(op: NodeOp) -> None:
+        """Note the caller: it is that of the launch, also if *op* is queued much later."""
+        launch = op.run.launch.row
+        if launch >= 0 and submitted[launch].caller:  # a trace may begin later
+            callers[op] = submitted[launch].caller
 
     def nodes_ran(op: NodeOp, behind: Sequence[_Ran]) -> None:
         """Store a row for each node: the one that `op_ended` would store, if each had an operation."""
@@ -229,7 +234,7 @@ def _node_writer(
                 )
             )  # fmt: skip
 
-    return nodes_ran
+    return node_queued, nodes_ran
 
 
 def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
