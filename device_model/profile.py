@@ -46,8 +46,8 @@ class ProfileError(ValueError):
 class Curve(dict[int, Nanoseconds]):
     """The time of a transfer by its size, `curve[nbytes]`: straight lines between points `(bytes, ns)`.
 
-    Beyond the last point the last line goes on. It is a dict of the times asked for so far, because a program copies
-    the same few sizes again and again, and a dict answers without a call of Python code.
+    Beyond the last point the last line goes on, so it must not fall. It is a dict of the times asked for so far,
+    because a program copies the same few sizes again and again, and a dict answers without a call of Python code.
     """
 
     __slots__ = ("points",)
@@ -62,6 +62,8 @@ class Curve(dict[int, Nanoseconds]):
             raise ValueError("sizes and times of a curve must not be negative")
         if any(max(point) > MOST for point in points):
             raise ValueError("sizes and times of a curve must not be more than 2**62")
+        if points[-1][1] < points[-2][1]:
+            raise ValueError("the last line of a curve goes on for larger sizes, so its time must not decrease")
         self.points = tuple(points)
 
     def __repr__(self) -> str:
@@ -386,7 +388,7 @@ def text_of(path: str | Path, what: str) -> str:
     """
     file = printable(str(path))
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")  # some editors put a mark before the text
     except OSError as error:
         raise ProfileError(f"cannot read the {what} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -78,7 +78,11 @@ def run(name: str, launch: Function, device: str | DeviceProfile) -> Outcome:
 
 def reference_values(name: str, reference: Function) -> dict[str, Values]:
     """Call *reference*, a function called *name*, and return its arrays by their names; raise as `run` does."""
-    return {key: np.asarray(each) for key, each in _by_name(name, _called(name, reference)).items()}
+    returned = _called(name, reference)
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise CompareError(f"{name} is a coroutine function; a reference must be a plain function, without a device")
+    return {key: np.asarray(each) for key, each in _by_name(name, returned).items()}
 
 
 def _called(name: str, function: Callable[[], Any]) -> Any:

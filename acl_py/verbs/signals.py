@@ -1,6 +1,6 @@
 """Notifies, and words of device memory that streams write and wait for. Only under ACL's rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
@@ -158,7 +158,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     return completion
 
 
-async def ResetNotifies(notifies: Sequence[Notify]) -> None:
+async def ResetNotifies(notifies: Iterable[Notify]) -> None:
     """Clear several notifies at once, outside all streams.
 
     Stands for aclrtNotifyBatchReset; CUDA has no such call.
@@ -175,6 +175,9 @@ async def ResetNotifies(notifies: Sequence[Notify]) -> None:
         TypeError: One is not a notify.
     """
     scope, runtime, site, enter = begin()
+    if not isinstance(notifies, Iterable):
+        raise TypeError(f"notifies must be a list of what CreateNotify() gave, not {shown(notifies)}")
+    notifies = tuple(notifies)
     for notify in notifies:
         check_notify(scope, notify)
     runtime.pay(runtime.costs.other)

@@ -158,6 +158,10 @@ def failing():
     raise ZeroDivisionError("no reference today")
 
 
+async def awaited():
+    return np.ones(1)
+
+
 def nothing():
     return None
 

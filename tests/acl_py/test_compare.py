@@ -231,6 +231,7 @@ def test_of_an_array_that_the_host_made_no_writer_is_known():
         ("right", "failing", "compared.py:failing failed at compared.py:"),
         ("right", "failing", ": ZeroDivisionError: no reference today"),
         ("right", "takes_arguments", "positional argument: 'values'; it is called without arguments"),
+        ("right", "awaited", "awaited is a coroutine function; a reference must be a plain function"),
         ("right", "nothing", "returned None; return an array, or several in a tuple or a dict"),
         ("right", "texts", "returned 1 as result 0; return arrays of NumPy, or Arrays in device memory"),
         ("right", "NOT_A_FUNCTION", "has no function NOT_A_FUNCTION"),

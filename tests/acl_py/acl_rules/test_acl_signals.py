@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from histories import busy, history, refused, tiny, tiny_acl
+from histories import busy, history, misused, refused, tiny, tiny_acl
 
 import acl_py as acl
 from device_model.profile import load
@@ -102,6 +102,8 @@ async def test_a_wait_with_a_limit_shows_at_the_next_synchronisation():
 async def test_reset_and_destruction():
     stream, notify, gone = await acl.CreateStream(), await acl.CreateNotify(), await acl.CreateNotify()
     await acl.RecordNotify(notify, stream)
+    with misused(TypeError, "notifies must be a list of what CreateNotify\\(\\) gave, not <Notify"):
+        await acl.ResetNotifies(notify)
     await acl.ResetNotifies([notify])
     await acl.WaitAndResetNotify(notify, stream)
     with pytest.raises(acl.DeadlockError):
