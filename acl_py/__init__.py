@@ -3,8 +3,8 @@
 The verbs are aclrt's without the prefix, all of them coroutines. The package, from the top down; each room imports
 only from those below it, and all of them may import device_model:
 
-    teaching/       what notebooks use: pictures, prices, predictions, what a card did
     cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
+    teaching/       what notebooks use: pictures, prices, predictions, what a card did; the notebooks' files
     explain/        explanations of recordings
         path host slack lines           the critical path, and how much longer each operation could be, by line
         findings order                  implicit waits; which operations are in order, and conflicts

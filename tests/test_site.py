@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGES = ("docs/index", "README", "docs/built/gallery", "docs/built/waits", "docs/built/acl_py", "docs/semantics",
-         "docs/howto/race")  # fmt: skip
+         "docs/howto/race", "docs/teaching", "docs/notebooks/1_streams_in_ten_minutes",
+         "docs/built/acl_py.cta")  # fmt: skip
 pytestmark = pytest.mark.slow
 
 
