@@ -1,5 +1,6 @@
 """The entry point of `acl-py` and of `python -m acl_py`."""
 
+import os
 import sys
 from contextlib import suppress
 
@@ -16,7 +17,14 @@ def main() -> None:
             _run_at_once(words)
     from acl_py.cli import app
 
-    app()
+    try:
+        app()
+    except OSError as error:  # commands report those of files, with their names; what is left is their output
+        if error.filename is not None:
+            raise
+        print(f"acl-py: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python writes the rest when it ends
+        sys.exit(1)
 
 
 def _run_at_once(words: list[str], *, is_sanitized: bool = True) -> None:

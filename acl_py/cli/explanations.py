@@ -8,6 +8,7 @@ from rich.markup import escape
 from acl_py import codes
 from acl_py.cli.common import complain, console
 
+_SUCCESS = ("0", "cudasuccess", "acl_success")
 _VENDORS = {"acl": "ACL, aclError", "cuda": "CUDA, cudaError_t"}
 
 
@@ -17,6 +18,9 @@ def explain_error_command(
     ],
 ) -> None:
     """Explain an error code of ACL or CUDA: what it means, what causes it in a simulation, and what to do."""
+    if code.strip().lower() in _SUCCESS:
+        console().print("0  the call has succeeded (cudaSuccess, ACL_SUCCESS)", highlight=False)
+        return
     entries = codes.find(code)
     if not entries:
         complain(f"there is no code {code}; similar codes: {', '.join(codes.near(code)) or 'none'}")

@@ -57,3 +57,9 @@ def test_an_unknown_code_has_neighbours():
     assert (result.exit_code, "107045" in result.stderr) == (2, True)
     result = explain("IllegalAdress")
     assert (result.exit_code, "700 cudaErrorIllegalAddress" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("code", ["0", "cudaSuccess", "ACL_SUCCESS"])
+def test_success_is_no_error(code):
+    done = explain(code)
+    assert (done.exit_code, done.stdout) == (0, "0  the call has succeeded (cudaSuccess, ACL_SUCCESS)\n")

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,6 +175,14 @@ def test_a_report_of_no_program_is_refused(file, tmp_path):
     result = acl_py("replay", file(BAD), "--report", str(tmp_path / "report.html"))
     assert result.exit_code == 1
     assert "--report has nothing to write: no program ran" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_standard_output_that_is_full_is_said():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "acl_py", "explain-error", "507899"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, "acl-py: the output cannot be written: No space left on device\n")
 
 
 def test_an_output_that_cannot_be_written_is_said(file, tmp_path):
