@@ -85,7 +85,7 @@ def _entry(sample: Path, picture: Path | None, pages: Path) -> list[str]:
     output = source.removesuffix("py") + "out"
     lines = [f"### {name}\n", f"{shows[0].upper()}{shows[1:]} Its [source]({source}) and its [output]({output}).", ""]
     if picture is not None:
-        lines += [f"```{{image}} {picture.relative_to(pages)}", f":alt: The timeline of {name}: {shows}", "```", ""]
+        lines += [f"![The timeline of {name}: {shows}]({picture.relative_to(pages)})", ""]
     return lines
 
 
