@@ -18,7 +18,7 @@ hold one for each record until the recorded work has completed.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from device_model import handles
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
@@ -38,7 +38,7 @@ class Event(handles.Event):
 
     __slots__ = (
         "blocking", "captured", "context", "destroyed", "external", "given_name", "home", "id", "made", "recorded_ns",
-        "row", "stream", "timing", "waitable", "waits", "work",
+        "row", "stamp", "stream", "timing", "waitable", "waits", "work",
     )  # fmt: skip
     id: int
     timing: bool
@@ -61,6 +61,7 @@ class Event(handles.Event):
         self.stream: Stream | None = None  # the stream of the last record
         self.recorded_ns: Nanoseconds = -1
         self.row = -1  # of the last record in a trace
+        self.stamp: Any = None  # what an observer keeps with it
         self.waits = 0  # waits of streams that are not over; counted for the classes that ACL lets a host ask about
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from acl_py.sanitizer.accesses import Accesses
-from acl_py.sanitizer.order import Host, Line, Order, Past, PlainPoint, Point
+from acl_py.sanitizer.order import Host, Line, Order, Past, Point
 from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
 from device_model.events import Event
@@ -37,20 +37,13 @@ class _Related(NamedTuple):
 class Launches:
     """Puts launches into *order*.
 
-    *current* returns the host that makes the present call, and *recorded* has what the last record of each event stands
-    for. *accesses* take up what nodes use, and the lives of memory of a graph.
+    *current* returns the host that makes the present call. *accesses* take up what nodes use, and the lives of memory
+    of a graph.
     """
 
-    def __init__(
-        self,
-        order: Order,
-        current: Callable[[], Host],
-        recorded: dict[Event, PlainPoint],
-        accesses: Accesses,
-    ) -> None:
+    def __init__(self, order: Order, current: Callable[[], Host], accesses: Accesses) -> None:
         self._order = order
         self._current = current
-        self._recorded = recorded
         self._accesses = accesses
         self._lines: dict[Executable, dict[_Path, Line]] = {}
         self._last: dict[Executable, list[Point]] = {}  # the ends of its last launch
@@ -80,7 +73,7 @@ class Launches:
                 del self._lines[gone], self._last[gone]
         turn = self._order.turn(stream, host).point()
         lines = self._lines.setdefault(executable, {})
-        relating = _Relating(self._order, self._recorded, lines, host, launch, at_ns)
+        relating = _Relating(self._order, lines, host, launch, at_ns)
         related = relating.relate(launch.plan, [turn, *self._last.get(executable, ())], ())
         self._last[executable] = related.ends
         self._order.wait(stream, host, related.ends)
@@ -100,17 +93,8 @@ class Launches:
 class _Relating:
     """Relates the nodes of one launch, which *host* makes."""
 
-    def __init__(
-        self,
-        order: Order,
-        recorded: dict[Event, PlainPoint],
-        lines: dict[_Path, Line],
-        host: Host,
-        launch: Launch,
-        at_ns: Nanoseconds,
-    ) -> None:
+    def __init__(self, order: Order, lines: dict[_Path, Line], host: Host, launch: Launch, at_ns: Nanoseconds) -> None:
         self._order = order
-        self._recorded = recorded
         self._lines = lines
         self._host = host
         self._launch = launch
@@ -126,8 +110,8 @@ class _Relating:
             line = self._line((*path, entry.chain))
             line.join([points[each] for each in entry.before] or first)
             node = entry.node
-            if isinstance(node.subject, Event) and node.kind is NodeKind.WAIT and node.subject in self._recorded:
-                line.follow(self._recorded[node.subject])
+            if isinstance(node.subject, Event) and node.kind is NodeKind.WAIT and node.subject.stamp is not None:
+                line.follow(node.subject.stamp)
             line.count += 1
             related.uses.append((self._use(node, line, is_late=bool(path)), line))
             if entry.body is not None:
@@ -135,7 +119,7 @@ class _Relating:
                 line.join(body.ends)
             points.append(line.point())
             if isinstance(node.subject, Event) and node.kind is NodeKind.RECORD:
-                self._recorded[node.subject] = points[-1]
+                node.subject.stamp = points[-1]
         related.ends.extend([points[place] for place in plan.last] or first)
         return related
 

@@ -17,7 +17,7 @@ from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.launches import Launches
-from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, PlainPoint, Point, joined
+from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import (
     HostAccess,
@@ -63,7 +63,8 @@ class _Wait(NamedTuple):
 class Races(Observer):
     """Observes *runtime* and adds the races to *findings*. If it fails itself, it calls *fail*.
 
-    Three methods of this observer are functions made for one program. A closure reaches its variables faster, and these
+    It keeps, as their stamps, the line of each stream, the point of the last record of each event, and the use of each
+    operation. Three methods are functions made for one program: a closure reaches its variables faster, and these
     functions are nearly the whole cost of the sanitizer.
     """
 
@@ -80,7 +81,6 @@ class Races(Observer):
         self._stacks = runtime.state(Stacks)
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
-        self._recorded: dict[Event, PlainPoint] = {}
         self._signals = Signals(self._order, self._add_wait)
         self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
         self._accesses = Accesses(self._pairs)
@@ -88,8 +88,8 @@ class Races(Observer):
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
         self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
-        self._launches = Launches(self._order, self.hosts.current, self._recorded, self._accesses)
-        self.op_queued, self.recorded, self.waited = _quick_hooks(self, self._recorded)
+        self._launches = Launches(self._order, self.hosts.current, self._accesses)
+        self.op_queued, self.recorded, self.waited = _quick_hooks(self)
 
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
@@ -147,7 +147,7 @@ class Races(Observer):
         """Keep what a record stands for."""
         if isinstance(event, FlagEvent):
             self._set(event, stream, "RecordEvent", site)
-        point = self._recorded[event] = self._order.record(stream, self.hosts.current())
+        point = event.stamp = self._order.record(stream, self.hosts.current())
         if completion is not NOTHING and not isinstance(completion, Op):
             completion.stamp = point
 
@@ -161,8 +161,8 @@ class Races(Observer):
         if isinstance(event, FlagEvent):
             access = self._call("StreamWaitEvent", stream, site)
             self._signals.wait(event, self._order.meet(stream, host), access=access)
-        elif event in self._recorded:
-            self._order.wait(stream, host, (self._recorded[event],))
+        elif event.stamp is not None:
+            self._order.wait(stream, host, (event.stamp,))
 
     @guarded
     def step_queued(self, step: Step) -> None:
@@ -212,7 +212,7 @@ class Races(Observer):
         if isinstance(subject, Stream):
             return order.work_of_stream(subject)
         if isinstance(subject, Event):
-            return (Point._make(self._recorded[subject]),) if subject in self._recorded else ()
+            return () if subject.stamp is None else (Point._make(subject.stamp),)
         if isinstance(subject, Context):
             return order.work_of_context(subject)
         if isinstance(subject, Device):
@@ -243,7 +243,7 @@ class Races(Observer):
         elif name.startswith("ResetDevice"):  # what was still queued has no effect
             self._order.learn(self.hosts.current(), self._order.work_of_gone(_is_gone))
         elif name == "DestroyEvent":
-            self._recorded.pop(about[0], None)
+            about[0].stamp = None
             self._signals.forget(about[0])
         elif name in _SIGNALS:
             self._signal(name, about, site)
@@ -382,7 +382,7 @@ class Races(Observer):
         self._accesses.end(allocation, end)
 
 
-def _quick_hooks(races: Races, recorded_at: dict[Event, PlainPoint]) -> tuple[Any, Any, Any]:
+def _quick_hooks(races: Races) -> tuple[Any, Any, Any]:
     """Return three methods of *races*: `op_queued`, `recorded` and `waited`.
 
     Nearly always the same host calls as before, and the stream is ready: then they do themselves what `Races.queue`,
@@ -426,7 +426,7 @@ def _quick_hooks(races: Races, recorded_at: dict[Event, PlainPoint]) -> tuple[An
             if line is None or line.ready != host.version or type(completion) is not Op:  # so the event has no flag
                 races.record(event, stream, site, completion)
             else:
-                recorded_at[event] = line.number, line.count, line.past
+                event.stamp = line.number, line.count, line.past
         except Exception as error:
             fail(error)
 
@@ -437,7 +437,8 @@ def _quick_hooks(races: Races, recorded_at: dict[Event, PlainPoint]) -> tuple[An
                 host = hosts.host
             else:
                 host = hosts.current()
-            line, point = stream.stamp, recorded_at.get(event)
+            line = stream.stamp
+            point = event.stamp
             if line is None or line.ready != host.version or point is None or type(event) is FlagEvent:
                 races.wait(event, stream, site)
             else:
