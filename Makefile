@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-all test-lowest check docs mutants bench format clean
+.PHONY: demo test test-slow test-all test-lowest check docs browser mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,11 @@ docs: $(VENV)/ready
 	$(BIN)/python -m tests.samples.notebooks
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -c docs . build/site
 	@echo "open build/site/docs/index.html"
+
+# The page that runs notebooks in a browser. The first time pip fetches Pyodide, 77 MB.
+browser: $(VENV)/ready
+	$(BIN)/python docs/make/browser/build.py
+	@echo "python3 -m http.server --bind 127.0.0.1 --directory build/browser, then open http://localhost:8000"
 
 mutants: $(VENV)/ready
 	$(BIN)/pip install --quiet --editable '.[mutants]'

@@ -12,6 +12,7 @@ notebooks for Jupyter; nothing else in acl_py uses this package.
     price(sim.trace)                          what each implicit wait of a run is worth
     findings(sim)                             what the sanitizer found
     card("free-busy"), model("free-busy")     what an NVIDIA H200 did with a program, and what its model does
+    await run(main, device="h200")            a program with a loop of its own, as a script has
     exercise(solved, "1,080 us")              the verdict on an exercise
 """
 
@@ -27,6 +28,7 @@ from acl_py.teaching.pictures import show as show
 from acl_py.teaching.predictions import Prediction as Prediction
 from acl_py.teaching.predictions import predict as predict
 from acl_py.teaching.predictions import predict_table as predict_table
+from acl_py.teaching.scripts import run as run
 from acl_py.teaching.texts import exercise as exercise
 from acl_py.teaching.texts import findings as findings
 from acl_py.teaching.texts import price as price

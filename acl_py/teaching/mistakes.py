@@ -7,9 +7,10 @@ from typing import Any
 NO_EXTRA = "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
 
 _OUT_OF_ORDER = (
-    "run the cells above first, from the top (Run > Run All Above Selected Cell), or correct the one that failed. "
+    "run the cells above first, from the top ({how}), or correct the one that failed. "
     "If no cell above defines it, the name is misspelt."
 )
+_IN_JUPYTER = "Run > Run All Above Selected Cell"
 
 
 class NotebookError(ValueError):
@@ -51,9 +52,13 @@ def _say_out_of_order(
     tb_offset: int | None = None,  # noqa: ARG001
 ) -> None:
     """Show a sentence in place of *error*, a name that nothing has defined yet."""
-    innermost = traceback
+    shell.showtraceback((NotebookError, out_of_order(error, _IN_JUPYTER), traceback))
+
+
+def out_of_order(error: NameError, how: str) -> NotebookError:
+    """Return the sentence for *error*, a name that nothing has defined yet; *how* says how to run the cells above."""
+    innermost = error.__traceback__
     while innermost is not None and innermost.tb_next is not None:
         innermost = innermost.tb_next
     line = "" if innermost is None else f" ({innermost.tb_frame.f_code.co_filename}, line {innermost.tb_lineno})"
-    sentence = NotebookError(f"There is no {error.name!r} yet{line}: {_OUT_OF_ORDER}")
-    shell.showtraceback((NotebookError, sentence, traceback))
+    return NotebookError(f"There is no {error.name!r} yet{line}: {_OUT_OF_ORDER.format(how=how)}")

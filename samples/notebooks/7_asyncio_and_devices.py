@@ -18,8 +18,8 @@
 # run, and on which way of waiting does that depend? (About 20 minutes; `pip install 'acl-py[notebooks]'`.)
 #
 # Jupyter has an event loop of its own, whose timers take real time. So this notebook runs each program as a script
-# would: `acl_py.run(main)`, with a loop on the simulated clock, in a thread. There `asyncio.sleep` and time-outs count
-# simulated time, on the same clock as the device.
+# would: `acl_py.run(main)`, with a loop on the simulated clock, in a thread (`teaching.run`). There `asyncio.sleep` and
+# time-outs count simulated time, on the same clock as the device.
 
 # %%
 import asyncio
@@ -33,7 +33,7 @@ NBYTES = 1 << 20
 
 async def run(main, *args, **options):
     """Run `main(*args)` in a loop on the simulated clock; return what it returns."""
-    return await asyncio.to_thread(acl_py.run, main, *args, device="h200", **options)
+    return await teaching.run(main, *args, device="h200", **options)
 
 
 @acl_py.kernel(cost=Cost(us=10_000))
