@@ -318,8 +318,9 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
 
     Raises:
         AclError: INVALID_VALUE if *executable* is destroyed; INVALID_HANDLE if it is of another simulation or device;
-            CAPTURE_UNSUPPORTED if *stream* captures; INVALID_ADDRESS if memory of a node was freed; INVALID_HANDLE,
-            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+            CAPTURE_UNSUPPORTED if *stream* captures; INVALID_ADDRESS if memory of a node was freed, and NOT_SUPPORTED
+            if the graph allocates it itself; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be
+            used here.
         DeadlockError: The stream can never make room.
         TypeError: *executable* is not one, or *stream* is not a stream.
     """
@@ -345,6 +346,7 @@ async def _launch(
             "instantiate the graph while that device is current",
         )
     if any(allocation.freed is not None for allocation in executable.plan.touched):
+        _check_own_memory(runtime, executable)
         for node in executable.plan.nodes:
             if node.work is not None:
                 runtime.check_memory(node.work, node)
@@ -366,6 +368,14 @@ async def _launch(
     finally:
         runtime.called("GraphLaunch", enter, site, executable, stream)
     return launch
+
+
+def _check_own_memory(runtime: Runtime, executable: Executable) -> None:
+    """Refuse a launch after memory that the graph allocates has been freed outside."""
+    for allocation in executable.memory():
+        if allocation.freed is not None:
+            what = f"{executable!r} once more, after a call has freed {allocation!r}, which it allocates"
+            raise runtime.refuse(Kind.NOT_SUPPORTED, what, "free it after the last launch, or in the capture")
 
 
 async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
@@ -423,6 +433,8 @@ async def GraphExecDestroy(executable: Executable) -> None:
     runtime.pay(runtime.profile.graphs.begin)
     until = executable.last
     for allocation in executable.memory():
+        if allocation.freed is not None:  # by a call outside of the graph
+            continue
         buffer = Buffer(allocation, 0, allocation.nbytes)
         runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
         if not until.done:

@@ -537,6 +537,27 @@ async def test_the_body_of_an_if_node_may_have_kernels_copies_fills_and_graphs_o
     assert await acl.QueryEventStatus(event) is acl.Status.COMPLETE
 
 
+@pytest.mark.parametrize("free", [acl.FreeAsync, acl.Free])
+@tiny
+async def test_memory_of_a_graph_may_be_freed_outside_after_its_last_launch(free):
+    before, _ = await acl.GetMemInfo()
+    [stream] = await streams(1)
+    async with acl.capture(stream) as graph:
+        scratch = await acl.MallocAsync(4096, stream)
+        await double[1, stream](acl.Array(scratch, np.uint8))
+    executable = await acl.GraphInstantiate(graph)
+    await acl.GraphLaunch(executable, stream)
+    await acl.GraphLaunch(executable, stream)
+    await acl.SynchronizeStream(stream)  # Free() of a pool's memory waits for nothing
+    await free(scratch)
+    with refused(Kind.NOT_SUPPORTED, executable.name, scratch.allocation.name, "after the last launch", takes_ns=1000):
+        await acl.GraphLaunch(executable, stream)
+    await acl.GraphExecDestroy(executable)
+    await acl.SynchronizeDevice()
+    assert (await acl.GetMemInfo())[0] == before
+    assert not acl.current_simulation().runtime.memory.leaks()
+
+
 @tiny
 async def test_a_graph_draws_itself():
     one, two = await streams(2)
