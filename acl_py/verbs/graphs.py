@@ -11,6 +11,7 @@ from acl_py.verbs import transfers
 from acl_py.verbs.captures import check_dependencies, check_graph
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import NOTHING, Completion, Then
+from device_model.engines.workers import Workers
 from device_model.errors import shown
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Condition, Graph, Node, NodeKind
@@ -435,14 +436,22 @@ async def GraphExecDestroy(executable: Executable) -> None:
     for allocation in executable.memory():
         if allocation.freed is not None:  # by a call outside of the graph
             continue
+        if until.done:
+            runtime.workers.flush(allocation)
         buffer = Buffer(allocation, 0, allocation.nbytes)
         runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
         if not until.done:
-            until.add_waiter(Then(partial(_drop, allocation)))
+            until.add_waiter(Then(partial(_drop, allocation, runtime.workers)))
     runtime.called("GraphExecDestroy", enter, site, executable)
 
 
-def _drop(allocation: Allocation, by: Completion) -> None:  # noqa: ARG001 - a waiter is called with what it waited for
+def _drop(
+    allocation: Allocation,
+    workers: Workers,
+    by: Completion,  # noqa: ARG001 - a waiter is called with what it waited for
+) -> None:
+    """Let go of freed memory: the launch that could use it is over, but bodies of its kernels may be under way."""
+    workers.flush(allocation)
     allocation.drop()
 
 

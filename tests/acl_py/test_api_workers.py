@@ -56,6 +56,37 @@ def test_large_bodies_overlap_only_if_they_share_no_bytes_and_no_order(situation
     assert seen == ([2, 2] if together else [1, 1])
 
 
+@pytest.mark.parametrize("is_over", [False, True], ids=["during the launch", "after it"])
+def test_memory_of_a_graph_stays_until_the_bodies_of_its_kernels_have_run(is_over):
+    """The executable is destroyed while a body waits in a thread for the host."""
+    destroyed, sums = threading.Event(), []
+
+    @acl.kernel(cost=acl.Cost(us=10))
+    def total(x: acl.InOut):
+        destroyed.wait(PATIENCE_S)
+        x[:] = 1
+        sums.append(int(x.sum()))
+
+    async def program():
+        stream = await acl.CreateStream()
+        async with acl.capture(stream) as graph:
+            scratch = await acl.MallocAsync(LARGE, stream)
+            for _ in range(2):
+                await total[1, stream](acl.Array(scratch, np.uint8))
+            await acl.FreeAsync(scratch, stream)
+        executable = await acl.GraphInstantiate(graph)
+        await acl.GraphLaunch(executable, stream)
+        if is_over:
+            destroyed.set()
+            await acl.SynchronizeStream(stream)
+        await acl.GraphExecDestroy(executable)
+        destroyed.set()
+        await acl.SynchronizeDevice()
+
+    acl.run(program, device="tiny", workers=2)
+    assert sums == [LARGE, LARGE]
+
+
 def test_bodies_are_over_before_the_host_goes_on():
     """The kernel ends while the host works: what it wrote to pinned memory is there when HostWork returns."""
 
