@@ -21,6 +21,7 @@ from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.callbacks import subscribers_of
 from device_model.faults import Verdict
+from device_model.rules import RULES
 
 from .programs import Bag, Program, Wrong
 
@@ -79,7 +80,7 @@ async def reference(program):
 
 def rules_for(program, calls, ops):
     """Each rule of the campaign, and what may come of it."""
-    kinds = distinct(acl.simulation.RULES[program.rules])
+    kinds = distinct(RULES[program.rules])
     for n in range(1, calls + 1):
         for kind in kinds:
             yield faults.fail(call="*", nth=n, kind=kind), "error"
