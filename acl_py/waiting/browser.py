@@ -126,10 +126,15 @@ def page_set_aside() -> AbstractContextManager[None]:
 
 @contextmanager
 def set_aside() -> Iterator[None]:
-    """Let no loop count as running within the block; a running loop stands still meanwhile."""
+    """Let no loop and no task count as running within the block; a running loop stands still meanwhile."""
     running = asyncio._get_running_loop()
+    task = None if running is None else asyncio.current_task(running)
+    if running is not None and task is not None:  # since Python 3.14 a thread has one running task at most
+        asyncio.tasks._leave_task(running, task)
     asyncio._set_running_loop(None)
     try:
         yield
     finally:
         asyncio._set_running_loop(running)
+        if running is not None and task is not None:
+            asyncio.tasks._enter_task(running, task)

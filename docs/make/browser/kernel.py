@@ -140,7 +140,7 @@ def _check(tree: ast.AST) -> None:
         if name in MISSING:
             raise NotRunError(
                 f"This cell was not run: it needs {MISSING[name]} (`{name}`), and a browser has none for Python. "
-                "Run it in Jupyter: pip install 'acl-py[notebooks]'. The other cells do not need it."
+                "Run it in Jupyter: pip install 'acl-py[notebooks]'."
             )
 
 

@@ -1,6 +1,7 @@
 // The page: the list of notebooks, the notebook that is open, and the worker that runs its cells.
 
 const byId = (id) => document.getElementById(id);
+const BUILD_AGAIN = "Build the page again: make browser.";
 const opened = new Map(); // the notebooks that were shown, by name: { element, cells }
 let shown = null; // the one of them that is visible
 let worker = null; // runs the cells of `shown`
@@ -10,10 +11,13 @@ let queue = []; // the cells that are to run; the first one runs
 
 function whyNot() {
   if (location.protocol === "file:") {
-    return "Cells cannot run in a page that was opened as a file. Run `python -m http.server` in its folder, and open http://localhost:8000.";
+    return (
+      "Cells cannot run in a page that was opened as a file. Run `python -m http.server` in its folder, and open " +
+      "http://localhost:8000."
+    );
   }
   if (!window.Worker || !window.WebAssembly) {
-    return "Cells cannot run: this browser has no workers or no WebAssembly. Take a newer one.";
+    return "Cells cannot run: this browser has no workers or no WebAssembly. Use a newer one.";
   }
   return "";
 }
@@ -24,7 +28,7 @@ function startWorker() {
   worker.onmessage = ({ data }) => receive(data);
   worker.onerror = (event) => {
     event.preventDefault();
-    fail(`The worker has stopped: ${event.message || "its file worker.js is missing. Build the page again: make browser."}`);
+    fail(`The worker has stopped: ${event.message || `its file worker.js is missing. ${BUILD_AGAIN}`}`);
   };
   say("Loading ...");
 }
@@ -107,13 +111,13 @@ function titleOf({ cells }) {
 }
 
 function listOf(notebooks) {
-  const links = notebooks.map((each) => element("li", {}, element("a", { href: `#${each.name}`, textContent: titleOf(each) })));
+  const links = notebooks.map((each) => element("a", { href: `#${each.name}`, textContent: titleOf(each) }));
   const list = element(
     "div",
     {},
     element("h1", { textContent: "Notebooks about streams" }),
     element("p", { textContent: INTRODUCTION }),
-    element("ul", {}, ...links),
+    element("ul", {}, ...links.map((link) => element("li", {}, link))),
     element("p", { textContent: KEYS }),
   );
   return { element: list, cells: [], title: "notebooks" };
@@ -141,11 +145,11 @@ function runAndGoOn(cell) {
 }
 
 const INTRODUCTION =
-  "Each notebook asks a question, takes your prediction, runs a program on a simulated device, and shows what happened. " +
-  "All of it runs here, in the browser. The first cell that you run loads Python, which takes some seconds.";
+  "Each notebook asks a question, takes your prediction, runs a program on a simulated device, and shows what " +
+  "happened. All of it runs here, in the browser. The first cell that you run loads Python, which takes some seconds.";
 const KEYS =
-  "Change any code. Shift+Enter runs the cell and goes on to the next one; Tab leaves the code. Notebooks 9 and 10 need " +
-  "kernels of cores, which no browser runs: take Jupyter for them.";
+  "Change any code. Shift+Enter runs the cell and goes on to the next one; Tab leaves the code. Notebooks 9 and 10 " +
+  "have kernels of cores, which Python in a browser cannot run: use Jupyter for them.";
 
 byId("run-all").onclick = () => run(...shown.cells);
 byId("restart").onclick = restart;

@@ -1,6 +1,8 @@
-// The worker: Pyodide with acl_py, and the kernel of one notebook. It gets the source of a cell, and sends { kind, ... }.
+// The worker: Pyodide with acl_py, and the kernel of one notebook. It receives the source of a cell, and sends messages
+// { kind, ... }: "status", "ready", the outputs of the cell, "done" with its number, or "failed".
 
 const HERE = new URL(".", self.location).href;
+const BUILD_AGAIN = "Build the page again: make browser.";
 let kernel = null;
 
 /** Load Pyodide and the packages, and make the kernel. */
@@ -8,7 +10,7 @@ async function start() {
   try {
     importScripts(`${HERE}pyodide/pyodide.js`);
   } catch {
-    throw new Error("The folder pyodide beside this page is missing or incomplete. Build the page again: make browser.");
+    throw new Error(`The folder pyodide beside this page is missing or incomplete. ${BUILD_AGAIN}`);
   }
   say("Loading Python ...");
   const python = await loadPyodide({ indexURL: `${HERE}pyodide/` });
@@ -23,7 +25,7 @@ async function start() {
 
 async function bytesOf(name) {
   const answer = await fetch(HERE + name);
-  if (!answer.ok) throw new Error(`The file ${name} beside this page is missing. Build the page again: make browser.`);
+  if (!answer.ok) throw new Error(`The file ${name} beside this page is missing. ${BUILD_AGAIN}`);
   return answer.arrayBuffer();
 }
 
