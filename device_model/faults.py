@@ -257,6 +257,10 @@ class Faults:
         device.lose(InjectedError(rule.kind, f"{device!r} is lost: injected by {rule!r}", rule.code))
         self.end_hangs(device)
 
+    def hangs(self, device: Losable) -> bool:
+        """Return whether work of *device* hangs."""
+        return any(hung.where.context.device is device and not hung.done for hung in self.hung)
+
     def end_hangs(self, device: Losable) -> None:
         """Complete what hangs on *device*, which was reset or is lost."""
         for hung in self.hung:

@@ -101,7 +101,7 @@ class Release(Enum):
 class Destroy(Enum):
     """What destroying a stream or a context does while it has work.
 
-    Measured: destroy-stream-busy.
+    Measured: destroy-stream-busy; contexts on an H200 by tests/bench/cuda/contexts.py.
     """
 
     WORK_COMPLETES = "the call returns at once, and the work completes"
@@ -111,10 +111,10 @@ class Destroy(Enum):
 class Reset(Enum):
     """What ResetDevice does.
 
-    From the documentation of both vendors.
+    CUDA: measured on an H200 by tests/bench/cuda/contexts.py, although the manual says "immediately". ACL: documented.
     """
 
-    ABANDONS = "all contexts of the device are gone at once, and their queued work has no effect any more"
+    WAITS = "it waits for the work of all contexts of the device, which are then gone"
     COUNTED = "it undoes one SetDevice; the last one waits for the work of the default context, which is then gone"
 
 
@@ -211,7 +211,8 @@ class SyncRules:
         copy_kind: What the kind of a copy is for.
         peer_access: What access between devices is needed for.
         release: Whether freeing memory waits for work.
-        destroy: Whether destroying a stream or a context waits for its work.
+        destroy: Whether destroying a stream waits for its work.
+        destroy_context: Whether destroying a context waits for its work.
         reset: What resetting a device does.
         context_gone: Which context is current when the current one is gone.
         device_sync: What synchronising a device waits for.
@@ -235,6 +236,7 @@ class SyncRules:
     peer_access: PeerAccess
     release: Release
     destroy: Destroy
+    destroy_context: Destroy
     reset: Reset
     context_gone: ContextGone
     device_sync: DeviceSync
@@ -343,7 +345,8 @@ CUDA = SyncRules(
     peer_access=PeerAccess.FOR_SPEED,
     release=Release.WAITS_FOR_DEVICE,
     destroy=Destroy.WORK_COMPLETES,
-    reset=Reset.ABANDONS,
+    destroy_context=Destroy.WAITS,
+    reset=Reset.WAITS,
     context_gone=ContextGone.PRIMARY,
     device_sync=DeviceSync.DEVICE,
     foreign_stream=ForeignStream.ALLOWED,
@@ -438,6 +441,7 @@ ACL = SyncRules(
     peer_access=PeerAccess.FOR_COPIES,
     release=Release.IMMEDIATE,
     destroy=Destroy.WAITS,
+    destroy_context=Destroy.WORK_COMPLETES,  # assumed: no document says so
     reset=Reset.COUNTED,
     context_gone=ContextGone.NONE,
     device_sync=DeviceSync.CONTEXT,

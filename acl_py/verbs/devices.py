@@ -13,7 +13,7 @@ from device_model.contexts import Context as Context
 from device_model.device import Device
 from device_model.errors import shown
 from device_model.integers import Integer
-from device_model.rules import ContextGone, DeviceSync, Reset
+from device_model.rules import ContextGone, Destroy, DeviceSync, Reset
 from device_model.rules import Init as InitRule
 
 
@@ -171,21 +171,22 @@ async def GetRunMode() -> RunMode:
 async def ResetDevice(device: Integer) -> None:
     """Destroy all contexts of *device* and free its memory.
 
-    Stands for aclrtResetDevice and cudaDeviceReset. Work that is still queued has no effect. The device gets a new
-    primary context, so a reset also mends a device whose work has failed. Under ACL's rules a call takes back one
-    SetDevice(), and only the last one resets the device; then no context is current.
+    Stands for aclrtResetDevice and cudaDeviceReset. The device gets a new primary context, so a reset also mends a
+    device whose work has failed or hangs: what is still queued has no effect then. Under ACL's rules a call takes back
+    one SetDevice(), and only the last one resets the device; then no context is current.
 
     Args:
         device: The number of the device, from 0.
 
     Waits:
-        cuda, cuda_per_thread: For nothing.
+        cuda, cuda_per_thread: Until the work of all contexts of the device is done that have not failed (measured), or
+            for nothing if work of the device hangs because of a fault rule.
         acl: The call that resets the device, until the work of its primary context is done, unless that context has
             failed.
 
     Raises:
         AclError: INVALID_DEVICE if there is no such device, or under ACL's rules if it is not in use.
-        DeadlockError: Under ACL's rules, the work can never complete.
+        DeadlockError: The work can never complete.
     """
     _, runtime, _, _ = call = begin_without_context()
     target = runtime.device(device)
@@ -203,12 +204,12 @@ async def ResetDeviceForce(device: Integer) -> None:
         device: The number of the device, from 0.
 
     Waits:
-        cuda, cuda_per_thread: For nothing.
+        cuda, cuda_per_thread: As ResetDevice() does.
         acl: Until the work of the primary context is done, unless that context has failed.
 
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
-        DeadlockError: Under ACL's rules, the work can never complete.
+        DeadlockError: The work can never complete.
     """
     _, runtime, _, _ = call = begin_without_context()
     await _reset(call, "ResetDeviceForce", runtime.device(device), 0)
@@ -220,9 +221,11 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
     runtime.pay(runtime.costs.other)
     counted = runtime.rules.reset is Reset.COUNTED
     if not (counted and uses):
-        if counted and device.primary.error is None:  # the work of a lost context has no effect, and may never end
-            what = f"{name}({device.ordinal})"
-            await runtime.wait(device.primary.work(), what, site, (device.primary,))
+        contexts = [device.primary] if counted else [] if runtime.faults.hangs(device) else device.contexts
+        awaited = [each for each in contexts if each.error is None]  # work of a lost one may never end
+        if awaited:
+            work = AllOf([each.work() for each in awaited])
+            await runtime.wait(work, f"{name}({device.ordinal})", site, awaited, promised=counted)
         device.reset(site)
         device.reaches.clear()
         for each in runtime.devices:
@@ -321,17 +324,20 @@ async def CreateContext(device: Integer) -> Context:
 async def DestroyContext(context: Context) -> None:
     """Destroy *context* with its streams and events; its work completes.
 
-    Stands for aclrtDestroyContext and cuCtxDestroy. If it is current, the primary context of its device becomes
+    Stands for aclrtDestroyContext and cuCtxDestroy. A call that is cancelled while it waits has destroyed nothing. If
+    the context is current, the primary context of its device becomes
     current; under ACL's rules none is current then.
 
     Args:
         context: The context, as CreateContext() returned it.
 
     Waits:
-        all rules: For nothing.
+        cuda, cuda_per_thread: Until the work of *context* is done, unless it has failed (measured).
+        acl: For nothing.
 
     Raises:
         AclError: INVALID_CONTEXT if *context* is destroyed, primary, or of another simulation.
+        DeadlockError: Under CUDA's rules, the work can never complete.
         TypeError: *context* is not a context.
     """
     scope, runtime, site, enter = begin_without_context()
@@ -339,6 +345,9 @@ async def DestroyContext(context: Context) -> None:
     if context.primary:
         raise runtime.error(Kind.INVALID_CONTEXT, f"{context!r} comes with its device", "use ResetDevice()")
     runtime.pay(runtime.costs.other)
+    if runtime.rules.destroy_context is Destroy.WAITS and context.error is None:
+        await runtime.wait(context.work(), f"DestroyContext({context!r})", site, (context,), promised=False)
+        _check(scope, context)
     context.destroy(site)
     if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)

@@ -324,8 +324,9 @@ for number in (8, 9):
 #   What waits at the head of a shared queue no longer holds up what could run.
 # * **Chunk size.** 64 MB go in, through a kernel and out, over three streams. One chunk overlaps with nothing, and each
 #   chunk costs three calls: find the best size.
-# * **Priorities** act where a kernel's blocks start. A kernel that runs is not interrupted. Four kernels of 1 ms, each
-#   as large as the device, are queued in two streams: at which millisecond does a fifth one start in a third stream?
+# * **Priorities** act where a kernel's blocks start. A kernel that runs is not interrupted, and a copy engine does not
+#   look at them (measured: docs/accuracy.md). Four kernels of 1 ms, each as large as the device, are queued in two
+#   streams: at which millisecond does a fifth one start in a third stream?
 # * **Host functions** of all streams run on one thread, one after the other. They must not call the runtime (CUDA's
 #   manual, `cudaLaunchHostFunc`).
 

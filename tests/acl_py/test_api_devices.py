@@ -6,6 +6,7 @@ import pytest
 from histories import busy, calls, history, misused, refused, tiny
 
 import acl_py as acl
+from acl_py import faults
 
 A, B = busy("A", 50), busy("B", 10)
 
@@ -186,20 +187,31 @@ async def test_contexts_are_made_current_destroyed_and_refused():
             await verb()
 
 
+@pytest.mark.parametrize(("rules", "returns"), [("cuda", 53_004), ("acl", 3_000)])
+async def test_the_work_of_a_destroyed_context_completes(rules, returns):
+    async with acl.simulate(device="tiny", rules=rules) as sim:
+        context = await acl.CreateContext(0)
+        stream, host = await acl.CreateStream(), await acl.MallocHost(4)
+        host.numpy()[:] = 0
+        begin = sim.now_ns
+        await acl.LaunchKernel(A, 1, (), stream)
+        await acl.MemsetAsync(host, 4, 7, 4, stream)
+        await acl.DestroyContext(context)
+        assert calls(sim, begin)[-1] == ("DestroyContext", 2_000, returns)
+        await acl.HostWork(100)
+        assert history(sim, begin) == [("A", 1_000, 51_000), ("fill", 51_000, 51_004)]
+        assert host.numpy().tolist() == [7] * 4
+
+
 @tiny
-async def test_the_work_of_a_destroyed_context_completes():
-    sim = acl.current_simulation()
+async def test_a_cancelled_destruction_of_a_context_has_destroyed_nothing():
     context = await acl.CreateContext(0)
-    stream = await acl.CreateStream()
-    host = await acl.MallocHost(4)
-    host.numpy()[:] = 0
-    begin = sim.now_ns
-    await acl.LaunchKernel(A, 1, (), stream)
-    await acl.MemsetAsync(host, 4, 7, 4, stream)
-    await acl.DestroyContext(context)
+    await acl.LaunchKernel(A, 1)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(20e-6):
+            await acl.DestroyContext(context)
     await acl.SynchronizeDevice()
-    assert history(sim, begin) == [("A", 1_000, 51_000), ("fill", 51_000, 51_004)]
-    assert host.numpy().tolist() == [7] * 4
+    await acl.DestroyContext(context)
 
 
 @tiny
@@ -231,7 +243,7 @@ async def test_a_context_of_another_simulation_is_refused():
 
 
 @tiny
-async def test_reset_takes_streams_events_memory_and_queued_work_at_once():
+async def test_reset_waits_for_queued_work_and_takes_streams_events_and_memory():
     sim = acl.current_simulation()
     stream, event, x, host = (
         await acl.CreateStream(),
@@ -246,7 +258,8 @@ async def test_reset_takes_streams_events_memory_and_queued_work_at_once():
     await acl.LaunchKernel(A, 1, (), stream)
     await acl.MemsetAsync(host, 4, 7, 4, stream)
     await acl.ResetDevice(0)
-    assert calls(sim, begin)[-1] == ("ResetDevice", 2_000, 3_000)
+    assert history(sim, begin) == [("A", 1_000, 51_000), ("fill", 51_000, 51_004)]
+    assert calls(sim, begin)[-1] == ("ResetDevice", 2_000, 53_004)
     free, total = await acl.GetMemInfo()
     assert free == total
     for verb, kind in (
@@ -261,7 +274,7 @@ async def test_reset_takes_streams_events_memory_and_queued_work_at_once():
             await verb()
         assert caught.value.kind is kind
     await acl.HostWork(100)
-    assert host.numpy().tolist() == [0] * 4  # pinned memory stays; the fill had no effect
+    assert host.numpy().tolist() == [7] * 4  # pinned memory stays
     await acl.LaunchKernel(B, 1)
     await acl.SynchronizeDevice()
     await acl.FreeHost(host)
@@ -280,14 +293,19 @@ async def test_reset_of_one_device_leaves_the_other_alone():
 
 
 @tiny
-async def test_who_waits_when_the_device_is_reset_is_told():
-    stream = await acl.CreateStream()
-    await acl.LaunchKernel(A, 1, (), stream)
+async def test_a_reset_waits_for_no_device_that_hangs_and_tells_who_does():
+    sim = acl.current_simulation()
+    stream, host = await acl.CreateStream(), await acl.MallocHost(4)
+    host.numpy()[:] = 0
+    with sim.fault(faults.hang(op="kernel")):
+        await acl.LaunchKernel(A, 1, (), stream)
+    await acl.MemsetAsync(host, 4, 7, 4, stream)
 
     async def reset():
         await acl.ResetDevice(0)
 
     results = await asyncio.gather(acl.SynchronizeStream(stream), reset(), return_exceptions=True)
+    assert host.numpy().tolist() == [0] * 4
     assert (results[0].kind, results[1]) == (acl.Kind.INVALID_CONTEXT, None)
     assert "was reset at test_api_devices.py:" in str(results[0])
 
