@@ -18,6 +18,7 @@ Of a test with many cases, `@pytest.mark.one_in(5)` leaves one in five in the fa
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SLOW_S = 600
 UNTIMED = settings(
     deadline=None,
@@ -40,6 +42,16 @@ settings.register_profile("campaign", UNTIMED, derandomize=False)
 settings.register_profile("fixed", UNTIMED, derandomize=True, database=None, max_examples=30)
 settings.register_profile("many", settings.get_profile("fixed"), max_examples=300)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium; a test that asks for it is skipped by name where it, or playwright, is missing."""
+    api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 def pytest_configure(config):

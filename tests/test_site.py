@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import shutil
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +14,6 @@ from tests.test_public_names import PACKAGES, names_of
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "build" / "site"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGES = ("docs/index", "README", "docs/built/gallery", "docs/built/waits", "docs/built/acl_py", "docs/semantics",
          "docs/howto/race", "docs/teaching", "docs/notebooks/1_streams_in_ten_minutes",
          "docs/built/acl_py.cta")  # fmt: skip
@@ -91,15 +89,6 @@ def leads_somewhere(file, target, pages):
     path, _, place = target.partition("#")
     end = (file.parent / path.partition("?")[0]).resolve() if path else file
     return end in pages and place in pages[end].places if place else end.is_file()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with api.sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @pytest.mark.parametrize("name", PAGES)

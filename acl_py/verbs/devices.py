@@ -221,9 +221,9 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
     runtime.pay(runtime.costs.other)
     counted = runtime.rules.reset is Reset.COUNTED
     if not (counted and uses):
-        contexts = [device.primary] if counted else [] if runtime.faults.hangs(device) else device.contexts
+        contexts = [device.primary] if counted else device.contexts
         awaited = [each for each in contexts if each.error is None]  # work of a lost one may never end
-        if awaited:
+        if awaited and (counted or not runtime.faults.hangs(device)):
             work = AllOf([each.work() for each in awaited])
             await runtime.wait(work, f"{name}({device.ordinal})", site, awaited, promised=counted)
         device.reset(site)
@@ -325,8 +325,7 @@ async def DestroyContext(context: Context) -> None:
     """Destroy *context* with its streams and events; its work completes.
 
     Stands for aclrtDestroyContext and cuCtxDestroy. A call that is cancelled while it waits has destroyed nothing. If
-    the context is current, the primary context of its device becomes
-    current; under ACL's rules none is current then.
+    the context is current, the primary context of its device becomes current; under ACL's rules none is current then.
 
     Args:
         context: The context, as CreateContext() returned it.

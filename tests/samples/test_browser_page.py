@@ -5,7 +5,6 @@ once: see docs/make/browser/build.py.
 """
 
 import re
-import shutil
 import subprocess
 import threading
 from functools import partial
@@ -18,7 +17,6 @@ from acl_py.teaching import files
 from tests.samples.notebooks import ROOT
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 BUILDER = ROOT / "docs" / "make" / "browser" / "build.py"
 SAMPLES = ROOT / "samples"
 NOT_RUN = {"8_the_same_under_acl": [8]}  # cells that need threads, by their numbers
@@ -37,15 +35,6 @@ sys.argv = [{name!r}]
 pathlib.Path({name!r}).write_text({text!r})
 runpy.run_path({name!r}, run_name="__main__")
 None"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium: apt-get install chromium")
-    with api.sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
 
 
 @pytest.fixture(scope="module")

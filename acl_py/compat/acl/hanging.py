@@ -86,7 +86,7 @@ def summarize() -> int:
     native API. Then make the views; a process that the script started makes none. Return how many calls and operations
     failed in all.
     """
-    with suppress(OSError, ValueError):  # nobody reads it, or it is closed: Python says so itself when it ends
+    with suppress(OSError, ValueError):  # a closed output: Python reports it itself when it ends
         print(end="", flush=True)  # what the script printed comes first, also where both outputs go into one file
     session = current_session()
     if session is not None:
