@@ -76,8 +76,7 @@ def load(overlay: str | Path, profile: DeviceProfile) -> DeviceProfile:
     Raises:
         ProfileError: There is no such overlay or file, or its content cannot be used.
     """
-    path = Path(overlay)
-    name = str(path.resolve())  # a recording is looked at from other folders, too
+    path, name = Path(overlay), ""
     if isinstance(overlay, str) and not overlay.endswith(".toml"):
         if overlay not in names():
             raise ProfileError(
@@ -85,6 +84,7 @@ def load(overlay: str | Path, profile: DeviceProfile) -> DeviceProfile:
             )
         path, name = _FOLDER / f"{overlay}.toml", overlay
     laid = lay(text_of(path, "overlay"), printable(str(path)), profile)
+    name = name or str(path.resolve())  # a recording is looked at from other folders, too
     return replace(laid, overlay=" + ".join(filter(None, (profile.overlay, name))))
 
 

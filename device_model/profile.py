@@ -297,10 +297,18 @@ class Managed:
 
 @dataclass(frozen=True)
 class Video:
-    """The video hardware: how many frames of 1920x1080 one channel does in a second, 0 if there is none."""
+    """The hardware for videos and images: how many frames of 1920x1080 one channel does in a second; 0 if there is
+    none.
+
+    Images have so many channels at the most that work at this rate. More of them share it.
+    """
 
     decode: int
     encode: int
+    vpc: Count  # resizes, cuts, pastes and converts images
+    vpc_channels: Few
+    jpeg_decode: Count
+    jpeg_decode_channels: Few
 
 
 @dataclass(frozen=True)
@@ -393,6 +401,8 @@ def text_of(path: str | Path, what: str) -> str:
         raise ProfileError(f"cannot read the {what} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ProfileError(f"{file} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    except ValueError as error:  # a null character, or half of a surrogate pair
+        raise ProfileError(f"no file can be called {file}: {error}") from error
 
 
 @cache

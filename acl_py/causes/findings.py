@@ -76,7 +76,7 @@ def findings(timeline: Timeline) -> list[Finding]:
     found.look_at_ops()
     found.look_at_launches()
     found.look_at_migrations()
-    found.look_for_nothing_new(Relation(timeline, apart=True).nothing_new)
+    found.look_for_nothing_new()
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
 
 
@@ -104,7 +104,8 @@ _FREES = {
 }
 _DESTROYS = ("DestroyStream", "DestroyContext", "ResetDevice")
 _SYNC_COPIES = ("Memcpy", "Memcpy2d", "Memset")
-_QUEUES = ("MemcpyAsync", "Memcpy2dAsync", "MemsetAsync", "LaunchKernel", "LaunchHostFunc")
+_QUEUES = ("MemcpyAsync", "Memcpy2dAsync", "MemsetAsync", "MemPrefetchAsync", "LaunchKernel", "GraphLaunch")
+_BARRIERS = (Pitfall.LEGACY, Pitfall.SYNC_COPY)  # what waited by these rules is in order; frees promise none
 _WAIT_UNASKED = (*_FREES, *_DESTROYS, *_SYNC_COPIES, *_QUEUES)
 
 
@@ -237,7 +238,7 @@ class _Found:
             edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
             staged, waited = f"in {call.called}(), {_STAGED}", f"{call.called}() waited for its work"
             self._staged(Pitfall.SYNC_COPY, index, asleep_ns, staged, waited, edit)
-        elif call.name in _QUEUES:
+        elif call.name in _QUEUES and not self._waited_for_own_work(call):
             edit = "Queue fewer and larger operations, or use more streams"
             self._call(
                 Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.called}() waited for room in a full queue", edit
@@ -276,8 +277,11 @@ class _Found:
             edit = f"Let another stream, made with {self._own_stream}, {step.kind} the event"
             self._op(Pitfall.LEGACY, index, step.site, f"{waited}, where an event is recorded or waited for", edit)
 
-    def look_for_nothing_new(self, nothing_new: Sequence[int]) -> None:
-        """Note the lines whose waits and synchronisations order nothing new, each time that they are made."""
+    def look_for_nothing_new(self) -> None:
+        """Note the lines whose waits and synchronisations order nothing new, each time that they are made. The barriers
+        that are findings come first: whoever gets rid of them must be able to follow this advice, too.
+        """
+        nothing_new = self._nothing_new()
         places = [(kind.name, short_site(kind.file, kind.line)) for kind in self.calls.kinds]
         of_rest = np.unique(np.delete(self.calls.kind, nothing_new)).tolist()
         useful = {places[kind] for kind in of_rest if places[kind][0].startswith((*WAITS, *SYNCHRONISATIONS))}
@@ -288,12 +292,26 @@ class _Found:
                 what = f"{call.called}() orders nothing that was not in order before"
                 self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
 
+    def _nothing_new(self) -> Sequence[int]:
+        """Return the calls that order nothing new, with and without the barriers that are findings."""
+        nothing_new = Relation(self.timeline, apart=True).nothing_new
+        barriers = [finding for finding in self.by_place.values() if finding.pitfall in _BARRIERS]
+        if not nothing_new or not barriers:
+            return nothing_new
+        unwaited = {index for finding in barriers for index in finding.calls}
+        still = set(Relation(self.timeline, apart=True, unwaited=unwaited).nothing_new)
+        return [index for index in nothing_new if index in still]
+
     def _is_of_pageable(self, call: Call | CallKind) -> bool:
         """Whether *call* is an asynchronous copy between the host and the device, of pageable memory."""
         copy = _copied(call)
         if copy is None or not call.name.endswith("Async") or copy.kind not in ("h2d", "d2h"):
             return False
         return any(end < 0 or self.timeline.buffers[end].space == "pageable" for end in (copy.dst, copy.src))
+
+    def _waited_for_own_work(self, call: Call) -> bool:
+        """Whether *call* has slept for what it had queued itself, as a launch does for copies of pageable memory."""
+        return call.after is not None and bool(self.ops.queued_ns[call.after] >= call.enter_ns)
 
     def _staged(self, pitfall: Pitfall, index: int, held_ns: int, staged: str, waited: str, edit: str) -> None:
         """Note a call in which the host copied. What is said of its line is *waited* if any of its calls waited."""

@@ -1,7 +1,7 @@
 """The critical path by line of the program, and as text."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ from acl_py.causes.slack import slacks
 from acl_py.trace.fields import call_columns, op_columns
 from acl_py.trace.reading import as_timeline, short_site
 from acl_py.trace.rows import Timeline
+from acl_py.trace.shown import shown
 
 _SHOWN = 12  # the most lines of the program in a report
 
@@ -91,17 +92,21 @@ def path_text(timeline: Timeline) -> str:
         causes[part.cause] += part.ns
     lines = by_line(timeline, path)
     text = [f"critical path: {us(makespan)}, the whole run"]
-    text += [f"  {_row(ns, makespan)}  {cause.value:<8} {MEANING[cause]}" for cause, ns in causes.most_common()]
-    text += _on_path([line for line in lines if line.ns], makespan)
+    names = {cause: shown(cause, timeline.device, timeline.rules) for cause in Cause}
+    text += [
+        f"  {_row(ns, makespan)}  {names[cause]:<8} {shown(MEANING[cause], timeline.device, timeline.rules)}"
+        for cause, ns in causes.most_common()
+    ]
+    text += _on_path([line for line in lines if line.ns], names, makespan)
     text += _off_path([line for line in lines if not line.ns])
     return "\n".join(text)
 
 
-def _on_path(lines: Sequence[Line], makespan: int) -> Iterator[str]:
+def _on_path(lines: Sequence[Line], names: Mapping[Cause, str], makespan: int) -> Iterator[str]:
     if lines:
         yield "by line:"
     for line in lines[:_SHOWN]:
-        causes = ", ".join(f"{cause.value} {us(ns)}" for cause, ns in line.ns.most_common())
+        causes = ", ".join(f"{names[cause]} {us(ns)}" for cause, ns in line.ns.most_common())
         what = ": ".join(part for part in (line.site, names_of(line)) if part) or "between calls"
         yield f"  {_row(line.ns.total(), makespan)}  {what}: {causes}"
     if len(lines) > _SHOWN:

@@ -6,7 +6,7 @@ have what tasks tell one another, so all of them count as one host, which knows 
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -61,16 +61,19 @@ class Relation:
 
     `nothing_new` has the waits and synchronisations that order nothing new, as indices of calls. Calls that happen to
     wait, such as a free, order nothing. *apart* lets each task know only what it has waited for itself, and by calls
-    that are there to wait: not by copies of pageable memory, which need not wait once it is pinned.
+    that are there to wait: not by copies of pageable memory, which need not wait once it is pinned. With *unwaited* the
+    host knows nothing by the calls with these indices, and the legacy stream is a stream like others: so it would be
+    in a program that has got rid of these barriers.
 
     A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
     nothing.
     """
 
-    def __init__(self, timeline: Timeline, *, apart: bool = False) -> None:
+    def __init__(self, timeline: Timeline, *, apart: bool = False, unwaited: Collection[int] | None = None) -> None:
         self.timeline = timeline
         self.nothing_new: list[int] = []
         self._apart = apart
+        self._unwaited = list(unwaited or ())
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self._captured = captured(timeline)
@@ -90,7 +93,8 @@ class Relation:
         for call, after in zip(calls.sleeps.call.tolist(), calls.sleeps.after.tolist(), strict=True):
             self._woken[call].append(after)
         rules = RULES.get(timeline.rules)
-        self._has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
+        has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
+        self._has_legacy = has_legacy and unwaited is None
         self._syncs_devices = rules is not None and rules.device_sync is DeviceSync.DEVICE
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._pageable_waits = synchronous and not apart
@@ -128,7 +132,8 @@ class Relation:
         pageable = np.array([self._is_pageable(kind) for kind in calls.kinds], bool)
         ordering = np.array([kind.name.startswith(_ORDERING) for kind in calls.kinds], bool) | pageable
         waiting = np.array([kind.name in _WAITING for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
-        woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
+        is_unwaited = np.isin(sleeps.call, self._unwaited)
+        woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0) & ~is_unwaited)
         runs = np.ones(len(calls), bool)
         runs[[*self._captured.calls]] = False
         made = np.flatnonzero(ordering[calls.kind] & runs)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py.cli.common import Overlay, console, profile_of
+from acl_py.trace.shown import shown_for_all
 from device_model import profile as profiles
 from device_model.profile import Curve, DeviceProfile
 
@@ -65,8 +66,9 @@ def devices_command(
 
 def _main_values(cards: Sequence[DeviceProfile]) -> Table:
     table = Table(Column("device", no_wrap=True), "rules")
+    cores = shown_for_all("cores", [(card.name, card.rules) for card in cards]).replace(" or", "\nor")
     for heading in _MAIN:
-        table.add_column(heading, justify="right")
+        table.add_column(cores if heading == "cores" else heading, justify="right")
     for card in cards:
         cells = [_scaled(value_of(card, name), divisor) for name, divisor in _MAIN.values()]
         table.add_row(card.name, card.rules, *cells)

@@ -42,6 +42,7 @@ class Fixes:
     def __init__(self, path: str, cases: Iterable[Case] | None = None) -> None:
         self._path = path
         self._cases = cases
+        self.is_written = True  # until the program cannot be written
 
     def __call__(self, report: Report, traces: Sequence[Trace]) -> Report:
         """Return *report*, whose findings have their trials, with a note of what mends all of them together."""
@@ -67,8 +68,10 @@ class Fixes:
     def _write(self, programs: Sequence[Program]) -> None:
         if len(programs) != 1:
             complain(f"--fix={self._path} writes one program, but fixes were tried in {len(programs)}")
+            self.is_written = False
             return
         try:
             write_program(programs[0], Path(self._path))
         except OSError as error:
             complain(f"{self._path}: cannot be written: {error.strerror}")
+            self.is_written = False

@@ -47,6 +47,8 @@ from acl_py.tools.replay import Replay, replay
 from acl_py.tools.sanitizing import FOUND, Sanitized
 from acl_py.trace import chart
 from acl_py.trace.page import Page, Run
+from acl_py.trace.shown import shown_for_all
+from acl_py.whole_files import write_text
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
 from device_model.rules import RULES, SyncRules
@@ -126,7 +128,7 @@ def replay_command(
         _show(runs)
         cases += [Case(run.program, card, order or RULES[card.rules]) for run in runs]
         found = sanitized is not None and _show_findings(sanitized)
-        fine &= _write(runs, json_out, trace_out, trace_format)
+        fine &= _write(runs, json_out, trace_out, trace_format) and (fixes is None or fixes.is_written)
         pages = [_page(run) for run in runs]
         if optimise is not None and len(runs) != 1:
             complain(f"--optimise writes one program, but {len(runs)} ran")
@@ -251,7 +253,8 @@ def _show_notes(program: Program) -> None:
 
 def _table(runs: Sequence[Replay]) -> Table:
     table = Table(Column("program", overflow="fold"))
-    for heading in ("calls", "ops", "H2D\nus", "D2H\nus", "cores\nus", "done\nus", "synced\nus"):
+    cores = shown_for_all("cores", [(run.trace.device, run.trace.rules) for run in runs])
+    for heading in ("calls", "ops", "H2D\nus", "D2H\nus", f"{cores}\nus", "done\nus", "synced\nus"):
         table.add_column(heading, justify="right")
     for run in runs:
         ops = run.trace.ops
@@ -286,7 +289,7 @@ def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None
         fine = write_trace(runs[0].trace.timeline(), trace_out, form)
     try:
         if json_out is not None:
-            json_out.write_text(json.dumps([run.to_json() for run in runs]) + "\n", encoding="utf-8")
+            write_text(json_out, json.dumps([run.to_json() for run in runs]) + "\n")
     except OSError as error:
         complain(f"{error.filename}: cannot be written: {error.strerror}")
         fine = False

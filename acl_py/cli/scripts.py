@@ -166,6 +166,8 @@ def run_command(
     The output and the exit code are those of the script. A summary follows on
     standard error, with the calls that failed. If the script would hang on a
     card, the exit code is 3, and the summary lists the waits and their lines.
+    If a file that an option asks for cannot be written, and the script's own
+    exit code is 0, it is 5.
     """
     if rules is not None:
         rules_of(rules)
@@ -195,6 +197,8 @@ def run_command(
     if views:
         watch = begin(frozenset()) if sanitized is None else sanitized.watch
         watch.keep_traces(instructions)
+    if fixing is not None:
+        views.append(lambda _: fixing.is_written)  # it was tried when the findings were shown
     try:
         with having(effects):
             code = scripts.run(
@@ -257,27 +261,29 @@ def _views(
     return views
 
 
-def _check_recordings(timelines: Sequence[Timeline]) -> None:
+def _check_recordings(timelines: Sequence[Timeline]) -> bool:
     """Say so if there is nothing to write or to explain."""
     if not timelines:
         say(_EMPTY, stderr=True)
+    return True
 
 
-def _write_traces(path: Path, form: TraceFormat, timelines: Sequence[Timeline]) -> None:
-    """Write a recording to *path*, and each of several to a path with its number."""
+def _write_traces(path: Path, form: TraceFormat, timelines: Sequence[Timeline]) -> bool:
+    """Write a recording to *path*, and each of several to a path with its number. Return whether that was possible."""
     if len(timelines) <= 1:
-        write_trace(timelines[0] if timelines else Timeline(), path, form)
-        return
+        return write_trace(timelines[0] if timelines else Timeline(), path, form)
     numbered = [path.with_stem(f"{path.stem}-{number}") for number in range(1, len(timelines) + 1)]
     say(f"acl-py: traces of {len(timelines)} simulations: {numbered[0]} to {numbered[-1]}", stderr=True)
-    for timeline, each in zip(timelines, numbered, strict=True):
-        write_trace(timeline, each, form)
+    written = [write_trace(timeline, each, form) for timeline, each in zip(timelines, numbered, strict=True)]
+    return all(written)
 
 
 def _explain(
     title: str, edits: Sequence[Sequence[Edit]], path: Path | None, timelines: Sequence[Timeline], *, explain: bool
-) -> None:
-    """Print the explanation of each recording if it is wanted, and write all of them to one page if it has a *path*."""
+) -> bool:
+    """Print the explanation of each recording if it is wanted, and write all of them to one page if it has a *path*.
+    Return whether that was possible.
+    """
     runs = [] if timelines else [Run(title, Timeline())]
     for number, timeline in enumerate(timelines, 1):
         name = title if len(timelines) == 1 else f"{title}, simulation {number} of {len(timelines)}"
@@ -290,5 +296,4 @@ def _explain(
         if len(timelines) > 1:
             answers = [answer._replace(title=f"{name}: {answer.title}") for answer in answers]
         runs += [run, *answers]
-    if path is not None:
-        write_page(Page(runs), path)
+    return path is None or write_page(Page(runs), path)

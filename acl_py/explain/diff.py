@@ -14,6 +14,7 @@ from acl_py.causes.lines import Line, by_line, names_of, us
 from acl_py.causes.path import Cause, critical_path, makespan_ns
 from acl_py.recorded import not_known, notes_of
 from acl_py.trace.rows import Timeline
+from acl_py.trace.shown import shown
 
 _SHOWN = 20  # lines of the program
 
@@ -22,13 +23,15 @@ _SHOWN = 20  # lines of the program
 class Change:
     """What changed in one line: *before* or *after* is "" if only the other recording has it.
 
-    *ns* is how much longer the critical path is there, by cause; negative where it is shorter.
+    *ns* is how much longer the critical path is there, by cause; negative where it is shorter. *card* is the device and
+    the rules of the later recording.
     """
 
     before: str
     after: str
     names: str
     ns: Counter[Cause]
+    card: tuple[str, str] = ("", "")
 
     @property
     def text(self) -> str:
@@ -37,7 +40,7 @@ class Change:
         if self.before and self.after and self.before != self.after:
             where = f"{self.before}, now {self.after}"
         only = "" if self.before == self.after else "" if self.before and self.after else self._only
-        causes = ", ".join(f"{cause.value} {_signed(ns)}" for cause, ns in _by_size(self.ns))
+        causes = ", ".join(f"{shown(cause, *self.card)} {_signed(ns)}" for cause, ns in _by_size(self.ns))
         names = f": {self.names}" if self.names else ""
         return f"{_signed(sum(self.ns.values())):>14}  {where}{only}{names}: {causes}"
 
@@ -56,7 +59,7 @@ def changes(before: Timeline, after: Timeline) -> list[Change]:
             pairs += zip(old[a:b], new[c:d], strict=True)
         else:
             pairs += [(line, None) for line in old[a:b]] + [(None, line) for line in new[c:d]]
-    found = [_change(*pair) for pair in pairs]
+    found = [_change(*pair, (after.device, after.rules)) for pair in pairs]
     return sorted((change for change in found if any(change.ns.values())), key=_size)
 
 
@@ -98,7 +101,7 @@ def _label(line: Line) -> tuple[str, tuple[str, ...]]:
     return _place(line.site)[0], tuple(line.names)
 
 
-def _change(before: Line | None, after: Line | None) -> Change:
+def _change(before: Line | None, after: Line | None, card: tuple[str, str]) -> Change:
     ns: Counter[Cause] = Counter()
     if after is not None:
         ns.update(after.ns)
@@ -107,7 +110,7 @@ def _change(before: Line | None, after: Line | None) -> Change:
     line = before or after
     assert line is not None, "a change is of a line"
     sites = ("" if before is None else before.site, "" if after is None else after.site)
-    return Change(*sites, names_of(line), Counter({cause: each for cause, each in ns.items() if each}))
+    return Change(*sites, names_of(line), Counter({cause: each for cause, each in ns.items() if each}), card)
 
 
 def _size(change: Change) -> int:

@@ -17,6 +17,7 @@ from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
 from acl_py.tools.programs import Program, Step
+from acl_py.trace.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST
 from device_model.profile import Curve, ProfileError, load
@@ -173,7 +174,8 @@ def _cores(edit: Edit, case: Case) -> Case:
     count = _count(edit, _MOST_CORES)
     widest = max((step.fields["cores"] for step in case.program.steps if step.op == "launch_cores"), default=0)
     if widest > count:
-        raise EditError(f"{edit}: a kernel of this program takes {widest} AI cores at once")
+        cores = shown("AI cores", case.device.name, case.rules.name)
+        raise EditError(f"{edit}: a kernel of this program takes {widest} {cores} at once")
     return case.on_device(cores={"count": count}).noting(
         f"{edit}: kernels have the same number of blocks, each as long as before; only how many run at a time changes"
     )

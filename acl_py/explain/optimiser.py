@@ -15,6 +15,7 @@ from acl_py.explain.cases import EditError
 from acl_py.explain.edits import Edit, parse
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.tools.programs import OPS, Program, Step
+from acl_py.whole_files import write_text
 
 CHUNKS, STREAMS = (2, 4, 8), (2, 3, 4)
 
@@ -66,7 +67,7 @@ def optimise(asker: Asker) -> Proposal:
 
 def write_program(program: Program, path: Path) -> None:
     """Write *program* to the JSON file *path*, in the form that `acl-py replay` reads."""
-    path.write_text(json.dumps(document(program)) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(document(program)) + "\n")
 
 
 def document(program: Program) -> dict[str, object]:

@@ -22,6 +22,7 @@ from acl_py.trace.rows import Operation, StreamStep, Timeline
 from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
+_SITES = 5  # lines of the program that the last line of a text names
 _MOST_QUEUES = 4096  # the model makes an object for each
 _OWN_STREAM = "own stream of device "
 _DEFAULT_STREAM = "legacy"
@@ -39,6 +40,11 @@ class Priced:
     def text(self) -> str:
         """The finding and its price as plain text."""
         return f"{self.finding.text}. {self.worth}"
+
+    @property
+    def is_minor(self) -> bool:
+        """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
+        return self.answer is None or 100 * self.answer.gain_ns < self.answer.before_ns
 
     @property
     def worth(self) -> str:
@@ -82,8 +88,17 @@ def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:
 
 
 def prices_text(priced: Sequence[Priced], notes: Iterable[str]) -> str:
-    """Return *priced* as plain text, with the *notes*: what their times do not contain."""
-    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced)]
+    """Return *priced* as plain text, with the *notes*: what their times do not contain.
+
+    A line for each that is worth following, and a last one for all others.
+    """
+    minor = [each for each in priced if each.is_minor]
+    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced if not each.is_minor)]
+    if minor:
+        sites = [*dict.fromkeys(each.finding.site for each in minor)]
+        more = f" and {len(sites) - _SITES} other lines" if len(sites) > _SITES else ""
+        what = f"{len(minor):,} of them worth less than 1 % of the run, or without a price"
+        lines.append(f"  {what}: {', '.join(sites[:_SITES])}{more}")
     if not priced:
         lines = ["findings: none: no call and no operation waited without being asked to"]
     return "\n".join([*lines, *not_known(notes)])

@@ -7,6 +7,7 @@ from typing import Self, TextIO
 from acl_py.explain.stages import Overlap, Stage, overlap, stages, stages_text
 from acl_py.simulation import current_simulation
 from acl_py.trace.rows import Timeline
+from acl_py.trace.shown import shown
 from acl_py.verbs.marks import annotate
 
 
@@ -94,7 +95,8 @@ class AsyncProfiler:
         the cores computed. The report says why they differ.
         """
         timeline = self._timeline()
-        return stages_text(stages(timeline), overlap(timeline.ops), self._end_ns() - self._since_ns)
+        cores = shown("cores", timeline.device, timeline.rules)
+        return stages_text(stages(timeline), overlap(timeline.ops), self._end_ns() - self._since_ns, cores)
 
     def PrintReport(self, file: TextIO | None = None) -> None:
         """Print the report to *file*, by default to the standard output."""

@@ -18,11 +18,11 @@ from acl_py.tools.programs import GRAPH_OPS, Step
 from device_model.rules import Destroy, Release
 
 _COPIES = ("memcpy_async", "memcpy_peer_async")
-_IN_STREAM = ("launch", "launch_cores", *_COPIES, "memcpy2d_async", "memset_async", "inc", "touch", "host_func",
-              "add_callback", "malloc_async", "free_async", "poke")  # fmt: skip
-# What is bound to a stream for more than its order.
-_NOT_MOVED = ("value_write", "value_wait", "record_notify", "wait_notify", "reset", "launch_callback",
-              "subscribe", "unsubscribe", "query_stream", "memcpy_async_bad", "get_priority")  # fmt: skip
+IN_STREAM = ("launch", "launch_cores", *_COPIES, "memcpy2d_async", "memset_async", "inc", "touch", "host_func",
+              "add_callback", "malloc_async", "free_async", "poke", "prefetch")  # fmt: skip
+# Steps that are bound to a stream for more than their order.
+NOT_MOVED = ("value_write", "value_wait", "record_notify", "wait_notify", "reset", "launch_callback",
+              "subscribe", "unsubscribe", "query_stream", "memcpy_async_bad", "get_priority", "attach")  # fmt: skip
 
 Bytes = tuple[str, int, int, bool]  # buffer, first and last byte, and whether they are written
 _NEW_STREAM = {"flags": "nonblocking", "priority": 0, "device": 0}
@@ -43,7 +43,7 @@ def relist(case: Case, count: int) -> Case:
             f"streams={count}: step {graph.index} ({graph.op}): the program uses graphs, and their nodes have an order "
             "of their own; change the capture instead"
         )
-    odd = next((step for step in steps if step.op in _NOT_MOVED or step.thread is not None), None)
+    odd = next((step for step in steps if step.op in NOT_MOVED or step.thread is not None), None)
     if odd is not None:
         raise EditError(f"streams={count}: step {odd.index} ({odd.op}) needs its own stream")
     if any(options["device"] for options in case.program.streams.values()):
@@ -124,7 +124,7 @@ class _Relisting:
 
     def _relisted(self, step: Step) -> Iterator[Step]:
         fields = step.fields
-        if step.op in _IN_STREAM:
+        if step.op in IN_STREAM:
             yield from self._operation(step)
         elif step.op == "record":
             self.recorded[fields["event"]] = self._work_of(fields["stream"])
@@ -249,6 +249,8 @@ def touches(step: Step) -> list[Bytes] | None:
             ]
         case "memset_async":
             return [(fields["dst"], fields["dst_off"], fields["dst_off"] + fields["bytes"], True)]
+        case "prefetch":  # the pages move, so it keeps its order with all that touches them
+            return [(fields["buf"], fields["off"], fields["off"] + fields["bytes"], True)]
         case "launch" | "launch_cores" if fields["reads"] or fields["writes"]:
             reads = [(name, start, stop, False) for name, start, stop in fields["reads"]]
             return reads + [(name, start, stop, True) for name, start, stop in fields["writes"]]

@@ -104,8 +104,11 @@ def length(spans: Iterable[Span]) -> int:
     return sum(end - begin for begin, end in spans)
 
 
-def stages_text(found: Sequence[Stage], shared: Overlap, total_ns: int) -> str:
-    """Return the report of a profiler: a table of the stages as shares of *total_ns*, and the overlap."""
+def stages_text(found: Sequence[Stage], shared: Overlap, total_ns: int, cores: str = "cores") -> str:
+    """Return the report of a profiler: a table of the stages as shares of *total_ns*, and the overlap.
+
+    *cores* is what computes, in the words of the card's vendor.
+    """
     width = max([len("stage"), *(len(stage.name) for stage in found)])
     text = [f"{'stage':<{width}} {'calls':>7} {'host':>14} {'device':>14} {'share':>7}"]
     for stage in found:
@@ -122,7 +125,7 @@ def stages_text(found: Sequence[Stage], shared: Overlap, total_ns: int) -> str:
     text.append(f"pipeline efficiency: {efficiency}: {compute} / ({compute} + {copy})")
     computing, span = us(shared.computing_ns), us(shared.span_ns)
     text.append(
-        f"with overlap: {_percent(shared.overlapped_efficiency)}: the cores computed for {computing} of {span},"
+        f"with overlap: {_percent(shared.overlapped_efficiency)}: the {cores} computed for {computing} of {span},"
     )
     text.append(_WHY_THEY_DIFFER)
     return "\n".join(text)

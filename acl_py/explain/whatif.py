@@ -23,6 +23,7 @@ from acl_py.sanitizer.watch import watching
 from acl_py.tools.programs import STEP, ProgramError
 from acl_py.tools.replay import Replay, replay
 from acl_py.trace.rows import Operation, Timeline
+from acl_py.trace.shown import shown
 from device_model.errors import listed
 
 _PARTS = parts_of("host,device,uninitialised")
@@ -207,7 +208,7 @@ def _reordered(before: Timeline, after: Timeline) -> Iterator[str]:
         )
         if changed is not None:
             one, two = changed
-            yield f"{engine} runs {two} where it ran {one}"
+            yield f"{shown(engine, before.device, before.rules)} runs {two} where it ran {one}"
 
 
 def _host_order(timeline: Timeline) -> list[tuple[str, str]]:

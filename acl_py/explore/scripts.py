@@ -26,6 +26,7 @@ from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.watch import Watch, watching
 from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts
+from acl_py.trace.rows import Timeline
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -159,7 +160,7 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
                 job.program,
                 job.arguments,
                 job.register,
-                [lambda _: there.send(_found_in(watch))] if job.parts else (),
+                [partial(_tell_findings, there, watch)] if job.parts else (),
                 check=partial(_check, job.check),
                 **job.options,
             )
@@ -172,9 +173,10 @@ def _run(there: "Connection[Any, Any]", job: Job, decide: Decide, output: str) -
     there.send(_End(_failure(code, errors, None if job.parts else watch), tuple(schedule.points)))
 
 
-def _found_in(watch: Watch) -> _Found:
+def _tell_findings(there: "Connection[Any, Any]", watch: Watch, _: Sequence[Timeline]) -> bool:
     watch.finish()
-    return _Found(tuple(watch.findings))
+    there.send(_Found(tuple(watch.findings)))
+    return True
 
 
 def _failure(code: int, errors: Sequence[str], watch: Watch | None) -> str:

@@ -16,6 +16,7 @@ from acl_py.recorded.acts import Act, acts_of
 from acl_py.recorded.host_order import Item, order_of
 from acl_py.recorded.translations import Fields, Translator, unique
 from acl_py.trace.rows import Timeline
+from acl_py.whole_files import write_text
 
 
 def program(timeline: Timeline, name: str = "recorded") -> Fields:
@@ -49,7 +50,7 @@ def write(timeline: Timeline, path: Path) -> None:
     document = program(timeline)
     steps = ",\n  ".join(json.dumps(step) for step in document.pop("steps"))
     head = json.dumps(document, indent=1).removesuffix("\n}")
-    path.write_text(f'{head},\n "steps": [\n  {steps}\n ]\n}}\n', encoding="utf-8")
+    write_text(path, f'{head},\n "steps": [\n  {steps}\n ]\n}}\n')
 
 
 def _acts(timeline: Timeline, translator: Translator) -> list[Act]:
@@ -65,6 +66,11 @@ def _acts(timeline: Timeline, translator: Translator) -> list[Act]:
         translator.note(
             "the run counted the real time between two calls (host_time='measured'), and the program has it only in "
             "its host work"
+        )
+    hosts = dict.fromkeys(call.by for call in timeline.calls if call.name == "ProcessReport" and call.function)
+    if hosts.keys() - {call.by for call in timeline.calls[:1]}:
+        translator.note(
+            "a thread of the script waited for callbacks, which took no time of the script's; in the program it does"
         )
     if timeline.error:
         translator.note(f"the run ended with an error: {timeline.error.splitlines()[0]}")

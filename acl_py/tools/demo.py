@@ -143,12 +143,16 @@ def main() -> Page:
 
 
 def page(outcomes: Sequence[Outcome]) -> Page:
-    """Return the page of *outcomes*: the timelines of all versions on one axis, which begins with the first copy."""
-    runs = [
-        Run(version.title, outcome.sim.trace.timeline(), since_ns=outcome.start_ns)
-        for version, outcome in zip(VERSIONS, outcomes, strict=True)
-    ]
-    return Page(runs, TITLE)
+    """Return the page of *outcomes*: the timelines of all versions on one axis, which begins with the first copy.
+
+    They end where the times that are printed do: the host has synchronised with the device.
+    """
+    return Page([_run(version, outcome) for version, outcome in zip(VERSIONS, outcomes, strict=True)], TITLE)
+
+
+def _run(version: Version, outcome: Outcome) -> Run:
+    start = outcome.start_ns
+    return Run(version.title, outcome.sim.trace.timeline(), since_ns=start, until_ns=start + outcome.total_ns)
 
 
 def _task(images: Floats) -> str:

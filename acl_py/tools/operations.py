@@ -21,6 +21,7 @@ from acl_py.tools import kernels
 from acl_py.tools.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
 from acl_py.tools.programs import Program
 from acl_py.tools.tasks import Tasks
+from acl_py.trace.shown import shown
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from device_model.completions import Completion
@@ -78,7 +79,8 @@ class Operations(Objects):
         runs = [self._occupation(run_us, ends, cores) for run_us, ends in ((us, released), *more)]
         have = self.runtime.profile.cores.count
         if cores > have:
-            raise self.unplayable(f"cores: the kernel takes {cores} AI cores at once, and the device has {have}")
+            called = shown("AI cores", self.runtime.profile.name, self.runtime.rules.name)
+            raise self.unplayable(f"cores: the kernel takes {cores} {called} at once, and the device has {have}")
         kernel = kernels.RecordedOnCores(self._label(name), self.extents(reads), self.extents(writes), runs, cores)
         return await LaunchKernel(kernel, blocks, (), self.streams[stream])
 

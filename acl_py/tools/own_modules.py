@@ -20,6 +20,7 @@ from acl_py.compat.acl import simulated_time
 _TIME = simulated_time.__name__
 _LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 
+CLOCKS = {f"{clock}{unit}" for clock in ("time", "monotonic", "perf_counter") for unit in ("", "_ns")}
 _PROJECT = ("acl_py", "device_model")  # a script may be in the folder of their source
 
 
@@ -43,6 +44,32 @@ def import_on_simulated_clock(folder: str) -> None:
     """
     if folder not in _LIBRARIES:
         sys.meta_path.insert(sys.meta_path.index(PathFinder), _OwnModules(folder))
+
+
+def reads_clock(source: bytes | str) -> bool:
+    """Whether the text of a program, which Python can compile, names a clock of the module `time`."""
+    tree = ast.parse(source)
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name == "time"
+    }
+    return any(
+        (
+            isinstance(node, ast.Attribute)
+            and node.attr in CLOCKS
+            and isinstance(node.value, ast.Name)
+            and node.value.id in names
+        )
+        or (
+            isinstance(node, ast.ImportFrom)
+            and node.module == "time"
+            and any(each.name in CLOCKS for each in node.names)
+        )
+        for node in ast.walk(tree)
+    )
 
 
 class _OwnModules(MetaPathFinder):

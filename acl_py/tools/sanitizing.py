@@ -11,6 +11,7 @@ from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.reports import Form, Report, judge
 from acl_py.sanitizer.suppressions import find
 from acl_py.trace import Trace
+from acl_py.whole_files import write_text
 
 FOUND = 4  # the exit code if there are findings
 Fix = Callable[[Report, Sequence[Trace]], Report]
@@ -75,7 +76,7 @@ class Sanitized:
             if str(self._path) == "-":
                 sys.stdout.write(text)
             else:
-                self._path.write_text(text, encoding="utf-8")
+                write_text(self._path, text)
         return report
 
 

@@ -7,7 +7,8 @@ card ends at that call, with exit code 3 and the reason. SIGTERM ends it with th
 this signal itself.
 
 The exit code is the script's own. If that is 0, it is 4 if the run is *strict* and calls failed or the sanitizer found
-something, or if the run is *sanitized*, with a full report, and the sanitizer found something.
+something, or if the run is *sanitized*, with a full report, and the sanitizer found something. It is 5 if a file that
+was asked for could not be written; this comes before 4.
 """
 
 import atexit
@@ -18,8 +19,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import thread as pool
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -29,10 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.compat.acl import hanging, install, processes
 from acl_py.compat.acl.face.failed_calls import Failures
+from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
 from acl_py.errors import DeadlockError, full_text
-from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock
+from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
 from acl_py.trace.rows import Timeline
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _FAILED = 4  # calls failed, or there are findings
+_UNWRITTEN = 5  # a file that was asked for could not be written
 
 
 class ScriptError(Exception):
@@ -68,6 +72,7 @@ class Main:
 
     name: str  # sys.argv[0]
     folder: str  # the first place where modules are looked for
+    source: bytes | str | None  # None for a module
     execute: Callable[[ModuleType], object]
 
 
@@ -95,7 +100,8 @@ def run(
     before. *options* are those of `acl_py.compat.acl.install`. With a simulated *clock* the script's own modules have
     another `time` (own_modules.py); in processes that the script starts anew, `time` is Python's. A *strict* run
     returns 4 instead of 0 if the summary lists failed calls or findings. So does a *sanitized* one, if its report is
-    not brief and there are findings; they come before the views. *check* is called with the script's module when the
+    not brief and there are findings; they come before the views. Before both, it is 5 instead of 0 if a view could not
+    write its file. *check* is called with the script's module when the
     script has ended well; if it raises, the script has failed. The summary comes after the script's threads, its atexit
     functions and the finalizers of its globals, because scripts free memory in all of these.
 
@@ -105,6 +111,8 @@ def run(
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
     hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
+    if clock is Clock.REAL:
+        hanging.views.insert(0, partial(_tell_clock, main))
     hanging.recording[:] = [] if watch is None else [watch]
     processes.hand_on(register, options)
     hide_own_frames_of_uncaught_errors()
@@ -126,8 +134,10 @@ def run(
     if check is not None and not code:
         code = _execute(check, module)
     del module
-    failed = _end()
+    failed, is_written = _end()
     found = sanitized is not None and (strict or not sanitized.is_brief) and sanitized.report().findings
+    if not is_written:
+        return code or _UNWRITTEN
     return code or (_FAILED if found or (strict and failed) else 0)
 
 
@@ -136,26 +146,54 @@ def folder_of(program: str, form: Form) -> Path:
     return Path(program).parent if form is Form.FILE and program != "-" else Path.cwd()
 
 
-def _show_findings(sanitized: "Sanitized", _: Sequence[Timeline]) -> None:
+def _tell_clock(main: Main, _: Sequence[Timeline]) -> bool:
+    """Say in a line which clock the script has read, if it reads one and has used a card; it writes no file."""
+    if current_session() is not None and any(map(_reads_clock, _own_sources(main))):
+        print("  time: time.* is real time in this script; `--clock simulated` gives the card's", file=sys.stderr)
+    return True
+
+
+def _own_sources(main: Main) -> Iterator[bytes | str]:
+    """Yield the texts of the script, and of the modules that it has imported from its folder."""
+    if main.source is not None:
+        yield main.source
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and main.folder and str(Path(file).parent) == main.folder and Path(file).suffix == ".py":
+            with suppress(OSError):  # it may be gone by now
+                yield Path(file).read_bytes()
+
+
+def _reads_clock(source: bytes | str) -> bool:
+    try:
+        return reads_clock(source)
+    except SyntaxError:  # the script's own end says so
+        return False
+
+
+def _show_findings(sanitized: "Sanitized", _: Sequence[Timeline]) -> bool:
     try:
         sanitized.show()
     except OSError as error:
         print(f"acl-py: {error.filename}: cannot be written: {error.strerror}", file=sys.stderr)
+        return False
+    return True
 
 
 def _main(program: str, form: Form, compiler: _Compiler) -> Main:
     if form is Form.MODULE:
         # It also sets sys.argv[0], and says what Python says if there is no such module.
-        return Main("-m", str(Path.cwd()), lambda _: runpy._run_module_as_main(program))  # type: ignore[attr-defined]
+        return Main("-m", str(Path.cwd()), None, lambda _: runpy._run_module_as_main(program))  # type: ignore[attr-defined]
     if form is Form.TEXT:
-        return Main("-c", "", partial(_run_source, compiler, program, "<string>"))
+        return Main("-c", "", program, partial(_run_source, compiler, program, "<string>"))
     if program == "-":
-        return Main("-", "", partial(_run_source, compiler, sys.stdin.buffer.read(), "<stdin>"))
+        source = sys.stdin.buffer.read()
+        return Main("-", "", source, partial(_run_source, compiler, source, "<stdin>"))
     try:
         source = Path(program).read_bytes()
     except OSError as error:
         raise ScriptError(f"can't open file {program!r}: {error.strerror}") from error
-    return Main(program, str(Path(program).resolve().parent), partial(_run_file, compiler, source, program))
+    return Main(program, str(Path(program).resolve().parent), source, partial(_run_file, compiler, source, program))
 
 
 def _run_file(compiler: _Compiler, source: bytes, name: str, main: ModuleType) -> None:
@@ -172,12 +210,8 @@ def _compile(source: bytes | str, name: str) -> CodeType:
     return compile(source, name, "exec", dont_inherit=True)
 
 
-def _end() -> int:
-    """Do what Python does at the end of a script, except for the threads of its pools. Then print the summary.
-
-    Returns:
-        The number of calls that failed.
-    """
+def _end() -> hanging.Summary:
+    """Do what Python does at the end of a script, except for the threads of its pools. Then print the summary."""
     for thread in threading.enumerate():  # join() shows which thread is awaited: see threads.py
         if not (thread is threading.current_thread() or thread.daemon or thread in pool._threads_queues):
             thread.join()

@@ -14,6 +14,7 @@ from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, op_c
 from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing, share_rows, stream_order
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import GraphLaunch, Timeline
+from acl_py.trace.shown import shown
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side
@@ -63,7 +64,9 @@ def styled_lanes(
     start, end = start if since_ns is None else since_ns, end if until_ns is None else until_ns
     end = max(end, start + 1)
     launches = [launch for launch in timeline.launches if launch.end_ns > start and launch.start_ns < end]
-    rows = [*_host_lanes(host, start, end), *_device_lanes(work, launches, stream_order(ops), start, end)]
+    labels = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
+    labels["host"] = "host thread"
+    rows = [*_host_lanes(host, start, end), *_device_lanes(work, launches, stream_order(ops), labels, start, end)]
     return draw(rows, _ALL, start, end, width)
 
 
@@ -162,7 +165,12 @@ def _host_spans(host: _Host, which: Ints) -> Spans:
 
 
 def _device_lanes(
-    work: _Work, launches: Sequence[GraphLaunch], order: Mapping[str, int], start: int, end: int
+    work: _Work,
+    launches: Sequence[GraphLaunch],
+    order: Mapping[str, int],
+    labels: Mapping[str, str],
+    start: int,
+    end: int,
 ) -> Iterator[Lane]:
     shown = np.flatnonzero((work.end > start) & (work.start < end)).astype(np.int32)
     devices = np.unique(work.device[shown]).tolist()
@@ -177,11 +185,10 @@ def _device_lanes(
         streams = sorted(np.unique(work.stream[own]).tolist(), key=lambda place: order[work.streams[place]])
         if len(streams) > 1:
             yield from _stream_lanes(work, own, streams, prefix)
-        for engine in ENGINE_ORDER:
+        for engine, label in labels.items():
             if engine in work.engines:
                 of_engine = own[work.engine[own] == work.engines.index(engine)]
                 if len(of_engine):
-                    label = "host thread" if engine == "host" else engine
                     yield Lane(prefix + label, partial(_engine_spans, work, of_engine, by_stream=len(streams) > 1))
 
 

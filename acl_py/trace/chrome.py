@@ -43,7 +43,6 @@ from acl_py.trace.fields import (
     step_columns,
 )  # fmt: skip
 from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import (
     ENGINE_ORDER,
     as_timeline,
@@ -55,8 +54,10 @@ from acl_py.trace.reading import (
     stream_order,
 )  # fmt: skip
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreInstruction, CoreRun, Mark, Memory, Migration, Strike, Timeline
+from acl_py.trace.rows import PIPE_ORDER, CoreInstruction, CoreRun, Mark, Memory, Migration, Strike, Timeline
+from acl_py.trace.shown import shown
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place
+from acl_py.whole_files import writing_text
 from device_model.completions import Why
 
 _HOST = 1  # a process; some viewers treat 0 specially
@@ -69,7 +70,7 @@ _REASONS = [why.name.lower() for why in sorted(Why)]
 def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Write *trace* to the file *path*, one event per line."""
     timeline = as_timeline(trace)
-    with Path(path).open("w", encoding="utf-8") as file:
+    with writing_text(path) as file:
         write_list(file, '{"displayTimeUnit": "ns", "traceEvents": [', _events(timeline), "]}")
 
 
@@ -82,7 +83,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
     faults, marks = Track(_HOST, "faults", free), Track(_HOST, "marks", free)
     pages = Track(_HOST, "pages of managed memory", free)
     graphs = {device: Track(_FIRST_DEVICE + device, "graphs", free) for device in devices}
-    host, work = host_tracks(calls, _HOST, free), _work_tracks(ops.kinds, ids, free)
+    host, work = host_tracks(calls, _HOST, free), _work_tracks(ops.kinds, ids, timeline, free)
     events = _event_tracks(steps, free)
     pipes = _pipe_tracks(ops, timeline.instructions, free)
     lanes = np.zeros(len(ops), np.int32)
@@ -114,14 +115,15 @@ def _events(timeline: Timeline) -> Iterator[str]:
 # --- lanes
 
 
-def _work_tracks(kinds: Sequence[OpKind], ids: Mapping[str, int], numbers: Iterator[int]) -> Tracks:
+def _work_tracks(kinds: Sequence[OpKind], ids: Mapping[str, int], timeline: Timeline, numbers: Iterator[int]) -> Tracks:
     """Return the track of each device, engine and stream; *ids* has the streams in their order."""
     order = list(ids)
     keys = sorted(
         {(kind.device, kind.engine, kind.stream) for kind in kinds},
         key=lambda key: (key[0], ENGINE_ORDER.index(key[1]), order.index(key[2])),
     )
-    tracks = [Track(_FIRST_DEVICE + key[0], f"{key[1]} {key[2]}", numbers) for key in keys]
+    labels = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
+    tracks = [Track(_FIRST_DEVICE + key[0], f"{labels[key[1]]} {key[2]}", numbers) for key in keys]
     return Tracks(tracks, np.array([keys.index((kind.device, kind.engine, kind.stream)) for kind in kinds], np.int64))
 
 

@@ -20,7 +20,8 @@ def texts(values: Sequence[str]) -> Part:
 
     A part of lines with the texts at some places is `texts(values)[places]`.
     """
-    table = np.array([value.encode() for value in values], np.bytes_)
+    # Half of a surrogate pair is written as its escape sequence.
+    table = np.array([value.encode(errors="backslashreplace") for value in values], np.bytes_)
     return table.view(np.uint8).reshape(len(values), table.itemsize)
 
 

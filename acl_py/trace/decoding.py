@@ -17,6 +17,7 @@ from acl_py.trace.packing import Store
 from acl_py.trace.reasons import Turns
 from acl_py.trace.rows import (
     ASKING,
+    ENGINES,
     About,
     Access,
     Call,
@@ -54,20 +55,6 @@ from device_model.ops import Op
 from device_model.signals import Notify
 from device_model.streams import Stream
 from device_model.work import Label
-
-ENGINES = {
-    "h2d": "H2D",
-    "d2h": "D2H",
-    "prefetch_h2d": "H2D",
-    "prefetch_d2h": "D2H",
-    "d2d": "cores",
-    "h2h": "host",
-    "p2p": "P2P",
-    "fill": "cores",
-    "kernel": "cores",
-    "host_function": "host",
-}
-
 
 _HANDLES = (Stream, Event, Notify, Context, Device)
 

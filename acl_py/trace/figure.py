@@ -16,6 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from acl_py.trace.fields import op_columns
 from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, stream_order
 from acl_py.trace.rows import Timeline
+from acl_py.trace.shown import shown
 
 WIDTH = 9.5  # inches
 ROW = 0.3  # inches
@@ -170,8 +171,10 @@ def _rows(title: str, timeline: Timeline, rows: str, since_ns: int | None) -> tu
         for op in sorted(ops, key=lambda op: places[op.stream]):
             lanes.setdefault(op.stream, []).append(Box(op.start_ns, op.end_ns, op.kind, op.name))
     if rows != "streams":
+        names = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
+        names |= {"H2D": "copy in", "D2H": "copy out", "host": "host thread"}
         for op in sorted(ops, key=lambda op: ENGINE_ORDER.index(op.engine)):
-            name = {"H2D": "copy in", "D2H": "copy out", "host": "host thread"}.get(op.engine, op.engine)
+            name = names[op.engine]
             lanes.setdefault(name, []).append(Box(op.start_ns, op.end_ns, op.kind, op.stream.removeprefix("stream ")))
     lanes = {name: [box for box in boxes if box.end > start and box.start >= start] for name, boxes in lanes.items()}
     return start, {name: boxes for name, boxes in lanes.items() if boxes}

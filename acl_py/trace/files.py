@@ -4,15 +4,18 @@ The file is compressed JSON, a line each: a head with the version of the form, a
 rows, and a last line that says that nothing is missing. A column of texts has each text once, and a number for each
 row. The columns are the fields of the rows in rows.py.
 
-A file may come from somebody else: `read_trace` checks every value and every index, and nothing in it is code.
+A file may come from somebody else: `read_trace` checks every value, every index and every row (checks.py), and nothing
+in it is code. No line is read that is longer than the column of so many rows can be, because a small file can unpack to
+much more than a machine has.
 """
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from acl_py.trace.checks import wrong_row
 from acl_py.trace.rows import (
     About,
     Access,
@@ -36,11 +39,19 @@ from acl_py.trace.rows import (
     Strike,
     Timeline,
 )  # fmt: skip
+from acl_py.whole_files import writing
 from device_model.completions import Why
 from device_model.errors import printable
 
+if TYPE_CHECKING:
+    import gzip
+
 FORM, VERSION = "acl_py trace", 10
 _LIMIT = 2**63
+_LINE = 1 << 24  # bytes that a line may have without rows
+_LONGEST = 1 << 29  # bytes that a line may have with any number of them
+_NUMBER, _OTHER = 32, 1 << 14  # bytes for each row: of a plain value, and of texts and lists
+_MOST = 500_000_000  # values of all columns: of some ten million operations and as many calls
 
 
 class TraceFileError(ValueError):
@@ -167,6 +178,8 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "migrations": (Migration, (_TEXT, _TEXT, *[_INT] * 7, _TEXT)),
     "accesses": (Access, (_INT, _EXTENTS, _BOOL, _TEXT, _INT, _TEXT, _index("calls"), _INT, _index("ops"))),
 }  # fmt: skip
+_PLAIN = (_INT, _BOOL, _FLOAT, _WHY)
+_END = {"end": True}
 _HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time")
 
 
@@ -176,7 +189,7 @@ def save(timeline: Timeline, path: str | Path) -> None:
     import json
 
     # No time of day and no name of a file: the same run gives the same bytes.
-    with Path(path).open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+    with writing(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
         for line in _lines(timeline):
             file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
@@ -189,7 +202,7 @@ def _lines(timeline: Timeline) -> Iterator[Any]:
         for place, (field, kind) in enumerate(zip(cls._fields, kinds, strict=True)):
             column = [row[place] for row in rows]
             yield {"column": field} | (_texts(column) if kind is _TEXT else {"values": list(map(kind.encode, column))})
-    yield {"end": True}
+    yield _END
 
 
 def _texts(column: Sequence[str]) -> dict[str, Any]:
@@ -204,12 +217,13 @@ def read_trace(path: str | Path) -> Timeline:
         TraceFileError: the file cannot be read, is no trace, is of a later version, or is not whole.
     """
     import gzip
-    import json
 
     name = printable(str(path))
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        with gzip.open(path, "rb") as file:
+            return _timeline(_Lines(file, name), name)
+    except TraceFileError:
+        raise
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
             raise TraceFileError(f"{name}: is no trace that acl_py has saved: {error}") from error
@@ -218,46 +232,84 @@ def read_trace(path: str | Path) -> Timeline:
         raise TraceFileError(f"{name}: is not whole: the end of the file is missing") from error
     except (zlib.error, ValueError, RecursionError) as error:
         raise TraceFileError(f"{name}: is damaged: {error}") from error
-    return _timeline(lines, name)
 
 
-def _timeline(lines: list[Any], name: str) -> Timeline:
-    head = lines[0] if lines else None
+class _Lines:
+    """The lines of a *file* called *name*."""
+
+    def __init__(self, file: "gzip.GzipFile", name: str) -> None:
+        self._file, self.name = file, name
+        self._values = 0  # of all columns so far
+
+    def read(self, most: int = _LINE) -> Any:
+        """Return the value of the next line, which has at most so many bytes; None behind the last one."""
+        import json
+
+        line = self._file.readline(most + 1)
+        if len(line) > most:
+            raise TraceFileError(f"{self.name}: is damaged: a line has more than {most:,} bytes")
+        return json.loads(line.decode()) if line else None
+
+    def next(self, most: int = _LINE) -> Any:
+        """Do the same for a line that is not the last one."""
+        line = self.read(most)
+        if line is None:
+            raise TraceFileError(f"{self.name}: is not whole: its last line is missing")
+        return line
+
+    def column(self, kind: _Kind, rows: int) -> Any:
+        """Return the value of the next line, a column of so many rows."""
+        self._values += rows
+        if self._values > _MOST:
+            raise TraceFileError(f"{self.name}: is damaged: more than {_MOST:,} values")
+        return self.next(min(_LINE + rows * (_NUMBER if kind in _PLAIN else _OTHER), _LONGEST))
+
+
+def _timeline(lines: _Lines, name: str) -> Timeline:
+    head = lines.read()
     if not isinstance(head, dict) or head.get("form") != FORM:
         raise TraceFileError(f"{name}: is no trace: its first line does not say {FORM!r}")
     version = head.get("version")
+    if type(version) is not int:
+        raise TraceFileError(f"{name}: is damaged: its version is no whole number")
     if version != VERSION:
-        known = isinstance(version, int) and version < VERSION
+        known = version < VERSION
         advice = "save the trace again" if known else "use a newer one"
         raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: {advice}")
-    if lines[-1] != {"end": True}:
-        raise TraceFileError(f"{name}: is not whole: its last line is missing")
-    rest = iter(lines[1:-1])
     try:
-        lists: dict[str, Any] = {list_: _rows(list_, rest, name) for list_ in _LISTS}
+        lists: dict[str, Any] = {list_: _rows(list_, lines, name) for list_ in _LISTS}
+        if lines.read() != _END:
+            raise TraceFileError(f"{name}: is not whole: its last line is missing")
+        if lines.read() is not None:
+            raise TraceFileError(f"{name}: is damaged: it goes on behind its last line")
         about: dict[str, Any] = {each: (_int if each == "end_ns" else _text)(head.get(each)) for each in _HEAD}
     except ValueError as error:
         if isinstance(error, TraceFileError):
             raise
         raise TraceFileError(f"{name}: the first line lacks a value of {', '.join(_HEAD)}") from error
     _check_places(lists, name)
+    wrong = wrong_row(lists)
+    if wrong is not None or about["end_ns"] < 0:
+        what = "a time before 0" if wrong is None else f"{wrong[0]}: row {wrong[1]} is none that a recording has"
+        raise TraceFileError(f"{name}: is damaged: {what}")
     return Timeline(**lists, **about)
 
 
-def _rows(list_: str, lines: Iterator[Any], name: str) -> list[Any]:
+def _rows(list_: str, lines: _Lines, name: str) -> list[Any]:
     cls, kinds = _LISTS[list_]
-    head = next(lines, None)
-    if not isinstance(head, dict) or head.get("list") != list_ or type(head.get("rows")) is not int:
+    head = lines.next()
+    rows = head.get("rows") if isinstance(head, dict) and head.get("list") == list_ else None
+    if type(rows) is not int or rows < 0:
         raise TraceFileError(f"{name}: the list {list_} is missing")
     columns = []
     for field, kind in zip(cls._fields, kinds, strict=True):
         where = f"{name}: {list_}.{field}"
-        line = next(lines, None)
+        line = lines.column(kind, rows)
         if not isinstance(line, dict) or line.get("column") != field or not isinstance(line.get("values"), list):
             raise TraceFileError(f"{where}: this column is missing")
         values = line["values"]
-        if len(values) != head["rows"]:
-            raise TraceFileError(f"{where}: has {len(values)} values, and the list has {head['rows']} rows")
+        if len(values) != rows:
+            raise TraceFileError(f"{where}: has {len(values)} values, and the list has {rows} rows")
         columns.append([_value(kind, value, f"{where}: row {row}", line) for row, value in enumerate(values)])
     return [cls(*row) for row in zip(*columns, strict=True)]
 

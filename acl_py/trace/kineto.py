@@ -11,6 +11,7 @@ the lane of a stream it is an instant, because analysers count its duration as c
 of their device.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from operator import attrgetter
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from acl_py.calls.table import all_verbs
 from acl_py.trace.columns import Part, joined, line, merged, only, rates, signed, texts, us, whole
 from acl_py.trace.fields import CallColumns, Ints, OpColumns, OpKind, blocks, call_columns, op_columns, step_columns
 from acl_py.trace.jsontext import Quoted, write_list
@@ -26,47 +28,9 @@ from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import CoreRun, GraphLaunch, Handle, Mark, Ref, Timeline
 from acl_py.trace.synchronisations import NAMES, Synchronisations, synchronisations
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
+from acl_py.whole_files import writing_text
 from device_model.completions import Why
 
-_FUNCTIONS = {
-    "Malloc": "cudaMalloc",
-    "Free": "cudaFree",
-    "MallocHost": "cudaMallocHost",
-    "FreeHost": "cudaFreeHost",
-    "MallocAsync": "cudaMallocAsync",
-    "FreeAsync": "cudaFreeAsync",
-    "HostRegister": "cudaHostRegister",
-    "HostUnregister": "cudaHostUnregister",
-    "Memcpy": "cudaMemcpy",
-    "MemcpyAsync": "cudaMemcpyAsync",
-    "Memcpy2d": "cudaMemcpy2D",
-    "Memcpy2dAsync": "cudaMemcpy2DAsync",
-    "Memset": "cudaMemset",
-    "MemsetAsync": "cudaMemsetAsync",
-    "LaunchKernel": "cudaLaunchKernel",
-    "LaunchHostFunc": "cudaLaunchHostFunc",
-    "CreateStream": "cudaStreamCreate",
-    "DestroyStream": "cudaStreamDestroy",
-    "StreamQuery": "cudaStreamQuery",
-    "StreamWaitEvent": "cudaStreamWaitEvent",
-    "CreateEvent": "cudaEventCreate",
-    "DestroyEvent": "cudaEventDestroy",
-    "RecordEvent": "cudaEventRecord",
-    "EventQuery": "cudaEventQuery",
-    "EventElapsedTime": "cudaEventElapsedTime",
-    "BeginCapture": "cudaStreamBeginCapture",
-    "EndCapture": "cudaStreamEndCapture",
-    "GraphInstantiate": "cudaGraphInstantiate",
-    "GraphUpload": "cudaGraphUpload",
-    "GraphLaunch": "cudaGraphLaunch",
-    "GraphExecUpdate": "cudaGraphExecUpdate",
-    "GraphExecDestroy": "cudaGraphExecDestroy",
-    "GraphDestroy": "cudaGraphDestroy",
-    "SynchronizeStream": "cudaStreamSynchronize",
-    "SynchronizeEvent": "cudaEventSynchronize",
-    "SynchronizeDevice": "cudaDeviceSynchronize",
-    "SetDevice": "cudaSetDevice",
-}
 _WORK = {  # by kind: category and name
     "h2d": ("gpu_memcpy", "Memcpy HtoD"),
     "d2h": ("gpu_memcpy", "Memcpy DtoH"),
@@ -96,7 +60,7 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
         '"distributedInfo": {"backend": "none", "rank": 0, "world_size": 1},\n'
         '"traceEvents": ['
     )
-    with Path(path).open("w", encoding="utf-8") as file:
+    with writing_text(path) as file:
         write_list(file, begin, _events(timeline), "]}")
 
 
@@ -141,9 +105,9 @@ def _correlate(syncs: Synchronisations, of_calls: Ints, last: int) -> None:
 
 def _calls(calls: CallColumns, host: Tracks, numbers: Ints, last: int, quoted: Quoted) -> Iterator[str]:
     """Yield each call, and an arrow from it if its number is at most *last*: it has queued work."""
-    functions = [quoted[_FUNCTIONS.get(kind.name, kind.name)] for kind in calls.kinds]
+    functions = [_function(kind.name, quoted) for kind in calls.kinds]
     pids = texts([f'"pid":{track.pid},"tid":' for track in host.tracks])
-    heads = texts([f'{{"ph":"X","cat":"cuda_runtime","name":{function},' for function in functions])
+    heads = texts([f'{{"ph":"X",{function},' for function in functions])
     sites = texts([f'"site":{quoted[short_site(kind.file, kind.line)]}}}}}' for kind in calls.kinds])
     for block in blocks(len(calls)):
         kind, number, track = calls.kind[block], numbers[block], host.of[calls.caller[block]]
@@ -155,6 +119,14 @@ def _calls(calls: CallColumns, host: Tracks, numbers: Ints, last: int, quoted: Q
         )  # fmt: skip
         queues = np.flatnonzero((number > 0) & (number <= last))
         yield joined(merged(lines, _arrows("s", number[queues], at[queues]), queues), ",\n")
+
+
+def _function(call: str, quoted: Quoted) -> str:
+    """Return the category and the name of CUDA's function for *call*; its own name if CUDA has no such function."""
+    known = all_verbs().get(call)
+    name = call if known is None else known.cuda or call
+    category = "cuda_driver" if re.match("cu[A-Z]", name) else "cuda_runtime"
+    return f'"cat":"{category}","name":{quoted[name]}'
 
 
 def _marks(marks: Iterable[Mark], track: Track, quoted: Quoted) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acl_py.calls.table import all_verbs
 from acl_py.trace.columns import Part, joined, line, merged, only, rates, texts, us, whole
 from acl_py.trace.fields import (
     CallColumns,
@@ -45,6 +46,7 @@ from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import CoreRun, GraphLaunch, Timeline
 from acl_py.trace.table import csv_row
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
+from acl_py.whole_files import write_text, writing_text
 
 _HOST_PID = 1
 _LAYERS = {"CANN": (7, "CPU"), "Ascend Hardware": (13, "NPU"), "Overlap Analysis": (23, "NPU")}  # place, label
@@ -58,13 +60,6 @@ _COPIES = {
     "d2d": ("SDMA_SQE", "device to device"),
     "p2p": ("SDMA_SQE", "device to device"),
     "h2h": ("PCIE_DMA_SQE", "host to host"),
-}
-# The calls of captures and graphs have names of their own, and not that of the verb behind "aclrt".
-_MODEL_CALLS = {
-    "BeginCapture": "aclmdlRICaptureBegin",
-    "EndCapture": "aclmdlRICaptureEnd",
-    "GraphLaunch": "aclmdlRIExecuteAsync",
-    "GraphExecDestroy": "aclmdlRIDestroy",
 }
 _EVENT_TASKS = {"record": "EVENT_RECORD", "wait": "EVENT_WAIT"}  # by kind of step
 KERNEL_COLUMNS = (
@@ -87,10 +82,10 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
         output = folder / "ASCEND_PROFILER_OUTPUT"
         output.mkdir(parents=True, exist_ok=True)
         info = {"rank_id": device, "config": {"experimental_config": {"_profiler_level": "Level1"}}}
-        (folder / f"profiler_info_{device}.json").write_text(json.dumps(info) + "\n", encoding="utf-8")
-        with (output / "trace_view.json").open("w", encoding="utf-8") as file:
+        write_text(folder / f"profiler_info_{device}.json", json.dumps(info) + "\n")
+        with writing_text(output / "trace_view.json") as file:
             write_list(file, "[", _events(rows, device), "]")
-        with (output / "kernel_details.csv").open("w", encoding="utf-8", newline="") as file:
+        with writing_text(output / "kernel_details.csv") as file:
             file.write(csv_row(KERNEL_COLUMNS) + "\r\n")
             file.writelines(_kernel_rows(rows, device))
 
@@ -170,7 +165,8 @@ def _about(pid: int, lane: int, what: str, key: str, value: object) -> str:
 
 def _calls(calls: CallColumns, host: Tracks, numbers: Ints, quoted: Quoted) -> Iterator[str]:
     # Launches are the calls of a layer above; the adviser looks for their name.
-    functions = [_MODEL_CALLS.get(kind.name, f"aclrt{kind.name}") for kind in calls.kinds]
+    known = all_verbs()
+    functions = [(kind.name in known and known[kind.name].acl) or f"aclrt{kind.name}" for kind in calls.kinds]
     named = [
         ("Node@launch", "node") if kind.name == "LaunchKernel" else (f"AscendCL@{function}", "acl")
         for kind, function in zip(calls.kinds, functions, strict=True)

@@ -11,6 +11,7 @@ from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.reading import as_timeline
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import CoreInstruction, Timeline
+from acl_py.whole_files import writing_text
 
 _PIPES = {"S": "SCALAR", "MTE2": "MTE2", "MTE1": "MTE1", "M": "CUBE", "FIX": "FIXP", "V": "VECTOR", "MTE3": "MTE3"}
 _COLOURS = {
@@ -37,7 +38,7 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
             "the trace has no instructions of kernels on AI cores: none was launched, or the simulation did not keep "
             "them; start it with instructions=, the number to keep of each launch"
         )
-    with Path(path).open("w", encoding="utf-8") as file:
+    with writing_text(path) as file:
         # Insight takes a file for one of an operator only if this comes before the first bracket of a list.
         begin = '{"profilingType":"op","schemaVersion":1,"displayTimeUnit":"ns","traceEvents":['
         write_list(file, begin, _events(rows), "]}")

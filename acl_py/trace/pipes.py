@@ -10,10 +10,7 @@ from rich.text import Text
 
 from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreInstruction
-
-_UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
-PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3", *_UNITS)  # those of AI cores as data passes them
+from acl_py.trace.rows import PIPE_ORDER, CoreInstruction
 
 _LOOKS = {
     "S": Look("▓", "▒", "▒", "yellow", "scalar", "scalar"),

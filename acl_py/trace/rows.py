@@ -11,6 +11,22 @@ from typing import NamedTuple
 
 from device_model.completions import Why
 
+_UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
+PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3", *_UNITS)  # those of AI cores as data passes them
+# Which engine runs each kind of operation.
+ENGINES = {
+    "h2d": "H2D",
+    "d2h": "D2H",
+    "prefetch_h2d": "H2D",
+    "prefetch_d2h": "D2H",
+    "d2d": "cores",
+    "h2h": "host",
+    "p2p": "P2P",
+    "fill": "cores",
+    "kernel": "cores",
+    "host_function": "host",
+}
+
 
 class Extent(NamedTuple):
     """The bytes *start* to *stop* of `Timeline.buffers[buffer]`; -1 stands for an array of the program."""

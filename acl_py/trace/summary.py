@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Call, CoreRun, Operation
+from acl_py.trace.shown import shown
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -27,8 +28,8 @@ def summarize(
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
     if trace is not None:
-        ops, calls = trace.ops, trace.calls
-        lines += _use(ops, lambda op: f"{op.engine} of device {op.device}", now)
+        ops, calls, card = trace.ops, trace.calls, (trace.device, trace.rules)
+        lines += _use(ops, lambda op: f"{shown(op.engine, *card)} of device {op.device}", now)
         lines += _use(ops, lambda op: f"{_place(op.stream)} of device {op.device}", now)
         lines += _core_kernels(ops)
         synchronising = [call for call in calls if call.name.startswith(waits)]

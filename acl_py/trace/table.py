@@ -17,12 +17,14 @@ from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, merg
 from acl_py.trace.reading import as_timeline, correlations, launching, short_site
 from acl_py.trace.recorder import Trace
 from acl_py.trace.rows import Timeline
+from acl_py.whole_files import writing_text
 from device_model.completions import Why
 
 COLUMNS = (
     *("row", "name", "start_ns", "end_ns", "site", "correlation", "caller"),
     *("operation", "kind", "device", "engine", "stream", "queued_ns", "bytes", "waited_for", "after"),
 )
+_FORMULAS = "=", "+", "-", "@", "\t", "\r"  # a spreadsheet computes what begins with one of these
 _NOTHING = "," * (len(COLUMNS) - COLUMNS.index("operation"))
 _REASONS = texts([f",{why.name.lower()}," for why in sorted(Why)])
 
@@ -33,7 +35,7 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
     ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
     of_ops, of_calls = correlations(ops, calls)
     op_lines, call_lines = _Operations(ops, of_ops), _Calls(calls, of_calls)
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
+    with writing_text(path) as file:
         file.write(f"{csv_row(COLUMNS)}\r\n")
         for op_block, call_block, behind in merged_blocks(ops.end_ns, calls.exit_ns):
             file.write(joined(merged(op_lines.of(op_block), call_lines.of(call_block), behind), "\r\n") + "\r\n")
@@ -50,9 +52,13 @@ def _launches(timeline: Timeline, numbers: Ints) -> Iterator[str]:
 
 
 def csv_row(values: Iterable[object]) -> str:
-    """Return *values* as a row, quoted where this is necessary."""
+    """Return *values* as a row, quoted where this is necessary. A text that a spreadsheet would take for a formula has
+    an apostrophe before it.
+    """
     text = StringIO()
-    csv.writer(text, lineterminator="").writerow(values)
+    csv.writer(text, lineterminator="").writerow(
+        f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value for value in values
+    )
     return text.getvalue()
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from device_model import overlay
 from device_model.profile import Curve, DeviceProfile, ProfileError, load, names, parse
 
 TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(encoding="utf-8")
@@ -315,6 +316,13 @@ def test_a_directory_is_no_profile(tmp_path):
     (tmp_path / "dir.toml").mkdir()
     with pytest.raises(ProfileError, match=r"cannot read the profile .*Is a directory"):
         load(tmp_path / "dir.toml")
+
+
+@pytest.mark.parametrize("name", ["half \ud800.toml", "null \0.toml"])
+def test_a_path_that_no_file_can_have_is_named(name):
+    for load_ in (load, lambda path: overlay.load(path, load("tiny"))):
+        with pytest.raises(ProfileError, match=r"^no file can be called "):
+            load_(name)
 
 
 @given(st.data())

@@ -8,12 +8,7 @@ from rig import Rig
 from device_model import rules
 from device_model.errors import DeviceError, Kind
 
-WAITS_FOR_DEVICE = {"SynchronizeDevice", "SynchronizeDeviceWithTimeout", "ResetDevice", "ResetDeviceForce"}
-UNSAFE = {
-    "Malloc", "MallocHost", "MallocManaged", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync",
-    "HostRegister", "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery",
-    "SynchronizeEvent", "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
-}  # fmt: skip
+UNSAFE = {"ALLOCATES", "FREES", "SYNCHRONISES", "QUERIES", "COPIES"}
 CUDA_ROWS = {
     "sync_copy": rules.SyncCopy.IN_DEFAULT_STREAM,
     "pageable_copy": rules.PageableCopy.STAGED,
@@ -31,8 +26,7 @@ CUDA_ROWS = {
     "kernel_failure": rules.KernelFailure.STICKY,
     "managed_memory": rules.ManagedMemory.PAGES,
     "init": rules.Init.COUNTED,
-    "unsafe_in_capture": UNSAFE,
-    "waits_for_device": WAITS_FOR_DEVICE,
+    "unsafe_in_capture": {rules.HostCall[name] for name in UNSAFE},
     "priorities": (0, -5),
 }
 ACL_ROWS = {
@@ -52,8 +46,7 @@ ACL_ROWS = {
     "kernel_failure": rules.KernelFailure.PER_STREAM,
     "managed_memory": rules.ManagedMemory.NONE,
     "init": rules.Init.ONCE,
-    "unsafe_in_capture": {"Memset", "Memcpy", "Memcpy2d", "MemcpyAsync() of pageable memory"},
-    "waits_for_device": WAITS_FOR_DEVICE,
+    "unsafe_in_capture": {rules.HostCall.COPIES, rules.HostCall.COPIES_PAGEABLE},
     "priorities": (7, 0),
 }
 

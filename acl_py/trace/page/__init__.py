@@ -16,6 +16,7 @@ from acl_py.trace.page.data import Finding as Finding
 from acl_py.trace.page.data import PathPart as PathPart
 from acl_py.trace.page.data import Run as Run
 from acl_py.trace.page.data import document
+from acl_py.whole_files import write_text
 from device_model.errors import printable
 
 _SCRIPTS = ("data.js", "lanes.js", "chart.js", "panel.js", "main.js")
@@ -48,8 +49,8 @@ class Page:
         )
 
     def write(self, path: str | Path) -> None:
-        """Write the page to the file *path*."""
-        Path(path).write_text(self.html(), encoding="utf-8")
+        """Write the page to the file *path*. Raises OSError if that is not possible."""
+        write_text(path, self.html())
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for a notebook; it is there too when the notebook is saved."""

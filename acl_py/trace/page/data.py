@@ -6,13 +6,13 @@ takes about 25 characters, whatever its names.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from acl_py.trace.fields import call_columns, op_columns, step_columns
-from acl_py.trace.pipes import PIPE_ORDER
 from acl_py.trace.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
-from acl_py.trace.rows import Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
+from acl_py.trace.rows import PIPE_ORDER, Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
+from acl_py.trace.shown import shown, shown_for_all
 from device_model.completions import Why
 
 Table = dict[str, Any]  # the number of rows, and a column by each name
@@ -95,9 +95,10 @@ class _Texts(dict[str, int]):
 
 def document(runs: Sequence[Run], title: str) -> dict[str, Any]:
     """Return the data of *runs* for JSON."""
+    cards = [(run.timeline.device, run.timeline.rules) for run in runs]
     return {
         "title": title,
-        "causes": {why.name.lower(): CAUSES[why] for why in Why},
+        "causes": {why.name.lower(): shown_for_all(CAUSES[why], cards) for why in Why},
         "pipes": PIPE_ORDER,
         "runs": [_run(run) for run in runs],
     }
@@ -111,8 +112,9 @@ def _run(run: Run) -> dict[str, Any]:
     if timeline.error:  # what was queued last has not run
         end = max(end, timeline.end_ns)
     texts = _Texts()
+    engines = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
     tables = {
-        "ops": _ops(ops, queued_by, texts),
+        "ops": _ops(ops, queued_by, engines, texts),
         "calls": _calls(calls, texts),
         "steps": _steps(timeline.steps, texts),
         "marks": _marks(timeline.marks, texts),
@@ -129,7 +131,7 @@ def _run(run: Run) -> dict[str, Any]:
         "since": begin if run.since_ns is None else run.since_ns,
         "until": end if run.until_ns is None else run.until_ns,
         "streams": _streams(ops, timeline.steps, texts),
-        "engines": [texts[engine] for engine in ENGINE_ORDER],
+        "engines": [texts[engine] for engine in engines.values()],
         "hosts": [row.label for row in host_rows(call_columns(calls))],
         "findings": [finding._asdict() for finding in (*run.findings, *_own_findings(timeline))],
         "notes": list(run.notes or ()),
@@ -154,13 +156,13 @@ def _extent(
 # --- tables
 
 
-def _ops(ops: Sequence[Operation], queued_by: Sequence[int | None], texts: _Texts) -> Table:
+def _ops(ops: Sequence[Operation], queued_by: Sequence[int | None], engines: Mapping[str, str], texts: _Texts) -> Table:
     return _table(
         len(ops),
         name=(texts[op.name] for op in ops),
         kind=(texts[op.kind] for op in ops),
         stream=(texts[op.stream] for op in ops),
-        engine=(texts[op.engine] for op in ops),
+        engine=(texts[engines[op.engine]] for op in ops),
         site=(texts[op.site] for op in ops),
         device=(op.device for op in ops),
         queued=(op.queued_ns for op in ops),

@@ -44,15 +44,16 @@ def wait(event, stream):
     return step("wait", event=event, stream=stream)
 
 
-def program(*steps, flags="blocking", streams="AB", size=MIB, pinned=()):
-    """Device buffers d and e, pinned p and q, pageable g and h, and those streams."""
+def program(*steps, flags="blocking", streams="AB", size=MIB, pinned=(), managed=()):
+    """Device buffers d and e, pinned p and q, pageable g and h, *managed* ones twice as large, and those streams."""
     spaces = {"d": "device", "e": "device", "p": "pinned", "q": "pinned", "g": "pageable", "h": "pageable"}
     spaces |= dict.fromkeys(pinned, "pinned")
     return parse(
         {
             "id": "program",
             "gap_us": 0,
-            "buffers": {name: {"space": space, "bytes": size} for name, space in spaces.items()},
+            "buffers": {name: {"space": space, "bytes": size} for name, space in spaces.items()}
+            | {name: {"space": "managed", "bytes": 2 * size} for name in managed},
             "streams": {name: {"flags": flags} for name in streams} | {"N": {"flags": "nonblocking"}},
             "events": {"x": {}, "y": {}},
             "steps": list(steps),

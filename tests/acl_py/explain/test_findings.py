@@ -1,6 +1,7 @@
 """Findings: each pitfall in the smallest program that has it, and the line that is named."""
 
 import asyncio
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 from linecache import getline
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from histories import D2H, DEFAULT, H2D, H2H, busy
 
 import acl_py
-from acl_py.causes.findings import findings, findings_text
+from acl_py.causes.findings import Pitfall, findings, findings_text
 from device_model.profile import load
 
 SIZE = 10_000
@@ -158,14 +159,39 @@ def test_a_destroy_that_waits_for_its_stream():
     assert found(program) == []
 
 
-def test_a_full_queue():
+# Each verb that waits for room in a queue, as a program calls it.
+QUEUING = dict(
+    line.split(": ", 1)
+    for line in """\
+LaunchKernel: await acl_py.LaunchKernel(kernel, 1, (), stream)
+MemcpyAsync: await acl_py.MemcpyAsync(there, 8, pinned, 8, H2D, stream)
+Memcpy2dAsync: await acl_py.Memcpy2dAsync(there, 8, pinned, 8, 8, 1, H2D, stream)
+MemsetAsync: await acl_py.MemsetAsync(there, 8, 0, 8, stream)
+MemPrefetchAsync: await acl_py.MemPrefetchAsync(managed, 4096, 0, stream)
+GraphLaunch: await acl_py.GraphLaunch(executable, stream)
+""".splitlines()
+)
+
+
+@pytest.mark.parametrize("name", QUEUING)
+def test_a_full_queue(name):
+    call = compile(QUEUING[name], __file__, "eval", PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
     async def program():
         stream = await acl_py.CreateStream()
-        for _ in range(load("tiny").queues.depth + 3):
-            await kernel[1, stream]()
+        names = {"stream": stream, "there": await acl_py.Malloc(8), "pinned": await acl_py.MallocHost(8)}
+        names["managed"] = await acl_py.MallocManaged(4096)
+        await acl_py.BeginCapture(stream)
+        await kernel[1, stream]()
+        names["executable"] = await acl_py.GraphInstantiate(await acl_py.EndCapture(stream))
+        await kernel[1, stream]()
+        for _ in range(load("tiny").queues.depth + 1):
+            await eval(call, globals() | names)
+        timeline = acl_py.current_simulation().trace.timeline()
+        (full,) = [each for each in findings(timeline) if each.pitfall is Pitfall.FULL_QUEUE]
+        assert {timeline.calls[index].name for index in full.calls} == {name}
 
-    ((pitfall, line, _, _),) = found(program)
-    assert (pitfall, line) == ("full queue", "kernel[1, stream]()")
+    acl_py.run(program, device="tiny", workers=1)
 
 
 def test_calls_that_order_nothing_new():
@@ -250,6 +276,64 @@ def test_a_synchronisation_behind_a_pageable_copy_is_still_needed(rules):
         await acl_py.SynchronizeStream(stream)
 
     assert [pitfall for pitfall, *_ in found(program, rules=rules)] == ["pageable copy"]
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=50))
+def write(x: acl_py.Out):
+    x[:] = 1
+
+
+def handed_on(*, through, waits):
+    """A program in which one stream writes what another one reads, behind a record and a wait, with work between them:
+    a copy in the *stream* or, if that is None, a synchronous one.
+    """
+
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        own = await acl_py.CreateStream(nonblocking=True)
+        x, host, y = await acl_py.Malloc(SIZE), await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        event = await acl_py.CreateEvent()
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        if through == "Memcpy":
+            await acl_py.Memcpy(y, SIZE, host, SIZE, H2D)
+        else:
+            await acl_py.MemcpyAsync(y, SIZE, host, SIZE, H2D, own if through == "own" else acl_py.LEGACY_STREAM)
+        if waits:
+            await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    return program
+
+
+@pytest.mark.parametrize(("through", "barrier"), [("legacy", "legacy stream"), ("Memcpy", "synchronous copy")])
+def test_a_wait_that_only_a_barrier_makes_redundant_is_needed_if_the_barrier_is_a_finding(through, barrier):
+    """Whoever follows all advice has no race: the copy gets a stream of its own, and what orders nothing goes."""
+    advice = {pitfall for pitfall, *_ in found(handed_on(through=through, waits=True))}
+    assert barrier in advice
+
+    async def main():
+        await handed_on(through="own", waits="orders nothing new" not in advice)()
+        return [str(each.kind) for each in acl_py.current_simulation().findings]
+
+    assert acl_py.run(main, device="tiny", workers=1, sanitize="device") == []
+
+
+def test_a_wait_that_is_redundant_without_the_barrier_too_is_still_a_finding():
+    async def program():
+        one, two, event = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+        await kernel[1, one]()
+        await acl_py.RecordEvent(event, one)
+        await kernel[1]()
+        await acl_py.StreamWaitEvent(one, event)
+        await kernel[1, two]()
+        await acl_py.SynchronizeDevice()
+
+    assert {(pitfall, line) for pitfall, line, *_ in found(program)} == {
+        ("legacy stream", "kernel[1]()"),
+        ("orders nothing new", "acl_py.StreamWaitEvent(one, event)"),
+    }
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hand import call, op, recording, wait
 
+from acl_py.causes.lines import path_text
 from acl_py.causes.path import critical_path, makespan_ns
 from acl_py.trace.rows import Sleep
 from device_model.completions import Why
@@ -60,6 +61,11 @@ def test_an_operation_that_ends_after_the_host():
 def test_an_operation_that_waits_for_another(why):
     run = recording([op("a", 0, 100), op("b", 105, 120, why=why, after=0)])
     assert path(run) == [(0, 100, "work", "a"), (100, 105, why.name.lower(), "b"), (105, 120, "work", "b")]
+
+
+def test_the_path_of_a_cuda_card_says_that_operations_waited_for_sms():
+    run = recording([op("a", 0, 100), op("b", 105, 120, why=Why.CORES, after=0)], device="h200", rules="cuda")
+    assert path_text(run).splitlines()[2] == "          0.0 us    4 %  SMs      operations waited for free SMs"
 
 
 @pytest.mark.parametrize("why", [Why.HOST, Why.STAGING, Why.FAULT])

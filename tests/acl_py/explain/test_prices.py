@@ -203,6 +203,17 @@ def test_a_copy_by_the_host_has_no_price():
     assert found.text.endswith("No price: the host makes this copy, not the device")
 
 
+def test_what_is_worth_less_than_a_percent_or_cannot_be_tried_goes_to_the_last_line():
+    """A sync that orders nothing new is worth its call, and a copy that the host makes cannot be edited."""
+    asker = Asker(case(program(launch("A", us=100_000), copy("h", "g", "A"), sync(), sync()), "cuda"))
+    found = prices(asker, asker.timeline)
+    assert sorted(each.answer is None for each in found) == [False, True]
+    assert prices_text(found, []).splitlines() == [
+        "findings: 2",
+        "  2 of them worth less than 1 % of the run, or without a price: step:3, step:1",
+    ]
+
+
 def test_the_text_of_prices():
     assert prices_text([], []) == "findings: none: no call and no operation waited without being asked to"
     asker = Asker(case(program(K, copy("g", "d", "A")), "cuda").noting("the run was measured"))

@@ -6,9 +6,11 @@ import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
 
 from acl_py.causes.relation import Relation
-from acl_py.explain.cases import EditError
+from acl_py.explain import relisting
+from acl_py.explain.cases import ASYNCHRONOUS, EditError
 from acl_py.explain.edits import FORMS, apply, parse, parse_all
 from acl_py.explain.whatif import Asker, answers_text
+from acl_py.tools.programs import GRAPH_OPS, OPS
 from acl_py.trace.reading import site_of_call
 from device_model.profile import load
 
@@ -142,7 +144,7 @@ def test_an_edit_that_cannot_be_made_says_why(text, message):
 def test_edits_that_this_program_or_these_rules_do_not_allow():
     with pytest.raises(EditError, match="the rules acl have no legacy default stream"):
         after("per-thread", rules="acl")
-    with pytest.raises(EditError, match="cores=2: a kernel of this program takes 4 AI cores at once"):
+    with pytest.raises(EditError, match="cores=2: a kernel of this program takes 4 SMs at once"):
         after("cores=2", program(step("launch_cores", stream="A", us=10, cores=4)))
     with pytest.raises(EditError, match=r"streams=2: step 0 \(value_write\) needs its own stream"):
         after("streams=2", program(step("value_write", stream="A", buf="d", value=1)))
@@ -152,6 +154,27 @@ def test_edits_that_this_program_or_these_rules_do_not_allow():
 
 
 # --- other numbers of streams
+
+
+def test_more_streams_take_prefetches_with_them_and_refuse_attachments():
+    moves = [step("prefetch", buf="m", bytes=MIB, off=off * MIB, to="device", stream="A") for off in (0, 1)]
+    before = program(*moves, launch("A", touches=["m"]), sync(), managed=["m"])
+    steps = [(each.op, each.fields.get("stream")) for each in after("streams=2", before).program.steps]
+    assert steps == [
+        ("prefetch", "new stream 1"),
+        ("prefetch", "new stream 2"),
+        ("launch", "new stream 1"),
+        ("sync_device", None),
+    ]
+    with pytest.raises(EditError, match=r"streams=2: step 0 \(attach\) needs its own stream"):
+        after("streams=2", program(step("attach", buf="m", stream="A", to="single"), managed=["m"]))
+
+
+def test_more_streams_know_every_step_of_a_stream():
+    """A step that this edit does not know stays in its old stream, and the price is that of another program."""
+    moved = {*relisting.IN_STREAM, *relisting.NOT_MOVED, *ASYNCHRONOUS}
+    known = moved | {"record", "wait", "sync_stream"}  # each has a rule of its own
+    assert {op for op, fields in OPS.items() if "stream" in fields and op not in GRAPH_OPS} <= known
 
 
 def test_a_serial_program_overlaps_in_two_streams():

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
-from conftest import pipeline
 from histories import busy
+from traceable import pipeline
 
 import acl_py
 from acl_py import faults
@@ -264,7 +264,7 @@ def test_a_whole_trace(traced, chrome_events):
     assert args.keys() == {"correlation", "bytes", "stream", "stream_id", "queued_us", "site", "waited_for"}
     assert (args["correlation"], args["stream"], args["stream_id"]) == (1, "stream 1", 1)
     assert (args["bytes"], args["queued_us"]) == (10_000, 3.01)
-    assert op["args"]["site"].startswith("conftest.py:")
+    assert op["args"]["site"].startswith("traceable.py:")
     assert op["args"]["waited_for"] == "host"
     scale = next(event for event in phases["X"] if event["name"] == "scale")
     assert scale["args"]["waited_for"] == f"order: h2d of stream 1 at {op['args']['site']}"

@@ -56,8 +56,8 @@ def kineto_events(tmp_path):
 def test_kineto_has_every_operation_and_call(any_trace, kineto_events):
     slices = [event for event in kineto_events(any_trace) if event["ph"] == "X"]
     check_lanes([event for event in slices if event["cat"] != "cuda_sync" or event["dur"]])
-    calls = [event for event in slices if event["cat"] == "cuda_runtime"]
-    ops = [event for event in slices if event["cat"] not in ("cuda_runtime", "cuda_sync")]
+    calls = [event for event in slices if event["cat"] in ("cuda_runtime", "cuda_driver")]
+    ops = [event for event in slices if event["cat"] not in ("cuda_runtime", "cuda_driver", "cuda_sync")]
     assert sorted(map(span, ops)) == spans(any_trace.ops)
     assert sorted(map(span, calls)) == sorted((call.enter_ns, call.exit_ns) for call in any_trace.calls)
 

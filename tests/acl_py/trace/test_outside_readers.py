@@ -12,8 +12,8 @@ from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
-import conftest
 import pytest
+import traceable
 
 import acl_py
 from acl_py.trace import chrome, kineto, msprof
@@ -28,9 +28,9 @@ def each_of(programs):
     return pytest.mark.parametrize("program", programs, ids=lambda program: program.__name__)
 
 
-EVERY = each_of([program for program in conftest.PROGRAMS if program is not conftest.nothing])
+EVERY = each_of([program for program in traceable.PROGRAMS if program is not traceable.nothing])
 SOME = each_of(
-    [conftest.many, conftest.pageable, conftest.tasks, conftest.two_devices_and_two_contexts, conftest.events]
+    [traceable.many, traceable.pageable, traceable.tasks, traceable.two_devices_and_two_contexts, traceable.events]
 )
 
 
@@ -153,7 +153,7 @@ def test_hta_has_our_totals(program, traced, tmp_path):
 
 @needs("hta")
 def test_hta_knows_what_streams_and_the_host_waited_for(traced, tmp_path):
-    kineto.write(traced(conftest.events), tmp_path / "trace.json")
+    kineto.write(traced(traceable.events), tmp_path / "trace.json")
     syncs = printed(sys.executable, HERE / "hta_totals.py", tmp_path / "trace.json")["syncs"]
     assert Counter(map(tuple, syncs)) == {
         ("Memcpy HtoD", "scale"): 2,
@@ -212,7 +212,7 @@ def test_the_adviser_finds_kernels_that_are_each_waited_for(traced, tmp_path):
     async def program(sim):
         stream = await acl_py.CreateStream()
         for _ in range(5):
-            await acl_py.LaunchKernel(conftest.scale, 1, (), stream)
+            await acl_py.LaunchKernel(traceable.scale, 1, (), stream)
             await acl_py.SynchronizeStream(stream)
 
     msprof.write(traced(program), tmp_path / "profile")

@@ -74,3 +74,14 @@ def test_pages_are_where_a_model_of_each_page_has_them(history):
         assert pages.on_host() == sum(HOST in places for places in model.places)
         for device in (0, 1):
             assert pages.on_device(device) == sum(device in places for places in model.places)
+
+
+def test_a_device_maps_pages_that_prefer_the_host_anew_after_they_have_moved():
+    size = BLOCK
+    pages = Pages(size)
+    pages.advise(0, size, Advice.SET_PREFERRED_LOCATION, HOST)
+    rounds = [pages.use_on_device(0, 0, REGION, writes=False).rounds for _ in range(2)]
+    pages.prefetch(0, size, 0)
+    pages.prefetch(0, size, HOST)
+    rounds.append(pages.use_on_device(0, 0, REGION, writes=False).rounds)
+    assert rounds == [1, 0, 1]
