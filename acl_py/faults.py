@@ -18,31 +18,17 @@ A rule without the last five strikes whenever it matches. If several rules would
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache
-from inspect import getdoc, iscoroutinefunction
+from inspect import getdoc
 from sys import _getframe
 from textwrap import fill
 from types import MappingProxyType
 from typing import Any
 
+from acl_py.calls.table import all_verbs
 from acl_py.errors import Kind
 from acl_py.runtime import injection
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import site_of
-from acl_py.verbs import (
-    callbacks,
-    copies,
-    devices,
-    events,
-    failures,
-    fills,
-    host,
-    kernels,
-    memory,
-    peers,
-    signals,
-    streams,
-)
 from device_model.errors import listed
 from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
@@ -417,7 +403,7 @@ _NOUNS = {"call": "verb", "op": "operation"}
 
 def _check_pattern(text: str, where: Mapping[str, Any]) -> None:
     """Refuse a pattern that nothing can match. A misspelt rule never strikes, and the program would look robust."""
-    for key, known in (("call", verbs()), ("op", _OPS)):
+    for key, known in (("call", tuple(all_verbs())), ("op", _OPS)):
         pattern = where.get(key)
         if pattern is not None and not (isinstance(pattern, str) and any(fnmatchcase(each, pattern) for each in known)):
             raise FaultError(f"{text}: there is no {_NOUNS[key]} {pattern!r}; {_nearest(pattern, known)}")
@@ -429,19 +415,6 @@ def _nearest(name: object, known: Collection[str]) -> str:
 
     near = get_close_matches(str(name), known, 3, 0.5)
     return f"similar: {', '.join(near)}" if near else f"there are {listed(known)}"
-
-
-@cache
-def verbs() -> tuple[str, ...]:
-    """Return the names of all verbs, each of which a rule can strike."""
-    modules = (callbacks, copies, devices, events, failures, fills, host, kernels, memory, peers, signals, streams)
-    return tuple(
-        name
-        for module in modules
-        for name, thing in vars(module).items()
-        if iscoroutinefunction(thing) and thing.__module__ == module.__name__ and name == thing.__name__
-        and name[0].isupper()
-    )  # fmt: skip
 
 
 def _ops_only(name: str, where: Mapping[str, Any]) -> dict[str, Any]:

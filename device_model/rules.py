@@ -190,6 +190,18 @@ class Init(Enum):
     ONCE = "it is refused, without other effect: the first Finalize ends the runtime"
 
 
+class HostCall(Enum):
+    """What a call of the host does that a capture beside it may forbid. The host knows which of its calls do it."""
+
+    ALLOCATES = "it takes memory, or pins it"
+    FREES = "it gives memory back"
+    SYNCHRONISES = "it waits for a stream or an event"
+    QUERIES = "it asks whether a stream or an event is done"
+    COPIES = "it copies or fills without a stream"
+    COPIES_PAGEABLE = "it copies pageable memory in a stream"
+    WAITS_FOR_DEVICE = "it waits for all work of a device"
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """The number and the name that a vendor gives a kind of failure."""
@@ -221,8 +233,8 @@ class SyncRules:
         kernel_failure: Where failures of work show.
         managed_memory: Whether there is managed memory.
         init: What a second Init does.
-        unsafe_in_capture: The verbs that a capture beside them forbids, unless it or their host is relaxed.
-        waits_for_device: The verbs that wait for all work of a device, which a capture on it always forbids.
+        unsafe_in_capture: The calls that a capture beside them forbids, unless it or their host is relaxed. It always
+            forbids a call that waits for all work of its own device.
         priorities: Of streams: the least urgent and the most urgent. Others are clamped to this range.
         codes: The vendor's code for each kind of failure.
     """
@@ -245,8 +257,7 @@ class SyncRules:
     kernel_failure: KernelFailure
     managed_memory: ManagedMemory
     init: Init
-    unsafe_in_capture: frozenset[str]
-    waits_for_device: frozenset[str]
+    unsafe_in_capture: frozenset[HostCall]
     priorities: tuple[int, int]
     codes: Mapping[Kind, Code]
 
@@ -254,16 +265,10 @@ class SyncRules:
         return f"<SyncRules {self.name}>"
 
 
-PAGEABLE = "MemcpyAsync() of pageable memory"  # among what is unsafe beside a capture
-_WAITS_FOR_DEVICE = frozenset({"SynchronizeDevice", "SynchronizeDeviceWithTimeout", "ResetDevice", "ResetDeviceForce"})
 # Measured: capture-sync-other-*, capture-malloc-global, capture-other-thread-*; documented for the others.
 _UNSAFE_UNDER_CUDA = frozenset(
-    {
-        "Malloc", "MallocHost", "MallocManaged", "Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync",
-        "HostRegister", "HostUnregister", "SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery",
-        "SynchronizeEvent", "SynchronizeEventWithTimeout", "QueryEventStatus", "Memcpy", "Memcpy2d", "Memset",
-    }
-)  # fmt: skip
+    {HostCall.ALLOCATES, HostCall.FREES, HostCall.SYNCHRONISES, HostCall.QUERIES, HostCall.COPIES}
+)
 
 # cudaError_t; the numbers as in CUDA 13's driver_types.h.
 _CUDA_CODES = MappingProxyType(
@@ -355,7 +360,6 @@ CUDA = SyncRules(
     managed_memory=ManagedMemory.PAGES,
     init=Init.COUNTED,
     unsafe_in_capture=_UNSAFE_UNDER_CUDA,
-    waits_for_device=_WAITS_FOR_DEVICE,
     priorities=(0, -5),
     codes=_CUDA_CODES,
 )
@@ -450,8 +454,7 @@ ACL = SyncRules(
     kernel_failure=KernelFailure.PER_STREAM,
     managed_memory=ManagedMemory.NONE,
     init=Init.ONCE,
-    unsafe_in_capture=frozenset({"Memset", "Memcpy", "Memcpy2d", PAGEABLE}),  # documented
-    waits_for_device=_WAITS_FOR_DEVICE,
+    unsafe_in_capture=frozenset({HostCall.COPIES, HostCall.COPIES_PAGEABLE}),  # documented
     priorities=(7, 0),
     codes=_ACL_CODES,
 )

@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import current_caller
+from acl_py.calls.table import all_verbs
 from acl_py.errors import Kind
 from acl_py.runtime import injection
 from acl_py.sites import called_function, site_of
 from device_model.contexts import Context
 from device_model.events import Event
 from device_model.graphs.capture import Capture, CaptureMode
-from device_model.rules import PAGEABLE, SyncCopy
+from device_model.rules import HostCall, SyncCopy
 from device_model.streams import Stream
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
-# Copies and fills without a stream, which some rules put into the default stream.
-_IN_DEFAULT_STREAM = frozenset({"Memcpy", "Memcpy2d", "Memset"})
-# These look at their event first: see refuse_event.
-_OF_EVENTS = frozenset({"SynchronizeEvent", "SynchronizeEventWithTimeout", "QueryEventStatus"})
 _UNSAFE = "is unsafe beside a capture: it may wait for the device"
 _LATER = "make this call after EndCapture(), or before BeginCapture()"
 
@@ -62,13 +59,15 @@ class Captures:
 
     def check(self, runtime: "Runtime", context: Context, name: str) -> None:
         """Refuse a call of *name* in *context* that a running capture forbids; the capture is then lost."""
-        if name in _IN_DEFAULT_STREAM and runtime.rules.sync_copy is SyncCopy.IN_DEFAULT_STREAM:
+        verb = all_verbs().get(name)
+        does = None if verb is None else verb.does
+        if does is HostCall.COPIES and runtime.rules.sync_copy is SyncCopy.IN_DEFAULT_STREAM:
             self.refuse_legacy(runtime, context.default, name)
-        if name in runtime.rules.waits_for_device:
+        if does is HostCall.WAITS_FOR_DEVICE:
             ours = [each for each in self.running if each.origin.context.device is context.device]
             self._refuse(runtime, ours, name, "would wait for the work of a capture, which never runs")
-        if name in runtime.rules.unsafe_in_capture and name not in _OF_EVENTS:
-            self._refuse(runtime, self._forbidding(), name, _UNSAFE)
+        if verb is not None and verb.noun != "events":  # those look at their event first: see refuse_event
+            self._refuse_unsafe(runtime, does, name)
 
     def begin(self, runtime: "Runtime", capture: Capture) -> None:
         """Note a capture that has begun; calls are on alert until the last one is over."""
@@ -112,13 +111,12 @@ class Captures:
         """Refuse a call of *name* that asks *event*, if a capture forbids it."""
         if event.captured is not None:
             self.refuse_captured(runtime, event, name)
-        elif self.running and name in runtime.rules.unsafe_in_capture:
-            self._refuse(runtime, self._forbidding(), name, _UNSAFE)
+        elif self.running:
+            self._refuse_unsafe(runtime, all_verbs()[name].does, name)
 
     def refuse_pageable(self, runtime: "Runtime") -> None:
         """Refuse an asynchronous copy of pageable memory, if a capture forbids it."""
-        if PAGEABLE in runtime.rules.unsafe_in_capture:
-            self._refuse(runtime, self._forbidding(), "MemcpyAsync", f"of pageable memory {_UNSAFE}")
+        self._refuse_unsafe(runtime, HostCall.COPIES_PAGEABLE, "MemcpyAsync", "of pageable memory ")
 
     def refuse_captured(self, runtime: "Runtime", event: Event, name: str) -> None:
         """Refuse a call of *name* on *event*, whose last record was made in a capture."""
@@ -148,6 +146,10 @@ class Captures:
                     f"{name}() on {stream!r}, which would wait for {capture!r}",
                     "use a stream made with nonblocking=True for the capture or for this call",
                 )
+
+    def _refuse_unsafe(self, runtime: "Runtime", does: HostCall | None, name: str, what: str = "") -> None:
+        if does in runtime.rules.unsafe_in_capture:
+            self._refuse(runtime, self._forbidding(), name, f"{what}{_UNSAFE}")
 
     def _forbidding(self) -> list[Capture]:
         """Return the captures that forbid unsafe calls of the calling host."""

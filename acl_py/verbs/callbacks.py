@@ -7,12 +7,14 @@ subscribed to its stream, while that is in ProcessReport().
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from enum import IntEnum
 from inspect import isawaitable
 from typing import Any
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
+from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.calls import Call, begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.signals import check_signals
@@ -28,6 +30,7 @@ from device_model.work import HostFunction, Lane
 
 _QUEUE = "queue one with LaunchCallback(), or give ProcessReport() a time limit"  # to break a deadlock
 _CALLBACK = "callback "  # how the names of their steps begin
+Rest = Callable[[Nanoseconds | None, Completion, str, object], Coroutine[Any, Any, None]]  # see BlockingBridge.rest
 
 
 class CallbackBlock(IntEnum):
@@ -37,6 +40,7 @@ class CallbackBlock(IntEnum):
     BLOCK = 1
 
 
+@verb(acl="aclrtLaunchHostFunc", cuda="cudaLaunchHostFunc")
 async def LaunchHostFunc(
     stream: StreamLike, function: Callable[..., object], args: Sequence[object] = (), *, us: float = 0
 ) -> Completion:
@@ -143,6 +147,7 @@ class Callback:
         return self.function(self.user_data)
 
 
+@verb(acl="aclrtSubscribeReport")
 async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
     """Let *subscriber* run the callbacks of *stream*.
 
@@ -190,9 +195,12 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
             )
     runtime.pay(runtime.costs.other)
     subscribers[stream] = others[0][1] if others else Subscriber(runtime, who)
+    if isinstance(runtime.bridge, BlockingBridge) and isinstance(who, int):
+        runtime.bridge.expect(who)
     runtime.called("SubscribeReport", enter, site, stream)
 
 
+@verb(acl="aclrtUnSubscribeReport")
 async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
     """Let *subscriber* run the callbacks of *stream* no longer.
 
@@ -227,6 +235,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     runtime.called("UnsubscribeReport", enter, site, stream)
 
 
+@verb(acl="aclrtLaunchCallback")
 async def LaunchCallback(
     function: Callable[[Any], object], user_data: object, block: int, stream: StreamLike = None
 ) -> Completion:
@@ -285,6 +294,7 @@ def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback) -> Itera
         yield callback.over
 
 
+@verb(acl="aclrtProcessReport")
 async def ProcessReport(timeout: Integer) -> None:
     """Run the next callback of the streams that the calling task or thread has subscribed to.
 
@@ -316,9 +326,14 @@ async def take_report(timeout: Integer) -> "Callback":
     """Wait for the next callback and return it: the first half of ProcessReport().
 
     It is for faces that call the function themselves, without the lock of the runtime. They must call `end_report`
-    afterwards.
+    afterwards. In a thread beside the main one, a call that no callback ends takes no time and is not recorded: how
+    many of them there are is up to the system.
     """
-    return await _take(begin_without_context("ProcessReport"), timeout)
+    call = begin_without_context("ProcessReport")
+    bridge = call[1].bridge
+    if isinstance(bridge, BlockingBridge) and threading.current_thread() is not threading.main_thread():
+        return await _take(call, timeout, bridge.rest)
+    return await _take(call, timeout)
 
 
 async def end_report(report: "Callback") -> None:
@@ -334,7 +349,7 @@ async def end_report(report: "Callback") -> None:
     runtime.called("EndReport", enter, report.taken_at, report.stream, report.block)
 
 
-async def _take(call: Call, timeout: Integer) -> "Callback":
+async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Callback":
     _, runtime, site, enter = call
     check_signals(runtime, "ProcessReport")
     if not is_integer(timeout) or not (timeout == -1 or timeout > 0):
@@ -348,23 +363,39 @@ async def _take(call: Call, timeout: Integer) -> "Callback":
             "SubscribeReport() first",
         )
     limit_ns = None if timeout < 0 else runtime.limit_ns("timeout", timeout, 10**6)
-    runtime.pay(runtime.costs.other)
+    if rest is None:
+        runtime.pay(runtime.costs.other)
+    what = f"ProcessReport({timeout})"
     about: tuple[object, ...] = (timeout,)
+
+    def note() -> None:
+        if rest is None or len(about) > 1:
+            runtime.called("ProcessReport", enter, site, *about)
+
     try:
-        await _wait_for_callback(runtime, subscriber, limit_ns, f"ProcessReport({timeout})", site)
+        if rest is None:
+            await _wait_for_callback(runtime, subscriber, limit_ns, what, site)
+        elif not subscriber.ready:
+            await rest(limit_ns, subscriber.arrived, what, site)
         if not subscriber.ready:
             raise runtime.error(
                 Kind.REPORT_TIMEOUT,
                 f"no callback came in {timeout} ms",
                 "wait longer, or see what its stream waits for",
             )
+        if rest is not None:
+            runtime.pay(runtime.costs.other)
         callback = subscriber.ready.popleft()
         callback.taken_at = site
         about = timeout, callback.stream
         runtime.learn(NOTHING, (Turn(callback.turn),))  # all work before it is done
-        return callback
-    finally:
-        runtime.called("ProcessReport", enter, site, *about)
+    except GeneratorExit:
+        raise
+    except BaseException:
+        note()
+        raise
+    note()
+    return callback
 
 
 async def _wait_for_callback(

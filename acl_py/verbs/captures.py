@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from sys import _getframe
 from typing import NamedTuple
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.scopes import current_scope
@@ -26,6 +27,7 @@ class CaptureState(NamedTuple):
     dependencies: tuple[Node, ...]
 
 
+@verb(acl="aclmdlRICaptureBegin", cuda="cudaStreamBeginCapture")
 async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> None:
     """Capture what is queued in *stream* from now on, until EndCapture().
 
@@ -53,6 +55,7 @@ async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> No
     _begin(begin(), "BeginCapture", stream, mode, None, ())
 
 
+@verb(cuda="cudaStreamBeginCaptureToGraph")
 async def BeginCaptureToGraph(
     stream: StreamLike, graph: Graph, dependencies: Iterable[Node] = (), mode: int = CaptureMode.GLOBAL
 ) -> None:
@@ -110,6 +113,7 @@ def _begin(
     runtime.called(name, enter, site, stream, int(mode), graph, *(node.index for node in dependencies))
 
 
+@verb(acl="aclmdlRICaptureEnd", cuda="cudaStreamEndCapture")
 async def EndCapture(stream: StreamLike) -> Graph:
     """End the capture that began on *stream*, and return its graph.
 
@@ -194,6 +198,7 @@ class capture:  # noqa: N801 - used as a function
             runtime.called("EndCapture", enter, site_of(_getframe(1)), capture.origin, capture.graph)
 
 
+@verb(cuda="cudaStreamIsCapturing")
 async def IsCapturing(stream: StreamLike) -> CaptureStatus:
     """Return whether *stream* captures.
 
@@ -216,6 +221,7 @@ async def IsCapturing(stream: StreamLike) -> CaptureStatus:
     return _info(begin(), "IsCapturing", stream).status
 
 
+@verb(acl="aclmdlRICaptureGetInfo", cuda="cudaStreamGetCaptureInfo")
 async def CaptureInfo(stream: StreamLike) -> CaptureState:
     """Return what *stream* captures.
 
@@ -251,6 +257,7 @@ def _info(call: Call, name: str, stream: StreamLike) -> CaptureState:
     return CaptureState(CaptureStatus.ACTIVE, branch.capture.graph, tuple(branch.frontier))
 
 
+@verb(acl="aclmdlRICaptureThreadExchangeMode", cuda="cudaThreadExchangeStreamCaptureMode")
 async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
     """Set the capture mode of the calling task or thread: which captures of others forbid its unsafe calls.
 

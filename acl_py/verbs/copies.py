@@ -6,6 +6,7 @@ short call, but is no work: nothing is queued, and no host or other work waits f
 
 from sys import _getframe
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.routes import KINDS, direction
@@ -22,7 +23,7 @@ from device_model.completions import NOTHING, Completion
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Buffer, Space
 from device_model.ops import ON_DEVICES, P2P, P2P_STAGED, Op
-from device_model.rules import CopyKind, HostToHost, PageableCopy, SyncCopy
+from device_model.rules import CopyKind, HostCall, HostToHost, PageableCopy, SyncCopy
 from device_model.streams import Stream
 from device_model.work import D2D, H2D, H2H, BlindCopy, Copy, Label, PagedCopy, PagedRows, PitchedCopy
 
@@ -37,13 +38,15 @@ _PLACES = {
 _MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
 
 
+@verb(acl="aclrtMemcpyAsync", cuda="cudaMemcpyAsync", aliases=("MemcpyAsyncWithCondition",))
 async def MemcpyAsync(
     dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int, stream: StreamLike = None
 ) -> Completion:
     """Queue a copy of *count* bytes from *src* to *dst* in *stream*.
 
-    Stands for aclrtMemcpyAsync and cudaMemcpyAsync. The kinds of memory at both ends decide what the copy does. The
-    source must not change before the copy is done. A copy of no bytes is checked, but is no work.
+    Stands for aclrtMemcpyAsync and cudaMemcpyAsync; also called MemcpyAsyncWithCondition, because the vendor's function
+    of that name has no argument for a condition. The kinds of memory at both ends decide what the copy does. The source
+    must not change before the copy is done. A copy of no bytes is checked, but is no work.
 
     Args:
         dst: The destination: a buffer, an Array, a part of one, an address, or for pageable memory a NumPy array or
@@ -137,37 +140,7 @@ async def MemcpyAsync(
     return op
 
 
-async def MemcpyAsyncWithCondition(
-    dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int, stream: StreamLike = None
-) -> Completion:
-    """Queue a copy as MemcpyAsync() does.
-
-    Stands for aclrtMemcpyAsyncWithCondition; CUDA has no such call. The vendor's arguments hold no condition and its
-    documentation names none, so none is tested here.
-
-    Args:
-        dst: The destination; this and the other arguments are those of MemcpyAsync().
-        dest_max: The room at *dst*, in bytes.
-        src: The source.
-        count: How many bytes to copy, at most *dest_max*.
-        kind: A MemcpyKind.
-        stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
-
-    Waits:
-        all rules: As MemcpyAsync() does.
-
-    Returns:
-        The completion of the copy.
-
-    Raises:
-        AclError: INVALID_VALUE, INVALID_ADDRESS, NULL_POINTER, INVALID_COPY_DIRECTION, NOT_SUPPORTED, INVALID_HANDLE or
-            FOREIGN_STREAM, as MemcpyAsync() does.
-        DeadlockError: The stream can never come to the copy that the host waits for.
-        TypeError: *count* or *dest_max* is not an int, or *stream* is not a stream.
-    """
-    return await MemcpyAsync(dst, dest_max, src, count, kind, stream)
-
-
+@verb(acl="aclrtMemcpy", cuda="cudaMemcpy", does=HostCall.COPIES)
 async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int) -> None:
     """Copy *count* bytes from *src* to *dst*.
 
@@ -213,6 +186,7 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
     await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site), copy)
 
 
+@verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync")
 async def Memcpy2dAsync(
     dst: Memory,
     dst_pitch: Integer,
@@ -270,6 +244,7 @@ async def Memcpy2dAsync(
     return await runtime.carry_out("Memcpy2dAsync", site, work, copy, stream)
 
 
+@verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES)
 async def Memcpy2d(
     dst: Memory,
     dst_pitch: Integer,
@@ -465,3 +440,6 @@ def _no_host_to_host(runtime: Runtime, copy: Copy) -> Exception:
 def _ends(copy: Copy) -> str:
     dst, src = copy.dst, copy.src
     return f"from {_PLACES[src.space]} memory {src!r} to {_PLACES[dst.space]} memory {dst!r}"
+
+
+MemcpyAsyncWithCondition = MemcpyAsync

@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
 from acl_py.runtime.runtime import Limit
@@ -13,7 +14,7 @@ from device_model.contexts import Context as Context
 from device_model.device import Device
 from device_model.errors import shown
 from device_model.integers import Integer
-from device_model.rules import ContextGone, Destroy, DeviceSync, Reset
+from device_model.rules import ContextGone, Destroy, DeviceSync, HostCall, Reset
 from device_model.rules import Init as InitRule
 
 
@@ -26,6 +27,7 @@ class Initialized:
         self.count = 0
 
 
+@verb(acl="aclInit")
 async def Init() -> None:
     """Begin to use the runtime.
 
@@ -49,6 +51,7 @@ async def Init() -> None:
     runtime.called("Init", enter, site)
 
 
+@verb(acl="aclFinalize")
 async def Finalize() -> list[str]:
     """Take back one Init(); after the last one no verb works any more.
 
@@ -80,6 +83,7 @@ async def Finalize() -> list[str]:
     return leaks
 
 
+@verb(acl="aclrtSetDevice", cuda="cudaSetDevice")
 async def SetDevice(device: Integer) -> None:
     """Make the primary context of *device* current for the calling task and for the tasks it makes later.
 
@@ -103,6 +107,7 @@ async def SetDevice(device: Integer) -> None:
     runtime.called("SetDevice", enter, site, target)
 
 
+@verb(acl="aclrtGetDevice", cuda="cudaGetDevice")
 async def GetDevice() -> int:
     """Return the number of the current device.
 
@@ -126,6 +131,7 @@ async def GetDevice() -> int:
     return scope.context.device.ordinal
 
 
+@verb(acl="aclrtGetDeviceCount", cuda="cudaGetDeviceCount")
 async def GetDeviceCount() -> int:
     """Return the number of devices.
 
@@ -150,6 +156,7 @@ class RunMode(IntEnum):
     HOST = 1  # on a host with devices in it
 
 
+@verb(acl="aclrtGetRunMode")
 async def GetRunMode() -> RunMode:
     """Return where the program runs.
 
@@ -168,6 +175,7 @@ async def GetRunMode() -> RunMode:
     return RunMode(runtime.profile.run_mode)
 
 
+@verb(acl="aclrtResetDevice", cuda="cudaDeviceReset", does=HostCall.WAITS_FOR_DEVICE)
 async def ResetDevice(device: Integer) -> None:
     """Destroy all contexts of *device* and free its memory.
 
@@ -195,6 +203,7 @@ async def ResetDevice(device: Integer) -> None:
     await _reset(call, "ResetDevice", target, max(target.uses - 1, 0))
 
 
+@verb(acl="aclrtResetDeviceForce", does=HostCall.WAITS_FOR_DEVICE)
 async def ResetDeviceForce(device: Integer) -> None:
     """Reset *device* as ResetDevice() does, however often SetDevice() was called.
 
@@ -237,6 +246,7 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
     runtime.called(name, enter, site, device)
 
 
+@verb(acl="aclrtSynchronizeDevice", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE)
 async def SynchronizeDevice() -> None:
     """Wait until the work of the current device has completed.
 
@@ -253,6 +263,7 @@ async def SynchronizeDevice() -> None:
     await _synchronize(begin(), "SynchronizeDevice", None)
 
 
+@verb(acl="aclrtSynchronizeDeviceWithTimeout", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE)
 async def SynchronizeDeviceWithTimeout(timeout: Integer) -> None:
     """Wait as SynchronizeDevice() does, for at most *timeout* milliseconds.
 
@@ -289,6 +300,7 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     )
 
 
+@verb(acl="aclrtCreateContext", cuda="cuCtxCreate")
 async def CreateContext(device: Integer) -> Context:
     """Create a context on *device*, with default streams of its own, and make it current.
 
@@ -321,6 +333,7 @@ async def CreateContext(device: Integer) -> Context:
     return context
 
 
+@verb(acl="aclrtDestroyContext", cuda="cuCtxDestroy")
 async def DestroyContext(context: Context) -> None:
     """Destroy *context* with its streams and events; its work completes.
 
@@ -353,6 +366,7 @@ async def DestroyContext(context: Context) -> None:
     runtime.called("DestroyContext", enter, site, context)
 
 
+@verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent")
 async def SetCurrentContext(context: Context) -> None:
     """Make *context* current for the calling task and for the tasks it makes later.
 
@@ -375,6 +389,7 @@ async def SetCurrentContext(context: Context) -> None:
     runtime.called("SetCurrentContext", enter, site, context)
 
 
+@verb(acl="aclrtGetCurrentContext", cuda="cuCtxGetCurrent")
 async def GetCurrentContext() -> Context:
     """Return the current context of the calling task.
 

@@ -3,6 +3,7 @@
 from enum import IntFlag
 from sys import _getframe
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit
@@ -16,7 +17,7 @@ from device_model.completions import NOTHING, Completion
 from device_model.events import CountedEvent, Event, FlagEvent
 from device_model.integers import Integer, integer
 from device_model.names import check_name
-from device_model.rules import EventClass
+from device_model.rules import EventClass, HostCall
 from device_model.streams import Stream
 
 
@@ -34,6 +35,7 @@ class EventFlag(IntFlag):
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
+@verb(acl="aclrtCreateEvent", cuda="cudaEventCreate")
 async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str | None = None) -> handles.Event:
     """Create an event in the current context.
 
@@ -64,6 +66,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str 
     return event
 
 
+@verb(acl="aclrtCreateEventWithFlag")
 async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
 
@@ -96,6 +99,7 @@ async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> hand
     return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag, name)
 
 
+@verb(acl="aclrtCreateEventExWithFlag")
 async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a snapshot event, which behaves as CUDA's events do.
 
@@ -169,6 +173,7 @@ def _create(
     return event
 
 
+@verb(acl="aclrtDestroyEvent", cuda="cudaEventDestroy")
 async def DestroyEvent(event: handles.Event) -> None:
     """Destroy *event*.
 
@@ -192,6 +197,7 @@ async def DestroyEvent(event: handles.Event) -> None:
     runtime.called("DestroyEvent", enter, site, event)
 
 
+@verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
 async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, external: bool = False) -> Completion:
     """Let *event* stand for all work that is queued in *stream* so far.
 
@@ -268,6 +274,7 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
         check_event(scope, event)
 
 
+@verb(acl="aclrtResetEvent")
 async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
     """Clear the flag of *event* when *stream* comes to the reset.
 
@@ -307,6 +314,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
     return completion
 
 
+@verb(acl="aclrtQueryEventWaitStatus")
 async def QueryEventWaitStatus(event: handles.Event) -> Status:
     """Return whether all waits of streams for *event* are over.
 
@@ -344,6 +352,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     return Status.COMPLETE if done else Status.NOT_READY
 
 
+@verb(acl="aclrtEventGetTimestamp")
 async def GetEventTimestamp(event: handles.Event) -> int:
     """Return when the last record of *event* took place.
 
@@ -375,6 +384,7 @@ async def GetEventTimestamp(event: handles.Event) -> int:
     return event.timestamp_ns() // 1000
 
 
+@verb(acl="aclrtGetEventAvailNum")
 async def GetEventAvailNum() -> int:
     """Return how many event ids the current device has left.
 
@@ -392,6 +402,7 @@ async def GetEventAvailNum() -> int:
     return scope.context.device.event_ids.free
 
 
+@verb(acl="aclrtQueryEventStatus", cuda="cudaEventQuery", does=HostCall.QUERIES, aliases=("EventQuery",))
 async def QueryEventStatus(event: handles.Event) -> Status:
     """Return whether the last record of *event* has completed.
 
@@ -427,6 +438,9 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     return Status.COMPLETE if done else Status.NOT_READY
 
 
+@verb(
+    acl="aclrtSynchronizeEvent", cuda="cudaEventSynchronize", does=HostCall.SYNCHRONISES, aliases=("EventSynchronize",)
+)
 async def SynchronizeEvent(event: handles.Event) -> None:
     """Wait until the last record of *event* has completed.
 
@@ -450,6 +464,7 @@ async def SynchronizeEvent(event: handles.Event) -> None:
     await _synchronize(begin(), "SynchronizeEvent", event, None)
 
 
+@verb(acl="aclrtSynchronizeEventWithTimeout", cuda="cudaEventSynchronize", does=HostCall.SYNCHRONISES)
 async def SynchronizeEventWithTimeout(event: handles.Event, timeout: Integer) -> None:
     """Wait as SynchronizeEvent() does, for at most *timeout* milliseconds.
 
@@ -496,6 +511,7 @@ def _check_host(scope: Scope, event: handles.Event, name: str) -> Event:
     return event
 
 
+@verb(acl="aclrtEventElapsedTime", cuda="cudaEventElapsedTime")
 async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
     """Return the time from the record of *start* to the record of *end*.
 

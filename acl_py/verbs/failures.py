@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
+from acl_py.calls.table import verb
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import begin, begin_without_context, check_function
 from acl_py.runtime.runtime import Runtime
@@ -25,6 +26,7 @@ class FailureMode(IntEnum):
     STOP = 1  # nothing more runs in the whole context, and every call that touches it fails
 
 
+@verb(acl="aclrtSetStreamFailureMode")
 async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     """Set what happens after work of *stream* has failed.
 
@@ -58,6 +60,7 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     runtime.called("SetStreamFailureMode", enter, site)
 
 
+@verb(acl="aclrtSetOpWaitTimeout")
 async def SetOpWaitTimeOut(seconds: Integer) -> None:
     """Limit how long a stream waits for an event, a notify or a value.
 
@@ -81,6 +84,7 @@ async def SetOpWaitTimeOut(seconds: Integer) -> None:
     runtime.called("SetOpWaitTimeOut", enter, site)
 
 
+@verb(acl="aclrtSetOpExecuteTimeOut")
 async def SetOpExecuteTimeOut(seconds: Integer) -> None:
     """Limit how long a kernel may run.
 
@@ -142,6 +146,7 @@ class _Teller(Observer):
         self._callback(ExceptionInfo(op, op.stream, op.stream.context.device.ordinal, code, error.what))
 
 
+@verb(acl="aclrtSetExceptionInfoCallback")
 async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] | None) -> None:
     """Let *callback* be called for each task on a device that fails, at that instant.
 

@@ -1,5 +1,6 @@
 """Fills. A fill of no bytes is checked and pays for a short call, but is no work, as a copy of no bytes."""
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
@@ -13,11 +14,12 @@ from device_model import memory as model
 from device_model.completions import NOTHING, Completion
 from device_model.integers import Integer, integer
 from device_model.memory import Space
-from device_model.rules import SyncCopy
+from device_model.rules import HostCall, SyncCopy
 from device_model.streams import Stream
 from device_model.work import Fill, PagedFill
 
 
+@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync")
 async def MemsetAsync(
     dst: Memory, dest_max: Integer, value: Integer, count: Integer, stream: StreamLike = None
 ) -> Completion:
@@ -54,6 +56,7 @@ async def MemsetAsync(
     return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site), fill, stream)
 
 
+@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES)
 async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> None:
     """Fill *count* bytes of *dst* with the byte *value*.
 

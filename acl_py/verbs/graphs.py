@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
 from functools import partial
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
@@ -29,6 +30,7 @@ class GraphInstantiateFlag(IntFlag):
     USE_NODE_PRIORITY = 8  # kernels keep the priority of the stream that captured them; else the launch's stream counts
 
 
+@verb(cuda="cudaGraphCreate")
 async def GraphCreate() -> Graph:
     """Create an empty graph.
 
@@ -47,6 +49,7 @@ async def GraphCreate() -> Graph:
     return graph
 
 
+@verb(cuda="cudaGraphAddEmptyNode")
 async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does nothing, as a place where others meet.
 
@@ -70,6 +73,7 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
     return _add(begin(), "GraphAddEmptyNode", graph, NodeKind.EMPTY, dependencies)
 
 
+@verb(cuda="cudaGraphAddChildGraphNode")
 async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does all that *child* does, as it is now.
 
@@ -100,6 +104,7 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
     return _add(call, "GraphAddChildGraphNode", graph, NodeKind.CHILD, dependencies, copy, about)
 
 
+@verb(cuda="cudaGraphAddNode")
 async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
     """Add a node that runs its `body`, a graph, if its `condition` is true when its turn comes.
 
@@ -157,6 +162,7 @@ def _add(
     return graph.add(kind, before, site, subject=subject)
 
 
+@verb(cuda="cudaGraphClone")
 async def GraphClone(graph: Graph) -> Graph:
     """Return a copy of *graph*, with nodes of its own.
 
@@ -186,6 +192,7 @@ async def GraphClone(graph: Graph) -> Graph:
     return clone
 
 
+@verb(cuda="cudaGraphDestroy")
 async def GraphDestroy(graph: Graph) -> None:
     """Destroy *graph*. Its executables stay.
 
@@ -214,6 +221,7 @@ async def GraphDestroy(graph: Graph) -> None:
     runtime.called("GraphDestroy", enter, site, graph)
 
 
+@verb(cuda="cudaGraphInstantiate")
 async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     """Make *graph*, as it is now, ready for launches on the current device.
 
@@ -272,6 +280,7 @@ def _check_flags(runtime: Runtime, flags: int) -> int:
     return flags
 
 
+@verb(cuda="cudaGraphUpload")
 async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None:
     """Send the nodes of *executable* to the device, so that its first launch takes no longer than the others.
 
@@ -299,6 +308,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     runtime.called("GraphUpload", enter, site, executable, stream)
 
 
+@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch")
 async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Completion:
     """Queue all work of *executable* in *stream*.
 
@@ -366,8 +376,12 @@ async def _launch(
         if executable.needs_host:
             what = f"GraphLaunch({executable.name}) makes copies itself"
             await transfers.until(runtime, launch, what, site, (launch,))
-    finally:
+    except GeneratorExit:
+        raise
+    except BaseException:
         runtime.called("GraphLaunch", enter, site, executable, stream)
+        raise
+    runtime.called("GraphLaunch", enter, site, executable, stream)
     return launch
 
 
@@ -379,6 +393,7 @@ def _check_own_memory(runtime: Runtime, executable: Executable) -> None:
             raise runtime.refuse(Kind.NOT_SUPPORTED, what, "free it after the last launch, or in the capture")
 
 
+@verb(cuda="cudaGraphExecUpdate")
 async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     """Let *executable* do the work of *graph* from its next launch on.
 
@@ -413,6 +428,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
         runtime.called("GraphExecUpdate", enter, site, executable, graph)
 
 
+@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy")
 async def GraphExecDestroy(executable: Executable) -> None:
     """Destroy *executable*; launches that are queued complete, and then the memory of its graph is free.
 

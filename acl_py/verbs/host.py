@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from acl_py.calls.table import verb
 from acl_py.runtime.calls import begin_without_context, check_function
 from acl_py.runtime.scopes import SUCCESS, last_error
 from device_model.scheduler import nanoseconds
@@ -11,6 +12,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+@verb()
 async def HostWork(us: float) -> None:
     """Keep the host busy for *us* microseconds of simulated time.
 
@@ -30,6 +32,7 @@ async def HostWork(us: float) -> None:
     runtime.called("HostWork", enter, site)
 
 
+@verb()
 async def Sleep(us: float) -> None:
     """Let the calling task rest for *us* microseconds of simulated time while other tasks run.
 
@@ -59,6 +62,7 @@ async def Sleep(us: float) -> None:
     runtime.called("Sleep", enter, site)
 
 
+@verb()
 async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Run *function* in a thread while simulated time stands still.
 
@@ -91,6 +95,7 @@ async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kw
     return result
 
 
+@verb(acl="aclrtGetLastError", cuda="cudaGetLastError")
 async def GetLastError() -> int:
     """Return the code of the last error of the calling task, and forget it.
 
@@ -110,6 +115,7 @@ async def GetLastError() -> int:
     return code
 
 
+@verb(acl="aclrtPeekAtLastError", cuda="cudaPeekAtLastError")
 async def PeekAtLastError() -> int:
     """Return the code of the last error of the calling task, and keep it.
 

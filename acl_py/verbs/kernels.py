@@ -34,6 +34,7 @@ from typing import (
 
 import numpy as np
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, Scope, current_scope, scope_var
@@ -368,6 +369,7 @@ def block_kernel(
     return make if function is None else make(function)
 
 
+@verb(acl="aclrtLaunchKernel", cuda="cudaLaunchKernel")
 async def LaunchKernel(
     kernel: Launchable[...], block_dim: Integer, args: Sequence[Any] = (), stream: StreamLike = None
 ) -> Op:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy.typing as npt
 
 from acl_py.callers import current_caller
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
@@ -35,7 +36,7 @@ from device_model.memory import Advice as Advice
 from device_model.names import check_name
 from device_model.ops import Op
 from device_model.profile import Managed
-from device_model.rules import ManagedMemory
+from device_model.rules import HostCall, ManagedMemory
 from device_model.streams import Stream
 from device_model.work import HostFunction, Prefetch
 
@@ -89,6 +90,7 @@ _TYPES = {
 }
 
 
+@verb(cuda="cudaMallocManaged", does=HostCall.ALLOCATES)
 async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of managed memory, which the host and all devices can use.
 
@@ -128,6 +130,7 @@ async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return buffer
 
 
+@verb(cuda="cudaMemPrefetchAsync")
 async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, stream: StreamLike = None) -> Completion:
     """Move the pages of the first *nbytes* of *buffer* to *location*, in *stream*.
 
@@ -169,6 +172,7 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     return op
 
 
+@verb(cuda="cudaMemAdvise")
 async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Integer = HOST) -> None:
     """Say how the first *nbytes* of *buffer* will be used.
 
@@ -207,6 +211,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
     runtime.called("MemAdvise", enter, site, allocation, start, stop - start, int(known), location)
 
 
+@verb(cuda="cudaStreamAttachMemAsync")
 async def StreamAttachMemAsync(
     stream: StreamLike, buffer: Memory, nbytes: Integer = 0, flags: int = MemAttach.SINGLE
 ) -> Completion:
@@ -252,6 +257,7 @@ async def StreamAttachMemAsync(
     return done
 
 
+@verb(acl="aclrtPointerGetAttributes", cuda="cudaPointerGetAttributes")
 async def PointerGetAttributes(memory: Memory) -> PointerAttributes:
     """Return what *memory* is.
 
@@ -276,6 +282,7 @@ async def PointerGetAttributes(memory: Memory) -> PointerAttributes:
     return PointerAttributes(_TYPES[allocation.space], allocation.device)
 
 
+@verb(cuda="cudaMemRangeGetAttribute")
 async def MemRangeGetAttribute(buffer: Memory, nbytes: Integer, attribute: int) -> int | tuple[int, ...]:
     """Return what was advised about the first *nbytes* of *buffer*, or where they were prefetched to last.
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy.typing as npt
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.pools import mapped_bytes, trim_pool
@@ -30,7 +31,7 @@ from device_model.memory import Allocation, Origin
 from device_model.memory import Buffer as Buffer
 from device_model.names import check_name
 from device_model.ops import Op
-from device_model.rules import Release
+from device_model.rules import HostCall, Release
 from device_model.streams import Stream
 
 
@@ -48,6 +49,7 @@ Memory: TypeAlias = Buffer | Array | SupportsIndex | HasBytes | npt.NDArray[Any]
 _MIB = 1 << 20
 
 
+@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES)
 async def Malloc(
     nbytes: Integer,
     policy: int = 0,  # noqa: ARG001 - aclrt's huge-page policy: no difference here
@@ -89,6 +91,7 @@ async def Malloc(
     return buffer
 
 
+@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES)
 async def Free(buffer: Memory | None) -> None:
     """Free memory of Malloc(), MallocAsync() or MallocManaged(); None is accepted, and nothing is freed.
 
@@ -126,6 +129,7 @@ async def Free(buffer: Memory | None) -> None:
         await _end(call, "Free", allocation, devices, cost, runtime.memory.free)
 
 
+@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES)
 async def FreeWithDevSync(buffer: Memory) -> None:
     """Wait until the device is idle and free *buffer*, which Malloc() returned.
 
@@ -149,6 +153,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     await _end(call, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, waits=True)
 
 
+@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES)
 async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
@@ -180,6 +185,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return buffer
 
 
+@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES)
 async def FreeHost(buffer: Memory | None) -> None:
     """Free pinned memory of MallocHost(); None is accepted, and nothing is freed.
 
@@ -209,6 +215,7 @@ async def FreeHost(buffer: Memory | None) -> None:
     await _end(call, "FreeHost", allocation, runtime.devices, cost, runtime.memory.free_host)
 
 
+@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES)
 async def FreeHostWithDevSync(buffer: Memory) -> None:
     """Wait until all devices are idle and free *buffer*, which MallocHost() returned.
 
@@ -232,6 +239,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
     await _end(call, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, waits=True)
 
 
+@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES)
 async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: str | None = None) -> Buffer:
     """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
 
@@ -272,6 +280,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     return buffer
 
 
+@verb(acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES)
 async def HostUnregister(memory: Memory) -> None:
     """End HostRegister(); the memory is ordinary, pageable memory again.
 
@@ -296,6 +305,7 @@ async def HostUnregister(memory: Memory) -> None:
     await _end(call, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
+@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync")
 async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str | None = None) -> Buffer:
     """Take *nbytes* from the stream-ordered pool of the device of *stream*.
 
@@ -360,6 +370,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     return buffer
 
 
+@verb(cuda="cudaFreeAsync")
 async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     """Give *buffer* back behind everything that is queued in *stream* so far.
 
@@ -413,6 +424,7 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
     return NOTHING
 
 
+@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute")
 async def SetMemPoolThreshold(nbytes: Integer) -> None:
     """Let the stream-ordered pool of the current device keep up to *nbytes* of unused memory across synchronisations.
 
@@ -439,6 +451,7 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
     runtime.called("SetMemPoolThreshold", enter, site, nbytes)
 
 
+@verb(acl="aclrtGetMemInfo", cuda="cudaMemGetInfo")
 async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - aclrt's kind of memory: there is one
     """Return the free and the total bytes of the current device.
 
@@ -507,9 +520,14 @@ async def _end(
             end_once()
         else:
             completion.add_waiter(Then(lambda _: end_once()))
-        raise
-    finally:
         runtime.called(name, enter, site, allocation)
+        raise
+    except GeneratorExit:
+        raise
+    except BaseException:
+        runtime.called(name, enter, site, allocation)
+        raise
+    runtime.called(name, enter, site, allocation)
 
 
 def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:

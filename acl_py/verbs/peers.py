@@ -5,6 +5,7 @@ rules let the copy go through the host, which is slower (measured on two H200s);
 device.
 """
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin, begin_without_context
 from acl_py.runtime.runtime import Runtime
@@ -12,6 +13,7 @@ from device_model.integers import Integer
 from device_model.rules import PeerAccess
 
 
+@verb(acl="aclrtDeviceCanAccessPeer", cuda="cudaDeviceCanAccessPeer")
 async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     """Return whether *device* can be given access to the memory of *peer*.
 
@@ -37,6 +39,7 @@ async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     return can
 
 
+@verb(acl="aclrtDeviceEnablePeerAccess", cuda="cudaDeviceEnablePeerAccess")
 async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
     """Give the current device access to the memory of *peer*.
 
@@ -68,6 +71,7 @@ async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
     runtime.called("DeviceEnablePeerAccess", enter, site)
 
 
+@verb(acl="aclrtDeviceDisablePeerAccess", cuda="cudaDeviceDisablePeerAccess")
 async def DeviceDisablePeerAccess(peer: Integer) -> None:
     """Take the access of the current device to the memory of *peer* back.
 
@@ -95,6 +99,7 @@ async def DeviceDisablePeerAccess(peer: Integer) -> None:
     runtime.called("DeviceDisablePeerAccess", enter, site)
 
 
+@verb(acl="aclrtDevicePeerAccessStatus")
 async def DevicePeerAccessStatus(device: Integer, peer: Integer) -> bool:
     """Return whether *device* has access to the memory of *peer* now.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
@@ -19,6 +20,7 @@ from device_model.signals import Notify as Notify
 from device_model.streams import Stream
 
 
+@verb(acl="aclrtCreateNotify")
 async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     """Create a notify, a binary semaphore for streams, on the current device.
 
@@ -59,6 +61,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     return notify
 
 
+@verb(acl="aclrtDestroyNotify")
 async def DestroyNotify(notify: Notify) -> None:
     """Destroy *notify*; streams that wait for it keep waiting.
 
@@ -83,6 +86,7 @@ async def DestroyNotify(notify: Notify) -> None:
     runtime.called("DestroyNotify", enter, site, notify)
 
 
+@verb(acl="aclrtRecordNotify")
 async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     """Set *notify* when *stream* comes to the record.
 
@@ -115,6 +119,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     return completion
 
 
+@verb(acl="aclrtWaitAndResetNotify")
 async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout: Integer = 0) -> Completion:
     """Let the work that is queued in *stream* from now on wait until *notify* is set, and clear it then.
 
@@ -158,6 +163,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     return completion
 
 
+@verb(acl="aclrtNotifyBatchReset")
 async def ResetNotifies(notifies: Iterable[Notify]) -> None:
     """Clear several notifies at once, outside all streams.
 
@@ -186,6 +192,7 @@ async def ResetNotifies(notifies: Iterable[Notify]) -> None:
     runtime.called("ResetNotifies", enter, site)
 
 
+@verb(acl="aclrtValueWrite", cuda="cuStreamWriteValue64")
 async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: StreamLike = None) -> Completion:
     """Write the eight bytes of *value* to the device memory at *address* when *stream* comes to the write.
 
@@ -221,6 +228,7 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
     return completion
 
 
+@verb(acl="aclrtValueWait", cuda="cuStreamWaitValue64")
 async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, stream: StreamLike = None) -> Completion:
     """Let the work that is queued in *stream* from now on wait until the eight bytes at *address* compare with *value*
     as *flag* says.

@@ -4,6 +4,7 @@ from enum import Enum, IntFlag
 from sys import _getframe
 from typing import NoReturn
 
+from acl_py.calls.table import verb
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin, verb_name
 from acl_py.runtime.runtime import Limit, Runtime, Subjects
@@ -17,7 +18,7 @@ from device_model.errors import shown
 from device_model.events import Event
 from device_model.integers import Integer, integer
 from device_model.names import check_name
-from device_model.rules import Destroy, EventClass, ForeignStream
+from device_model.rules import Destroy, EventClass, ForeignStream, HostCall
 from device_model.streams import LegacyStream, Stream
 
 
@@ -133,6 +134,7 @@ def resolve_any(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
+@verb(acl="aclrtCreateStream", cuda="cudaStreamCreate")
 async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name: str | None = None) -> handles.Stream:
     """Create a stream in the current context.
 
@@ -164,6 +166,7 @@ async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name
     return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False, name=name)
 
 
+@verb(acl="aclrtCreateStreamWithConfig")
 async def CreateStreamWithConfig(priority: Integer, flag: Integer, *, name: str | None = None) -> handles.Stream:
     """Create a stream with aclrt's configuration.
 
@@ -220,6 +223,7 @@ def _create(call: Call, verb: str, *, nonblocking: bool, priority: int, bound: b
     return stream
 
 
+@verb(acl="aclrtDeviceGetStreamPriorityRange", cuda="cudaDeviceGetStreamPriorityRange")
 async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
     """Return the range of stream priorities.
 
@@ -237,6 +241,7 @@ async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
     return runtime.rules.priorities
 
 
+@verb(acl="aclrtStreamGetPriority", cuda="cudaStreamGetPriority")
 async def StreamGetPriority(stream: StreamLike = None) -> int:
     """Return the priority of *stream*, clamped as it was when the stream was created.
 
@@ -262,6 +267,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
     return stream.priority
 
 
+@verb(acl="aclrtGetStreamAvailableNum")
 async def GetStreamAvailableNum() -> int:
     """Return how many more streams can be created on the current device.
 
@@ -279,6 +285,7 @@ async def GetStreamAvailableNum() -> int:
     return scope.context.device.stream_ids.free
 
 
+@verb(acl="aclrtDestroyStream", cuda="cudaStreamDestroy")
 async def DestroyStream(stream: handles.Stream) -> None:
     """Destroy *stream*; its work completes.
 
@@ -317,6 +324,7 @@ def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
+@verb(acl="aclrtDestroyStreamForce")
 async def DestroyStreamForce(stream: handles.Stream) -> None:
     """Destroy *stream* and drop the work that is queued in it.
 
@@ -342,6 +350,7 @@ async def DestroyStreamForce(stream: handles.Stream) -> None:
     runtime.called("DestroyStreamForce", enter, site, stream)
 
 
+@verb(acl="aclrtStreamAbort")
 async def StreamAbort(stream: handles.Stream) -> None:
     """Drop the work that is queued in *stream*, and let the work that runs end without effect.
 
@@ -369,6 +378,7 @@ def _aborted(stream: Stream, site: Site) -> DeviceError:
     return DeviceError(Kind.STREAM_ABORTED, f"{stream!r} was aborted at {site}", "queue its work again if it is needed")
 
 
+@verb(acl="aclrtSynchronizeStream", cuda="cudaStreamSynchronize", does=HostCall.SYNCHRONISES)
 async def SynchronizeStream(stream: StreamLike = None) -> None:
     """Wait until all work that is queued in *stream* has completed.
 
@@ -391,6 +401,7 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     await synchronize(begin(), "SynchronizeStream", stream, None)
 
 
+@verb(acl="aclrtSynchronizeStreamWithTimeout", cuda="cudaStreamSynchronize", does=HostCall.SYNCHRONISES)
 async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> None:
     """Wait as SynchronizeStream() does, for at most *timeout* milliseconds.
 
@@ -449,6 +460,7 @@ def _wait_of(stream: Stream) -> Completion:
     return NOTHING if stream.bound else stream.backlog()
 
 
+@verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES)
 async def StreamQuery(stream: StreamLike = None) -> Status:
     """Return whether all work that is queued in *stream* has completed.
 
@@ -498,6 +510,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects:
     runtime.learn(known, subjects)
 
 
+@verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent")
 async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external: bool = False) -> None:
     """Let the work that is queued in *stream* from now on wait for the last record of *event*.
 

@@ -1,5 +1,6 @@
 """Task groups: kernels of a capture whose work an update replaces. Only under ACL's rules; CUDA has GraphExecUpdate."""
 
+from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
@@ -13,6 +14,7 @@ from device_model.rules import EventClass
 from device_model.streams import Stream
 
 
+@verb(acl="aclmdlRICaptureTaskGrpBegin")
 async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
     """Begin a task group: the kernels that are launched in *stream* until CaptureTaskGrpEnd() can be updated later.
 
@@ -46,6 +48,7 @@ async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
     runtime.called("CaptureTaskGrpBegin", enter, site, branch.stream)
 
 
+@verb(acl="aclmdlRICaptureTaskGrpEnd")
 async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
     """End the task group that CaptureTaskGrpBegin() began on *stream*, and return it.
 
@@ -81,6 +84,7 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
     return branch.capture.end_group(branch.stream, runtime.error)
 
 
+@verb(acl="aclmdlRICaptureTaskUpdateBegin")
 async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
     """Begin an update of *group*: *stream* takes the kernels that are launched in it as new work, and runs none.
 
@@ -137,6 +141,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
     runtime.called("CaptureTaskUpdateBegin", enter, site, stream, group)
 
 
+@verb(acl="aclmdlRICaptureTaskUpdateEnd")
 async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     """End the update that CaptureTaskUpdateBegin() began on *stream*: its kernels replace those of the group.
 

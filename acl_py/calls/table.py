@@ -1,0 +1,70 @@
+"""The table of verbs: what is known of each verb, written where the verb is defined.
+
+    @verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
+    async def RecordEvent(event: Event, stream: StreamLike = None) -> None: ...
+
+`verb` gives the function back, so that a call pays nothing for it. `all_verbs` loads the modules of the verbs itself:
+the table is the same whatever a program has imported. Call it when a name is looked up, never while a module is loaded.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from device_model.rules import HostCall
+
+_VERBS = "acl_py.verbs"
+_F = TypeVar("_F", bound=Callable[..., Coroutine[Any, Any, Any]])
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb.
+
+    Args:
+        name: The name of the function, by which fault rules, traces and messages know it.
+        noun: The module that defines it, such as "events".
+        acl: ACL's function of the same meaning; None if ACL has none.
+        cuda: CUDA's function of the same meaning, or for a wait with a limit that of the wait; None if CUDA has none.
+        does: What a capture beside a call may forbid of it; None if nothing.
+        aliases: Other names of the same function.
+    """
+
+    name: str
+    noun: str
+    acl: str | None
+    cuda: str | None
+    does: HostCall | None
+    aliases: tuple[str, ...]
+
+
+_TABLE: dict[str, Verb] = {}
+
+
+def verb(
+    *, acl: str | None = None, cuda: str | None = None, does: HostCall | None = None, aliases: tuple[str, ...] = ()
+) -> Callable[[_F], _F]:
+    """Enter the decorated coroutine function in the table, and give it back unchanged. The arguments are those of
+    `Verb`.
+    """
+
+    def enter(function: _F) -> _F:
+        name, noun = function.__name__, function.__module__.rpartition(".")[2]
+        assert name not in _TABLE, f"two verbs are called {name}"
+        _TABLE[name] = Verb(name, noun, acl, cuda, does, aliases)
+        return function
+
+    return enter
+
+
+@cache
+def all_verbs() -> Mapping[str, Verb]:
+    """Return every verb by its name."""
+    package = import_module(_VERBS)
+    for module in iter_modules(package.__path__):
+        import_module(f"{_VERBS}.{module.name}")
+    return MappingProxyType(_TABLE)
