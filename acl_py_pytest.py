@@ -24,6 +24,10 @@ The fixture `acl_sim` is a simulation of the native API, with assertions about w
     def test_result(acl_sim):
         assert acl_sim.run(pipeline) == 9
 
+It begins in the fixture, so fixtures that depend on it are inside, with the tasks that they start. `simulation` is the
+same for a fixture of your own, which several tests may share. A test, or an async fixture, whose tasks can never go on
+fails with DeadlockError.
+
 With `--acl-sanitize` a test fails if the sanitizer finds something in a simulation that began in it, whoever began it.
 `--acl-trace DIR` writes the recording of each simulation, for `acl-py report`. `--acl-explore N` runs each test that
 passes and has simulations again under N other legal schedules (docs/explore.md), with all its fixtures; it fails if it
@@ -34,10 +38,13 @@ PYTEST_DONT_REWRITE: there is no assertion to rewrite here, and this file may be
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Generator, Iterator
+import sys
+import warnings
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import wraps
-from inspect import iscoroutinefunction
+from inspect import isasyncgenfunction, iscoroutinefunction, ismethod
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -93,6 +100,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if config.getoption("--acl-sanitize") or config.getoption("--acl-trace") is not None:
         config.pluginmanager.register(_Watching(config), "acl_py_watching")
+    if config.pluginmanager.has_plugin("asyncio"):
+        config.pluginmanager.register(_loop_fixtures(), "acl_py_loop_fixtures")
     if config.getoption("--acl-explore") or config.getoption("--acl-schedule") is not None:
         config.pluginmanager.register(_Exploring(config), "acl_py_exploring")
 
@@ -333,6 +342,8 @@ class AclSim:
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = {"clock": "simulated", **options}
         self._simulation: Simulation | None = None
+        self.scope = "function"  # of the fixture in which it began
+        self.fixture = "acl_sim"
 
     @property
     def simulation(self) -> "Simulation":
@@ -357,16 +368,34 @@ class AclSim:
 
         return acl_py.run(whole, **self._options)
 
-    async def hold(self, test: Callable[..., Coroutine[Any, Any, Any]], arguments: dict[str, Any]) -> None:
-        """Run *test* in a new simulation in the running event loop."""
+    def fail(self, error: BaseException) -> None:
+        """Note that the test has failed with *error*: what it did not give back is no leak of its own."""
+        runtime = self.simulation.runtime
+        if runtime.sanitizer is not None:
+            runtime.sanitizer.end_with_error()
+        if self.simulation._trace is not None:
+            self.simulation._trace.error = f"{type(error).__name__}: {error}"
+
+    @asynccontextmanager
+    async def begin(self) -> "AsyncIterator[AclSim]":
+        """Begin the simulation in the running event loop, and end it behind the block."""
         import acl_py
+        from acl_py.waiting.loops import CLOCK
 
         try:
-            asyncio.get_running_loop()
+            loop = asyncio.get_running_loop()
         except RuntimeError:
             pytest.fail("acl_sim needs an event loop of asyncio: let anyio_backend be 'asyncio'", pytrace=False)
+        if _fixtures:
+            self.scope, self.fixture = _fixtures[-1]
         async with acl_py.simulate(**self._options) as self._simulation:
-            await test(**arguments)
+            if hasattr(loop, CLOCK):
+                getattr(loop, CLOCK).on_deadlock = _end_running
+            _begun.append(self)
+            try:
+                yield self
+            finally:
+                _begun.remove(self)
 
     @property
     def findings(self) -> "list[Finding]":
@@ -415,22 +444,223 @@ class AclSim:
         assertions.assert_within_us(self.simulation.trace.timeline(), limit_us, of)
 
 
-@pytest.fixture
-def acl_sim(request: pytest.FixtureRequest) -> Iterator[AclSim]:
-    """A simulation of the native API: an `async def` test runs in it; `@pytest.mark.acl(...)` gives the options.
+@asynccontextmanager
+async def simulation(**options: Any) -> "AsyncIterator[AclSim]":
+    """Begin a simulation in the running event loop: for an async fixture of your own name and scope.
 
-    Verbs in other fixtures are not in it: it begins with the test itself.
+        @pytest_asyncio.fixture(scope="module", loop_scope="module")     # with anyio: @pytest.fixture(scope="module")
+        async def server_sim():
+            async with acl_py_pytest.simulation(device="tiny") as sim:
+                yield sim
+
+    All fixtures and tests that depend on the fixture, on the loop of that scope, share the simulation.
+
+    Args:
+        options: Those of `acl_py.simulate`; clock="simulated", if they do not say otherwise.
+
+    Raises:
+        What `acl_py.simulate` raises for its options.
     """
-    item, marker = request.node, request.node.get_closest_marker("acl")
-    sim, test = AclSim(marker.kwargs if marker else {}), item.obj
-    if iscoroutinefunction(test):
-
-        @wraps(test)
-        async def in_simulation(**arguments: Any) -> None:
-            await sim.hold(test, arguments)
-
-        item.obj = in_simulation
-    try:
+    async with AclSim(options).begin() as sim:
         yield sim
+
+
+@pytest.fixture
+def acl_sim(request: pytest.FixtureRequest) -> AclSim:
+    """A simulation of the native API. For an `async def` test it begins here, so all that depends on it is inside;
+    another test calls `acl_sim.run(main)`. `@pytest.mark.acl(...)` gives the options.
+    """
+    loop_fixture = _loop_fixture(request)
+    if loop_fixture is not None:
+        sim: AclSim = request.getfixturevalue(loop_fixture)
+        return sim
+    return AclSim(_marked(request.node))
+
+
+def _marked(item: pytest.Item) -> dict[str, Any]:
+    marker = item.get_closest_marker("acl")
+    return dict(marker.kwargs) if marker else {}
+
+
+def _loop_fixture(request: pytest.FixtureRequest) -> str | None:
+    """Return the fixture that begins a simulation on the loop of the test; None if the test is no coroutine."""
+    item = request.node
+    if not iscoroutinefunction(getattr(*_body_of(item))):
+        return None
+    if "anyio_backend" in request.fixturenames:
+        return "_acl_sim_of_anyio"
+    if not request.config.pluginmanager.has_plugin("asyncio"):
+        return None
+    marker = item.get_closest_marker("asyncio")
+    scope = (marker.kwargs if marker else {}).get("loop_scope") or request.config.getini(
+        "asyncio_default_test_loop_scope"
+    )
+    return f"_acl_sim_of_{scope}_loop"
+
+
+@pytest.fixture(name="_acl_sim_of_anyio")
+async def _acl_sim_of_anyio(request: pytest.FixtureRequest, anyio_backend: Any) -> "AsyncIterator[AclSim]":  # noqa: ARG001
+    async with AclSim(_marked(request.node)).begin() as sim:
+        yield sim
+
+
+def _loop_fixtures() -> ModuleType:
+    """Return a plugin of fixtures that begin a simulation on a loop of pytest-asyncio: one for each scope of a loop."""
+    import pytest_asyncio
+
+    fixtures = ModuleType("acl_py_loop_fixtures")
+    for scope in ("function", "class", "module", "package", "session"):
+        name = f"_acl_sim_of_{scope}_loop"
+        setattr(fixtures, name, pytest_asyncio.fixture(loop_scope=scope, name=name)(_begin_on(scope)))
+    return fixtures
+
+
+def _begin_on(scope: str) -> Callable[..., Any]:
+    """Return a generator function of its own for *scope*: pytest-asyncio notes the scope in it."""
+
+    async def begin(request: pytest.FixtureRequest) -> "AsyncIterator[AclSim]":
+        async with AclSim(_marked(request.node)).begin() as sim:
+            yield sim
+
+    begin.__name__ = f"_acl_sim_of_{scope}_loop"
+    return begin
+
+
+# --- the simulations that have begun, and what pytest runs in them
+
+_fixtures: list[tuple[str, str]] = []  # scope and name of those that are being set up
+_begun: list[AclSim] = []
+_ends: list[Callable[[Any], None]] = []  # what ends the coroutines that pytest runs, the innermost last
+
+
+def _end_running(error: Exception) -> None:
+    """Let the coroutine that pytest runs raise *error*; warn if it runs none."""
+    if _ends:
+        _ends[-1](error)
+    else:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=1)
+
+
+@contextmanager
+def _ending_deadlocks() -> Iterator[None]:
+    """Cancel the calling task when all tasks of its loop wait for one another, and raise DeadlockError then."""
+    task, found = asyncio.current_task(), []
+    assert task is not None, "a coroutine runs in a task"
+
+    def end(error: Exception) -> None:
+        found.append(error)
+        task.cancel()
+
+    _ends.append(end)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if found:
+            task.uncancel()
+            raise found[-1] from None
+        raise
     finally:
-        item.obj = test
+        _ends.remove(end)
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *function*, of a test or a fixture, with `_ending_deadlocks` around what runs of it."""
+    if isasyncgenfunction(function):
+
+        @wraps(function)
+        async def generator(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            steps = function(*args, **kwargs)
+            with _ending_deadlocks():
+                value = await anext(steps)
+            yield value
+            with _ending_deadlocks():
+                async for _ in steps:
+                    yield _  # pytest says that a fixture yields once
+
+        return generator
+
+    @wraps(function)
+    async def coroutine(*args: Any, **kwargs: Any) -> Any:
+        with _ending_deadlocks():
+            return await function(*args, **kwargs)
+
+    return coroutine
+
+
+def _body_of(item: Any) -> tuple[Any, str]:
+    """Return the object and the attribute that have the function of a test; Hypothesis keeps it inside its own."""
+    inner = getattr(item.obj, "hypothesis", None)
+    return (item, "obj") if inner is None else (inner, "inner_test")
+
+
+_OUTSIDE = (
+    "in pytest: let the test, or the fixture that makes this call, depend on the fixture acl_sim, and write the test "
+    "as `async def`; a plain test calls acl_sim.run(main)"
+)
+
+
+def _explain(error: BaseException) -> None:
+    """Say in pytest's words what to do about a verb that was called in no simulation."""
+    if "acl_py.errors" in sys.modules:
+        from acl_py.errors import AclError, Kind
+
+        if isinstance(error, AclError) and error.kind is Kind.NOT_INITIALIZED and _OUTSIDE not in _notes_of(error):
+            error.add_note(_OUTSIDE)
+
+
+def _notes_of(error: BaseException) -> list[str]:
+    return getattr(error, "__notes__", [])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(fixturedef: Any) -> Generator[None, Any, Any]:
+    """Guard async fixtures against hangs; note in which fixture a simulation begins."""
+    function = fixturedef.func
+    is_async = iscoroutinefunction(function) or isasyncgenfunction(function)
+    if is_async and "acl_py" in sys.modules and not ismethod(function):
+        fixturedef.func = _guarded(function)
+    _fixtures.append((fixturedef.scope, fixturedef.argname))
+    try:
+        return (yield)
+    except BaseException as error:
+        _explain(error)
+        raise
+    finally:
+        _fixtures.pop()
+        fixturedef.func = function
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Guard an async test against hangs, and refuse what a shared simulation cannot do."""
+    sims = [sim for sim in _begun if sim.fixture in getattr(item, "fixturenames", ())]
+    for sim in sims:
+        if sim.scope != "function":
+            _refuse_own_ways(item, sim)
+    owner, name = _body_of(item) if isinstance(item, pytest.Function) else (None, "")
+    test = getattr(owner, name, None)
+    is_guarded = bool(_begun) and iscoroutinefunction(test)
+    if is_guarded:
+        setattr(owner, name, _guarded(test))  # type: ignore[arg-type]
+    try:
+        return (yield)
+    except BaseException as error:
+        _explain(error)
+        for sim in _begun:
+            sim.fail(error)
+        raise
+    finally:
+        if is_guarded:
+            setattr(owner, name, test)
+
+
+def _refuse_own_ways(item: pytest.Item, sim: AclSim) -> None:
+    """Fail *item* if it asks for what only a simulation of its own could do."""
+    shared = f"the simulation of the fixture {sim.fixture!r} is shared by the tests of a {sim.scope}"
+    if item.get_closest_marker("acl") is not None:
+        pytest.fail(f"{shared}, so @pytest.mark.acl cannot give this test options: give them there", pytrace=False)
+    if item.config.getoption("--acl-explore") or item.config.getoption("--acl-schedule") is not None:
+        pytest.fail(
+            f"{shared}, so no test can run again under another schedule: leave out --acl-explore, or use acl_sim",
+            pytrace=False,
+        )

@@ -6,5 +6,6 @@ beside the package because importing any part of the package imports NumPy, whic
 
 from acl_py_pytest import AclSession as AclSession
 from acl_py_pytest import AclSim as AclSim
+from acl_py_pytest import simulation as simulation
 
 pytest_plugins = ["acl_py_pytest"]

@@ -15,6 +15,11 @@ If nothing is scheduled on a device and another thread could act, two things tak
 * The time limit of a wait. Without it, a thread that polls for callbacks would let years of simulated time pass.
 * A query that answers "not yet".
 
+A thread that waits for callbacks, one that asks `rest` and is not the main thread, is no part of the program's time.
+If nothing but such waits is scheduled, their limits end in real time and the clock stays. Such a thread drives the
+device only if no other thread makes calls. While it is at a callback, the others drive it no further, and their waits
+do not end, for `_TURN_S` at most: so the order of calls does not depend on how fast the system wakes a thread.
+
 A thread that only polls, with queries or with waits that have a limit, wakes no other thread. After ten thousand such
 calls in a row, with all other threads blocked, their waits are a deadlock. The thread may poll until a time on the wall
 clock, so these calls must have taken some seconds, too.
@@ -33,6 +38,7 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.waiting.browser import running_loop
 from acl_py.waiting.deadlocks import Waiting
+from acl_py.waiting.interrupts import admit, guard, held, unguarded
 from acl_py.waiting.loops import outside_of
 from acl_py.waiting.threads import GRACE_S, Company, Thread, is_hopeless
 from device_model.completions import Completion, FirstOf, Nanoseconds
@@ -45,6 +51,7 @@ _POLL_LIMIT = 10_000  # queries in a row that were answered "not yet", or limits
 _POLL_S = 6.0  # real seconds that they must have taken: programs that give up by the clock do so sooner
 _NAP_S = 0.001  # after such a query
 _NO_LOCK = nullcontext()
+_TURN_S = 0.05  # real seconds: how long threads wait for one that is at a callback, and how long no call is a pause
 _WARN_S = 10.0  # other threads may take their time
 
 
@@ -73,6 +80,7 @@ class BlockingBridge:
         self.runtime = runtime
         self.lock = threading.RLock()
         self.on_hang: Callable[[DeadlockError], None] | None = None  # called with each hang before a thread raises it
+        self.after_call: list[Callable[[], object]] = []  # for faces that do what a call made due, without the lock
         self.polling_s = _POLL_S  # real seconds that queries, or waits that run out, must have taken in vain
         self._calls = threading.Condition(self.lock)  # notified at each call
         self._company = None if alone else Company()
@@ -85,14 +93,22 @@ class BlockingBridge:
         self._ran_out = 0  # waits whose limit ran out, in a row
         self._running_out_since = 0.0
         self._ran_out_at = 0  # how much had been scheduled then
+        self._resting: dict[Completion, Completion | None] = {}  # the waits of threads for callbacks, by their limits
+        self._at_callback: dict[Thread, float] = {}  # the threads at a callback, or on their way to it, and since when
 
     def __repr__(self) -> str:
         return f"<BlockingBridge waiting={len(self._waiters)} held={len(self._holders)}>"
 
     def admit(self) -> None:
         """Count the calling thread among those that make calls."""
+        guard()
         if self._company is not None:
             self._company.admit(threading.current_thread())
+
+    def is_calling(self) -> bool:
+        """Whether the calling thread is in the middle of a call."""
+        lock: Any = self.lock
+        return bool(lock._is_owned())
 
     def close(self) -> None:
         """Wake the threads that wait, since the runtime has ended. Hold the lock if other threads may call."""
@@ -109,6 +125,15 @@ class BlockingBridge:
         """Let waiting threads look again when the call that is being made is over."""
         self._called_s = time.monotonic()
         self._calls.notify_all()
+        if self._at_callback or (self._resting and self._is_at_callback()):
+            self.after_call.append(self._let_callbacks_end)  # another thread goes first
+
+    def expect(self, number: int) -> None:
+        """Note that the thread with this number has a stream now: it will wait for callbacks."""
+        thread = next((each for each in threading.enumerate() if each.ident == number), None)
+        if self._company is not None and thread is not None and thread is not threading.current_thread():
+            self._at_callback[thread] = time.monotonic()
+            self.after_call.append(self._let_callbacks_end)
 
     async def wait(self, completion: Completion, waiting: Waiting) -> None:
         """Run the device until *completion* is done; wait for other threads once nothing is scheduled.
@@ -120,6 +145,7 @@ class BlockingBridge:
                 "a wait for the device inside HostThread(), where no simulated time passes: wait after it"
             )
         if self._run(completion):
+            self._let_callbacks_end()
             self._look_at_limit(completion, waiting)
             return
         waiter = _Waiter(completion)
@@ -133,7 +159,36 @@ class BlockingBridge:
                 self._calls.wait(self._nap_s())
         finally:
             del self._waiters[waiter], self.runtime.waiters[waiter]
+        self._let_callbacks_end()
         self._look_at_limit(completion, waiting)
+
+    async def rest(self, limit_ns: Nanoseconds | None, due: Completion, what: str, site: object) -> None:
+        """Wait until *due*, a callback, for *limit_ns* at most, in a thread that does nothing but run callbacks:
+        what it waits in vain takes no time of the program's.
+        """
+        runtime, thread, since = self.runtime, threading.current_thread(), self.runtime.host_ns
+        self._at_callback.pop(thread, None)
+        self._calls.notify_all()  # the others may go on
+        try:
+            if limit_ns is None:
+                await self._rest(due, None, Waiting(runtime.callers, what, due, site))
+            else:
+                with runtime.limited(due, limit_ns) as (either, timer):
+                    await self._rest(either, timer, Waiting(runtime.callers, what, either, site))
+        finally:
+            runtime.skip_real_time()
+            self._at_callback[thread] = time.monotonic()
+        if due.done:
+            if runtime.hooks.host_waited is not None:
+                runtime.hooks.host_waited(due, since)
+            runtime.pay(runtime.costs.wake)
+
+    async def _rest(self, wait: Completion, timer: Completion | None, waiting: Waiting) -> None:
+        self._resting[wait] = timer
+        try:
+            await self.wait(wait, waiting)
+        finally:
+            del self._resting[wait]
 
     async def breathe(self) -> None:
         """Do nothing: other threads run by themselves."""
@@ -175,7 +230,7 @@ class BlockingBridge:
         self._holders.append(threading.current_thread())
         try:
             with _Unlocked(self.lock):
-                return function(*args, **kwargs)
+                return unguarded(function, *args, **kwargs)
         finally:
             self._holders.remove(threading.current_thread())
 
@@ -184,10 +239,15 @@ class BlockingBridge:
     def _run(self, completion: Completion) -> bool:
         runtime, scheduler = self.runtime, self.runtime.scheduler
         try:
-            if not (runtime.limits or self._holders):
-                scheduler.run_until(completion, _INSTANTS)
-            else:
-                while not (completion.done or self._must_stop()):
+            while True:
+                if held:
+                    self._admit_signals()
+                if not (runtime.limits or self._holders or self._at_callback or self._resting):
+                    if scheduler.run_until(completion, _INSTANTS, inf, held) or scheduler.is_empty:
+                        break
+                elif completion.done or self._must_stop(completion):
+                    break
+                elif not self._end_rest():
                     scheduler.run_until(completion, 1)
         finally:
             if scheduler.now > runtime.host_ns:
@@ -196,19 +256,70 @@ class BlockingBridge:
                     self._calls.notify_all()
         return completion.done
 
-    def _must_stop(self) -> bool:
-        """Whether the wait must stop driving the device: nothing is scheduled, time is held, or only time limits are
-        scheduled and another thread could act before they are over.
+    def _admit_signals(self) -> None:
+        """Run the handlers of signals that are held, with the lock free: a handler may make calls.
+
+        The main thread may be waiting for the lock; then its call, which holds them, goes first.
+        """
+        with _Unlocked(self.lock):
+            admit()
+            if held:
+                time.sleep(_NAP_S)
+
+    def _must_stop(self, completion: Completion) -> bool:
+        """Whether the wait for *completion* must stop driving the device: nothing is scheduled, time is held, another
+        thread is at a callback or makes calls, or only time limits are scheduled and another thread could act before
+        they are over.
         """
         limits, scheduler = self.runtime.limits, self.runtime.scheduler
         if self._holders or scheduler.is_empty:
+            return True
+        if completion in self._resting:
+            if time.monotonic() < self._called_s + _TURN_S and self._helpers():
+                return True
+        elif self._is_at_callback():
             return True
         if not limits or not self._only_limits():
             return False
         return time.monotonic() < limits[next(scheduler.subjects())] and bool(self._helpers())
 
+    def _end_rest(self) -> bool:
+        """End the first wait for callbacks, at the time that it is, if nothing else is scheduled."""
+        scheduler = self.runtime.scheduler
+        timers = self._resting.values()
+        if not timers or not all(subject in timers for subject in scheduler.subjects()):
+            return False
+        timer = next(scheduler.subjects())
+        scheduler.cancel(timer)
+        timer.complete(scheduler.now)
+        scheduler.settle()
+        return True
+
+    def _is_at_callback(self) -> bool:
+        """Whether another thread is at a callback, or on its way to one or from one, and has been for a short time."""
+        now, here = time.monotonic(), threading.current_thread()
+        for waiter in self._waiters:
+            if waiter.completion in self._resting and waiter.completion.done:
+                self._at_callback.setdefault(waiter.thread, now)
+        late = [each for each, since in self._at_callback.items() if now >= since + _TURN_S or not each.is_alive()]
+        for thread in late:
+            del self._at_callback[thread]
+        return any(thread is not here for thread in self._at_callback)
+
+    def _let_callbacks_end(self) -> None:
+        """Wait, for a short time, until the threads that run callbacks wait for the next ones."""
+        if not (self._resting or self._at_callback) or threading.current_thread() in self._at_callback:
+            return
+        with self.lock:
+            while self._is_at_callback():
+                self._calls.wait(_NAP_S)
+
     def _nap_s(self) -> float:
         """Return the real seconds until a waiting thread looks again: up to the first limit, if there are limits."""
+        if self._at_callback:
+            return _NAP_S
+        if self._resting and not self.runtime.scheduler.is_empty:
+            return _TURN_S
         first = min(self.runtime.limits.values(), default=inf)
         return min(GRACE_S, max(_NAP_S, first - time.monotonic()))
 
@@ -218,8 +329,10 @@ class BlockingBridge:
         if runtime.closed is not None:
             waiter.error = runtime.error(Kind.FINALIZED, runtime.closed, "end the threads before their runtime ends")
             return
-        if runtime.limits and not self._holders:
-            return  # a time limit of some thread will end its wait
+        if not (self._holders or (runtime.scheduler.is_empty and not runtime.limits)):
+            return  # what is scheduled, or a time limit of some thread, will end a wait
+        if self._is_at_callback():
+            return  # it has a short time to come back
         helpers = self._helpers()
         stuck_s = time.monotonic() - max(waiter.since, self._called_s)
         if self._company is None or is_hopeless(helpers, stuck_s) or stuck_s >= self._patience_s:

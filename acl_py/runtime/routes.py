@@ -93,6 +93,32 @@ def routes_of(rule: CopyKind) -> Routes:
     return _FITTING if rule is CopyKind.MUST_FIT else _CORRECTED
 
 
+def _contradicted() -> dict[tuple[int, int, int], MemcpyKind]:
+    """Return the kind that is meant, for each (kind, space of dst, space of src) of which both ends are otherwise."""
+    kinds = MemcpyKind
+    said = {  # whether the kind says that dst is on the device, and src
+        kinds.HOST_TO_HOST: (False, False),
+        kinds.DEVICE_TO_HOST: (False, True),
+        kinds.HOST_TO_DEVICE: (True, False),
+        kinds.HOST_TO_BUF_TO_DEVICE: (True, False),
+        kinds.DEVICE_TO_DEVICE: (True, True),
+        kinds.INNER_DEVICE_TO_DEVICE: (True, True),
+        kinds.INTER_DEVICE_TO_DEVICE: (True, True),
+    }
+    meant = {ends: kind for kind, ends in reversed(said.items())}  # of several kinds, the plain one
+    places = {Space.DEVICE: True, **dict.fromkeys(_HOST, False)}  # managed memory is both
+    return {
+        (kind, dst, src): meant[places[dst], places[src]]
+        for kind, (to_device, from_device) in said.items()
+        for dst in places
+        for src in places
+        if places[dst] is not to_device and places[src] is not from_device
+    }
+
+
+CONTRADICTED = _contradicted()
+
+
 def asynchronous(routes: Routes) -> Routes:
     """Return the *routes* of copies in which the host takes no part, and no pages move."""
     others = {Space.PAGEABLE, Space.MANAGED}

@@ -7,7 +7,8 @@ that is cancelled has queued everything or nothing. All waiting goes through the
 A module above this one that remembers something for each runtime keeps it in a class of its own: `Runtime.state`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -32,7 +33,7 @@ from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.engines.workers import Workers
-from device_model.errors import DeviceError, code_of
+from device_model.errors import DeviceError, code_of, shown_number
 from device_model.events import Event
 from device_model.faults import REMEDY, Faults, Verdict
 from device_model.graphs.capture import take
@@ -132,7 +133,7 @@ class Runtime:
             if not 0 <= number < self.profile.devices:
                 raise self.error(
                     Kind.INVALID_DEVICE,
-                    f"there is no device {ordinal!r}",
+                    f"there is no device {shown_number(ordinal)}",
                     f"profile {self.profile.name} has devices 0 to {self.profile.devices - 1}",
                 )
             device = Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
@@ -262,30 +263,42 @@ class Runtime:
 
     async def _suspend(self, completion: Completion, waiting: Waiting) -> None:
         """Suspend until *completion* is done, and tell the observers, also if the call is cancelled meanwhile."""
-        since, ended = self.host_ns, Completion()
+        since = self.host_ns
         try:
             await self.bridge.wait(completion, waiting)
-            ended = completion
-        finally:
-            self.skip_real_time()
-            if self.hooks.host_waited is not None:
-                self.hooks.host_waited(ended, since)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self._end_wait(Completion(), since)
+            raise
+        self._end_wait(completion, since)
+
+    def _end_wait(self, ended: Completion, since: Nanoseconds) -> None:
+        self.skip_real_time()
+        if self.hooks.host_waited is not None:
+            self.hooks.host_waited(ended, since)
 
     async def wait_within(
         self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object, subjects: Subjects = ()
     ) -> None:
         """Wait for *completion*, which is not done yet, for *limit_ns* at most; it may not be done then."""
+        with self.limited(completion, limit_ns) as (either, _):
+            await self.wait(either, what, site)
+        if completion.done:
+            self.learn(completion, subjects)
+
+    @contextmanager
+    def limited(self, completion: Completion, limit_ns: Nanoseconds) -> Iterator[tuple[FirstOf, Completion]]:
+        """Yield what is done with *completion*, or with a timer, and that timer."""
         timer = self.scheduler.timer(self.host_ns + limit_ns)
         either = FirstOf((completion, timer))
         self.limits[timer] = monotonic() + limit_ns / 1e9
         try:
-            await self.wait(either, what, site)
+            yield either, timer
         finally:
             del self.limits[timer]
             either.let_go()
             self.scheduler.cancel(timer)
-        if completion.done:
-            self.learn(completion, subjects)
 
     async def synchronize(
         self,
@@ -306,7 +319,7 @@ class Runtime:
         *asleep_ns* on top of its wake-up. *about* and *subjects*, whose work is waited for, are for observers.
         *freed_in* is that of `trim_pool` (pools.py).
         """
-        enter = self.host_ns
+        enter, what_about = self.host_ns, about if limit is None else (*about, limit.ns // 10**6)
         self.pay(self.costs.sync)
         waits = not completion.done
         try:
@@ -319,8 +332,12 @@ class Runtime:
             ordinal = context.device.ordinal
             if self.memory.pools[ordinal].is_holding:
                 trim_pool(self, ordinal, freed_in=freed_in)
-        finally:
-            self.called(name, enter, site, *about, *(() if limit is None else (limit.ns // 10**6,)))
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self.called(name, enter, site, *what_about)
+            raise
+        self.called(name, enter, site, *what_about)
         if context.error is not None:
             raise self.context_error(context)
         self.check_failures(context, streams)
@@ -422,6 +439,8 @@ class Runtime:
         enter = self.host_ns
         try:
             result = await work
+        except GeneratorExit:
+            raise
         except BaseException:
             if self.host_ns > enter:
                 self.called(name, enter, site, *about)

@@ -7,11 +7,12 @@ of most verbs, reads them.
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
 from sys import _getframe
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from acl_py.errors import AclError, Kind
 from acl_py.sites import site_of
-from device_model.completions import Completion
+from device_model.completions import Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.ops import Op
 from device_model.rules import CUDA, Code
@@ -117,17 +118,27 @@ async def _wait_for(completion: Completion) -> Completion:
     waits, enter = not completion.done, runtime.host_ns
     try:
         await runtime.wait(completion, None, None, (completion,))
-    finally:
-        if waits:
-            runtime.called("await", enter, site_of(_getframe(1)))
-        elif runtime.hooks.noticed is not None:
-            runtime.hooks.noticed(completion, site_of(_getframe(1)))
+    except GeneratorExit:
+        raise
+    except BaseException:
+        _note_await(runtime, completion, enter, _getframe(1), waits=waits)
+        raise
+    _note_await(runtime, completion, enter, _getframe(1), waits=waits)
     context = stream.context if isinstance(stream, Stream) else scope.context
     if context.error is not None:
         raise runtime.context_error(context)
     if isinstance(completion, Op) and completion.error is not None:
         raise runtime.operation_error(completion.error)
     return completion
+
+
+def _note_await(
+    runtime: "Runtime", completion: Completion, enter: Nanoseconds, frame: FrameType, *, waits: bool
+) -> None:
+    if waits:
+        runtime.called("await", enter, site_of(frame))
+    elif runtime.hooks.noticed is not None:
+        runtime.hooks.noticed(completion, site_of(frame))
 
 
 def _await(completion: Completion) -> Generator[Any, None, Completion]:

@@ -37,6 +37,7 @@ from acl_py.callers import Callers
 from acl_py.errors import DeadlockError
 from acl_py.waiting import deadlocks
 from acl_py.waiting.hang import LOOK_S, Vigil
+from acl_py.waiting.interrupts import admit, guard, held, when_held
 from acl_py.waiting.loops import CLOCK, holder
 from acl_py.waiting.real_timers import TimerWatch
 from acl_py.waiting.threads import GRACE_S, is_hopeless
@@ -102,6 +103,10 @@ class Bridge:
         self._polling_since = 0.0
         self._was_hopeless = False  # at the last check of these queries
         self._errors: dict[asyncio.Future[None], BaseException] = {}  # what waiters are to raise when they go on
+        # The waits of coroutines that were collected: a wait may be the last that has its task, and a task must not
+        # end while its coroutine still runs.
+        self._collected: list[Waiting] = []
+        guard()
         loop = asyncio.get_running_loop()
         self._gate = _gate_of(loop)
         self._gate.enter(self, loop)
@@ -132,6 +137,11 @@ class Bridge:
         """Suspend until *completion* is done, with the host clock then not before it; the wake-up cost is the caller's.
 
         Raises what `Host.deadlock` makes if nothing can ever complete it, and what went wrong while the device ran.
+
+        A coroutine that is collected, or closed, while it waits gets GeneratorExit here. Python collects in the middle
+        of any code, also while it parses some, and what is raised then goes to sys.unraisablehook, which may parse the
+        lines of a traceback: CPython 3.11 answers with SystemError. So verbs that are left by GeneratorExit tell no
+        observer, make no error and call no loop; they only leave the lists of those who wait.
         """
         if completion.done:
             await self.breathe()
@@ -157,6 +167,10 @@ class Bridge:
         gate.arm()
         try:
             await future
+        except GeneratorExit:
+            self._errors.pop(future, None)
+            self._collected.append(waiting)
+            raise
         finally:  # a cancelled waiter leaves; the device's work stays
             gate.trip()
             host.waiters.pop(future, None)
@@ -174,6 +188,8 @@ class Bridge:
         if not gate.alone() or gate.is_trip_due():
             await _one_turn()
             gate.trip()
+            if held:
+                admit()
 
     def poll_succeeded(self) -> None:
         """Note that a query was answered "done": the caller makes progress."""
@@ -197,7 +213,8 @@ class Bridge:
             yield
         finally:
             del gate.holders[key]
-            if gate.is_needed:
+            loop = gate.loop_ref()
+            if gate.is_needed and loop is not None and not loop.is_closed():  # a coroutine that is collected
                 gate.arm()
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -228,6 +245,15 @@ class Bridge:
             return True
         finally:
             self._catch_up()
+            if held and host.waiters:
+                self._admit_signals()
+
+    def _admit_signals(self) -> None:
+        """Run the handlers of signals that are held; what they raise comes out of one of the waits."""
+        try:
+            admit()
+        except BaseException as error:
+            self._throw(next(iter(self.host.waiters)), error)
 
     def throw(self, error: Exception) -> None:
         """Let all waiters raise *error*, also those that were woken just now, but not those that were cancelled."""
@@ -263,6 +289,7 @@ class Bridge:
                 if circumstances:
                     error.add_note(circumstances)
                 future.set_exception(error)
+        self._gate._look_again()  # a task that ends with its error may leave others waiting for it
 
     def _run_in_place(self, completion: Completion) -> bool:
         host = self.host
@@ -270,6 +297,8 @@ class Bridge:
             return host.scheduler.run_until(completion, BUDGET, host.horizon_ns, self._gate.witness)
         finally:
             self._catch_up()
+            if held:
+                admit()
 
     def _catch_up(self) -> None:
         # Also if the budget or an error ended the run early: a call between two jumps would otherwise queue work in
@@ -336,7 +365,7 @@ class Gate:
         self.vigil = Vigil(loop, self._look_again, self._context)
         self.timer_watch = TimerWatch(self.bridges, self.holders)
         self.short_timers: Sized = self.timer_watch.timers  # every wait asks whether there are any
-        self.witness: Sized = ()  # what a device that runs must not see growing; see `Scheduler.run_to_wake`
+        self.witness: Sized = held  # what a device that runs must not see growing; see `Scheduler.run_to_wake`
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} waiting={len(self.waiting)} held={len(self.holders)} armed={self._armed}>"
@@ -390,7 +419,7 @@ class Gate:
     def arm(self) -> None:
         """Look again from the start: a wait begins, a call was made while tasks wait, or a hold ends."""
         self._quiet = self._turns = 0
-        self.vigil.since, self.vigil.was_hopeless = None, False
+        self.vigil.start_again()
         if not self._armed:
             self._look_next_turn()
 
@@ -440,7 +469,8 @@ class Gate:
 
     def helpers(self) -> list[str]:
         """Name what outside the simulation could still wake the program."""
-        return self.vigil.helpers(self.loop, {future for bridge in self.waiting for future in bridge.host.waiters})
+        helpers = self.vigil.helpers(self.loop, {future for bridge in self.waiting for future in bridge.host.waiters})
+        return [*helpers, "a timer in simulated time"] if self.has_timers else helpers
 
     def _look_next_turn(self) -> None:
         self._armed = True
@@ -531,6 +561,16 @@ def _gate_of(loop: asyncio.AbstractEventLoop) -> Gate:
 def has_simulations(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether simulations with a real clock run in *loop*."""
     return loop in _GATES and bool(_GATES[loop].bridges)
+
+
+def _wake() -> None:
+    """Let a device that runs in place stop, since the queue of its loop grows: a signal is held."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        loop.call_soon_threadsafe(int)
+
+
+when_held.append(_wake)
 
 
 def _warn_of(error: DeadlockError) -> None:

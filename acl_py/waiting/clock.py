@@ -30,6 +30,7 @@ from acl_py.waiting.bridge import Bridge, Gate, has_simulations
 from acl_py.waiting.browser import IN_BROWSER, BrowserLoop
 from acl_py.waiting.loops import CLOCK, call_in_real_time
 from acl_py.waiting.ready import ReadyTasks
+from acl_py.waiting.standstill import Standstill
 from device_model.completions import Nanoseconds
 from device_model.scheduler import END_NS
 
@@ -120,6 +121,7 @@ class Clock(Gate):
         self._horizon_ns: float = -1  # a call that takes the clock here or beyond asks the clock; it may be too low
         self._rung_s = 0.0  # the latest time for which a timer was set that has rung
         self._jobs = 0  # of executors
+        self._standstill = Standstill(self)
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
         self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
         self._handle = None
@@ -391,11 +393,14 @@ class Clock(Gate):
         self._set_horizons()
         if self.waiting:
             self._keep_vigil(spinning)
-        elif not (spinning or self.holders or self._jobs) and self.vigil.outside.is_shut(self._loop):
-            if self.vigil.is_certain():
-                self.on_deadlock(deadlocks.of_tasks(self.callers))
-            else:
-                self._look_again()
+        else:
+            spinner, job = ["a task that spins on sleep(0)"] * spinning, ["a job of an executor"] * bool(self._jobs)
+            self._standstill.keep(spinner + job)
+
+    @property
+    def patience_s(self) -> float:
+        """The real seconds that tasks may wait for one another while only the outside can end that."""
+        return min((bridge.patience_s for bridge in self.bridges), default=inf)
 
     # --- the time
 

@@ -114,12 +114,20 @@ def error(
     return made
 
 
+def describe_tasks(callers: Callers) -> str:
+    """Say what each task waits for in a program in which none waits for a device; "" if no line of the user waits."""
+    return _report(tuple(meetings((), callers)))
+
+
 def of_tasks(callers: Callers) -> DeadlockError:
     """Return the error for a program whose tasks all wait for one another, and for no device."""
     waits = tuple(meetings((), callers))
+    return DeadlockError(f"{_report(waits)}\nto break it: {_remedy((), held=False)}", waits)
+
+
+def _report(waits: Sequence[str]) -> str:
     head = "no task or thread can run, no timer is set, and nothing is scheduled on a device; these wait:"
-    report = "\n".join([head, *(f"  {wait}" for wait in waits)])
-    return DeadlockError(f"{report}\nto break it: {_remedy((), held=False)}", waits)
+    return "\n".join([head, *(f"  {wait}" for wait in waits)]) if waits else ""
 
 
 def _remedy(links: Sequence[Link], *, held: bool) -> str:

@@ -22,13 +22,17 @@ from typing import Protocol
 from weakref import WeakSet
 
 from acl_py.callers import Callers, described, is_given_by_python
-from acl_py.waiting.loops import Listening, call_in_real_time, live_timers
-from acl_py.waiting.tasks import Future, Task, waits_inside
-from acl_py.waiting.threads import GRACE_S, Company, has_signal_handlers, is_hopeless
+from acl_py.waiting.loops import Listening, call_in_real_time, live_timers, shows_all
+from acl_py.waiting.tasks import Future, Task, is_blocked, waits_inside
+from acl_py.waiting.threads import GRACE_S, Company, Strangers, has_signal_handlers, is_hopeless
 
 # Real seconds between looks while only the outside can help, and until the warning.
 LOOK_S = 1.0
 HELD_PATIENCE_S = 10.0  # until the warning while a task holds time, because a hold announces a longer wait
+
+
+_DESCRIPTOR = "a socket, pipe or child process"
+_SIGNAL = "a handler of a signal"
 
 
 class Outside:
@@ -37,6 +41,7 @@ class Outside:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._listening = Listening(loop)
         self._company = Company()
+        self._strangers = Strangers()
         self._tasks = WeakSet(asyncio.all_tasks(loop))
 
     def could_wake(
@@ -51,8 +56,23 @@ class Outside:
             *live_timers(loop, own_timer),
             *self._new_descriptors(loop),
             *self._company.could_act([threading.current_thread()]),
-            *sorted(self._tasks_on_their_own(loop, waits)),  # all_tasks() is a set: no order of its own
+            *self._tasks_on_their_own(loop, waits),
         ]
+
+    def could_wake_tasks(self, loop: asyncio.AbstractEventLoop, own_timer: asyncio.TimerHandle | None) -> list[str]:
+        """Do what `could_wake` does while no task waits for a device: tasks from before the simulation count, too.
+
+        Stricter than that: it is not certain if a signal has a handler.
+        """
+        words = [
+            *live_timers(loop, own_timer),
+            *self._new_descriptors(loop),
+            *self._company.could_act([threading.current_thread()]),
+            *([_SIGNAL] if has_signal_handlers() else []),
+        ]
+        if not all(waits_inside(task, ()) for task in asyncio.all_tasks(loop)):
+            words += self._could_complete_futures(loop)
+        return list(dict.fromkeys(words))
 
     def must_poll(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Whether *loop* listens to something new, so that it has to poll before it is known what can run."""
@@ -65,44 +85,48 @@ class Outside:
     def _could_threads_act(self) -> bool:
         return not self._company.are_others_idle() and bool(self._company.could_act([threading.current_thread()]))
 
-    def is_shut(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Whether tasks of *loop* wait, all of them for one another, and nothing outside could ever end that.
-
-        Stricter than `could_wake`: it is not certain if a signal has a handler.
-        """
-        return not (self._listening.has_grown(loop) or self._could_threads_act()) and _tasks_are_stuck(loop)
-
     def is_shut_for_all(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Do what `is_shut` does in a loop of others, where what was there before the simulation may wake its tasks."""
-        company = Company()
-        for thread in threading.enumerate():
-            company.admit(thread)
+        """Whether tasks of *loop* wait, all of them for one another, and nothing could ever end that.
+
+        Also nothing that was there before the simulation: the loop may be one of others.
+        """
+        tasks = asyncio.all_tasks(loop)
         return (
-            self._listening.is_empty(loop)
-            and not company.could_act([threading.current_thread()])
-            and _tasks_are_stuck(loop)
+            bool(tasks)
+            and self._listening.is_empty(loop)
+            and not Company(everybody=True).could_act([threading.current_thread()])
+            and not any(live_timers(loop, None))
+            and not has_signal_handlers()
+            and (all(waits_inside(task, ()) for task in tasks) or not any(self._could_complete_futures(loop)))
         )
 
     def _new_descriptors(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         if self._listening.has_grown(loop):
-            yield "a socket, pipe or child process"
+            yield _DESCRIPTOR
 
-    def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> Iterator[str]:
+    def _tasks_on_their_own(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
         asking = asyncio.current_task(loop)
-        for task in asyncio.all_tasks(loop):
-            if task is not asking and task not in self._tasks and not waits_inside(task, waits):
-                yield "a task" if is_given_by_python(task.get_name()) else described(task)
+        tasks = [
+            task
+            for task in asyncio.all_tasks(loop)
+            if task is not asking and task not in self._tasks and not waits_inside(task, waits)
+        ]
+        if all(map(is_blocked, tasks)) and not (tasks and any(self._could_complete_futures(loop))):
+            return []
+        # all_tasks() is a set: no order of its own
+        return sorted("a task" if is_given_by_python(task.get_name()) else described(task) for task in tasks)
 
-
-def _tasks_are_stuck(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether tasks of *loop* wait, all of them for one another, and no timer or handler of a signal ends that."""
-    tasks = asyncio.all_tasks(loop)
-    return (
-        bool(tasks)
-        and all(waits_inside(task, ()) for task in tasks)
-        and not any(live_timers(loop, None))
-        and not has_signal_handlers()
-    )
+    def _could_complete_futures(self, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
+        """Say in words what, besides timers, could complete a bare future; yield nothing if nothing can."""
+        if not shows_all(loop):
+            yield "an event loop that does not show all that it listens to"
+        elif not self._listening.is_empty(loop):
+            yield _DESCRIPTOR
+        yield from Company(everybody=True).could_act([threading.current_thread()])
+        if self._strangers.could_act():
+            yield "a thread that Python does not list"
+        if has_signal_handlers():
+            yield _SIGNAL
 
 
 class Waiters(Protocol):
@@ -113,7 +137,7 @@ class Waiters(Protocol):
         """The real seconds that these waits may last while only the outside can end them."""
 
     def describe(self) -> str:
-        """Say what each waiter waits for."""
+        """Say what each waiter waits for; "" if there is no need to."""
 
     def give_up(self, circumstances: str) -> None:
         """End all waits, each with a new error that gets *circumstances* as a note."""
@@ -159,9 +183,17 @@ class Vigil:
         was_hopeless, self.was_hopeless = self.was_hopeless, True
         return was_hopeless
 
+    def start_again(self) -> None:
+        """Note that something has happened."""
+        self.since, self.was_hopeless = None, False
+
     def helpers(self, loop: asyncio.AbstractEventLoop, waits: Container[Future]) -> list[str]:
         """Return, in words, what outside could still wake the program."""
         return self.outside.could_wake(loop, waits, self._timer)
+
+    def helpers_of_tasks(self, loop: asyncio.AbstractEventLoop) -> list[str]:
+        """Return, in words, what outside could still wake a program of which no task waits for a device."""
+        return self.outside.could_wake_tasks(loop, self._timer)
 
     def keep(
         self,
@@ -198,8 +230,10 @@ class Vigil:
         self._timer = call_in_real_time(loop, delay_s, self._come_back, self._context)
         if stuck_s >= (HELD_PATIENCE_S if holders else LOOK_S) and not self._warned:
             self._warned = True
-            report = "\n".join(each.describe() for each in patient)
-            warnings.warn(f"{report}\n{_circumstances(holders, helpers, callers)}", RuntimeWarning, stacklevel=1)
+            report = [text for each in patient if (text := each.describe())]
+            if report:
+                text = "\n".join([*report, _circumstances(holders, helpers, callers)])
+                warnings.warn(text, RuntimeWarning, stacklevel=1)
 
     def _come_back(self) -> None:
         self._timer = None

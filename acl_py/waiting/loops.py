@@ -87,6 +87,17 @@ def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
         yield "a socket, pipe or child process"
 
 
+def shows_all(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether whatever *loop* may hear of is in its timers, its queue and its selector: True for asyncio's own loops.
+
+    uvloop has handles that it shows to nobody, as for the look-up of a name.
+    """
+    return getattr(type(loop), "_run_once", None) is _RUN_ONCE and _descriptors_of(loop) is not None
+
+
+_RUN_ONCE = getattr(asyncio.BaseEventLoop, "_run_once", None)
+
+
 class Listening:
     """What a loop listens to at one moment: its descriptors, or the sizes of its containers (uvloop, Windows)."""
 

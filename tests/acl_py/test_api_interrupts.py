@@ -1,6 +1,8 @@
 """Functions of the user that raise what ends a task or a program, in the middle of a simulation."""
 
 import asyncio
+import os
+import random
 import signal
 import sys
 import threading
@@ -12,6 +14,8 @@ from histories import busy, tiny
 
 import acl_py as acl
 from acl_py.errors import Kind
+from acl_py.sites import MODEL, PACKAGE
+from acl_py.waiting import interrupts
 from device_model.observe import Observer
 
 LOOPS = pytest.mark.parametrize("uvloop", [False, True], ids=["asyncio", "uvloop"])
@@ -193,3 +197,91 @@ async def test_the_place_of_a_host_whose_call_fails_goes_to_the_next():
     assert [(op.name, op.end_ns - begin) for op in sim.trace.ops] == [
         ("<lambda>", 51_000), ("trap", 51_500), ("<lambda>", 101_000), ("<lambda>", 151_000),
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_200_random_ctrl_cs_in_a_program():
+    """As a second Ctrl-C in asyncio.run does, each raises KeyboardInterrupt; the program goes on with its calls.
+
+    One that comes while the loop looks at its sockets ends the run, as in asyncio, and the next run goes on.
+    """
+    chance, struck = random.Random(30), 0
+
+    async def main():
+        nonlocal struck
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio.run's own would cancel the task
+        stream, event = await acl.CreateStream(), await acl.CreateEvent()
+        device, pinned = await acl.Malloc(4096), await acl.MallocHost(4096)
+        result = np.zeros(4096, np.uint8)
+        while struck < 200:
+            timer = threading.Timer(chance.uniform(0, 0.02), os.kill, (os.getpid(), signal.SIGINT))
+            try:
+                timer.start()
+                while True:
+                    await acl.MemcpyAsync(device, 4096, pinned, 4096, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+                    await acl.RecordEvent(event, stream)
+                    await acl.StreamWaitEvent(stream, event)
+                    await acl.MemsetAsync(device, 4096, 5, 4096, stream)
+            except KeyboardInterrupt:
+                struck += 1
+            timer.join()
+            await acl.MemsetAsync(device, 4096, 5, 4096, stream)
+            await acl.SynchronizeStream(stream)
+            await acl.Memcpy(result, 4096, device, 4096, acl.MemcpyKind.DEVICE_TO_HOST)
+            assert np.all(result == 5)
+            result[:] = 0
+        return acl.current_simulation().runtime.unfinished(), acl.current_simulation().findings
+
+    while struck < 200:
+        try:
+            assert acl.run(main, device="tiny", rules="acl", sanitize="device") == ([], [])
+        except KeyboardInterrupt:
+            struck += 1
+
+
+def until_reminded():
+    """Loop until the reminder of a held signal comes. CPython 3.13.0 leaves such a loop without its `finally`."""
+    while interrupts.held:
+        pass
+
+
+@LOOPS
+def test_a_second_ctrl_c_comes_behind_the_call_that_it_meets(uvloop):
+    """The first cancels the task, as asyncio.run has it; the second raises KeyboardInterrupt, wherever it comes."""
+    ops = []
+
+    async def main():
+        stream, device = await acl.CreateStream(), await acl.Malloc(4096)
+        signal.raise_signal(signal.SIGINT)
+        count = 0
+
+        def trace(frame, event, _):
+            nonlocal count
+            count += event == "line" and frame.f_code.co_filename.startswith((PACKAGE, MODEL))
+            if count == 40:
+                count += 1
+                signal.raise_signal(signal.SIGINT)
+            return trace
+
+        sys.settrace(trace)
+        try:
+            await acl.MemsetAsync(device, 4096, 5, 4096, stream)
+            sys.settrace(None)
+            until_reminded()
+        finally:
+            sys.settrace(None)
+            ops.extend((count > 40, len(acl.current_simulation().runtime.unfinished())))
+
+    with pytest.raises(KeyboardInterrupt):
+        acl.run(main, device="tiny", rules="acl", uvloop=uvloop)
+    assert ops == [True, 1]
+
+
+@LOOPS
+def test_a_ctrl_c_while_the_simulation_ends_comes_out_of_its_run(uvloop):
+    async def main():
+        acl.current_simulation().runtime.at_close.append(lambda: signal.raise_signal(signal.SIGINT))
+
+    with pytest.raises(KeyboardInterrupt):
+        acl.run(main, device="tiny", uvloop=uvloop)
+    assert not interrupts.held

@@ -5,6 +5,7 @@ import gc
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -462,3 +463,18 @@ def test_the_clock_goes_on_after_an_exit_out_of_a_timer(on_loop):
     with pytest.raises(SystemExit, match="from a timer"):
         on_loop(main)
     assert rung == ["at the same instant", "the last"]
+
+
+@both_loops
+def test_the_time_stays_where_it_is_when_the_last_simulation_of_a_loop_ends(uvloop):
+    async def main():
+        times, loop = [], asyncio.get_running_loop()
+        for _ in range(2):
+            async with acl.simulate(device="tiny"):
+                await acl.HostWork(1_000_000)
+                times.append(loop.time())
+            times.append(loop.time())
+        return times
+
+    with asyncio.Runner(loop_factory=partial(acl.new_event_loop, uvloop=uvloop)) as runner:
+        assert runner.run(main()) == [1.0, 1.0, 2.0, 2.0]

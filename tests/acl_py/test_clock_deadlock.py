@@ -1,5 +1,6 @@
 """Tasks that only wait for one another, on a loop with a simulated clock: an error with what each waits for."""
 
+import _thread
 import asyncio
 import json
 import os
@@ -110,8 +111,38 @@ def test_a_signal_with_a_handler_may_still_come(uvloop):
     assert acl.run(program, device="tiny", uvloop=uvloop) == 0
 
 
+def test_a_bare_future_that_nobody_completes():
+    async def program():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(wait_for(asyncio.get_running_loop().create_future()), name="one")
+
+    async def wait_for(future):
+        await future
+
+    with pytest.raises(acl.DeadlockError) as caught:
+        acl.run(program, device="tiny")
+    place = f"{wait_for.__qualname__} at test_clock_deadlock.py:{wait_for.__code__.co_firstlineno + 1}"
+    assert caught.value.chain[0] == f"task 'one': in {place}, for a bare future"
+
+
+def test_a_task_that_has_failed_unseen_is_named():
+    async def fail():
+        raise ValueError("bad item")
+
+    async def program():
+        task = asyncio.create_task(fail(), name="worker")
+        try:
+            await asyncio.Queue().get()
+        finally:
+            task.exception()
+
+    with pytest.raises(acl.DeadlockError) as caught:
+        acl.run(program, device="tiny")
+    assert caught.value.chain[-1] == "task 'worker' has ended with ValueError: bad item"
+
+
 @both_loops
-def test_a_bare_future_is_not_understood_and_waited_for(uvloop):
+def test_a_bare_future_that_a_thread_completes_is_waited_for(uvloop):
     """As one that a library completes from a thread that Python does not know."""
 
     async def program():
@@ -280,3 +311,34 @@ def test_in_a_loop_of_others_what_was_there_before_the_simulation_may_help(loop_
 
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         assert runner.run(main()) == ("item", [])
+
+
+@pytest.mark.slow
+def test_a_bare_future_on_uvloop_warns_since_uvloop_does_not_show_its_handles():
+    async def program():
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.warns(RuntimeWarning) as warned, pytest.raises(acl.DeadlockError):
+        acl.run(program, device="tiny", uvloop=True, hang_after=1.5)
+    (text,) = (str(each.message) for each in warned)
+    assert "in test_a_bare_future_on_uvloop" in text
+    assert "for a bare future" in text
+    assert text.endswith("what might still wake it: an event loop that does not show all that it listens to")
+
+
+@pytest.mark.slow
+def test_a_bare_future_that_a_native_thread_completes_warns_and_goes_on():
+    async def program():
+        loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+        def act():
+            time.sleep(1.4)
+            loop.call_soon_threadsafe(future.set_result, 5)
+
+        _thread.start_new_thread(act, ())
+        return await future
+
+    with pytest.warns(RuntimeWarning) as warned:
+        assert acl.run(program, device="tiny") == 5
+    (text,) = (str(each.message) for each in warned)
+    assert text.endswith("what might still wake it: a thread that Python does not list")

@@ -48,6 +48,13 @@ def test_the_report_of_the_demo_has_all_four_timelines_from_the_first_copy_on(re
     assert spans == sorted(spans, reverse=True)
 
 
+def test_the_time_of_a_version_is_one_number_in_the_terminal_and_on_the_page(reported):
+    text, report = reported
+    printed = re.findall(r"^\d  .*? {3,}([\d,.]+) us, same result", text, re.MULTILINE)
+    assert [f"{(run['until'] - run['since']) / 1000:,.1f}" for run in data_of(report)["runs"]] == printed
+    assert len(printed) == 4
+
+
 def test_the_demo_explains_the_whole_run_of_each_version():
     done = CliRunner().invoke(app, ["demo", "--explain"])
     assert done.exit_code == 0

@@ -1,12 +1,15 @@
 """Finalizers of scripts call `acl`, and the garbage collector runs them when it likes: in the midst of a call, too."""
 
 import gc
+import sys
 
 import numpy as np
 import pytest
 from card import done, made
 
 from acl_py.compat.acl import install, uninstall
+from acl_py.compat.acl.face.session import session
+from acl_py.sites import MODEL, PACKAGE
 
 H2D, D2H = 1, 2
 N = 4096
@@ -80,3 +83,89 @@ def test_a_finalizer_runs_while_a_session_begins(eager):
     finally:
         gc.enable()
         uninstall()
+
+
+class Owner:
+    """Gives back, at its end, what it has; it is part of a cycle, so that only the garbage collector ends it."""
+
+    def __init__(self, act):
+        self.itself, self.act = self, act
+
+    def __del__(self):
+        self.act()
+
+
+def at_instruction(number, call, act):
+    """Make the *call*, and *act* before instruction *number* of ours; return how many there were."""
+    count = 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        if not frame.f_code.co_filename.startswith((PACKAGE, MODEL)):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            count += 1
+            if count == number:
+                sys.settrace(None)
+                act()
+                sys.settrace(trace)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        done(call())
+    finally:
+        sys.settrace(None)
+    return count
+
+
+@pytest.mark.parametrize("way", ["by reference count", "by a collection"])
+def test_a_finalizer_in_the_middle_of_a_call_runs_its_calls_behind_it(acl, way):
+    """The fill of the finalizer comes behind the copy, and its free behind the fill, wherever the copy was."""
+    stream, device, host = made(acl.rt.create_stream()), made(acl.rt.malloc(N, 0)), made(acl.rt.malloc_host(N))
+    acl.util.ptr_to_numpy(host, (N,), 2)[:] = 7
+
+    def copy():
+        return acl.rt.memcpy_async(device, N, host, N, H2D, stream)
+
+    done(copy(), copy())
+    count = at_instruction(0, copy, None)
+    inside = 0
+    for number in range(1, count, 97):
+        spare, rets = made(acl.rt.malloc(64, 0)), []
+
+        def act(spare=spare, rets=rets):
+            rets.extend((acl.rt.memset_async(device, N, 5, N, stream), acl.rt.free(spare)))
+            rets.append(spare in session().buffers)
+
+        owners = [Owner(act)]
+        if way == "by reference count":
+            owners[0].itself = None
+        at_instruction(number, copy, lambda owners=owners: (owners.clear(), gc.collect(0)))
+        assert rets[:2] == [0, 0]
+        inside += rets[2]
+        assert spare not in session().buffers
+        done(acl.rt.synchronize_stream(stream))
+        names = [op.name for op in session().trace.ops][-2:]
+        assert sorted(names) == ["fill", "h2d"]
+        assert not rets[2] or names == ["h2d", "fill"]
+        assert session().runtime.unfinished() == []
+    assert inside > 3
+    assert list(session().failures.lines()) == []
+
+
+def test_a_finalizer_in_the_middle_of_a_call_gets_no_value(acl):
+    stream, device, answers = made(acl.rt.create_stream()), made(acl.rt.malloc(N, 0)), []
+
+    def fill():
+        return acl.rt.memset_async(device, N, 5, N, stream)
+
+    done(fill())
+    owners = [Owner(lambda: answers.append((acl.rt.malloc(64, 0), acl.rt.free(0))))]
+    at_instruction(at_instruction(0, fill, None) // 2, fill, lambda: (owners.clear(), gc.collect(0)))
+    assert answers == [((0, 207000), 0)]
+    refused, failed = session().failures.lines()
+    assert "a __del__ calls it in the middle of another call" in refused
+    assert "the address is 0" in failed
+    done(acl.rt.synchronize_stream(stream))

@@ -2,14 +2,17 @@
 
 import queue
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
-from card import D2H, H2D, content, done, made, module, work
+from card import D2H, H2D, content, done, made, module, now, work
 from script_threads import N, at_once
 
 from acl_py import DeadlockError
+from acl_py.compat.acl.face.session import session
 from tests import forks
 
 pytestmark = pytest.mark.usefixtures("often")
@@ -317,3 +320,103 @@ def test_so_does_the_main_thread_of_a_process_that_the_script_has_forked(tmp_pat
 def test_threads_that_wake_one_another_are_not_taken_for_a_hang(tmp_path, timeout, kind):
     ended = run_script(tmp_path, BEGINNING + HANDS_OVER, timeout, kind)
     assert (ended.returncode, ended.stdout) == (0, "0 0\n"), ended.stderr
+
+
+# --- time-outs of process_report, and the clock
+
+
+def test_time_outs_of_process_report_do_not_move_the_clock(acl):
+    """A report thread asks every 2 ms while the main thread does something else."""
+    stream, answers, thrice = made(acl.rt.create_stream()), [], threading.Event()
+
+    def loop(args):
+        while args:
+            answers.append(acl.rt.process_report(2))
+            if answers.count(507012) == 3:
+                thrice.set()
+
+    args = [True]
+    tid = made(acl.util.start_thread(loop, args))
+    done(acl.rt.subscribe_report(tid, stream))
+    before = now()
+    assert thrice.wait(30)
+    assert now() == before
+    called = []
+    done(acl.rt.launch_callback(called.append, "x", 1, stream), acl.rt.synchronize_stream(stream))
+    assert called == ["x"]
+    args.clear()
+    done(acl.util.stop_thread(tid), acl.rt.unsubscribe_report(tid, stream))
+    assert {*answers} <= {0, 507012, 107012}
+
+
+@pytest.mark.parametrize("step", [0.01, 0.02, 0.03, 0.04])
+def test_a_wait_goes_on_when_the_time_of_a_thread_at_a_callback_is_over(acl, monkeypatch, step):
+    """Whatever the clock says at each look: the thread asks for a report once, and then for none."""
+    stream, asked, may_end = made(acl.rt.create_stream()), threading.Event(), threading.Event()
+
+    def asks_once(args):
+        acl.rt.process_report(args[0])
+        asked.set()
+        may_end.wait()
+
+    tid = made(acl.util.start_thread(asks_once, [1]))
+    done(acl.rt.subscribe_report(tid, stream))
+    assert asked.wait(30)
+    source, target = made(acl.rt.malloc_host(8)), made(acl.rt.malloc(8, 0))
+    ticks = count()
+    monkeypatch.setattr(time, "monotonic", lambda: step * next(ticks))
+    for number in range(20):
+        session().bridge.expect(tid)
+        session().bridge.after_call.clear()  # the main thread is quick
+        assert (number, acl.rt.memcpy(target, 8, source, 8, H2D)) == (number, 0)
+    may_end.set()
+    done(acl.util.stop_thread(tid), acl.rt.unsubscribe_report(tid, stream))
+
+
+CALLBACKS = """\
+import sys, threading, time
+import acl
+acl.init()
+acl.rt.set_device(0)
+context, _ = acl.rt.get_context()
+stream, _ = acl.rt.create_stream()
+runs, seen, last = [True], [], threading.Event()
+
+def report(args):
+    acl.rt.set_context(context)
+    while runs:
+        acl.rt.process_report(args[0])
+
+def got(number):
+    acl.rt.memcpy(host, SIZE, device, SIZE, 2)
+    seen.append(number)
+    if len(seen) == 10:
+        last.set()
+
+SIZE = 1 << 20
+thread, _ = acl.util.start_thread(report, [5])
+acl.rt.subscribe_report(thread, stream)
+device, _ = acl.rt.malloc(SIZE, 0)
+host, _ = acl.rt.malloc_host(SIZE)
+time.sleep(float(sys.argv[1]))
+for number in range(10):
+    acl.rt.memcpy_async(device, SIZE, host, SIZE, 1, stream)
+    acl.rt.launch_callback(got, number, int(sys.argv[2]), stream)
+acl.rt.synchronize_stream(stream)
+last.wait()
+time.sleep(float(sys.argv[1]))
+runs.clear()
+acl.util.stop_thread(thread)
+acl.rt.unsubscribe_report(thread, stream)
+print(seen)
+"""
+
+
+@pytest.mark.parametrize("block", [0, 1])
+def test_two_runs_of_a_program_with_callbacks_print_the_same_time(run, block):
+    """However long its threads wait for one another, and however many time-outs there are meanwhile."""
+    ended = [run(CALLBACKS, pause, block) for pause in (0, 0.03, 0)]
+    assert [each.stdout for each in ended] == [f"{[*range(10)]}\n"] * 3
+    [headline] = {each.stderr.splitlines()[0] for each in ended}
+    assert headline.endswith("us of simulated time")
+    assert not any("failed:" in each.stderr for each in ended)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 from acl_py.callers import described
 from acl_py.compat.acl import report
@@ -20,7 +21,16 @@ from acl_py.sites import PACKAGE, Site
 from acl_py.trace.rows import Timeline
 from acl_py.wording import reword
 
-View = Callable[[Sequence[Timeline]], object]  # what makes something of the recordings of a run's simulations
+# What makes something of the recordings of a run's simulations; False if it could not write a file that was asked for.
+View = Callable[[Sequence[Timeline]], bool]
+
+
+class Summary(NamedTuple):
+    """What a summary has told: how many calls and operations failed, and whether all files were written."""
+
+    failed: int
+    is_written: bool
+
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
@@ -81,10 +91,9 @@ def show(error: DeadlockError) -> None:
     print(reword("\n".join(lines)), file=sys.stderr)
 
 
-def summarize() -> int:
+def summarize() -> Summary:
     """Print the summary of the process's session, if it has one, and the calls that failed inside simulations of the
-    native API. Then make the views; a process that the script started makes none. Return how many calls and operations
-    failed in all.
+    native API. Then make the views; a process that the script started makes none.
     """
     with suppress(OSError, ValueError):  # a closed output: Python reports it itself when it ends
         print(end="", flush=True)  # what the script printed comes first, also where both outputs go into one file
@@ -93,11 +102,12 @@ def summarize() -> int:
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
     if guest_failures:
         print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)
+    written = []
     if not Failures.are_told_at_once:
         timelines = list(_timelines())
-        for view in views:
-            view(timelines)
-    return len(guest_failures) + (0 if session is None else len(session.failures))
+        written = [view(timelines) for view in views]
+    failed = len(guest_failures) + (0 if session is None else len(session.failures))
+    return Summary(failed, all(written))
 
 
 def _timelines() -> Iterator[Timeline]:

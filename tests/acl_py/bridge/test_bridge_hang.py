@@ -328,15 +328,18 @@ _OLD_THREAD = queue.SimpleQueue()
 
 
 def _old_thread():
-    while True:
-        act = _OLD_THREAD.get()
+    while (act := _OLD_THREAD.get()) is not None:
         time.sleep(0.05)
         act()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _start_old_thread():
-    threading.Thread(target=_old_thread, daemon=True, name="old").start()
+    thread = threading.Thread(target=_old_thread, daemon=True, name="old")
+    thread.start()
+    yield
+    _OLD_THREAD.put(None)  # it might complete the futures of other tests
+    thread.join()
 
 
 @pytest.mark.parametrize(

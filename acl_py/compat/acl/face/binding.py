@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from acl_py.compat.acl.face.session import Face, mine, session
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
+from acl_py.waiting import interrupts
 
 __tracebackhide__ = True  # pytest shows the call of the test, not the wrapper
 _T = TypeVar("_T", bound=Callable[..., Any])
@@ -87,6 +88,7 @@ if here: turn = here.turn
 else:
     here = _session()
     turn = here.turn_here()
+if turn._is_owned() and here.put_off(_this, {given}): return 0  # a finalizer calls in the middle of a call
 turn.acquire()
 try:
     for _ in _function(here, {given}).__await__(): raise AssertionError("a verb of a blocking runtime suspended")
@@ -122,6 +124,17 @@ except _AclError as error:
     value, code = %r, here.failed(error)
 if here.pending: here.do_pending()
 return value, code"""
+
+
+def _admit_signals_at_end() -> None:
+    """Let the call that is under way, if there is one, end with the handlers of the signals that are held."""
+    scope = scope_var.get()
+    here = None if scope is None else scope.runtime.state(Face).session
+    if here is not None:
+        here.pending.append(interrupts.admit)
+
+
+interrupts.when_held.append(_admit_signals_at_end)
 
 
 def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., tuple[Any, int]]]:
@@ -168,7 +181,7 @@ def _wrapper(
         "_default": [each.default for each in signature.parameters.values()][-1] if optional else None,
     }  # fmt: skip
     exec(compile("\n".join(source), f"{__file__}: {module}.{name}", "exec"), scope)
-    wrapper = scope[name]
+    wrapper = scope["_this"] = scope[name]
     wrapper.__doc__ = function.__doc__
     wrapper.__module__ = module
     wrapper.__signature__ = _positional(signature)

@@ -1,8 +1,12 @@
 """Failed calls: which functions returned a code, at which lines, how often. Most scripts ignore the codes.
 
 A call that returns a code has failed. Work that fails in a stream, an operation or a wait that reaches its time limit,
-is listed too, with the line that submitted it, even if no later call reports it. One code is an answer and not a
-failure: `process_report` returns it when no callback came within its time limit.
+is listed too, with the line that submitted it, even if no later call reports it. So is an exception that a thread of
+`acl.util.start_thread` did not catch.
+
+Some codes are answers and not failures. `process_report` returns them when no callback came within its time limit, and
+when its thread has no stream yet, or no longer. `get_input_index_by_name` returns one when a program asks whether a
+model has gears.
 """
 
 import sys
@@ -15,17 +19,18 @@ from acl_py.codes import named_code
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, called_function, site_of
 from acl_py.wording import reword
-from device_model.errors import DeviceError, code_of
+from device_model.errors import DeviceError, code_of, text_of
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
 
 _SHOWN = 10  # groups that are listed
+_RAISED = -1  # in the place of a code
 
 
 @dataclass(slots=True)
 class _Group:
-    """The failures of one function, or one kind of operation, at one line with one code."""
+    """The failures of one function, one kind of operation or one kind of thread, at one line with one code."""
 
     what: str  # acl.rt.free() at script.py:12
     text: str  # of the first one: name and number of the code, what was wrong, what to do
@@ -46,7 +51,7 @@ class Failures:
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """Return how many calls and operations have failed."""
+        """Return how many calls, operations and threads have failed."""
         return sum(group.count for group in list(self._groups.values()))
 
     def clear(self) -> None:
@@ -61,6 +66,10 @@ class Failures:
     def add_work(self, name: str, site: object, code: int, text: str) -> None:
         """Note that work of a stream, *name*, which the line *site* submitted, failed with *code*; *text* says why."""
         self._add(f"{name}, submitted at ", site, code, text)
+
+    def add_thread(self, site: object, error: BaseException) -> None:
+        """Note that a thread that was started at the line *site* ended with *error*."""
+        self._add("a thread of acl.util.start_thread() at ", site, _RAISED, text_of(error))
 
     def _add(self, what: str, site: object, code: int, text: str) -> None:
         key = what, f"{site.file}:{site.line}" if isinstance(site, Site) else f"{site}", code

@@ -73,8 +73,12 @@ class HostObject:
         """Return where its memory begins and ends; (0, 0) if the object is gone."""
         if self._fixed is not None:
             return self._fixed
-        thing = self.thing if self.reference is None else self.reference()
+        thing = self.held()
         return (0, 0) if thing is None else _extent(thing)
+
+    def held(self) -> Any:
+        """Return the object itself, which stays alive for as long as the caller holds it; None if it is gone."""
+        return self.thing if self.reference is None else self.reference()
 
     @property
     def is_held(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.options import Options
+from acl_py.compat.acl.face.options import Options, brought_in
 from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
@@ -70,7 +70,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     modules = build()
     session.end()
     session.guest_failures.clear()
-    session.brought_in.clear()
+    brought_in.clear()
     host_objects.objects.clear()
     session.options = chosen
     for name, module in modules.items():

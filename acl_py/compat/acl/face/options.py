@@ -61,3 +61,6 @@ class Options:
             return asked
         profile, _ = asked.profile_and_rules()
         return replace(asked, device=replace(profile, devices=self.devices), overlay=None)
+
+
+brought_in: dict[str, None] = {}  # a line for each file of code that sidecars loaded since `install`, in order

@@ -9,14 +9,13 @@ instead, so both interfaces share one device. There a call that waits drives sim
 stands still until the call returns, as it would while a call blocks on a card.
 """
 
-import asyncio
 import gc
 import sys
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 from sys import _getframe
-from typing import Any, Protocol
+from typing import Any, cast
 
 from acl_py import log
 from acl_py.codes import named_code
@@ -25,6 +24,7 @@ from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of 
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
 from acl_py.compat.acl.face.options import Options
+from acl_py.compat.acl.face.turns import NO_TURN, GuestTurn, Turn, is_barred
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
@@ -49,39 +49,11 @@ INVALID_DEVICE = 107001
 CONTEXT_NULL = 107002
 NOT_SUPPORTED = 207000
 
+_IN_THE_MIDDLE = (
+    "a __del__ calls it in the middle of another call, and only calls that give nothing but a code can be put off to "
+    "the end of that: make this call elsewhere, such as in a close() of the object"
+)
 _LONGEST_KERNEL_S = {"ascend910": 1091, "ascend310p": 547}  # by family of cards
-
-
-class Turn(AbstractContextManager[object], Protocol):
-    """The right to make a call, which one thread has at a time; that thread may take it again inside the call."""
-
-    def acquire(self) -> object:
-        """Begin a call; waits while another thread makes one."""
-
-    def release(self) -> object:
-        """End the call."""
-
-
-class _NoTurn:
-    """The turn of a call in the function of a kernel, a model or an operator. Its verb is refused and changes nothing,
-    so it waits for no other call.
-
-    Such a function may run in a worker thread. The thread that has the turn waits for its end.
-    """
-
-    def acquire(self) -> None:
-        """Do nothing."""
-
-    def release(self) -> None:
-        """Do nothing."""
-
-    __enter__ = acquire
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-
-_NO_TURN = _NoTurn()
 
 
 class Session(Handles):
@@ -101,7 +73,8 @@ class Session(Handles):
         self.unsupported: dict[str, None] = {}  # functions that are not simulated and were called
         self.warned: dict[str, None] = {}  # other findings, each logged once
         self.notes: dict[Any, Any] = {}  # settings without an effect here, for scripts to read back
-        self.pending: list[Callable[[], None]] = []  # what a call made due, for the end of the call
+        self.of_dvpp: set[int] = set()  # the serial numbers of the memory that dvpp_malloc() gave
+        self.pending: list[Callable[[], object]] = []  # what a call made due, for the end of the call
         self.longest_kernel_ns = _longest_kernel_s(runtime.profile.name) * 10**9
 
     def __repr__(self) -> str:
@@ -115,16 +88,18 @@ class Session(Handles):
 
     def turn_here(self) -> Turn:
         """Return the turn that the calling code takes before it makes a call."""
-        return _NO_TURN if _is_barred() else self.turn
+        return NO_TURN if is_barred() else self.turn
 
     def run(self, verb: Coroutine[Any, Any, Any]) -> Any:
         """Run *verb* to its end and return its result, for a function that `gives` it.
 
         Raises:
-            AclError: The verb failed.
+            AclError: The verb failed, or a finalizer calls in the middle of another call: it cannot have a value.
             DeadlockError: The verb would wait forever.
         """
         try:
+            if self._is_in_the_middle():
+                raise self.error(NOT_SUPPORTED, _IN_THE_MIDDLE)
             with self.turn_here():
                 verb.send(None)
         except StopIteration as end:
@@ -133,49 +108,76 @@ class Session(Handles):
             verb.close()  # it is over, unless this thread may not make calls
         raise AssertionError(f"{verb!r} suspended, and its bridge is a blocking one")
 
-    def call(self, verb: Coroutine[Any, Any, Any]) -> tuple[Any, int]:
-        """Run *verb* to its end. Return its result and 0, or None and the code of its failure.
-
-        Raises:
-            DeadlockError: The verb would wait forever.
-        """
+    def call(self, verb: Coroutine[Any, Any, Any], answers: Collection[Kind] = ()) -> tuple[Any, int]:
+        """Run *verb* to its end. Return its result and 0, or None and the code of its failure; see `run`, `failed`."""
         try:
             answer = self.run(verb), SUCCESS
         except AclError as error:
-            answer = None, self.failed(error)
+            answer = None, self.failed(error, answers)
         if self.pending:
             self.do_pending()
         return answer
 
     def ret(self, verb: Coroutine[Any, Any, Any]) -> int:
-        """Run *verb* to its end and return its code."""
+        """Run *verb* to its end and return its code; 0 if it was put off."""
+        if self.put_off(self.ret, verb):
+            return SUCCESS
         return self.call(verb)[1]
 
-    def do_pending(self) -> None:
-        """Do what the last call made due. The call of a kernel, in the middle of another one, leaves it to that one."""
-        while self.pending and not _is_barred():
-            self.pending.pop(0)()
+    def put_off(self, function: Callable[..., object], *args: Any) -> bool:
+        """If this thread is in the middle of a call, arrange for *function* at its end, and return True.
 
-    def failed(self, error: AclError) -> int:
-        """Keep the message of *error*, list the failed call, and return the code. The last error is set already."""
+        That is so when Python runs a script's `__del__`. It must not run in the middle: the call may have changed only
+        half of what it changes. What fails then is listed as of the call that has ended.
+        """
+        if not self._is_in_the_middle():
+            return False
+        self.pending.append(partial(function, *args))
+        return True
+
+    def _is_in_the_middle(self) -> bool:
+        """Whether a finalizer calls in the middle of a call. What a host function or a kernel calls is refused instead,
+        by the verb.
+        """
+        scope = scope_var.get()
+        calling = None if scope is None or isinstance(scope.context, Barred) else scope.context.device.calling
+        return calling is None and self.turn_here()._is_owned()
+
+    def do_pending(self) -> None:
+        """Do what the last call made due; a kernel's call, in the middle of another one, leaves it to that one."""
+        while self.pending and not is_barred():
+            try:
+                due = self.pending.pop(0)
+            except IndexError:  # another thread has taken it
+                return
+            due()
+
+    def failed(self, error: AclError, answers: Collection[Kind] = ()) -> int:
+        """Keep the message of *error*, list the failed call, and return the code. The last error is set already.
+
+        An error of one of the kinds *answers* is not listed: it answers a question that scripts ask again and again.
+        """
         mine.error = last_error.get()
         self._keep(str(error))
-        if error.kind is not Kind.REPORT_TIMEOUT:  # an answer, which scripts ask for again and again
+        if error.kind not in answers:
             self.failures.add_call(error.code, f"{error.name} ({error.code}): {sentence(error)}")
         return error.code
 
-    def refuse(self, code: int, what: str = "") -> int:
-        """Make *code* the thread's last error, with *what* as its message, and return it: a failure without a verb."""
+    def refuse(self, code: int, what: str = "", *, is_answer: bool = False) -> int:
+        """Make *code* the thread's last error, with *what* as its message, and return it. Unless it *is_answer*, it is
+        listed as a failed call.
+        """
         named = named_code(code)
         last_error.set(named)
         mine.error = named
         text = f"{named.name} ({code})" + (f": {what}" if what else "")
         self._keep(text)
-        self.failures.add_call(code, text)
+        if not is_answer:
+            self.failures.add_call(code, text)
         return code
 
     def unknown(self, handle: int, kind: type) -> int:
-        """Return the code of a call whose *handle* does not stand for a *kind*; the device is not involved."""
+        """Return the code of a call whose *handle* does not stand for a *kind*."""
         return self.refuse(INVALID_PARAM, self.explain(handle, kind))
 
     def _keep(self, text: str) -> None:
@@ -265,7 +267,8 @@ class OwnSession(Session):
         super().__init__(runtime, trace, options)
         self.bridge = runtime.bridge = BlockingBridge(runtime)
         self.bridge.on_hang = options.on_hang
-        self.turn = self.bridge.lock
+        self.bridge.after_call = self.pending
+        self.turn = cast("Turn", self.bridge.lock)
         self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
         runtime.state(Launches).limit(self.longest_kernel_ns)
         runtime.hooks.add(WorkFailures(runtime, self.failures))
@@ -291,48 +294,11 @@ class GuestSession(Session):
     def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
         super().__init__(runtime, trace, options)
         self.failures = guest_failures  # of work that fails the native API tells itself
-        self.turn = _GuestTurn(runtime, options)
+        self.turn = GuestTurn(runtime, options)
         runtime.state(Face).session = self
 
     def join(self) -> None:
         """Do nothing: the tasks of a simulation make calls already."""
-
-
-class _GuestTurn:
-    """The turn inside a simulation: the thread of the event loop drives the device, and the loop stands still."""
-
-    def __init__(self, runtime: Runtime, options: Options) -> None:
-        self._runtime = runtime
-        # A kernel may run in a worker thread: then the thread that makes the first call is not known yet.
-        self._thread = None if _is_barred() else threading.get_ident()
-        self._blocking = BlockingBridge(runtime, alone=True)
-        self._blocking.on_hang = options.on_hang
-        self._usual: list[Any] = []  # bridges to restore, the innermost last
-
-    def acquire(self) -> None:
-        """Begin a call."""
-        if self._thread is None:
-            self._thread = threading.get_ident()
-        if threading.get_ident() != self._thread:
-            raise RuntimeError(
-                "acl was called in a thread that belongs to a simulation of another thread's event loop: "
-                "call it from that loop, or outside the simulation"
-            )
-        self._blocking.lock.acquire()
-        self._usual.append(self._runtime.bridge)
-        self._runtime.bridge = self._blocking
-
-    def release(self) -> None:
-        """End the call."""
-        usual = self._runtime.bridge = self._usual.pop()
-        self._blocking.lock.release()
-        if self._runtime.waiters and asyncio._get_running_loop() is not None:
-            usual.arm()  # the call may have completed what other tasks wait for
-
-    __enter__ = acquire
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 def _longest_kernel_s(card: str) -> int:
@@ -381,7 +347,7 @@ def session() -> Session:
     if scope is not None:
         here: Session | None = scope.runtime.state(Face).session
         if here is not None:
-            if scope is not mine.scope and isinstance(here, OwnSession) and not _is_barred():
+            if scope is not mine.scope and isinstance(here, OwnSession) and not is_barred():
                 here.join()
             return here
         if scope.runtime.closed is None:
@@ -392,12 +358,6 @@ def session() -> Session:
     own = own_session()
     own.join()
     return own
-
-
-def _is_barred() -> bool:
-    """Whether the function of a kernel, a model or an operator calls."""
-    scope = scope_var.get()
-    return scope is not None and isinstance(scope.context, Barred)
 
 
 def own_session() -> OwnSession:
@@ -490,6 +450,3 @@ def object_of(handle: int) -> Any:
     if thing is None:
         raise LookupError(f"{handle:#x} is neither a handle nor the address of memory that acl.rt allocated")
     return thing
-
-
-brought_in: dict[str, None] = {}  # a line for each file of code that sidecars loaded since `install`, in order
