@@ -6,6 +6,7 @@ import pytest
 from card import D2D, D2H, DEFAULT, H2D, H2H, done, made, times
 
 import acl_py
+from acl_py.compat.acl import Tensor, register_model, unregister_model
 from acl_py.compat.acl.face.session import session
 
 FLOAT, UBYTE = 11, 2
@@ -103,3 +104,52 @@ def test_a_kernel_takes_memory_of_malloc_host_by_its_bare_address(board):
     done(board.rt.synchronize_stream(0))
     assert board.util.ptr_to_bytes(address, 8) == bytes(range(3, 11))
     assert times(begin, op) == [("increment", 1_000, 6_000)]
+
+
+@pytest.fixture
+def doubling():
+    """A model that gives twice its input."""
+    x, y = (Tensor(name, "float32", (4,)) for name in "xy")
+    register_model("double.om", [x], [y], cost_us=5)(lambda x: 2 * x)
+    yield "double.om"
+    unregister_model("double.om")
+
+
+def execute(acl, name, source, target):
+    """Execute a model from one address to another, and return the code."""
+    model = made(acl.mdl.load_from_file(name))
+    datasets = []
+    for address in (source, target):
+        datasets.append(acl.mdl.create_dataset())
+        acl.mdl.add_dataset_buffer(datasets[-1], acl.create_data_buffer(address, 16))
+    return acl.mdl.execute(model, *datasets)
+
+
+def test_a_model_reads_and_writes_arrays_of_python_on_a_board(board, doubling):
+    source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    done(execute(board, doubling, source.ctypes.data, target.ctypes.data))
+    assert target.tolist() == [0, 2, 4, 6]
+
+
+def test_a_model_on_a_board_is_refused_memory_that_is_not_there(board, doubling):
+    target = made(board.rt.malloc(16, 0))
+    assert execute(board, doubling, 0x1000, target) == 107000
+    assert "at which the host has no 16 B of memory" in board.get_recent_err_msg()
+    gone = made(board.rt.malloc(16, 0))
+    view = board.util.ptr_to_numpy(gone, (4,), FLOAT)
+    done(board.rt.free(gone))
+    assert execute(board, doubling, gone, target) == 107000
+    assert "freed" in board.get_recent_err_msg()
+    assert view.nbytes == 16
+
+
+def test_a_model_on_a_board_does_not_write_beyond_the_end_of_an_object(board, doubling):
+    source, target = np.arange(4, dtype=np.float32), bytes(8)
+    assert execute(board, doubling, source.ctypes.data, board.util.bytes_to_ptr(target)) == 107000
+    assert "16 bytes are written where only 8 are left" in board.get_recent_err_msg()
+    assert target == bytes(8)
+
+
+def test_a_model_on_a_card_in_a_host_is_refused_arrays_of_python(acl, doubling):
+    source = np.arange(4, dtype=np.float32)
+    assert execute(acl, doubling, source.ctypes.data, made(acl.rt.malloc(16, 0))) == 107000

@@ -1,4 +1,4 @@
-"""Three public programs for boards without a host, in outline, from their start to their end.
+"""Five public programs for boards without a host, in outline, from their start to their end.
 
 The programs are in the folder `boards`. Each asks for the run mode, and copies or reads in place as that says. So they
 also run on a card in a host, with the same results.
@@ -21,16 +21,13 @@ CARDS = [("ascend310", 0), ("ascend310b", 0), ("ascend310p3", 1)]
 
 
 def run(name, device, *arguments):
-    """What a program prints; it must end well, without leaks, findings and failed calls.
-
-    One call may fail, as on a card: process_report() of a thread that began before its channel, or ends after it.
-    """
+    """What a program prints; it must end well, without leaks, findings and failed calls."""
     acl_py = "-W", "ignore::DeprecationWarning", "-m", "acl_py"
     done = forks.run(*acl_py, "run", "--device", device, HERE / "boards" / f"{name}.py", *arguments)
     assert done.returncode == 0, done.stderr
     assert f"acl-py: {device}, rules acl: " in done.stderr
     told = [line for line in done.stderr.splitlines() if re.search("failed|leak|finding|Traceback", line)]
-    assert all(re.search(r"^  failed: acl\.rt\.process_report\(\) .* \(107012\): ", line) for line in told), told
+    assert told == []
     return done.stdout.splitlines()
 
 
@@ -74,3 +71,44 @@ def test_a_model_on_each_frame_of_a_video(tmp_path, device, mode):
         f"run mode: {mode}",
         *(f"frame {number}: {[200 if place == number % 4 else 40 for place in range(4)]}" for number in range(6)),
     ]
+
+
+TEMPORARY = r"^  finding: acl\.util\.bytes_to_ptr\(\) at \w+\.py:\d+ takes the address of a temporary, .*$"
+
+
+def run_with_finding(name, *arguments):
+    """What a program prints on a board that runs well and takes the address of temporaries, at one line."""
+    acl_py = "-W", "ignore::DeprecationWarning", "-m", "acl_py"
+    done = forks.run(*acl_py, "run", "--device", "ascend310b", HERE / "boards" / f"{name}.py", *arguments)
+    assert done.returncode == 0, done.stderr
+    [told] = [line for line in done.stderr.splitlines() if re.search("failed|leak|finding|Traceback", line)]
+    assert re.fullmatch(TEMPORARY, told), told
+    return done.stdout.splitlines()
+
+
+def test_a_data_buffer_of_a_board_may_lie_in_memory_of_python():
+    """The slices of a picture go to the model by `bytes_to_ptr(item.tobytes())`."""
+    light = [[200.0 if place == number else 0.0 for place in range(4)] for number in range(3)]
+    assert run_with_finding("slice_detection", MODELS) == [f"slice {number}: {light[number]}" for number in range(3)]
+
+
+SIDECAR = """
+compute = "vla:{name}"
+cost_us = 10.0
+inputs = [{inputs}]
+outputs = [{{ name = "y", dtype = "float32", dims = {dims} }}]
+"""
+
+
+def test_models_in_a_row_pass_arrays_of_python_on_a_board(tmp_path):
+    """The pattern of programs that run OpenVLA: inputs and outputs of each model are arrays."""
+    x = '{ name = "x", dtype = "float32", dims = [2, 3] }'
+    step = '{ name = "step", dtype = "int64", dims = [1] }'
+    for name, inputs, dims in (("eyes", x, [2, 3]), ("language", f"{x}, {step}", [2, 3]), ("action", x, [2])):
+        (tmp_path / f"{name}.om.toml").write_text(SIDECAR.format(name=name, inputs=inputs, dims=dims))
+    (tmp_path / "vla.py").write_text(
+        "def eyes(x): return x * x\n"
+        "def language(x, step): return x + step.astype('float32')\n"
+        "def action(x): return x.sum(axis=1)\n"
+    )
+    assert run_with_finding("chained_models", tmp_path) == ["step 0: [5.0, 50.0]", "step 1: [8.0, 53.0]"]

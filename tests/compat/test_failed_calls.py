@@ -8,7 +8,7 @@ import card
 import pytest
 from card import done, made
 
-from acl_py.compat.acl import register_op, unregister_op
+from acl_py.compat.acl import Tensor, register_model, register_op, unregister_model, unregister_op
 from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import report
 
@@ -185,8 +185,55 @@ def test_answers_are_no_failures(acl):
     done(acl.rt.unsubscribe_report(1, stream), acl.rt.subscribe_report(threading.get_ident(), stream))
     assert acl.rt.process_report(10) == 507012  # no callback came
     assert acl.rt.peek_at_last_error(0) == 507012
+    assert failed() == []
+    assert acl.rt.unsubscribe_report(1, stream) == 107012  # is no question
     (line,) = failed()
-    assert "107012" in line
+    assert line.startswith("failed: acl.rt.unsubscribe_report() at ")
+
+
+def test_to_ask_a_model_without_gears_for_its_gear_is_no_failure(acl):
+    register_model("plain.om", [Tensor("x", "float32", (4,))], [Tensor("y", "float32", (4,))])(lambda x: x)
+    desc = acl.mdl.create_desc()
+    done(acl.mdl.get_desc(desc, made(acl.mdl.load_from_file("plain.om"))))
+    unregister_model("plain.om")
+    assert acl.mdl.get_input_index_by_name(desc, "ascend_mbatch_shape_data") == (0, 100000)
+    assert failed() == []
+    assert acl.mdl.get_input_index_by_name(desc, "z") == (0, 100000)
+    (line,) = failed()
+    assert "there is no tensor 'z'" in line
+
+
+IN_A_THREAD = """\
+    import acl
+
+    def report(args):
+        raise ValueError(f"no channel {args[0]}")
+
+    acl.init()
+    acl.rt.set_device(0)
+    thread, ret = acl.util.start_thread(report, [7])
+    try:
+        acl.util.stop_thread(thread)
+    except RuntimeError:
+        print("told")
+    """
+
+
+def test_an_exception_in_a_thread_of_acl_is_printed_at_once_and_counts(run):
+    """Most scripts never stop their threads, so nobody would ever see it."""
+    ended = run(IN_A_THREAD.partition("    try:")[0] + "    import time\n    time.sleep(0.1)\n")
+    traceback, _, summary = ended.stderr.partition("acl-py: ")
+    assert traceback == (
+        "Exception in thread acl.util.start_thread (report), started at script.py:8:\n"
+        "Traceback (most recent call last):\n"
+        f'  File "{ended.args[-1]}", line 4, in report\n'
+        '    raise ValueError(f"no channel {args[0]}")\n'
+        "ValueError: no channel 7\n"
+    )
+    line = "failed: a thread of acl.util.start_thread() at script.py:8: ValueError: no channel 7"
+    assert (ended.returncode, lines_of(summary)) == (0, [line])
+    strict = run(IN_A_THREAD, options=("--strict",))
+    assert (strict.returncode, strict.stdout, lines_of(strict.stderr)) == (4, "told\n", [line])
 
 
 def test_a_function_that_is_not_simulated_has_failed(acl):

@@ -538,3 +538,32 @@ async def test_models_run_in_a_simulation_of_the_native_api(net):
         assert [(op.name, op.end_ns - op.start_ns) for op in kernels] == [("net", 20_000)] * 2
     finally:
         uninstall()
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "us"),
+    [
+        ("ascend310p3", "float16", 136.3),  # 8.2e9 at the 60.2e12 of library.products.float16; published: 240 an image
+        ("ascend310p3", "int8", 68.1),
+        ("ascend310p3", "float32", 8_276.8),  # not in the cubes: 0.99e12 of the vector units
+        ("ascend910b3", "float32", 130.8),  # in the cubes
+    ],
+)
+def test_flops_of_a_model_take_the_rate_of_the_cubes_for_its_precision(device, precision, us):
+    """ResNet-50 by its sidecar."""
+    with module(device) as acl:
+        x, y = Tensor("x", "float32", (4,)), Tensor("y", "float32", (4,))
+        register_model("resnet50.om", [x], [y], flops=8.2e9, precision=precision)(lambda x: x)
+        datasets = []
+        for _ in range(2):
+            datasets.append(acl.mdl.create_dataset())
+            acl.mdl.add_dataset_buffer(datasets[-1], acl.create_data_buffer(made(acl.rt.malloc(16, 0)), 16))
+        done(acl.mdl.execute(made(acl.mdl.load_from_file("resnet50.om")), *datasets))
+        unregister_model("resnet50.om")
+        [op] = session().trace.ops
+        assert (op.end_ns - op.start_ns) / 1000 == pytest.approx(us, abs=1.5)
+
+
+def test_a_precision_is_one_of_the_products_of_a_card():
+    with pytest.raises(ValueError, match="precision must be one of float32, tf32, float16, bfloat16, int8, not 'fp16'"):
+        register_model("net.om", [Tensor("x", "int8", (1,))], [Tensor("y", "int8", (1,))], precision="fp16")(print)

@@ -7,11 +7,13 @@ import card
 import numpy as np
 import pytest
 from card import done, made
-from video import DECODE_NS, ENCODE_NS, NV12_BYTES, Decoder, Encoder, H, Reports, W, plain
+from video import DECODE_NS, ENCODE_NS, NV12_BYTES, Decoder, Encoder, H, Reports, W, download, plain
 
 from acl_py import DeadlockError
 from acl_py.compat.acl import register_decoder, register_encoder, unregister_decoder, unregister_encoder
 from acl_py.compat.acl.face.session import session
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.watch import watching
 
 
 @pytest.fixture
@@ -355,7 +357,46 @@ def test_a_picture_that_does_not_fit_says_how_large_it_is(acl, reports, codec, c
     decoder.close()
 
 
-def test_a_frame_whose_memory_was_freed_fails(acl, reports, codec, capfd):
+def test_a_frame_gives_its_bytes_when_it_is_sent(acl, reports, codec):
+    """A program of acllite copies each of 30 packets into one buffer, and frees it when the last one is sent."""
+    decoder = Decoder(acl, reports)
+    buffer, told, send = made(acl.media.dvpp_malloc(1)), [], acl.media.vdec_send_frame
+
+    def told_of(_, picture, number):
+        address = acl.media.dvpp_get_pic_desc_data(picture)
+        told.append((number, acl.media.dvpp_get_pic_desc_ret_code(picture), download(acl, address, 1)[0]))
+        done(acl.media.dvpp_free(address))
+
+    done(acl.media.vdec_set_channel_desc_callback(decoder.channel, told_of))
+    stream = acl.media.dvpp_create_stream_desc()
+    done(acl.media.dvpp_set_stream_desc_data(stream, buffer), acl.media.dvpp_set_stream_desc_size(stream, 1))
+    with reports.paused():
+        for number in range(30):
+            packet = bytes([100 + number])
+            done(acl.rt.memcpy(buffer, 1, acl.util.bytes_to_ptr(packet), 1, 1))
+            done(send(decoder.channel, stream, decoder.picture(), 0, number))
+        done(acl.media.dvpp_free(buffer))
+    done(decoder.end())
+    assert told == [(number, 0, 100 + number) for number in range(30)]
+    decoder.close()
+
+
+def test_a_frame_that_was_never_written_is_a_finding(codec):
+    with watching(parts_of("uninitialised")) as watch, card.module() as acl:
+        reports = Reports(acl)
+        decoder = Decoder(acl, reports)
+        stream = acl.media.dvpp_create_stream_desc()
+        done(acl.media.dvpp_set_stream_desc_data(stream, made(acl.media.dvpp_malloc(8))))
+        done(acl.media.dvpp_set_stream_desc_size(stream, 8))
+        done(acl.media.vdec_send_frame(decoder.channel, stream, decoder.picture(), 0, None), decoder.end())
+        decoder.close()
+        reports.end()
+    assert [(each.accesses[1].what, each.spans[0].start, each.spans[0].stop) for each in watch.findings] == [
+        ("host read", 0, 8)
+    ]
+
+
+def test_a_frame_whose_picture_was_freed_fails(acl, reports, codec, capfd):
     decoder = Decoder(acl, reports)
     told, picture, stream = [], decoder.picture(), decoder.stream(b"x")
     done(acl.media.vdec_set_channel_desc_callback(decoder.channel, lambda *args: told.append(args)))
@@ -364,7 +405,7 @@ def test_a_frame_whose_memory_was_freed_fails(acl, reports, codec, capfd):
         done(acl.media.dvpp_free(acl.media.dvpp_get_pic_desc_data(picture)))
     assert decoder.end() == 507053
     assert (told, acl.media.dvpp_get_pic_desc_ret_code(picture)) == ([(stream, picture, "gone")], 1)
-    assert "the memory of a frame was gone before it was decoded" in capfd.readouterr().err
+    assert "the memory of a picture was gone before its frame was decoded" in capfd.readouterr().err
     decoder.close()
 
 

@@ -9,6 +9,7 @@ from pictures import BGR, NV12, NV21, RGB, Hardware, file_of, gradient, noise, n
 from PIL import Image
 
 import acl_py
+from acl_py.compat.acl.functions.media.formats import FORMATS
 
 
 @pytest.fixture
@@ -121,6 +122,27 @@ def test_two_pastes_make_one_picture(hardware):
         done(media.dvpp_vpc_crop_and_paste_async(channel, src, dst, whole, place, stream))
     done(hardware.wait())
     assert (hardware.luma(dst) == np.hstack((luma, other))).all()
+
+
+@pytest.mark.parametrize("number", FORMATS)
+def test_a_paste_writes_the_bytes_of_its_area_and_no_others(hardware, number):
+    """Also in formats where pixels share chroma, or have alpha: zeros stay zeros beside it, and ones stay ones."""
+    src, _, _ = source(hardware, 32, 32)
+    form = FORMATS[number]
+    strides = form.strides(80, 64)
+    whole, place = hardware.area(0, 31, 0, 31), hardware.area(16, 47, 8, 39)
+    before, after = [], []
+    for fill in (0, 255):
+        dst = hardware.picture(number, 80, 64, strides, bytes([fill]) * form.nbytes(*strides))
+        paste = hardware.media.dvpp_vpc_crop_and_paste_async
+        done(paste(hardware.channel, src, dst, whole, place, hardware.stream), hardware.wait())
+        after.append(hardware.memory(dst))
+        before.append(np.full_like(after[-1], fill))
+    area = np.zeros(form.nbytes(*strides), bool)
+    for start, stop in form.rows(16, 47, 8, 39, *strides):
+        area[start:stop] = True
+    assert ((after[0] == after[1]) == area).all()
+    assert all((new[~area] == old[~area]).all() for new, old in zip(after, before, strict=True))
 
 
 def test_crop_resize_paste_uses_its_interpolation(hardware):

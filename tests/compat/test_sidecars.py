@@ -164,16 +164,17 @@ def test_the_summary_names_every_file_of_code_that_a_sidecar_brought_in(acl, tmp
     (tmp_path / "sunau_like").mkdir()
     (tmp_path / "sunau_like" / "__init__.py").write_text("")
     monkeypatch.delitem(sys.modules, "wsgiref", raising=False)
+    monkeypatch.chdir(tmp_path)  # files in the working folder are relative to it
     for _ in range(2):
         made(acl.mdl.load_from_file(str(tmp_path / "net.om")))
     made(acl.mdl.load_from_file(str(tmp_path / "other.om")))
     told = [line.strip() for line in report(session()).splitlines() if line.startswith("  code: ")]
     assert told == [
-        f"code: {sidecar} runs {tmp_path / 'doubled_with_help.py'}",
-        f"code: {sidecar} runs {tmp_path / 'helper_of_doubled.py'}",
-        f"code: {sidecar} runs {tmp_path / 'sunau_like' / '__init__.py'}",
-        f"code: {sidecar} runs 1 file of the installed wsgiref",
-        f"code: {other} runs {np.__file__}",
+        "code: net.om.toml runs doubled_with_help.py",
+        "code: net.om.toml runs helper_of_doubled.py",
+        "code: net.om.toml runs sunau_like/__init__.py",
+        "code: net.om.toml runs 1 file of the installed wsgiref",
+        f"code: other.om.toml runs {np.__file__}",
     ]
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
-from acl_py.compat.acl.face.session import Session, brought_in
+from acl_py.compat.acl.face.options import brought_in
+from acl_py.compat.acl.face.session import Session
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel

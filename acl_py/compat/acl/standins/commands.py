@@ -7,6 +7,7 @@ import typer
 
 from acl_py.compat.acl.standins import sidecars, skeletons
 from acl_py.compat.acl.standins.models import Tensor
+from acl_py.whole_files import write_text
 
 app = typer.Typer(help="Models for scripts that say `import acl`.", no_args_is_help=True)
 
@@ -35,10 +36,10 @@ def init_command(
     tensors = [[_tensor(text) for text in texts] for texts in (inputs or [], outputs or [])]
     given, wanted = tensors[0] or sidecars.AN_INPUT, tensors[1] or sidecars.AN_OUTPUT
     try:
-        sidecar.write_text(sidecars.template(file, given, wanted), encoding="utf-8")
+        write_text(sidecar, sidecars.template(file, given, wanted))
         typer.echo(f"wrote {sidecar}")
         if not module.exists():
-            module.write_text(skeletons.model_skeleton(file.name, given, wanted), encoding="utf-8")
+            write_text(module, skeletons.model_skeleton(file.name, given, wanted))
             typer.echo(f"wrote {module}: write infer() so that it computes what the model does")
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: cannot be written: {error.strerror}") from error

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from acl_py import log
+from acl_py.compat.acl.face.host_objects import objects
+from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
@@ -21,7 +23,7 @@ from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Access, Array
 from acl_py.verbs.kernels import Cost, Launchable, Launches, run_out_of_time
 from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
-from device_model.memory import Buffer, Space
+from device_model.memory import Buffer
 from device_model.work import Extent, Kernel, Label, Lane
 
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # kinds of dtypes; the small floats of ml_dtypes are "V"
@@ -161,12 +163,20 @@ def _extent(buffer: Buffer, nbytes: int) -> Extent:
     return buffer.allocation, buffer.offset, buffer.offset + nbytes
 
 
-def reachable(runtime: Runtime, address: int, nbytes: int, role: str) -> Buffer:
+def reachable(runtime: Runtime, address: int, nbytes: int, role: str, *, is_written: bool = False) -> Buffer:
     """The *nbytes* at *address*, which the device can reach; *role* is what the caller calls them.
 
+    On a board without a host, the program's own memory is the device's too, so any address of it will do. What acl.util
+    was given there is kept for as long as the work may use it.
+
     Raises:
-        AclError: there is no such memory, or it is pageable host memory.
+        AclError: there is no such memory, or it is pageable memory of a host, or it cannot be written.
     """
-    allocation, offset = runtime.memory.locate(address, nbytes, role)
-    assert allocation.space is not Space.PAGEABLE, "an address finds device and pinned memory only"
-    return Buffer(allocation, offset, nbytes)
+    memory = runtime.memory
+    if not runtime.profile.is_board or memory.holder(address) is not None:
+        return Buffer(*memory.locate(address, nbytes, role), nbytes)
+    session().check_extent(address, nbytes, "dst" if is_written else "src")
+    allocation = memory.pageable(address, nbytes, role, write=is_written)
+    known = objects.holder(address)
+    allocation.owner = None if known is None else known[0].held()
+    return Buffer(allocation, 0, nbytes)

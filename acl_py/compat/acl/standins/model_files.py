@@ -13,7 +13,9 @@ from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.models import Model
 from acl_py.errors import AclError
 from acl_py.verbs.kernels import Cost
+from device_model.library.spec import Product
 from device_model.memory import DEVICE_BASE, host
+from device_model.profile import DeviceProfile
 
 MODEL_PATH_INVALID, MODEL_DATA_SIZE_INVALID, MODEL_ADDR_INVALID = 145002, 145006, 145007
 LOAD_MODEL = 545001
@@ -46,12 +48,21 @@ def find_in_memory(here: Session, address: int, size: int) -> Model:
     return model
 
 
+def cost_of(profile: DeviceProfile, model: Model, flops: float) -> Cost:
+    """Return what *flops* of *model* cost on a card: the rate is that of large products in the type that the model
+    computes in, or that of the vector units if the card does not multiply matrices of this type.
+    """
+    products = None if profile.library is None else profile.library.products
+    product: Product | None = getattr(products, model.precision, None)
+    return Cost(flops=flops if product is None else flops * (profile.cores.flops / product.flops))
+
+
 def _check_time(here: Session, model: Model, name: str) -> None:
     """Refuse a model whose *flops* take longer than simulated time lasts; the card's speed is known only here."""
     profile = here.runtime.profile
     for flops in model.flops:
         try:
-            Cost(flops=flops).block_ns(profile, profile.cores.count, (), 0, exclusive=True)
+            cost_of(profile, model, flops).block_ns(profile, profile.cores.count, (), 0, exclusive=True)
         except ValueError as error:
             what = f"{name}: flops = {flops:g} would take longer on {profile.name} than simulated time lasts, 146 years"
             remedy = "make flops smaller, in the sidecar or in register_model()"

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from acl_py.compat.acl.face.dtypes import DATA_TYPES
 from acl_py.compat.acl.standins.arithmetic import evaluate
 from device_model.dtypes import as_dtype
+from device_model.library.products import BYTES
 from device_model.scheduler import nanoseconds
 
 # aclFormat by name.
@@ -168,7 +169,8 @@ class Gears:
 class Model:
     """A model: its tensors, the function that computes the outputs from the inputs, and what an execution costs.
 
-    The fields are as in `register_model`. *cost_us* and *flops* have one number, or one for each gear.
+    The fields are as in `register_model`. *cost_us* and *flops* have one number, or one for each gear. The vendor's
+    converter makes models that compute in float16, also of those with inputs of float32 or uint8.
     """
 
     name: str
@@ -181,8 +183,11 @@ class Model:
     work_size: int | None = None
     weight_size: int = 0
     content: bytes | None = None
+    precision: str = "float16"
 
     def __post_init__(self) -> None:
+        if self.precision not in BYTES:
+            raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {self.precision!r}")
         if not self.inputs or not self.outputs:
             raise ValueError("a model has at least one input and one output")
         names = [tensor.name for tensor in self.everything]
@@ -305,6 +310,7 @@ def register_model(
     work_size: int | None = None,
     weight_size: int = 0,
     content: bytes | None = None,
+    precision: str = "float16",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Say in Python what a model file computes; it needs no sidecar then.
 
@@ -321,13 +327,15 @@ def register_model(
         outputs: The outputs, in their order.
         cost_us: The time of an execution in microseconds; with gears it may be a list of one number for each.
         flops: The number of operations of an execution, as an alternative to *cost_us*: the time is that of the card's
-            cores. Without either, an execution takes the time to move its bytes.
+            cubes at the rate of large products (`library.products` of the profile). Without either, an execution takes
+            the time to move its bytes.
         dynamic_batch: The batch sizes that -1 in the dims stands for.
         dynamic_hw: The pairs of height and width that -1 in the dims stands for.
         dynamic_dims: Lists of values for all -1 of the inputs, in their order. At most one of these three is given.
         work_size: Bytes of device memory between inputs and outputs; by default as many as both take.
         weight_size: Bytes of device memory for the weights.
         content: The bytes of the model file, for scripts that load it from memory.
+        precision: The type that the model computes in, for *flops*: "float16", "bfloat16", "float32", "tf32" or "int8".
 
     Returns:
         A decorator, which returns the function unchanged.
@@ -348,6 +356,7 @@ def register_model(
             work_size,
             weight_size,
             content,
+            precision,
         )
         return compute
 

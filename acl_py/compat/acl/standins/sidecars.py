@@ -11,6 +11,7 @@ for the summary of a run.
 
 import importlib
 import importlib.util
+import os
 import sys
 import threading
 import tomllib
@@ -21,13 +22,13 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from acl_py.compat.acl.face.session import brought_in
+from acl_py.compat.acl.face.options import brought_in
 from acl_py.compat.acl.standins.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
 from acl_py.compat.acl.standins.skeletons import identifier
 
 SUFFIX = ".toml"
-_TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "dynamic_batch", "dynamic_hw", "dynamic_dims", "work_size",
-        "weight_size", "bundle")  # fmt: skip
+_TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "precision", "dynamic_batch", "dynamic_hw", "dynamic_dims",
+        "work_size", "weight_size", "bundle")  # fmt: skip
 _LONGEST_NAME = 200  # of a function with its module
 _NEAR = (".", "model", "models", "../model", "../models")  # where scripts have their models
 
@@ -39,7 +40,8 @@ _TEMPLATE = """\
 #         return ...      # an array for each output; several as a tuple
 compute = "{module}:infer"
 
-# The time of one execution. Or flops = 8.2e9: the time follows from the card.
+# The time of one execution. Or flops = 8.2e9: the time follows from the card,
+# and from the type that the model computes in: precision = "float16".
 cost_us = 1000.0
 # Device memory in bytes: between inputs and outputs, and for the weights. By
 # default as much as inputs and outputs take, and the size of the model file.
@@ -178,6 +180,7 @@ def read(sidecar: Path, file: Path) -> Model:
             gears(*(document.get(f"dynamic_{kind}", ()) for kind in ("batch", "hw", "dims"))),
             document.get("work_size"),
             document.get("weight_size", 0),
+            precision=document.get("precision", "float16"),
         )
     except (TypeError, ValueError) as error:
         raise SidecarError(f"{sidecar}: {error}") from error
@@ -263,22 +266,29 @@ def _note(sidecar: Path, imported: Any, new: Sequence[Any]) -> None:
     beside it one by one, and those that are installed by package.
     """
     folder, packages = sidecar.parent.resolve(), dict[str, int]()
-    files = [str(getattr(imported, "__file__", None) or f"the module {imported.__name__}, which has no file")]
+    file = getattr(imported, "__file__", None)
+    files = [_shown(file) if file else f"the module {imported.__name__}, which has no file"]
     for module in new:
         file = getattr(module, "__file__", None)
         if module is imported or not file:
             continue
         if Path(file).resolve().is_relative_to(folder):
-            files.append(file)
+            files.append(_shown(file))
         else:
             package = module.__name__.partition(".")[0]
             packages[package] = packages.get(package, 0) + 1
-    lines = [f"{sidecar} runs {file}" for file in files]
+    lines = [f"{_shown(sidecar)} runs {file}" for file in files]
     lines += [
-        f"{sidecar} runs {count} file{'s' if count > 1 else ''} of the installed {package}"
+        f"{_shown(sidecar)} runs {count} file{'s' if count > 1 else ''} of the installed {package}"
         for package, count in packages.items()
     ]
     brought_in.update(dict.fromkeys(lines))
+
+
+def _shown(file: str | Path) -> str:
+    """*file* relative to the working folder, if it is in it."""
+    path, here = Path(os.path.abspath(file)), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _load(file: Path) -> Any:

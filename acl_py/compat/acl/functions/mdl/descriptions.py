@@ -8,7 +8,7 @@ from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.standins import model_files
 from acl_py.compat.acl.standins.loading import MODEL_ID_INVALID, LoadedModel, no_model
-from acl_py.compat.acl.standins.models import FORMATS, Model, Tensor
+from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Model, Tensor
 from acl_py.errors import AclError
 
 API_NOT_SUPPORT = 200001
@@ -193,7 +193,9 @@ def _index_of(handle: int, name: str, tensors: Sequence[Tensor]) -> tuple[int, i
         if tensor.name == name:
             return index, SUCCESS
     known = ", ".join(tensor.name for tensor in tensors) or "none"
-    return 0, here.refuse(INVALID_PARAM, f"there is no tensor {name!r}; the names are {known}")
+    # Programs ask every model for this one: without it, the model has no gears.
+    what = f"there is no tensor {name!r}; the names are {known}"
+    return 0, here.refuse(INVALID_PARAM, what, is_answer=name == GEAR_INPUT)
 
 
 @takes("ks")

@@ -12,6 +12,7 @@ from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.mdl.datasets import Dataset
 from acl_py.compat.acl.standins.computations import Computation, Output, reachable
 from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, MODEL_ID_INVALID, LoadedModel, scope_here
+from acl_py.compat.acl.standins.model_files import cost_of
 from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Gear, Model, Shape, Tensor, nbytes_of
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime
@@ -150,7 +151,7 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
         model.compute,
         inputs,
         outputs,
-        _cost(model, gear),
+        _cost(runtime, model, gear),
         reads=_own(runtime, loaded, sources[len(model.inputs) :]),
         writes=[] if loaded.work is None else [loaded.work],
         then=execution.describe,
@@ -231,7 +232,7 @@ def _output(runtime: Runtime, model: Model, tensor: Tensor, buffer: DataBuffer, 
     needed = buffer.size if known is None else nbytes_of(tensor.numpy, known)
     if buffer.size < needed:
         raise _too_small(runtime, role, buffer, needed)
-    return Output(tensor.name, reachable(runtime, buffer.address, needed, role), tensor.numpy, known)
+    return Output(tensor.name, reachable(runtime, buffer.address, needed, role, is_written=True), tensor.numpy, known)
 
 
 def _too_small(runtime: Runtime, role: str, buffer: DataBuffer, needed: int) -> AclError:
@@ -250,7 +251,7 @@ def _own(runtime: Runtime, loaded: LoadedModel, gear_inputs: Sequence[DataBuffer
     return read
 
 
-def _cost(model: Model, gear: Gear | None) -> Cost:
+def _cost(runtime: Runtime, model: Model, gear: Gear | None) -> Cost:
     if model.flops:
-        return Cost(flops=model.amount(model.flops, gear))
+        return cost_of(runtime.profile, model, model.amount(model.flops, gear))
     return Cost(us=model.amount(model.cost_us, gear)) if model.cost_us else Cost(flops=0)

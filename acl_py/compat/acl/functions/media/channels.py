@@ -17,6 +17,7 @@ def _malloc(here: Session, size: int) -> int:
     if not size:
         raise here.error(INVALID_PARAM, "dvpp_malloc of 0 bytes")
     buffer: Buffer = here.run(native.Malloc(size))
+    here.of_dvpp.add(buffer.allocation.serial)
     return buffer.address
 
 
@@ -37,7 +38,14 @@ def dvpp_free(here: Session, address: int) -> Running:
     """Free device memory, at once."""
     if not address:
         raise here.error(INVALID_PARAM, "dvpp_free of address 0")
-    return native.Free(address)
+    return _freed(here, address)
+
+
+async def _freed(here: Session, address: int) -> None:
+    allocation = here.runtime.memory.holder(address)
+    await native.Free(address)
+    if allocation is not None:
+        here.of_dvpp.discard(allocation.serial)
 
 
 @runs("k")

@@ -138,6 +138,21 @@ class PixelFormat:
             if "A" in self.order:
                 pixels[..., self.order.index("A")] = image[..., 3] if values == 4 else 0
 
+    def rows(
+        self, left: int, right: int, top: int, bottom: int, width_stride: int, height_stride: int
+    ) -> list[tuple[int, int]]:
+        """The bytes of the pixels from *left* to *right* and from *top* to *bottom*, both included, as ranges."""
+        planes = [(0, width_stride, left * self.pixel_bytes, (right + 1) * self.pixel_bytes, top, bottom)]
+        if self.chroma:
+            across, down = self.chroma
+            begin, stride = width_stride * height_stride, 2 * width_stride // across
+            planes.append((begin, stride, left // across * 2, (right // across + 1) * 2, top // down, bottom // down))
+        return [
+            (begin + row * stride + first, begin + row * stride + last)
+            for begin, stride, first, last, upper, lower in planes
+            for row in range(upper, lower + 1)
+        ]
+
     def _chroma(self, memory: Image, width: int, height: int, width_stride: int, height_stride: int) -> Image:
         """The pairs of chroma, as a view (rows, columns, 2)."""
         assert self.chroma is not None, f"{self.name} has one plane"

@@ -37,7 +37,14 @@ from acl_py.compat.acl.functions.media.formats import (
     MediaError,
     aligned,
 )
-from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, host_bytes, microseconds, queue, reporting
+from acl_py.compat.acl.functions.media.tasks import (
+    FORMAT_NOT_MATCH,
+    host_bytes,
+    microseconds,
+    queue,
+    rate_of,
+    reporting,
+)
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.verbs.kernels import Cost, In, Out, kernel
 from device_model.memory import Buffer, array
@@ -52,8 +59,8 @@ _ENCODER_SIZES = range(32, 8193)
 # Around the encoded image: a head, a margin, and whole pages (acldvppJpegPredictEncSize).
 _HEAD, _MARGIN, _PAGE = 640, 128, 2 << 20
 _EXTRA = "acl.media needs Pillow for JPEG and PNG, and it is not installed"
-# 1080p images in a second. JPEG decoding: one channel of the A2 generation, the vendor's page on its performance;
-# the two others are assumed: encoding half as fast, PNG an eighth.
+# 1080p images in a second, where the profile does not say. JPEG decoding: as on A2; the two others are assumed:
+# encoding half as fast, PNG an eighth.
 _JPEG_DECODES, _JPEG_ENCODES, _PNG_DECODES = 512, 256, 64
 
 
@@ -67,6 +74,7 @@ class _Decoding:
     kind: str
     target: Picture
     description: Picture
+    rate: float
 
     def __call__(self, source: Image, target: Image) -> None:
         """Decode it."""
@@ -178,12 +186,12 @@ def _check_encoder(picture: Picture) -> None:
         raise MediaError(f"the source has a size of {picture.size} bytes", f"its strides make {needed}")
 
 
-def _jpeg_decode_us(_: Any, target: Any, __: _Decoding) -> float:
-    return microseconds(target.nbytes / 1.5, _JPEG_DECODES)  # the size of the image is not known yet
+def _jpeg_decode_us(_: Any, target: Any, job: _Decoding) -> float:
+    return microseconds(target.nbytes / 1.5, job.rate)  # the size of the image is not known yet
 
 
-def _png_decode_us(_: Any, target: Any, __: _Decoding) -> float:
-    return microseconds(target.nbytes / 3, _PNG_DECODES)
+def _png_decode_us(_: Any, target: Any, job: _Decoding) -> float:
+    return microseconds(target.nbytes / 3, job.rate)
 
 
 def _jpeg_encode_us(_: Any, __: Any, job: _Encoding) -> float:
@@ -248,8 +256,9 @@ def _decode(name: str, kind: str, channel: int, address: int, size: int, target:
     if picture.format not in (_DECODED if kind == "JPEG" else _PNG_DECODED):
         return here.refuse(FORMAT_NOT_MATCH, f"a {kind} file is not decoded to pixel format {picture.format}")
     ends = (address, size, f"the {kind} file"), (picture.data, picture.size, "the destination")
-    task = jpeg_decode if kind == "JPEG" else png_decode
-    return queue(here, task, channel, stream, *ends, _Decoding(kind, replace(picture), picture))
+    task, usual = (jpeg_decode, _JPEG_DECODES) if kind == "JPEG" else (png_decode, _PNG_DECODES)
+    rate = rate_of(here, task.name, channel, usual)
+    return queue(here, task, channel, stream, *ends, _Decoding(kind, replace(picture), picture, rate), task.name)
 
 
 @takes("ku")
@@ -327,7 +336,7 @@ def dvpp_jpeg_encode_async(channel: int, source: int, address: int, size: int, c
     room = int(word.numpy(np.uint32)[0])
     ends = (picture.data, picture.size, "the source"), (address, room, "the destination")
     job = _Encoding(replace(picture), picture, settings.level, room, word)
-    return queue(here, jpeg_encode, channel, stream, *ends, job)
+    return queue(here, jpeg_encode, channel, stream, *ends, job, jpeg_encode.name)
 
 
 @takes("ku")

@@ -7,6 +7,7 @@ the vendor's driver of this hardware runs there. The reason is printed, as for a
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from sys import _getframe
 from typing import Any
 
 import acl_py as native
@@ -15,6 +16,9 @@ from acl_py.compat.acl.functions.media.descriptions import Channel, Picture
 from acl_py.compat.acl.functions.media.formats import MediaError
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.errors import AclError, Kind
+from acl_py.runtime.runtime import Runtime
+from acl_py.sites import called_function, site_of
+from device_model.completions import Completion
 from device_model.errors import CodedError
 from device_model.memory import Buffer
 
@@ -23,9 +27,42 @@ FAILED = 1  # in a picture's ret_code
 _FULL_HD = 1920 * 1080
 
 
-def microseconds(pixels: float, frames_per_second: int) -> float:
+def microseconds(pixels: float, frames_per_second: float) -> float:
     """The time for *pixels*, where the hardware does so many frames of 1920x1080 in a second."""
     return pixels / (_FULL_HD * frames_per_second) * 1e6
+
+
+class Lanes:
+    """Which channels of a card have work of one kind of image hardware: their last operations, by the channel.
+
+    A channel has a rate of its own, up to a number of channels; more of them share what that number does. How many
+    there are is looked at when work is queued.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, int], Completion] = {}
+
+    def share(self, kind: str, channel: int, most: int) -> float:
+        """Return the part of its rate that work of *channel* gets, if *most* channels have their whole rates."""
+        self._last = {key: last for key, last in self._last.items() if not last.done}
+        busy = {number for each, number in self._last if each == kind} | {channel}
+        return min(1.0, most / len(busy))
+
+    def note(self, kind: str, channel: int, last: Completion) -> None:
+        """Note that *last* is the last operation of *channel*."""
+        self._last[kind, channel] = last
+
+
+def rate_of(here: Session, kind: str, channel: int, usual: int) -> float:
+    """Return how many frames of 1920x1080 a second *channel* does of work of a *kind*, "vpc" or "jpeg_decode"; *usual*
+    if the profile says nothing about such hardware.
+    """
+    runtime: Runtime = here.runtime
+    video = runtime.profile.video
+    if video is None or kind not in ("vpc", "jpeg_decode"):
+        return usual
+    most = getattr(video, f"{kind}_channels")
+    return float(getattr(video, kind) * runtime.state(Lanes).share(kind, channel, most))
 
 
 @contextmanager
@@ -50,8 +87,12 @@ def queue(
     source: tuple[int, int, str],
     target: tuple[int, int, str],
     job: Callable[..., None],
+    kind: str,
 ) -> int:
-    """Queue *kernel* with what lies at *source* and *target* (address, bytes, role) and the *job* to do with it."""
+    """Queue *kernel* with what lies at *source* and *target* (address, bytes, role) and the *job* to do with it.
+
+    *kind* names the hardware: "vpc", "jpeg_decode", or another one, whose channels do not share it.
+    """
     way = here.find(channel, Channel)
     if way is None or not way.exists:
         return here.refuse(INVALID_PARAM, "there is no such channel; call acl.media.dvpp_create_channel() first")
@@ -62,9 +103,22 @@ def queue(
     async def launch() -> None:
         where = here.streams[stream]
         ends = [here.place(*each) for each in (source, target)]
-        await native.LaunchKernel(kernel, 1, (*ends, job), where)
+        for end, (_, _, role) in zip(ends, (source, target), strict=True):
+            _check_of_dvpp(here, end, role)
+        done = await native.LaunchKernel(kernel, 1, (*ends, job), where)
+        here.runtime.state(Lanes).note(kind, channel, done)
 
     return here.ret(launch())
+
+
+def _check_of_dvpp(here: Session, end: Buffer, role: str) -> None:
+    """Note a call that gives the image hardware memory that is not its own (documented: acldvppMalloc)."""
+    if end.allocation.serial not in here.of_dvpp:
+        site = site_of(_getframe(1))
+        here.warn_once(
+            f"{called_function(site)}() at {site}: {role} is not in memory of acl.media.dvpp_malloc(), which the image "
+            "hardware needs: allocate it there"
+        )
 
 
 def host_bytes(here: Session, address: int, nbytes: int, role: str) -> Buffer | int:

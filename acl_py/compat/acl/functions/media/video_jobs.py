@@ -36,11 +36,13 @@ class Sent:
 
 @dataclass(eq=False, slots=True)
 class Decoding(Sent):
-    """A frame to decode: a copy of the picture as it was described, and the host's *description* for the result.
+    """A frame to decode: its bytes, a copy of the picture as it was described, and the host's *description* for the
+    result.
 
     The picture of a skipped frame is None.
     """
 
+    encoded: bytes = b""
     picture: Picture | None = None
     description: Picture | None = None
     target_bytes: Image | None = None
@@ -48,11 +50,11 @@ class Decoding(Sent):
     rate: int = 1
     line: Line | None = None
 
-    def run(self, data: bytes, target: Image | None) -> None:
+    def run(self, target: Image | None) -> None:
         """Decode it; pictures that come out go to the frames that wait for one."""
         assert self.line is not None, "a frame is sent to a channel"
         self.has_run, self.target_bytes = True, target
-        _decode_into(self.line, data, self.fail)
+        _decode_into(self.line, self.encoded, self.fail)
 
     def take(self, frame: Frame) -> None:
         """Write the picture."""
@@ -171,15 +173,15 @@ def _us(*args: Any) -> float:
 
 
 @kernel(cost=Cost(us=_us), serial=True)
-def vdec(source: In, target: Out, job: Decoding) -> None:
+def vdec(target: Out, job: Decoding) -> None:
     """Decode a frame."""
-    job.run(source.tobytes(), target)
+    job.run(target)
 
 
 @kernel(cost=Cost(us=_us), serial=True)
-def vdec_skipped(source: In, job: Decoding) -> None:
+def vdec_skipped(job: Decoding) -> None:
     """Decode a frame and drop its picture."""
-    job.run(source.tobytes(), None)
+    job.run(None)
 
 
 @kernel(cost=Cost(us=0), serial=True)

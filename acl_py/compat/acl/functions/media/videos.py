@@ -1,8 +1,9 @@
 """acl.media: videos, decoded and encoded frame by frame.
 
 A channel has a stream, in which each frame is an ordinary kernel that takes no AI core, and behind it a callback. The
-thread of the channel runs the callback when it calls acl.rt.process_report(). What the frames hold is up to
-standins/videos.py. The time of a frame follows from its pixels and from the profile of the card.
+thread of the channel runs the callback when it calls acl.rt.process_report(). The bytes of a frame to decode are taken
+when it is sent. What the frames hold is up to standins/videos.py. The time of a frame follows from its pixels and from
+the profile of the card.
 
 Callbacks are called in the order of their frames, although a picture may come later (video_jobs.py). An encoder has
 one buffer: it waits for the callback of a frame before it encodes the next one.
@@ -11,6 +12,7 @@ one buffer: it waits for the callback of a frame before it encodes the next one.
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from sys import _getframe
 from typing import Any
 
 import acl_py as native
@@ -42,8 +44,9 @@ from acl_py.compat.acl.standins.videos import (
     create_filler_encoder,
     create_grey_decoder,
 )
+from acl_py.sites import site_of
 from acl_py.verbs.callbacks import CallbackBlock
-from device_model.memory import Buffer
+from device_model.memory import Buffer, Space
 
 _CODECS = {0: "h265", 1: "h264", 2: "h264", 3: "h264"}  # by acldvppStreamFormat: main; baseline, main, high
 _DECODED = (NV12, NV21, 12, 13)  # what the decoder writes: YUV420SP, RGB888 and BGR888
@@ -177,14 +180,16 @@ async def vdec_destroy_channel(here: Session, handle: int) -> None:
 
 @runs("kkkkO")
 async def vdec_send_frame(here: Session, handle: int, source: int, target: int, _: int, data: Any) -> None:
-    """Queue a frame to decode into *target*. At the end of the stream, wait for all frames and their callbacks."""
+    """Queue a frame to decode into *target*; its bytes are taken at once. At the end of the stream, wait for all frames
+    and their callbacks.
+    """
     picture = here.find(target, Picture)
     await _send(here, handle, source, target, picture, data)
 
 
 @runs("kkkO")
 async def vdec_send_skipped_frame(here: Session, handle: int, source: int, _: int, data: Any) -> None:
-    """Queue a frame to decode whose picture is not wanted; the callback gets 0 for it."""
+    """Queue a frame to decode whose picture is not wanted; its bytes are taken at once. The callback gets 0 for it."""
     await _send(here, handle, source, 0, None, data)
 
 
@@ -198,7 +203,8 @@ async def _send(here: Session, handle: int, source: int, target: int, descriptio
     if stream.data and stream.size:
         if target and description is None:
             raise here.error(INVALID_PARAM, here.explain(target, Picture))
-        await _queue(here, channel, line, stream, Decoding(source, target, data, description=description))
+        job = Decoding(source, target, data, encoded=_taken(here, stream), description=description)
+        await _queue(here, channel, line, job)
     elif not stream.eos:
         raise here.error(INVALID_PARAM, "the frame has no data, or no size, and does not end the stream")
     if stream.eos:
@@ -213,8 +219,22 @@ async def _send(here: Session, handle: int, source: int, target: int, descriptio
         line.pictures.clear()
 
 
-async def _queue(here: Session, channel: DecoderChannel, line: Line, stream: CodecStream, job: Decoding) -> None:
-    ends = [here.place(stream.data, stream.size, "the frame")]
+def _taken(here: Session, stream: CodecStream) -> bytes:
+    """A copy of the bytes of a frame as they are now: scripts have one buffer for all frames, and fill it anew."""
+    buffer = here.place(stream.data, stream.size, "the frame")
+    allocation, start, stop = buffer.allocation, buffer.offset, buffer.offset + buffer.nbytes
+    if allocation.space is Space.PAGEABLE:
+        what = f"the frame is {buffer!r}, which the video hardware does not reach: use acl.media.dvpp_malloc()"
+        raise here.error(INVALID_PARAM, what)
+    sanitizer = here.runtime.sanitizer
+    if sanitizer is not None:
+        sanitizer.host_access(allocation, [(start, stop)], False, site_of(_getframe(1)))
+    allocation.warm(start, buffer.nbytes)
+    return allocation.view[start:stop].tobytes()
+
+
+async def _queue(here: Session, channel: DecoderChannel, line: Line, job: Decoding) -> None:
+    ends = []
     if job.description is not None:
         job.picture = picture = _wanted(here, channel, job.description)
         ends.append(here.place(picture.data, picture.size, "the picture"))
@@ -230,7 +250,7 @@ async def _queue(here: Session, channel: DecoderChannel, line: Line, stream: Cod
 
     def decoded(_: object) -> None:
         if not job.has_run:
-            job.fail("the memory of a frame was gone before it was decoded", "free it in the callback")
+            job.fail("the memory of a picture was gone before its frame was decoded", "free it in the callback")
         _tell_decoded(channel, line, job)
 
     await native.LaunchCallback(decoded, None, CallbackBlock.NO_BLOCK, line.stream)

@@ -15,10 +15,12 @@ from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.functions.media.descriptions import Area, Batch, Channel, Picture, ResizeConfig
 from acl_py.compat.acl.functions.media.formats import FORMATS, Image, MediaError, convert
-from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, microseconds, queue, reporting
-from acl_py.verbs.kernels import Cost, In, InOut, KernelFunction, Out, kernel
+from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, microseconds, queue, rate_of, reporting
+from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.kernels import Cost, In, InOut, KernelFunction, Out
+from device_model.work import Kernel
 
-_FRAMES_PER_SECOND = 1440  # of one channel, at 1080p: the vendor's page on VPC performance, A2 generation
+_FRAMES_PER_SECOND = 1440  # of a channel of a card whose profile does not say, at 1080p: as on A2
 _LEAST = 10, 6  # pixels
 _MOST_SOURCE, _MOST_TARGET = (8192, 8192), (4096, 8192)
 _SHRINK, _GROW = 32, 16
@@ -39,6 +41,7 @@ class _Job:
     paste: Area | None
     interpolation: int
     matrix: int
+    rate: float
 
     def __call__(self, source: Image, target: Image) -> None:
         """Do it."""
@@ -70,13 +73,46 @@ class _Job:
         image = convert(
             resize(part, paste.width, paste.height, self.interpolation), form.family, into.family, self.matrix
         )
-        if self.paste is not None:
-            canvas = into.read(target, dst.width, dst.height, dst.width_stride, dst.height_stride)
-            canvas[paste.top : paste.bottom + 1, paste.left : paste.right + 1] = image
-            image = canvas
-        into.write(target, image, dst.width_stride, dst.height_stride)
+        if self.paste is None:
+            into.write(target, image, dst.width_stride, dst.height_stride)
+        else:
+            self._put(target, paste, image)
         self.description.width, self.description.height = dst.width, dst.height
         self.description.width_stride, self.description.height_stride = dst.width_stride, dst.height_stride
+
+    def _put(self, target: Image, paste: Area, image: Image) -> None:
+        """Write *image* to the area *paste* of *target*; all other bytes stay, and are not looked at."""
+        dst = self.target
+        form, canvas = FORMATS[dst.format], np.zeros((dst.height, dst.width, image.shape[2]), np.uint8)
+        canvas[paste.top : paste.bottom + 1, paste.left : paste.right + 1] = image
+        whole = np.empty_like(target)
+        form.write(whole, canvas, dst.width_stride, dst.height_stride)
+        for start, stop in self.pasted():
+            target[start:stop] = whole[start:stop]
+
+    def pasted(self) -> list[tuple[int, int]]:
+        """The ranges of the bytes that it writes to its destination; none if the hardware refuses the areas."""
+        dst, paste = self.target, self.paste
+        assert paste is not None, f"{self.task} pastes nothing"
+        try:
+            _check(dst, "the destination", _MOST_TARGET)
+            _check_area(paste, "the area to paste", dst)
+        except MediaError:
+            return []
+        sides = paste.left, paste.right, paste.top, paste.bottom
+        return FORMATS[dst.format].rows(*sides, dst.width_stride, dst.height_stride)
+
+
+class _Pasting(KernelFunction[...]):
+    """A kernel that writes an area of its destination, reads nothing there, and leaves the rest as it is."""
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
+        """Return the work of a launch with a source, a destination and a job. It is new: no jobs are equal."""
+        work, job = super().work(runtime, blocks, args), args[2]
+        ((allocation, begin, _),) = work.written
+        work.read = work.read[:1]
+        work.rows = lambda: [(allocation, begin + start, begin + stop) for start, stop in job.pasted()]
+        return work
 
 
 def _check(picture: Picture, role: str, most: tuple[int, int]) -> None:
@@ -107,7 +143,7 @@ def _check_change(side: str, source: int, target: int) -> None:
 
 
 def _cost(_: Any, __: Any, job: _Job) -> float:
-    return microseconds(job.pixels, _FRAMES_PER_SECOND)
+    return microseconds(job.pixels, job.rate)
 
 
 def _task(name: str, *, pastes: bool = False) -> KernelFunction[...]:
@@ -119,9 +155,9 @@ def _task(name: str, *, pastes: bool = False) -> KernelFunction[...]:
     def paste(source: In, target: InOut, job: _Job) -> None:
         job(source, target)
 
-    function = paste if pastes else overwrite
+    function, kind = (paste, _Pasting) if pastes else (overwrite, KernelFunction)
     function.__name__ = name
-    return kernel(cost=Cost(us=_cost), serial=True)(function)
+    return kind(function, cost=Cost(us=_cost), per_block=False, exclusive=None, serial=True)
 
 
 _RESIZE, _CROP, _CROP_RESIZE = _task("vpc_resize"), _task("vpc_crop"), _task("vpc_crop_resize")
@@ -184,9 +220,10 @@ def _process(
         None if areas.paste is None else replace(here.thing(areas.paste, Area)),
         0 if config is None else here.thing(config, ResizeConfig).interpolation,
         getattr(here.find(channel, Channel), "matrix", 0),
+        rate_of(here, "vpc", channel, _FRAMES_PER_SECOND),
     )
     ends = (source.data, source.size, "the source"), (target.data, target.size, "the destination")
-    return queue(here, task, channel, stream, *ends, job)
+    return queue(here, task, channel, stream, *ends, job, "vpc")
 
 
 def _sized(target: Picture, source: Picture) -> Picture:

@@ -208,7 +208,7 @@ def _output(here: Session, operator: Operator, desc: TensorDesc, buffer: DataBuf
     nbytes = buffer.size if shape is None else nbytes_of(dtype, shape)
     if buffer.size < nbytes:
         raise here.error(INVALID_PARAM, f"{role} has {nbytes} bytes, and its buffer {buffer.size}")
-    place = reachable(here.runtime, buffer.address, nbytes, role)
+    place = reachable(here.runtime, buffer.address, nbytes, role, is_written=True)
     return Output(desc.name or "0", place, dtype, shape, converts=operator.converts)
 
 

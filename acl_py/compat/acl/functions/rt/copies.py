@@ -4,6 +4,7 @@ Addresses of the host are real ones: what is neither device nor pinned memory is
 """
 
 from struct import Struct
+from sys import _getframe
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.dtypes import dtype_of
 from acl_py.compat.acl.face.lookups import Running, resolved
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session
+from acl_py.runtime.routes import CONTRADICTED
+from acl_py.sites import called_function, site_of
 from device_model.memory import Buffer
+from device_model.rules import CopyKind
 
 _D2D, _INNER_D2D = 3, 6  # kinds of copies
+_ON_BOARD = 0  # the run mode
 _DESC = Struct("<4Q")  # a copy that is described in device memory: kind, src, dst, count
 _DESC_BYTES = 64
 _REDUCTIONS = {10: np.add, 11: np.maximum, 12: np.minimum}
@@ -23,7 +28,9 @@ _REDUCIBLE = (0, 1, 2, 3, 6, 27)  # float32, float16, int8, int32, int16, bfloat
 _CACHE_OPERATIONS = range(6, 10)  # prefetch, write back, invalidate, flush
 
 
-def _ends(here: Session, dst: int, most: int, src: int, count: int) -> tuple[Any, Any]:
+def _ends(
+    here: Session, dst: int, most: int, src: int, count: int, kind: int, *, queues: bool = False
+) -> tuple[Any, Any]:
     """What a copy of *count* bytes names; the addresses are not looked at if that is 0."""
     if not count:
         return dst, src
@@ -31,7 +38,29 @@ def _ends(here: Session, dst: int, most: int, src: int, count: int) -> tuple[Any
         raise here.error(INVALID_PARAM, "an address is 0")
     if count > most:
         raise here.error(PARAM_INVALID, f"{count} bytes do not fit into {most}")
-    return _place(here, dst, count, "dst"), _place(here, src, count, "src")
+    to, source = _place(here, dst, count, "dst"), _place(here, src, count, "src")
+    if (kind, to.allocation.space, source.allocation.space) in CONTRADICTED:
+        _tell_contradicted(here, kind, to, source, queues=queues)
+    return to, source
+
+
+def _tell_contradicted(here: Session, kind: int, to: Buffer, source: Buffer, *, queues: bool) -> None:
+    """Note a copy whose *kind* is wrong about both ends, unless the call is refused anyway. The addresses decide what
+    it does, so it may be that they were swapped.
+
+    On a board, the memory of the host is the device's, so that any kind is right.
+    """
+    runtime = here.runtime
+    key = kind, to.allocation.space, source.allocation.space
+    is_refused = runtime.rules.copy_kind is not CopyKind.CORRECTED or (queues and key not in runtime.async_routes)
+    if is_refused or runtime.profile.run_mode == _ON_BOARD:
+        return
+    site = site_of(_getframe(1))
+    is_, meant = native.MemcpyKind(kind), CONTRADICTED[key]
+    here.warn_once(
+        f"{called_function(site)}() at {site} says {is_.name} ({is_}), but copies {meant.name}: "
+        f"use kind {meant}, or swap the addresses if {is_.name} is meant"
+    )
 
 
 def _place(here: Session, address: int, count: int, role: str) -> Buffer:
@@ -44,8 +73,10 @@ def _place(here: Session, address: int, count: int, role: str) -> Buffer:
 
 @runs("kkkki")
 def memcpy(here: Session, dst: int, most: int, src: int, count: int, kind: int) -> Running:
-    """Copy at once, outside all streams: not after what is queued. The kind does not count."""
-    to, source = _ends(here, dst, most, src, count)
+    """Copy at once, outside all streams: not after what is queued. The kind does not count; one that is wrong about
+    both ends is a finding.
+    """
+    to, source = _ends(here, dst, most, src, count, kind)
     return native.Memcpy(to, most, source, count, kind)
 
 
@@ -53,7 +84,7 @@ def memcpy(here: Session, dst: int, most: int, src: int, count: int, kind: int) 
 def memcpy_async(here: Session, dst: int, most: int, src: int, count: int, kind: int, stream: int) -> Running:
     """Queue a copy in a stream; where an end is pageable, wait for the stream and copy at once."""
     queue = here.streams[stream]
-    to, source = _ends(here, dst, most, src, count)
+    to, source = _ends(here, dst, most, src, count, kind, queues=True)
     return native.MemcpyAsync(to, most, source, count, kind, queue)
 
 
@@ -64,7 +95,16 @@ def memcpy_async_with_condition(dst: int, most: int, src: int, count: int, kind:
 
 
 async def _copy2d(
-    here: Session, verb: Any, dst: int, dpitch: int, src: int, spitch: int, width: int, height: int, *more: Any
+    here: Session,
+    verb: Any,
+    dst: int,
+    dpitch: int,
+    src: int,
+    spitch: int,
+    width: int,
+    height: int,
+    kind: int,
+    *queue: Any,
 ) -> None:
     if not width or not height:
         return
@@ -74,7 +114,9 @@ async def _copy2d(
         raise here.error(PARAM_INVALID, f"rows of {width} bytes are longer than a pitch of {min(dpitch, spitch)}")
     to = here.place(dst, dpitch * (height - 1) + width, "dst")
     source = here.place(src, spitch * (height - 1) + width, "src")
-    await verb(to, dpitch, source, spitch, width, height, *more)
+    if (kind, to.allocation.space, source.allocation.space) in CONTRADICTED:
+        _tell_contradicted(here, kind, to, source, queues=bool(queue))
+    await verb(to, dpitch, source, spitch, width, height, kind, *queue)
 
 
 @runs("kkkkkki")
@@ -149,7 +191,7 @@ async def memcpy_async_with_desc(here: Session, desc: int, kind: int, stream: in
     if described != kind:
         raise here.error(PARAM_INVALID, f"at {desc:#x} no copy of kind {kind} is described")
     queue = here.streams[stream]
-    to, source = _ends(here, dst, count, src, count)
+    to, source = _ends(here, dst, count, src, count, kind, queues=True)
     await native.MemcpyAsync(to, count, source, count, _D2D, queue)
 
 

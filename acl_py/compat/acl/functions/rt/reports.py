@@ -10,13 +10,16 @@ from acl_py.compat.acl.face.binding import gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, OwnSession, Session, mine, session
 from acl_py.compat.acl.face.tracebacks import traceback_text
+from acl_py.errors import Kind
 from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.scopes import last_error
 from acl_py.verbs.callbacks import end_report, take_report
 from acl_py.verbs.kernels import Launches
 from acl_py.waiting.browser import running_loop
+from acl_py.waiting.interrupts import unguarded
 
 _INTERVAL_US = 1  # resolution of the time limit of kernels
+_NO_REPORT = Kind.REPORT_TIMEOUT, Kind.NOT_A_SUBSCRIBER  # not yet: threads ask before and after they have a stream
 _UNKNOWN = 0xFFFFFFFF  # the answer when nothing is known of a task
 
 
@@ -39,7 +42,7 @@ def unsubscribe_report(here: Session, thread: int, stream: int) -> Running:
 def process_report(timeout: int) -> int:
     """Run the next callback of this thread's streams; wait for one for *timeout* milliseconds."""
     here = session()
-    report, ret = here.call(take_report(timeout))
+    report, ret = here.call(take_report(timeout), _NO_REPORT)
     if ret:
         return ret
     try:
@@ -171,7 +174,7 @@ class _ExceptionCallback:
             return
         handle = self._here.handle(failure)
         try:
-            self._function(handle)
+            unguarded(self._function, handle)
         except Exception as error:
             self._function = None
             print(traceback_text(error), file=sys.stderr)

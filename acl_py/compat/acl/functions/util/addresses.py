@@ -68,7 +68,7 @@ def _check_host(name: str, address: int, nbytes: int) -> None:
 def ptr_to_bytes(address: int, size: int) -> bytes:
     """A copy of *size* bytes of host memory; ValueError if there are none."""
     _check_host("ptr_to_bytes", address, size)
-    return ctypes.string_at(address, size)
+    return _bytes_at(address, size).tobytes() if size else b""
 
 
 def _check_array(name: str, array: object) -> None:
