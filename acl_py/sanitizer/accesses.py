@@ -4,14 +4,14 @@ A use is compared with what the shadow of its memory holds, range by range. Cloc
 they leave open, pairs.py judges and tells.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 
 from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import Cell, Footprint, HostAccess, PlainUse, Shadow, Use, Uses, overlap
 from device_model.memory import Allocation
-from device_model.work import PitchedCopy, Work
+from device_model.work import Kernel, PitchedCopy, Work
 
 _FEW = 8  # ranges of an access of the host that are kept one by one
 
@@ -20,6 +20,8 @@ class Accesses:
     """Takes up the uses of memory, and gives those in no order to *pairs*."""
 
     def __init__(self, pairs: Pairs) -> None:
+        self.pageable_used: Callable[[], None] | None = None  # called with each use of pageable memory
+        self._expected: dict[int, tuple[Allocation, Use]] = {}  # what a graph will allocate, and its MallocAsync
         self._pairs = pairs
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
 
@@ -31,11 +33,44 @@ class Accesses:
 
     def begin(self, allocation: Allocation, birth: Use) -> None:
         """Begin a life of *allocation* at its turn in a stream: no use may come before *birth*."""
-        shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+        shadow = self._shadows.get(allocation.serial)
+        if shadow is None or shadow.end is not None:
+            shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+        if self._expected.pop(allocation.serial, None) is not None:
+            for use, writes in shadow.uses():
+                if not self._pairs.is_plainly_known(birth, use):
+                    report = partial(self._pairs.add_unborn, birth, use, allocation, writes=writes)
+                    self._pairs.judge_once(birth, use, allocation, self._pairs.is_known, report)
         shadow.birth = birth
+
+    def expect(self, allocation: Allocation, call: Use) -> None:
+        """Note that a graph will allocate *allocation* in each launch, after *call* in a capture."""
+        self._expected[allocation.serial] = allocation, call
+
+    def rest(self, allocation: Allocation, end: Use) -> None:
+        """End the life of *allocation* at *end*, a node of a graph: no use may come until the next launch."""
+        shadow = self._shadows.get(allocation.serial)
+        if shadow is not None:
+            shadow.share()
+        self.end(allocation, end)
+        shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
+        shadow.end = end
+
+    def close(self) -> None:
+        """Report the uses of memory that no launch has allocated."""
+        for allocation, call in [*self._expected.values()]:
+            self._report_unborn(allocation, call)
+
+    def _report_unborn(self, allocation: Allocation, call: Use) -> None:
+        del self._expected[allocation.serial]
+        shadow = self._shadows.get(allocation.serial)
+        for use, writes in () if shadow is None else _each_once(shadow.uses()):
+            self._pairs.add_unborn(call, use, allocation, writes=writes)
 
     def end(self, allocation: Allocation, end: Use) -> None:
         """End the life of *allocation* at *end*: all that uses it must be over."""
+        if allocation.serial in self._expected:
+            self._report_unborn(*self._expected[allocation.serial])
         shadow = self._shadows.pop(allocation.serial, None)
         if shadow is None:
             return
@@ -53,6 +88,8 @@ class Accesses:
         if isinstance(work, Work):
             if isinstance(work, PitchedCopy):
                 line = line, work.dst_offset, work.dst_pitch, work.src_offset, work.src_pitch, work.width, work.height
+            elif isinstance(work, Kernel) and work.rows is not None:
+                line = line, hash(tuple((start, stop) for _, start, stop in work.rows()))
             for allocation, start, stop in work.writes():
                 self._touch(footprint, line, allocation, start, stop, writes=True)
             for allocation, start, stop in work.reads():
@@ -74,6 +111,8 @@ class Accesses:
         shadow = self._shadows.get(allocation.serial)
         if shadow is None:
             if allocation.serial < 0:  # pageable memory, which has no life
+                if self.pageable_used is not None:
+                    self.pageable_used()
                 return
             shadow = self._shadows[allocation.serial] = Shadow(allocation.nbytes)
         cell = shadow.exact.get((start, stop))
@@ -82,6 +121,11 @@ class Accesses:
             if mine is not None:  # no other actor has touched it, as most memory
                 mine.add(line, footprint, writes=writes)
                 return
+        if shadow.end is not None:
+            use = footprint.use
+            if use.host >= 0 or not self._pairs.is_known(use, shadow.end):  # a host function may have been before
+                self._pairs.add_late(shadow.end, use, allocation, writes=writes)
+            return
         if shadow.birth is not None:
             use = footprint.use
             if not self._pairs.is_plainly_known(shadow.birth, use):
@@ -130,3 +174,12 @@ class Accesses:
             if both:
                 report = partial(self._pairs.add_race, earlier, use, allocation, both, wrote=wrote, writes=writes)
                 self._pairs.judge_once(earlier, use, allocation, self._pairs.is_ordered, report)
+
+
+def _each_once(uses: Iterable[tuple[Use, bool]]) -> Iterator[tuple[Use, bool]]:
+    """Yield *uses*, each operation once: as a write if it writes."""
+    known: dict[tuple[int, int], tuple[Use, bool]] = {}
+    for use, writes in uses:
+        if writes or (use.actor, use.epoch) not in known:
+            known[use.actor, use.epoch] = use, writes
+    yield from known.values()

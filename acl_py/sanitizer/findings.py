@@ -5,7 +5,7 @@ A finding is kept once for each kind, its lines and its names; when the same lin
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
@@ -16,6 +16,7 @@ from acl_py import log
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
     from device_model.kernel.findings import KernelRule
 
+_held: "list[Finding] | None" = None  # None: each is written at once
 FAILURE = "the sanitizer failed"  # how the note begins that says that it watches no more
 
 
@@ -200,9 +201,33 @@ class Findings:
 
 
 def tell(finding: Finding) -> None:
-    """Write *finding* to the log, or to the standard error if logging is not enabled."""
+    """Write *finding* to the log, or to the standard error if logging is not enabled; see `hold`."""
     about = {"kind": finding.kind.value}
     if finding.rule is not None:
         about = {"kernel": finding.kernel, "rule": finding.rule.name, "where": finding.where}
-    if not log.warn("finding", **about, text=finding.text):
+    if log.warn("finding", **about, text=finding.text):
+        return
+    if _held is None:
         print(finding, file=sys.stderr)
+    else:
+        _held.append(finding)
+
+
+def hold() -> None:
+    """Write findings to the standard error only when `release` is called: a notebook does it behind each cell."""
+    global _held
+    if _held is None:
+        _held = []
+
+
+def release() -> None:
+    """Write the findings that are held to the standard error."""
+    while _held:
+        print(_held.pop(0), file=sys.stderr)
+
+
+def drop(shown: Iterable[Finding]) -> None:
+    """Do not write those of *shown* that are held, because the program has printed them itself."""
+    if _held:
+        keys = {finding.key for finding in shown}
+        _held[:] = [finding for finding in _held if finding.key not in keys]

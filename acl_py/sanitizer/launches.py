@@ -59,7 +59,7 @@ class Launches:
             elif isinstance(completion, NodeOp):
                 self._touch(completion, use, line)
             elif isinstance(node.subject, Allocation):
-                change = self._accesses.end if node.kind is NodeKind.FREE else self._accesses.begin
+                change = self._accesses.rest if node.kind is NodeKind.FREE else self._accesses.begin
                 change(node.subject, use)
 
     def skip(self, body: Run) -> None:

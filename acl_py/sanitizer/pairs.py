@@ -16,7 +16,7 @@ from acl_py.sanitizer.ranges import union
 from acl_py.sanitizer.shadow import HostAccess, Ranges, Use
 from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
-from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, subject_of
+from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, end_later, subject_of
 from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Work
 
@@ -173,6 +173,22 @@ class Pairs:
         buffer = buffer_text(allocation)
         text = f"{subject_of(second)} uses {buffer} without waiting for its allocation, {subject_of(first)}"
         self._add_life(Kind.BEFORE_ALLOCATION, text, (birth, use), (first, second), allocation)
+
+    def add_unborn(self, birth: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
+        """Add a use of memory before the launch of the graph that allocates it, *birth*."""
+        first, second = self._accesses(birth, use, wrote=True, writes=writes)
+        buffer = buffer_text(allocation)
+        text = f"{subject_of(second)} uses {buffer} before a launch of its graph allocates it, {subject_of(first)}"
+        span, fix = Span(buffer, 0, allocation.nbytes), f"launch the graph before {second.site}"
+        self._findings.add(Finding(Kind.BEFORE_ALLOCATION, text, (first, second), (span,), fix=fix))
+
+    def add_late(self, end: Use, use: Use, allocation: Allocation, *, writes: bool) -> None:
+        """Add a use of memory that is not before the node of its graph that frees it, *end*."""
+        first, second = self._accesses(end, use, wrote=True, writes=writes)
+        buffer = buffer_text(allocation)
+        text = f"{subject_of(second)} uses {buffer}, which its graph has freed, {subject_of(first)}"
+        span, fix = Span(buffer, 0, allocation.nbytes), end_later(first, second)
+        self._findings.add(Finding(Kind.USE_AFTER_FREE, text, (first, second), (span,), fix=fix))
 
     def add_in_use(self, use: Use, end: Use, allocation: Allocation, *, writes: bool) -> None:
         """Add the end of a life that does not wait for a use of the memory."""

@@ -95,7 +95,12 @@ class Races(Observer):
         """Report what is left, and watch no more what tasks hand on."""
         self._signals.close()
         self._pairs.close()
+        self._accesses.close()
         self.hosts.close()
+
+    def tell_pageable(self, used: Callable[[], None]) -> None:
+        """Call *used* with each use of pageable memory, which has no life."""
+        self._accesses.pageable_used = used
 
     # --- hooks: what streams are given
 
@@ -251,6 +256,8 @@ class Races(Observer):
             self._hold(*about)
         elif name == "MallocAsync" and about[1].branch is None:
             self._accesses.begin(about[0], self._use(LifeCall(name), about[1], site, exit_ns))
+        elif name == "MallocAsync":
+            self._accesses.expect(about[0], self._use_of_host(LifeCall(name), site, exit_ns))
         elif self._freed is not None and about and about[0] is self._freed:
             self._end(name, about, site, exit_ns)
         elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:

@@ -27,6 +27,7 @@ _MEANINGS = {
     Kind.KERNEL: "A core kernel breaks a rule of its language.",
 }
 _BRIEF = 10  # findings in a brief report
+_SPANS = 8  # ranges of bytes in a finding
 
 
 class Form(Enum):
@@ -158,7 +159,8 @@ def details(finding: Finding) -> Iterator[str]:
         yield f"    {_described(access)}"
         yield from (f"        from {line}" for line in reversed(access.stack))
     if finding.spans:
-        yield f"    bytes: {', '.join(map(str, finding.spans))}"
+        more = f", and {len(finding.spans) - _SPANS:,} more ranges" if len(finding.spans) > _SPANS else ""
+        yield f"    bytes: {', '.join(map(str, finding.spans[:_SPANS]))}{more}"
     if finding.missing and finding.rule is None:
         yield f"    missing: {finding.missing}"
     if finding.fix:

@@ -1,5 +1,6 @@
 """The sanitizer: observers that look at one thing each, for the parts that the program asked for."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from acl_py.sanitizer.digests import Digests
@@ -55,6 +56,8 @@ class Sanitizer(Observer):
         if Part.HOST in parts:
             self.views = Views(self.host_access, self.host_exported)
             runtime.memory.watch_view = self.views.watch
+            if self.races is not None:
+                self.races.tell_pageable(partial(self.findings.note, UNSEEN))
         if Part.LEAKS in parts:
             self.leaks = Leaks(runtime, self.fail, self._last_use)
             self._observers.append(self.leaks)

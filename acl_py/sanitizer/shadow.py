@@ -155,10 +155,11 @@ Cell = dict[int, Uses]  # by actor
 class Shadow:
     """The cells of one allocation."""
 
-    __slots__ = ("_cells", "_starts", "birth", "exact", "nbytes")
+    __slots__ = ("_cells", "_starts", "birth", "end", "exact", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
         self.birth: Use | None = None  # the turn in a stream in which it begins
+        self.end: Use | None = None  # the node of a graph that has freed it, until the next launch
         self.nbytes = nbytes
         self._starts = [0]
         self._cells: list[Cell] = [{}]
@@ -184,6 +185,12 @@ class Shadow:
             self._starts.insert(index, at)
             self._cells.insert(index, {actor: uses.copy() for actor, uses in self._cells[index - 1].items()})
         return index
+
+    def share(self) -> None:
+        """Let no footprint in it stand for later uses of the same bytes."""
+        for cell in self._cells:
+            for uses in cell.values():
+                uses.share()
 
     def uses(self) -> Iterator[tuple[Use, bool]]:
         """Yield all uses, some of them several times, and whether they write."""

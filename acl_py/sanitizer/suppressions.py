@@ -73,7 +73,7 @@ def find(folder: Path) -> tuple[Suppression, ...]:
 def _table(file: Path) -> Any:
     try:
         project = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last: tables in tables, a thousand deep
         raise SuppressionError(f"{file}: cannot be read, so its suppressions are not known: {error}") from error
     tool = project.get("tool", {})
     return tool.get("acl_py", {}).get("sanitizer") if isinstance(tool, dict) else None

@@ -5,8 +5,9 @@ a pool gives out an address again. An operation writes its bytes when it ends, a
 of a life are written, nothing is kept of it. So a program may queue any number of operations.
 
 Registered memory counts as written, because the array has values, and so does memory that a stream program declares and
-memory of physical blocks that are mapped. If host accesses are not watched, pinned memory counts as written by the host
-from the moment when the program gets an array over it.
+memory of physical blocks that are mapped. Memory that a graph allocates has a life for each launch; an operation uses
+the life of its launch, or the one that was queued last. If host accesses are not watched, pinned memory counts as
+written by the host from the moment when the program gets an array over it.
 
 A copy of unwritten bytes is reported as the read that it is; then its destination counts as written, so that one
 mistake is one finding. Bytes for which the program has queued a write before the read, one that has not ended yet, are
@@ -16,7 +17,7 @@ instructions have read and written, not those that its arguments declare.
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -29,6 +30,9 @@ from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import buffer_text, work_text, write_first
 from acl_py.sites import called_function, path_to
 from device_model.completions import Completion, Nanoseconds
+from device_model.graphs.executable import Run
+from device_model.graphs.graph import NodeKind
+from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation, Origin
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -79,11 +83,12 @@ class Gaps:
 class _Life:
     """One life of memory with unwritten bytes, and the writes that are queued for it, by operation."""
 
-    __slots__ = ("coming", "gaps")
+    __slots__ = ("coming", "gaps", "is_freed")
 
     def __init__(self, nbytes: int) -> None:
         self.gaps = Gaps(nbytes)
         self.coming: dict[Op, Ranges] = {}
+        self.is_freed = False  # by a node of the graph that has allocated it
 
 
 class Unwritten(Observer):
@@ -95,6 +100,9 @@ class Unwritten(Observer):
         self._findings = runtime.state(Findings)
         self._stacks = runtime.state(Stacks)
         self._lives: dict[Allocation, _Life] = {}
+        self._launched: dict[Run, dict[Allocation, _Life]] = {}  # the memory that launches allocate
+        self._latest: dict[Allocation, _Life] = {}  # of memory of graphs, that of the last launch
+        self._used: dict[Op, dict[Allocation, _Life]] = {}  # the lives of memory of graphs that operations use
         self._ending: deque[Allocation] = deque()  # freed, while queued work may use them
         self._callers: dict[Op, Caller] = {}  # who queued the operations that may be reported
 
@@ -127,14 +135,15 @@ class Unwritten(Observer):
     @guarded
     def op_queued(self, op: Op) -> None:
         """Note what *op* will write, and who queued it."""
-        if not self._lives:
+        if not self._lives and not self._latest:
             return
+        self._use_memory_of_graphs(op)
         for allocation, start, stop in op.work.written_rows():
-            life = self._lives.get(allocation)
+            life = self._life(allocation, op)
             if life is not None:
                 life.coming.setdefault(op, []).append((start, stop))
                 self._callers[op] = current_caller()
-        if any(allocation in self._lives for allocation, _, _ in _read(op.work)):
+        if any(self._life(allocation, op) for allocation, _, _ in _read(op.work)):
             self._callers[op] = current_caller()
             self._stacks.note(op.site)
 
@@ -142,15 +151,47 @@ class Unwritten(Observer):
     def op_ended(self, op: Op) -> None:
         """Check what *op* has read, then note what it has written."""
         caller = self._callers.pop(op, None)
-        if not self._lives:
+        if not self._lives and op not in self._used:
             return
         if op.error is None:
             self._check(_read(op.work), op, lambda: self._op_access(op, caller))
-            self._note(_written(op.work))
+            self._note(_written(op.work), op)
         for allocation, _, _ in op.work.writes():
-            life = self._lives.get(allocation)
+            life = self._life(allocation, op)
             if life is not None:
                 life.coming.pop(op, None)
+        self._used.pop(op, None)
+
+    @guarded
+    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
+        """Begin the lives of the memory that a launch allocates."""
+        for launch in [each for each in self._launched if each.done]:
+            del self._launched[launch]
+        for node in (entry.node for entry in run.plan.entries):
+            allocation = node.subject
+            if not isinstance(allocation, Allocation):
+                continue
+            if node.kind is NodeKind.ALLOCATE:
+                life = self._latest[allocation] = _Life(allocation.nbytes)
+                self._launched.setdefault(run.launch, {})[allocation] = life
+            elif node.kind is NodeKind.FREE and allocation in self._latest:
+                self._latest[allocation].is_freed = True
+
+    def _use_memory_of_graphs(self, op: Op) -> None:
+        """Note which lives of memory of graphs *op* uses. What comes behind a graph's own free has no life to use."""
+        if isinstance(op, NodeOp):
+            lives = self._launched.get(op.run.launch, {})
+        else:
+            lives = {each: life for each, life in self._latest.items() if not life.is_freed}
+        touched = {allocation for allocation, _, _ in (*op.work.reads(), *op.work.writes())}
+        used = {allocation: life for allocation, life in lives.items() if allocation in touched}
+        if used:
+            self._used[op] = used
+
+    def _life(self, allocation: Allocation, op: Op | None) -> "_Life | None":
+        """Return the life of *allocation* that *op* uses, or the host if that is None."""
+        life = self._lives.get(allocation)
+        return life if life is not None or op is None else self._used.get(op, {}).get(allocation)
 
     @guarded
     def call(
@@ -197,20 +238,20 @@ class Unwritten(Observer):
 
     # --- helpers
 
-    def _note(self, extents: Iterable[Extent]) -> None:
-        """Note that *extents* were written."""
+    def _note(self, extents: Iterable[Extent], op: Op | None = None) -> None:
+        """Note that *extents* were written, by *op*, or by the host if that is None."""
         for allocation, start, stop in extents:
-            life = self._lives.get(allocation)
+            life = self._life(allocation, op)
             if life is not None:
                 life.gaps.write(start, stop)
-                if not life.gaps:
+                if not life.gaps and allocation in self._lives:
                     del self._lives[allocation]
 
     def _check(self, extents: Iterable[Extent], op: Op | None, access: Callable[[], Access]) -> None:
         """Report the unwritten bytes of *extents*, read by *op*, or by the host if that is None."""
         gaps: dict[Allocation, Ranges] = {}
         for allocation, start, stop in extents:
-            life = self._lives.get(allocation)
+            life = self._life(allocation, op)
             if life is not None:
                 unwritten = list(life.gaps.within(start, stop))
                 if op is not None and isinstance(op.work, CoreKernel):
@@ -218,7 +259,7 @@ class Unwritten(Observer):
                 coming = [
                     each
                     for writer, ranges in life.coming.items()
-                    if writer is not op and (op is None or writer.queued_ns <= op.queued_ns)
+                    if writer is not op and (op is None or _is_queued_before(writer, op))
                     for each in ranges
                 ]
                 gaps.setdefault(allocation, []).extend(_without(unwritten, coming) if coming else unwritten)
@@ -235,6 +276,13 @@ class Unwritten(Observer):
     def _host_access(self, what: str, site: object) -> Access:
         who = self._runtime.callers.name(current_caller())
         return Access(what, False, who, "", str(site), path_to(site), self._runtime.host_ns, _file(site))
+
+
+def _is_queued_before(writer: Op, op: Op) -> bool:
+    """Whether *writer* was queued before *op*, or at the same time: the nodes of a launch are queued in their order."""
+    if isinstance(writer, NodeOp) and isinstance(op, NodeOp) and writer.run is op.run:
+        return writer.entry.place < op.entry.place
+    return writer.queued_ns <= op.queued_ns
 
 
 def _read(work: Work) -> Iterable[Extent]:

@@ -226,7 +226,7 @@ def test_findings_go_to_a_file_in_each_format(acl_py_does, tmp_path):
     assert (finding["kind"], finding["rule"]) == ("kernel", "UNWRITTEN_READ")
     done = acl_py_does("run", "--sanitize", "--findings", "nowhere/found.json", "script.py")
     assert "acl-py: nowhere/found.json: cannot be written: No such file or directory" in done.stderr
-    assert done.returncode == 4
+    assert done.returncode == 5
 
 
 def test_a_suppression_beside_the_script_accepts_its_finding(acl_py_does, tmp_path):

@@ -8,6 +8,8 @@ from random import Random
 import pytest
 
 import acl_py as acl
+from acl_py.sanitizer.parts import parts_of
+from acl_py.sanitizer.watch import watching
 from tests.acl_py.graphs.replaying import DEVICE, HOST, NBYTES, Wait, program, queue
 from tests.sanitizer.racing import CUDA, D2H, found, read, two_streams, write
 
@@ -196,6 +198,70 @@ def test_memory_of_a_graph_begins_and_ends_with_its_nodes():
 
     assert found(in_order) == []
     assert [kind for kind, *_ in found(too_early)] == ["before allocation"]
+
+
+async def graph_of(stream, *kernels, frees):
+    async with acl.capture(stream) as graph:
+        buffer = await acl.MallocAsync(64, stream)
+        for kernel in kernels:
+            await kernel[1, stream](acl.Array(buffer))
+        if frees:
+            await acl.FreeAsync(buffer, stream)
+    return buffer, await acl.GraphInstantiate(graph)
+
+
+@pytest.mark.parametrize("launches", [0, 1])
+def test_memory_of_a_graph_is_not_there_before_a_launch(launches):
+    async def main():
+        [one, _] = await two_streams()
+        buffer, executable = await graph_of(one, write, frees=False)
+        await read[1, one](acl.Array(buffer))
+        for _ in range(launches):
+            await acl.GraphLaunch(executable, one)
+
+    with watching(parts_of("device,uninitialised")) as watch:
+        acl.run(main, device="tiny")
+    [finding] = watch.findings
+    assert finding.kind == "before allocation"
+    assert finding.fix == f"launch the graph before {finding.accesses[1].site}"
+
+
+def test_memory_of_a_graph_is_gone_behind_its_own_free():
+    async def main():
+        [one, _] = await two_streams()
+        buffer, executable = await graph_of(one, write, frees=True)
+        await acl.GraphLaunch(executable, one)
+        await read[1, one](acl.Array(buffer))
+
+    line = graph_of.__code__.co_firstlineno + 6 - main.__code__.co_firstlineno
+    assert found(main, sanitize="device,uninitialised") == [("use after free", line, 4, "0:64")]
+
+
+@pytest.mark.parametrize("frees", [True, False])
+def test_memory_of_a_graph_is_unwritten_in_each_launch(frees):
+    async def main():
+        [one, _] = await two_streams()
+        _, executable = await graph_of(one, read, write, frees=frees)
+        for _ in range(2):
+            await acl.GraphLaunch(executable, one)
+        await acl.SynchronizeStream(one)
+        assert [finding.count for finding in acl.current_simulation().findings] == [2]
+
+    first = graph_of.__code__.co_firstlineno - main.__code__.co_firstlineno
+    assert found(main, sanitize="device,uninitialised") == [("uninitialised", first + 2, first + 4, "0:64")]
+
+
+@pytest.mark.parametrize("frees", [True, False])
+def test_a_launch_that_writes_memory_of_its_graph_first_is_right(frees):
+    async def main():
+        [one, _] = await two_streams()
+        buffer, executable = await graph_of(one, write, read, frees=frees)
+        for _ in range(3):
+            await acl.GraphLaunch(executable, one)
+            if not frees:
+                await read[1, one](acl.Array(buffer))
+
+    assert found(main, sanitize="device,uninitialised") == []
 
 
 @acl.kernel(cost=acl.Cost(us=1))

@@ -767,3 +767,43 @@ def test_a_stream_hands_on_what_the_task_knew_that_queued_its_work():
         await asyncio.gather(early(), late())
 
     assert found(program) == []
+
+
+def test_a_new_stream_does_not_know_what_was_known_of_a_destroyed_one():
+    """The second task cannot know that the work of the first one is over, whichever number its stream gets."""
+
+    async def program():
+        x = await acl.Malloc(64)
+
+        async def first():
+            stream = await acl.CreateStream()
+            await produce(x, stream)
+            await acl.DestroyStream(stream)
+
+        async def second():
+            await acl.Sleep(10_000)
+            await consume(x, await acl.CreateStream())
+
+        await asyncio.gather(first(), second())
+
+    [(kind, *_)] = found(program)
+    assert kind == "race"
+
+
+def test_work_of_a_destroyed_stream_is_over_behind_the_synchronisation_of_its_device():
+    async def program():
+        x = await acl.Malloc(64)
+
+        async def first():
+            stream = await acl.CreateStream()
+            await acl.LaunchKernel(write, 1, (x,), stream)
+            await acl.DestroyStream(stream)
+
+        async def second():
+            await acl.Sleep(10_000)
+            await acl.SynchronizeDevice()
+            await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
+
+        await asyncio.gather(first(), second())
+
+    assert found(program, "acl") == []
