@@ -140,6 +140,13 @@ def shown(value: object) -> str:
     return f"{coroutine_text(value)}: await that call" if isinstance(value, Coroutine) else repr(value)
 
 
+def shown_number(number: object) -> str:
+    """Return *number* for a message; Python does not print an int of more than 4,300 digits."""
+    if isinstance(number, int) and number.bit_length() > 64:
+        return f"a number of {number.bit_length():,} bits"
+    return repr(number)
+
+
 def coroutine_text(coroutine: Coroutine[object, object, object]) -> str:
     """Name *coroutine* by the function that made it. The line that called the function is not known to Python."""
     return f"a coroutine of {getattr(coroutine, '__qualname__', type(coroutine).__name__)}()"

@@ -327,10 +327,12 @@ class Kernel(Work):
 
     *body* does the real work at the simulated end. *read* and *written* are the bytes that it touches, *nbytes* in all.
     A *serial* body touches more than simulated memory, so no other body may run beside it.
+
+    A body that leaves gaps in what it writes can say so with `rows`, a function that gives the bytes without them.
     """
 
     __slots__ = ("alone", "block_ns", "blocks", "body", "exclusive", "label", "moves_pages", "nbytes", "number", "read",
-                 "touched", "written")  # fmt: skip
+                 "rows", "touched", "written")  # fmt: skip
 
     def __init__(
         self,
@@ -353,6 +355,7 @@ class Kernel(Work):
         self.body = body
         self.read = read
         self.written = written
+        self.rows: Callable[[], Sequence[Extent]] | None = None
         self.touched = tuple(dict.fromkeys(extent[0] for extent in (*read, *written)))
         self.moves_pages = any(allocation.pages is not None for allocation in self.touched)  # type: ignore[misc]
         self.nbytes = nbytes
@@ -381,6 +384,10 @@ class Kernel(Work):
     def writes(self) -> Sequence[Extent]:
         """Return the bytes that the arguments declare as written."""
         return self.written
+
+    def written_rows(self) -> Sequence[Extent]:
+        """Return the bytes that it writes, without gaps if it knows them."""
+        return self.written if self.rows is None else self.rows()
 
 
 class Occupation(NamedTuple):

@@ -139,7 +139,7 @@ class Block:
         self.shared_used = 0
         self.shared = np.full(-(-self.capacity // 2), POISON, np.uint16).view(np.uint8)
         self.arrivals: dict[int, list[tuple[Ints, Ints, bool]]] = {}  # at barriers that are not complete
-        # Registers computed from thread indices and constants alone, by how they are computed and their values.
+        # Registers computed from thread indices and constants alone, by line, how they are computed and values.
         self.indices: dict[Hashable, tuple[int, ...]] = {}
         self.index_ids: set[int] = set()
         self._next_register = 0

@@ -15,7 +15,8 @@ How operations are counted:
 * conversions from float32 to a type of 16 bits: an ALU instruction for two of them; other conversions: one instruction
   of the special unit;
 * constants: none, as instructions have them as operands;
-* integers that are computed from thread indices and constants alone: no second time, as a compiler keeps them;
+* integers that are computed from thread indices and constants alone: no second time by the same line if their values
+  are the same, as a compiler takes what a loop does not change out of it;
 * slices, shapes and assignments to a part: none, as the compiler only names registers. An assignment under `where` is
   a move.
 
@@ -100,7 +101,8 @@ class Register(np.ndarray[Any, Any]):
         reads = ids_of(*inputs)
         key = None
         if method == "__call__" and result.dtype.kind in "iub" and block.index_ids.issuperset(reads):
-            key = ufunc.__name__, block.warps_active, result.shape, result.tobytes()
+            # With the line: equal values of two lines may be chance, and in another block they are not equal.
+            key = block.site_number(), ufunc.__name__, block.warps_active, result.shape, result.tobytes()
         writes = block.indices.get(key, ())
         if not writes:
             writes = _count(block, ufunc, result.dtype, elements // block.threads, reads, chains)

@@ -296,6 +296,8 @@ def _end_text(allocation: Allocation) -> str:
 
 def size_text(nbytes: int) -> str:
     """Write a number of bytes as people do: 512 B, 1.5 KiB, 4.0 MiB."""
+    if nbytes.bit_length() > 64:
+        return f"a number of bytes that has {nbytes.bit_length():,} bits"
     if nbytes < 1024:
         return f"{nbytes} B"
     size = float(nbytes)

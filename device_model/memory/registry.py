@@ -220,19 +220,20 @@ class Memory(Directory):
         # Not dropped: it is ordinary host memory now, and copies that were queued before may still use it.
         self.end_life(allocation, site, drop=False)
 
-    def pageable(self, address: int, nbytes: int, role: str) -> Allocation:
+    def pageable(self, address: int, nbytes: int, role: str, *, write: bool = False) -> Allocation:
         """Return an allocation over *nbytes* of any host memory, for faces that take bare addresses.
 
-        If *role* is "dst", the memory must be writable. The system is asked whether the range exists, so a wrong
-        address cannot crash the process.
+        If *role* is "dst", or to *write*, the memory must be writable. The system is asked whether the range exists, so
+        a wrong address cannot crash the process.
         """
-        is_there = host.is_writable if role == "dst" else host.is_readable
+        is_written = write or role == "dst"
+        is_there = host.is_writable if is_written else host.is_readable
         if self._outlived:
             self._check_outlived(address, f"{role} is an address")
         if address >= DEVICE_BASE or not is_there(address, nbytes):
             if self._graveyard.find(address) is not None:
                 raise self._stories.of_address(address, nbytes, role)
-            kind = "writable memory" if role == "dst" else "memory"
+            kind = "writable memory" if is_written else "memory"
             raise self.fail(
                 Kind.INVALID_ADDRESS,
                 f"{role} is an address at which the host has no {size_text(nbytes)} of {kind}",
@@ -301,7 +302,8 @@ class Memory(Directory):
         """Return *nbytes* as an int, or raise an error for a size that no allocation can have."""
         nbytes = integer(f"nbytes of {origin.maker}()", nbytes)
         if nbytes <= 0:
-            raise self.fail(Kind.INVALID_VALUE, f"{origin.maker} of {nbytes} bytes", "ask for 1 byte or more")
+            size = size_text(nbytes) if nbytes < -(2**64) else f"{nbytes} bytes"
+            raise self.fail(Kind.INVALID_VALUE, f"{origin.maker} of {size}", "ask for 1 byte or more")
         return nbytes
 
     def check_room(self, arena: Arena, size: int, nbytes: int, origin: Origin) -> None:

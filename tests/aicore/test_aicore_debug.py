@@ -66,7 +66,9 @@ def test_a_debugger_stops_in_a_kernel_and_steps_over_a_wait_for_other_blocks(mon
         SyncAll()
 
     def debug():
-        debugger = pdb.Pdb(stdin=io.StringIO("p block\nnext\nnext\nnext\np block\ncontinue\n"), stdout=said)
+        debugger = pdb.Pdb(
+            stdin=io.StringIO("p block\nnext\nnext\nnext\np block\ncontinue\n"), stdout=said, nosigint=True
+        )
         debugger.set_trace(sys._getframe(1))
 
     monkeypatch.setattr(sys, "breakpointhook", debug)

@@ -1,6 +1,7 @@
 """Published times of kernels against the same kernels here (tests/bench/aicore_rows.py)."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,7 @@ def test_the_first_nine_rows_come_out_within_five_per_cent_fitted_or_not():
         ("To L1", 0.08, 0.06),
         ("Banks", 0.10, 0.04),
         ("Matmul", 0.41, 0.25),
+        ("Attention", 0.19, 0.11),
     ],
 )
 def test_rows_of_a_family_are_near_and_in_order(family, worst, mean):
@@ -50,3 +52,14 @@ def test_rows_of_a_family_are_near_and_in_order(family, worst, mean):
 def test_what_the_vendors_sample_does_step_by_step_pays_step_by_step():
     times = [us for _, us, *_ in measure(("Add",))]
     assert all(later < earlier * 1.01 for earlier, later in pairwise(times)), times
+
+
+@pytest.mark.slow
+def test_the_table_of_attention_in_the_docs_is_what_the_command_prints():
+    page = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    rows = list(measure(("Attention",)))
+    assert len(rows) == 10
+    for row, us, error, _ in rows:
+        queries, keys = (int(word) for word in row.what.split() if word.isdigit())
+        line = f"| {queries}, {keys} | {queries // 128} | {row.published:,.1f} | {us:,.1f} | {error:+.1%} |"
+        assert line in page, line

@@ -209,6 +209,35 @@ def test_an_mbarrier_shows_copies_to_those_who_wait():
     assert ("RAW", missing) in found(launch(kernel, x, y, True, False, threads=64))
 
 
+def test_a_copy_that_arrives_at_an_mbarrier_is_shown_by_its_wait_and_by_no_barrier_of_threads():
+    def kernel(x, y):
+        s, t = cta.shared(np.float32, 64), cta.tid
+        full = cta.mbarrier(64)
+        cta.syncthreads()
+        cta.cp_async(s.at[t], x.at[t], 4)
+        cta.cp_async_mbarrier_arrive(full, noinc=True)
+        cta.syncthreads()
+        y[t] = s[63 - t]
+        full.wait(0)
+
+    result = launch(kernel, np.ones(64, np.float32), np.zeros(64, np.float32), threads=64)
+    assert found(result) == [("RAW", "the wait for its mbarrier")]
+
+
+def test_an_expectation_holds_for_one_phase_only():
+    def kernel():
+        bar = cta.mbarrier(32)
+        cta.syncthreads()
+        with cta.where(cta.tid == 0):
+            bar.expect(32)
+        bar.arrive(2)
+        bar.wait(0)
+        bar.arrive()
+        bar.wait(1)
+
+    assert found(launch(kernel)) == []
+
+
 def test_an_mbarrier_has_its_own_name_in_the_rows_also_where_another_one_is_gone():
     def kernel():
         for _ in range(3):

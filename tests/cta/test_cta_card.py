@@ -2,9 +2,12 @@
 
 import sys
 
+import numpy as np
 import pytest
 
+from acl_py import cta
 from device_model.cta.instructions import Op, Row, Unit
+from device_model.cta.launch import Machine, Options, Parameter, run_on_arrays
 from device_model.cta.timing.card import Card
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.profile import load
@@ -107,3 +110,40 @@ def test_the_part_of_the_time_that_units_work():
     busy = card.play().busy
     assert busy[Unit.FMA] == pytest.approx(1 / 4, rel=0.01)  # one scheduler of four
     assert busy[Unit.LSU] == 0
+
+
+def test_blocks_are_of_other_kinds_by_their_memory_and_not_by_chance():
+    """A product by tiles: its 64 blocks have the same instructions, though lines compute equal indices in some of them.
+
+    `first + x` is `column` in the step that begins at the block's first column. Four kinds are left, because the first
+    block of each row and of each column finds its tiles in DRAM and not in the L2.
+    """
+    side, blocks = 8, 8
+
+    def product(a, b, c):
+        y, x = divmod(cta.tid, side)
+        row, column = cta.block[1] * side + y, cta.block[0] * side + x
+        s, t = cta.shared(np.float32, (side, side)), cta.shared(np.float32, (side, side))
+        total = cta.zeros()
+        for first in range(0, blocks * side, side):
+            s[y, x], t[y, x] = a[row, first + x], b[first + y, column]
+            cta.syncthreads()
+            for k in range(side):
+                total = cta.fma(s[y, k], t[k, x], total)
+            cta.syncthreads()
+        c[row, column] = total
+
+    length = blocks * side
+    a, b = (np.random.default_rng(seed).random((length, length), np.float32) for seed in (0, 1))
+    c = np.zeros_like(a)
+    parameters = [Parameter("a", True, False), Parameter("b", True, False), Parameter("c", False, True)]
+    result = run_on_arrays(
+        product, (blocks, blocks, 1), (a, b, c), parameters=parameters, machine=Machine(SPEC, 132, 0),
+        options=Options(threads=side * side, hazards=False),
+    )  # fmt: skip
+    assert np.allclose(c, a @ b)
+    kinds = result.timeline.card.kinds
+    assert len(kinds) == 4
+    # A quotient and a remainder; two numbers for the row and the column, but none for the block's first ones, which are
+    # constants; of each step two indices, two loads and stores, two barriers and three instructions for each product.
+    assert [len(rows) for rows in kinds] == [2 + 2 + blocks * (8 + 3 * side) + 1] * 4

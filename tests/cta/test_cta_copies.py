@@ -74,6 +74,17 @@ def test_a_copy_is_its_own_threads_after_the_wait_and_others_after_a_barrier():
     assert "the copy of thread 63" in str(finding)
 
 
+def test_a_copy_that_its_thread_has_waited_for_is_shown_to_the_warp_by_syncwarp():
+    def kernel(x, y):
+        s, t = cta.shared(np.float32, 32), cta.tid
+        cta.cp_async(s.at[t], x.at[t], 4)
+        cta.wait_all()
+        cta.syncwarp()
+        y[t] = s[31 - t]
+
+    assert found(launch(kernel, np.ones(32, np.float32), np.zeros(32, np.float32))) == []
+
+
 def test_a_copy_that_was_never_committed_needs_both_calls():
     def kernel(x, y):
         s, t = cta.shared(np.float32, 32), cta.tid
