@@ -42,6 +42,7 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.14
 	$(BIN)/pytest --quiet tests/test_layering.py
+	$(BIN)/python -m tests.bench count
 
 docs: $(VENV)/ready
 	$(BIN)/pip install --quiet --editable '.[docs]'

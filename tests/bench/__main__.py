@@ -10,8 +10,9 @@ from time import perf_counter
 
 from tests.bench.measure import machine, say
 
-PARTS = ("start", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page", "accuracy",
-         "copies", "graphs", "changes", "sanitizer", "explore", "blocks", "attention", "kernels")  # fmt: skip
+PARTS = ("start", "count", "dispatch", "speed", "waits", "explain", "clock", "aicore", "acl", "traces", "page",
+         "accuracy", "copies", "graphs", "changes", "sanitizer", "explore", "blocks", "attention",
+         "kernels")  # fmt: skip
 
 
 def main(names):

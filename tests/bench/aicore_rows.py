@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 
-from tests.bench.rows import adds, banks, copies, matmuls, vector_adds
+from tests.bench.rows import adds, attention, banks, copies, matmuls, vector_adds
 
 FAMILIES = {
     "Add": adds.ROWS, "VectorAdd": vector_adds.ROWS, "To UB": copies.TO_UB, "To L1": copies.TO_L1, "Banks": banks.ROWS,
-    "Matmul": matmuls.ROWS,
+    "Matmul": matmuls.ROWS, "Attention": attention.ROWS,
 }  # fmt: skip
 # The nine rows of element-wise kernels that any model of these cores is first held against.
 NINE = {*(row.what for row in adds.ROWS[1:5]), *(row.what for row in vector_adds.ROWS[:5])}
@@ -51,10 +51,15 @@ def table(families=tuple(FAMILIES)):
         ("all nine", [row for row in errors if row.what in NINE]),
         ("other fitted rows", [row for row in errors if row.what not in NINE and row.fitted]),
         (
-            "other rows, Matmul aside",
-            [row for row in errors if row.what not in NINE and not row.fitted and row.family != "Matmul"],
+            "other rows, Matmul and Attention aside",
+            [
+                row
+                for row in errors
+                if row.what not in NINE and not row.fitted and row.family not in ("Matmul", "Attention")
+            ],
         ),
         ("Matmul", [row for row in errors if row.family == "Matmul"]),
+        ("Attention", [row for row in errors if row.family == "Attention"]),
     ):
         if chosen:
             worst = max(chosen, key=lambda row: abs(errors[row]))

@@ -1,5 +1,7 @@
 """What an operation costs: the ring of ring.py, ours and two peers that simulate the same, in time and in memory; and
 what a node of a graph costs.
+
+The ratios to the peers scatter by 12 % from run to run, so they have no target: count.py has it, in bytecodes.
 """
 
 from statistics import median
@@ -51,8 +53,8 @@ def _dispatch_table(results, ops):
         rows,
     )
     added = median(traced - bare for traced, bare in zip(us["ours traced"], us["ours"], strict=True))
-    say(f"  ours : simpy    {target(ratio(seconds['ours'], seconds['simpy']), 0.25, form='{:.3f}')}")
-    say(f"  ours : asyncio  {target(ratio(seconds['ours'], seconds['asyncio']), 0.33, form='{:.3f}')}")
+    say(f"  ours : simpy    {ratio(seconds['ours'], seconds['simpy']):.3f}")
+    say(f"  ours : asyncio  {ratio(seconds['ours'], seconds['asyncio']):.3f}")
     say(f"  tracing adds    {target(added, 0.6)} us per operation, host calls included\n")
 
 
@@ -104,7 +106,7 @@ def _step():
     pass
 
 
-async def _launches():
+async def launches(number):
     """The processor time of a node, in microseconds: a chain of kernels is launched and waited for again and again.
 
     It is one thread that never sleeps, so this is the real time if nobody else uses the machine.
@@ -115,10 +117,10 @@ async def _launches():
             await _step[1, stream]()
     executable = await acl.GraphInstantiate(graph)
     begin = process_time()
-    for _ in range(LAUNCHES):
+    for _ in range(number):
         await acl.GraphLaunch(executable, stream)
         await acl.SynchronizeStream(stream)
-    return (process_time() - begin) * 1e6 / (NODES * LAUNCHES)
+    return (process_time() - begin) * 1e6 / (NODES * number)
 
 
 def _graphs():
@@ -132,4 +134,4 @@ def _graphs():
 
 
 def _run(trace):
-    return acl.run(_launches, device="h200", trace=trace)
+    return acl.run(launches, LAUNCHES, device="h200", trace=trace)

@@ -1,17 +1,20 @@
 """The benches measure what they say: their models agree, and each part runs with little work."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import forks
 from tests.bench.__main__ import PARTS
+from tests.bench.count import LIMIT, PYTHON, per_operation, ring_count
 from tests.bench.ring import MODELS
 
 ROOT = Path(__file__).parents[2]
 SIZES = {  # of each part, so that it is over in a moment
     "start": {"RUNS": 1},
+    "count": {"ROUNDS": (1, 2), "LAUNCHES": (1, 2), "LIMIT": 2000},
     "dispatch": {"SMALL": 120, "LARGE": 120, "MANY_STREAMS": 16},
     "speed": {"TOTAL": 1 << 16, "CHUNK": 1 << 14, "PASSES": 2, "FLOATS": 1 << 8},
     "waits": {"SYNCS": 10, "RUNS": 1},
@@ -54,3 +57,37 @@ def test_the_models_of_the_ring_do_the_same_in_the_same_simulated_time():
     assert ours.simulated_ns == traced.simulated_ns
     assert asyncio.simulated_ns == simpy.simulated_ns
     assert abs(ours.simulated_ns / simpy.simulated_ns - 1) < 0.005
+
+
+counts = pytest.mark.skipif(sys.version_info[:2] != PYTHON, reason="bytecodes are counted on CPython 3.11 only")
+
+
+@counts
+def test_an_operation_takes_at_most_985_bytecodes():
+    assert 900 < ring_count(trace=False) <= LIMIT == 985
+
+
+@counts
+def test_the_count_is_what_a_longer_run_executes_more():
+    """A call more for each operation costs the same each time, however the program begins and ends."""
+
+    def called(number, calls):
+        for _ in range(number):
+            for _ in range(calls):
+                abs(number)
+
+    def counted(calls, *lengths):
+        return per_operation(lambda number: called(number, calls), *lengths)
+
+    one, two, three = (counted(calls, 10, 20) for calls in (1, 2, 3))
+    assert two - one == three - two > 0
+    assert counted(1, 10, 20) == counted(1, 100, 150)
+
+
+@counts
+def test_the_bench_of_bytecodes_fails_above_its_limit():
+    sizes = {"ROUNDS": (1, 2), "LAUNCHES": (1, 2), "LIMIT": 500}
+    done = forks.run("-c", PROGRAM.format(part="count", sizes=sizes), cwd=ROOT)
+    assert done.returncode == 1
+    assert "MISSED" in done.stdout
+    assert re.fullmatch(r"an operation takes \d+ bytecodes, more than 500\n", done.stderr)
