@@ -58,6 +58,8 @@ only from those below it, and all of them may import device_model:
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         hang deadlocks                  whether anything could still wake the program; what to do about it
     wording signatures              the functions of `acl`, and messages that name them in place of verbs
+    calls/          calls as data
+        table                           what is known of each verb: its noun, the vendors' names, its aliases
     callers codes errors sites      the ground: tasks, return codes, exceptions, lines of the user's program
 """
 

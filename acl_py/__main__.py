@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from io import TextIOWrapper
 
 
 def main() -> None:
@@ -16,6 +17,10 @@ def main() -> None:
         case ["run", *words]:
             _run_at_once(words)
     from acl_py.cli import app
+
+    output = sys.stdout
+    if sys.argv[1:2] != ["run"] and isinstance(output, TextIOWrapper) and not output.encoding.startswith("utf"):
+        output.reconfigure(errors="replace")  # an encoding such as ASCII has no bars and lines
 
     try:
         app()

@@ -29,6 +29,7 @@ from acl_py.waiting.bridge import Bridge
 from acl_py.waiting.browser import IN_BROWSER, page_set_aside, running_loop
 from acl_py.waiting.clock import borrow, uvloop_loop
 from acl_py.waiting.clock import new_event_loop as new_event_loop
+from acl_py.waiting.interrupts import admit
 from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
@@ -250,19 +251,22 @@ def _set_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:
 def _simulating(options: Options) -> Iterator[Simulation]:
     sim, scope = _begin(options)
     token, error_token = scope_var.set(scope), last_error.set(SUCCESS)
+    is_closed = False
     try:
         yield sim
     except SystemExit:  # the program has chosen to end
         raise
     except BaseException as error:
+        is_closed = isinstance(error, GeneratorExit)  # a generator or a coroutine, perhaps by another task
         if sim._trace is not None:
-            sim._trace.error = full_text(error)
+            sim._trace.error = type(error).__name__ if is_closed else full_text(error)
         if sim.runtime.sanitizer is not None:
             sim.runtime.sanitizer.end_with_error()
         raise
     finally:
-        scope_var.reset(token)
-        last_error.reset(error_token)
+        if not is_closed or scope_var.get() is scope:
+            scope_var.reset(token)
+            last_error.reset(error_token)
         sim.end()
 
 
@@ -435,7 +439,9 @@ def run(
             "and in a notebook cell `sim = acl_py.open()`, then `await main()`"
         )
     with page_set_aside(), asyncio.Runner(loop_factory=_loop_factory(options.clock, uvloop)) as runner:
-        return runner.run(whole())
+        result = runner.run(whole())
+        admit()  # a signal that came while the simulation ended
+        return result
 
 
 @contextmanager

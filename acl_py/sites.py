@@ -24,7 +24,7 @@ import device_model
 
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
-_MODEL = str(Path(device_model.__file__).parent) + os.sep
+MODEL = str(Path(device_model.__file__).parent) + os.sep
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
 _LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy")
@@ -225,9 +225,9 @@ def path_to(site: object) -> tuple[str, ...]:
     lines = []
     while frame is not None and frame.f_back is not edge:
         frame = frame.f_back
-        if frame is None or frame.f_code.co_filename.startswith(_MODEL):
+        if frame is None or frame.f_code.co_filename.startswith(MODEL):
             break
-        if not _is_installed(frame.f_code.co_filename):
+        if not is_installed(frame.f_code.co_filename):
             name = frame.f_code.co_qualname.rpartition("<locals>.")[2]
             lines.append(f"{_at(frame)} in {name}")
     return tuple(reversed(lines))
@@ -235,11 +235,11 @@ def path_to(site: object) -> tuple[str, ...]:
 
 def is_in_model(site: object) -> bool:
     """Whether *site* is a line of the device model: it has called a function that is not the user's."""
-    return isinstance(site, Site) and site.file.startswith(_MODEL)
+    return isinstance(site, Site) and site.file.startswith(MODEL)
 
 
 @cache
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
     """Whether *file* belongs to Python or to a package, so that it tells a user nothing about the way to a line."""
     if file.startswith(_DEMOS):
         return False

@@ -3,15 +3,13 @@
 import re
 from functools import cache
 
+from acl_py.calls.table import all_verbs
 from acl_py.signatures import read
 
 _VERB = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(")  # as in "SetDevice()"
-_OTHERWISE = {  # verbs whose function has another name
-    "GetCurrentContext": "acl.rt.get_context",
-    "GetEventTimestamp": "acl.rt.event_get_timestamp",
-    "ResetNotifies": "acl.rt.notify_batch_reset",
+_OTHERWISE = {  # the Python binding has other names for these than the C functions
     "SetCurrentContext": "acl.rt.set_context",
-    "SetOpWaitTimeOut": "acl.rt.set_op_wait_timeout",
+    "GetCurrentContext": "acl.rt.get_context",
 }
 
 
@@ -37,5 +35,6 @@ def _full_names() -> frozenset[str]:
 def _functions() -> dict[str, str]:
     """Return the functions by the verb that they stand for."""
     named = [each for each in read() if each.module in ("acl", "acl.rt")]
-    verbs = {"".join(part[0].upper() + part[1:] for part in each.name.split("_")): each.full_name for each in named}
-    return verbs | _OTHERWISE
+    functions = {"".join(part[0].upper() + part[1:] for part in each.name.split("_")): each.full_name for each in named}
+    stems = {name: (verb.acl or name).removeprefix("aclrt") for name, verb in all_verbs().items()}
+    return functions | {name: functions[stem] for name, stem in stems.items() if stem in functions} | _OTHERWISE

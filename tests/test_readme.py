@@ -1,6 +1,6 @@
-"""The README and docs/ show what happens: the outputs of their examples, the times of the apps, the timeline.
+"""The README and docs/ show what happens: the outputs of their examples, the times of the apps, the picture.
 
-`python tests/test_readme.py` rewrites the outputs and times, `python samples/notebooks/readme_picture.py` the timeline.
+`python tests/test_readme.py` rewrites the outputs and times, `python docs/make/picture.py` the picture.
 """
 
 import re
@@ -13,6 +13,7 @@ from tests import forks
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+INDEX = ROOT / "docs" / "index.md"
 AICORE = ROOT / "docs" / "aicore.md"
 CTA = ROOT / "docs" / "cta.md"
 GRAPHS = ROOT / "docs" / "graphs.md"
@@ -21,7 +22,7 @@ TEACHING = ROOT / "docs" / "teaching.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
-WITH_EXAMPLES = (README, AICORE, CTA, GRAPHS, MANAGED, TIME, SANITIZER, TEACHING)
+WITH_EXAMPLES = (README, INDEX, AICORE, CTA, GRAPHS, MANAGED, TIME, SANITIZER, TEACHING)
 HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *HOWTO]
 APPS = {  # the rows of two versions in an app's output
@@ -122,14 +123,20 @@ def test_the_times_of_the_apps_are_those_of_their_outputs():
     assert with_times(text) == text
 
 
-def test_the_timeline_shows_what_happens_now(monkeypatch):
-    pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
-    monkeypatch.syspath_prepend(ROOT / "samples" / "notebooks")
-    import readme_picture
-    from PIL import Image  # matplotlib brings it
+def test_the_first_picture_is_the_page_with_a_finding_and_its_price(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "make")
+    import picture
+    from PIL import Image
 
-    with Image.open(readme_picture.PICTURE) as image:
-        assert image.text["Description"] == readme_picture.in_words(readme_picture.outcomes())
+    with Image.open(picture.PICTURE) as image:
+        told = image.text["Description"]
+        assert image.size == tuple(picture.SCALE * side for side in picture.SIZE.values())
+    assert told == picture.report(tmp_path)
+    assert re.search(r"^upload\.py:20: .* Worth [\d,.]+ us of ", told, re.MULTILINE)
+    assert picture.PICTURE.stat().st_size < 1_000_000
+    for page in (README, INDEX):
+        shown = re.findall(r"!\[[^]]*\]\(([^)]*)\)", page.read_text(encoding="utf-8"))
+        assert (page.parent / shown[0]).resolve() == picture.PICTURE
 
 
 def test_the_readme_is_short_and_begins_with_the_demo_and_its_picture():

@@ -98,7 +98,7 @@ os.write(1, bytes(1 << 20))  # more than a pipe holds, so somebody reads it
 os.kill({os.getpid()}, signal.SIGINT)
 time.sleep(100)
 """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pdb has left one of its own, if it ran before
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             forks.run("-c", program, cwd=tmp_path)

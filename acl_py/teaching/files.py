@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.teaching.mistakes import NotebookError
+from acl_py.whole_files import write_text
 
 _NO_JUPYTEXT = "Notebooks need jupytext: pip install 'acl-py[notebooks]'"
 
@@ -52,7 +53,7 @@ def write(target: Path, *, solutions: bool = True) -> list[Path]:
     written = [file for file in books if file not in there]
     for file in written:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _jupytext().write(books[file], file, fmt="ipynb")
+        write_text(file, _jupytext().writes(books[file], fmt="ipynb").removesuffix("\n") + "\n")
     return written
 
 

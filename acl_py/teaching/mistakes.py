@@ -4,6 +4,8 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from acl_py.sanitizer.findings import hold, release
+
 NO_EXTRA = "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
 
 _OUT_OF_ORDER = (
@@ -24,20 +26,27 @@ class NotebookError(ValueError):
 def begin() -> None:
     """Prepare the kernel of a notebook, in its first cell. Without IPython this does nothing.
 
-    A NameError becomes a sentence, because most of them come from a cell that ran before the cells above it. And lines
-    of the notebook are called "cell 5:12" in messages of acl_py, where Jupyter would give the name of a temporary file.
-    So Jupyter's debugger does not stop in later cells.
+    A NameError becomes a sentence, because most of them come from a cell that ran before the cells above it. Lines of
+    the notebook are called "cell 5:12" in messages of acl_py, where Jupyter would give the name of a temporary file. So
+    Jupyter's debugger does not stop in later cells. What the sanitizer finds is shown behind each cell, without what
+    the cell has printed with `findings`.
     """
     shell = _shell()
     if shell is not None:
         shell.compile.get_code_name = _name_of_cell
         shell.set_custom_exc((NameError,), _say_out_of_order)
+        hold()
+        shell.events.register("post_run_cell", _release)
 
 
 def _shell() -> Any:
     """Return IPython's shell; None if this is no notebook."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
+
+
+def _release(_: object) -> None:
+    release()
 
 
 def _name_of_cell(raw_code: str, transformed_code: str, number: int) -> str:  # noqa: ARG001 - IPython's signature

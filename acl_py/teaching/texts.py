@@ -3,6 +3,7 @@
 from acl_py.explain.cases import EditError
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
+from acl_py.sanitizer.findings import drop
 from acl_py.sanitizer.reports import details
 from acl_py.simulation import Simulation
 from acl_py.trace import Trace
@@ -27,10 +28,15 @@ def price(trace: Trace) -> None:
 
 
 def findings(sim: Simulation) -> None:
-    """Print what the sanitizer found in *sim*, each with its lines, the missing order and the fix."""
-    for finding in sim.findings:
+    """Print what the sanitizer found in *sim*, each with its lines, the missing order and the fix.
+
+    A notebook shows findings that were not printed behind the cell that made them.
+    """
+    found = sim.findings
+    for finding in found:
         print(*details(finding), sep="\n")
-    if not sim.findings:
+    drop(found)
+    if not found:
         print("The sanitizer found nothing.")
 
 

@@ -100,7 +100,7 @@ async def dispatch(job: Job, stream: Stream) -> None:
 
 
 def kernel(name: str):
-    """Return a kernel that takes so many microseconds, on all cores."""
+    """Return a kernel that takes so many microseconds, on all SMs."""
 
     def idle(us):
         pass

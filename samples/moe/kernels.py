@@ -1,6 +1,6 @@
 """The layer's kernels. Each costs what the card's library takes for such a call, by the shapes of its arguments.
 
-Rows that no token fills cost as much as others. A launch of few blocks gets few cores, so kernels of experts that run
+Rows that no token fills cost as much as others. A launch of few blocks gets few SMs, so kernels of experts that run
 side by side share the device.
 """
 
@@ -9,7 +9,7 @@ import numpy as np
 import acl_py as acl
 from acl_py import Cost, In, Out
 
-ALL, ONE = 36, 12  # blocks for all tokens, and for those of one expert: 36 + 8 x 12 fill the 132 cores of an H200
+ALL, ONE = 36, 12  # blocks for all tokens, and for those of one expert: 36 + 8 x 12 fill the 132 SMs of an H200
 
 
 @acl.kernel(cost=lambda tokens, weights, *_: Cost.matmul(len(tokens), weights.shape[1], len(weights), "float32"))

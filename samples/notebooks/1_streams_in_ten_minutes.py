@@ -11,7 +11,7 @@
 # %% [markdown]
 # # 1 Streams in ten minutes
 #
-# The **host** is the computer that runs your program. The **device** is the card, with cores and memory of its own. A
+# The **host** is the computer that runs your program. The **device** is the card, with SMs and memory of its own. A
 # **kernel** is a function that the device runs, and a **stream** is a queue of work for it.
 #
 # Each of eight chunks is copied **to the device**, goes through **a kernel**, and is copied **back to the host**. Each
@@ -25,7 +25,7 @@
 #
 # * `await` on a call that queues work returns as soon as the work is queued, after 3 to 8 us of the host's time. In
 #   this notebook only the calls `Synchronize...` wait until the device has done it.
-# * `square[64, stream](x)` queues the kernel in `stream`, in 64 blocks. Each block runs on one of the card's 132 cores
+# * `square[64, stream](x)` queues the kernel in `stream`, in 64 blocks. Each block runs on one of the card's 132 SMs
 #   and leaves room there for blocks of other kernels, unless the kernel is `exclusive`.
 # * `Malloc` gives memory of the device, and `MallocHost` memory of the host that the device can copy from and to by
 #   itself. `Array` passes memory of the device to a kernel as numbers of a type. `In`, `Out` and `InOut` say whether
@@ -120,7 +120,7 @@ teaching.show({"one stream": runs[1][0].trace, "three streams": runs[3][0].trace
 teaching.show({"three streams": runs[3][0].trace, "eight streams": runs[8][0].trace}, rows="engines")
 
 # %% [markdown]
-# There is **one engine for copies in, one for copies out**, and the cores. (The numbers in the boxes are the streams.)
+# There is **one engine for copies in, one for copies out**, and the SMs. (The numbers in the boxes are the streams.)
 # In the middle all three are busy, so operations of a fourth stream have to wait for an engine. Eight chunks of 100 us
 # must pass each copy engine, so 800 us is a lower bound. Two things come on top:
 #
@@ -134,11 +134,11 @@ teaching.show({"three streams": runs[3][0].trace, "eight streams": runs[8][0].tr
 # Eight streams do not come in the order 1, 2, 3: the card has four queues for the copies of a direction. Streams 1 and
 # 5 share a queue, as do 2 and 6, and the engine empties one queue before it turns to the next.
 #
-# Only kernels can share their engine, if they leave cores to each other: two kernels that do, as at 200 us, are drawn
+# Only kernels can share their engine, if they leave SMs to each other: two kernels that do, as at 200 us, are drawn
 # one below the other.
 #
 # **The rule of thumb:** use as many streams as the job uses engines, here three, if copies are the bound or each kernel
-# fills the cores. More streams help where long kernels leave cores to each other: with kernels of 300 us in place of
+# fills the SMs. More streams help where long kernels leave SMs to each other: with kernels of 300 us in place of
 # 100, this batch takes 1,672 us over three streams, 1,354 over four and 1,243 over eight. Make each operation last ten
 # microseconds or more, so that the host, which needs 3 to 8 us for a call, stays ahead of the device.
 #
@@ -290,7 +290,7 @@ await check_2(mine_2)
 
 # %% [markdown]
 # **3.** Without running anything: how many microseconds does the batch take over three streams if the kernel takes 300
-# us instead of 100, and each kernel occupies all cores? Over eight streams? Enter your numbers; an error of 5 % is
+# us instead of 100, and each kernel occupies all SMs? Over eight streams? Enter your numbers; an error of 5 % is
 # accepted.
 
 # %% tags=["exercise"]

@@ -50,7 +50,7 @@ non-blocking     ?         ?           ?             ?
 # %% [markdown]
 # ## The run
 #
-# Two kernels of 100 us, small enough for the cores to run them side by side. The trace shows whether they did.
+# Two kernels of 100 us, small enough for the SMs to run them side by side. The trace shows whether they did.
 
 
 # %%

@@ -95,8 +95,10 @@ prediction.check(answers)
 #   says that `cudaFree` *may* synchronise, and promises nothing for the others. A driver may stop doing it, so never
 #   use a free as a synchronisation.
 # * **FreeAsync does not.** It is work of its stream.
-# * **Malloc, MallocHost and HostRegister do not wait**, although CUDA's programming guide has them in its list
-#   "Implicit Synchronization". MallocHost is slow by itself: 0.4 ms per MB, and HostRegister 0.1 ms.
+# * **Malloc, MallocHost and HostRegister do not wait.** The list "Implicit Synchronization" in CUDA's programming guide
+#   has allocations of device memory and of pinned memory, but no `cudaHostRegister`. And it is about something else: if
+#   the host makes such a call between commands of two streams, these do not run side by side. It does not say that the
+#   call waits. MallocHost is slow by itself: 0.4 ms per MB, and HostRegister 0.1 ms.
 # * **SetDevice does not wait.** A widely read article says that it does; the runtime manual and the card say no.
 # * **Memset** returns although it is not called "Async", and its work is in the default stream (notebook 2).
 # * **DestroyStream and DestroyEvent** return, and what was queued completes.

@@ -124,7 +124,7 @@ teaching.picture(
 # %% [markdown]
 # **The rule:** as long as a kernel is shorter than its launch, the number of launches decides. Then streams gain
 # nothing; a graph gains 1.9 times with kernels of 2 us, and 2.7 times with 1 us. From 6 us on four streams gain, if the
-# kernels are independent and leave cores to each other. A graph that was captured from one stream cannot: its kernels
+# kernels are independent and leave SMs to each other. A graph that was captured from one stream cannot: its kernels
 # are a chain.
 #
 # ## What the card says

@@ -29,7 +29,7 @@ from acl_py import Array, Cost, In, MemcpyKind, Out
 Floats = npt.NDArray[np.float32]
 
 LAYERS = 8
-BLOCKS = 4  # the layers are small and run one after another, so most cores stay free for others
+BLOCKS = 4  # the layers are small and run one after another, so most SMs stay free for others
 HOST_US = 1  # host work per request: parse it, send the answer
 
 

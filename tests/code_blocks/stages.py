@@ -133,6 +133,7 @@ PYTEST = "pytest -q -p no:cacheprovider -p no:randomly test_block.py"
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
+    ("index", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
     ("README", "acl-py run samples/acl/sync_inference.py"): Stage(says="all resources are released"),
     ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
         files={"infer.py": f"import sys\n{SET_UP}print(sys.argv[1:])\n", "package/infer.py": "print('module')\n"},
@@ -236,7 +237,17 @@ STAGES: dict[tuple[str, str], Stage] = {
         TEST_PIPELINE | {"pipeline.py": PIPELINE},
         "2 passed",
     ),
-    ("security", "  code: models/resnet50.om.toml runs /home/me/mode"): Stage(
+    ("sanitizer", "import pytest_asyncio"): Stage(
+        PYTEST,
+        "test_block.py",
+        "import pytest\n\nfrom pipeline import pipeline\n\n{block}\n\n"
+        "pytestmark = pytest.mark.asyncio(loop_scope='module')"
+        "\n\n\nasync def test_one(shared_sim):\n    await pipeline()\n\n\n"
+        "async def test_other(shared_sim):\n    shared_sim.assert_overlaps('h2d', 'square')\n",
+        TEST_PIPELINE | {"pipeline.py": PIPELINE},
+        "2 passed",
+    ),
+    ("security", "  code: models/resnet50.om.toml runs models/resnet"): Stage(
         "acl-py run infer.py", files=CODE, is_text=True, variables={"PYTHONPATH": "site"}
     ),
     ("traces", "from acl_py.causes.pages import explained"): native(

@@ -46,7 +46,7 @@ def test_one_program_is_drawn(file):
     result = acl_py("replay", file(GOOD))
     assert result.exit_code == 0
     assert result.stdout.startswith("good: done after 112.5 us, synchronised after 116.7 us\n")
-    assert "cores" in result.stdout
+    assert "SMs" in result.stdout
 
 
 def test_many_programs_are_tabled(file):
@@ -243,8 +243,8 @@ def test_the_list_of_devices_fits_80_columns_with_whole_headings_and_units(monke
     assert max(map(len, lines)) <= 80
     assert "…" not in "".join(lines)
     units, headings = lines[2].replace("┃", " ").split(), lines[1].replace("┃", " ").split()
-    assert headings == ["memory", "memory", "H2D", "launch", "copy", "wake"]
-    assert units == ["device", "rules", "cores", "GB", "GB/s", "GB/s", "us", "us", "us"]
+    assert headings == ["cores", "memory", "memory", "H2D", "launch", "copy", "wake"]
+    assert units == ["device", "rules", "or", "SMs", "GB", "GB/s", "GB/s", "us", "us", "us"]
 
 
 def test_in_80_columns_no_name_is_cut(file, monkeypatch):

@@ -147,3 +147,56 @@ def test_a_line_of_a_notebook_is_named_by_its_cell(tmp_path):
         encoding="utf-8",
     )
     assert printed(executed(notebook, tmp_path).cells[-1]) == "cell 2\n"
+
+
+RACING = """
+import sys
+import acl_py
+from acl_py import teaching
+
+teaching.begin()
+
+@acl_py.kernel(cost=acl_py.Cost(us=1))
+def write(x: acl_py.Out):
+    x[:] = 1
+
+async def race():
+    sim = acl_py.open(device="tiny", sanitize="device")
+    x = await acl_py.Malloc(64)
+    for _ in range(2):
+        await write[1, await acl_py.CreateStream()](x)
+    await acl_py.SynchronizeDevice()
+    await sim.close()
+    return sim
+
+# %%
+teaching.findings(await race())
+
+# %%
+print("raced:", len((await race()).findings), flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_teaching_findings_prints_once_in_a_notebook(tmp_path):
+    pytest.importorskip("jupytext", reason="pip install -e '.[notebooks]'")
+    notebook = tmp_path / "race.py"
+    notebook.write_text(f"# %%\n{RACING}", encoding="utf-8")
+    _, shown, silent = (printed(cell) for cell in executed(notebook, tmp_path).cells)
+    [race] = [line for line in shown.splitlines() if line.startswith("race: kernel 'write' on stream 1")]
+    assert "missing: " in shown
+    assert silent == f"raced: 1\n{race.rpartition(' [race-')[0]}\n"
+
+
+def test_a_finding_that_the_program_has_printed_is_not_told_at_the_end_of_its_cell():
+    """What Jupyter does, without it: findings are held in a cell, and released behind it."""
+    program = RACING.split("# %%")[0] + (
+        "from asyncio import run\nfrom acl_py.sanitizer.findings import hold, release\nhold()\n"
+        "teaching.findings(run(race()))\nrelease()\nprint('---', file=sys.stderr)\nrun(race())\nrelease()\n"
+    )
+    done = forks.run("-c", program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("race: kernel 'write'") == 1
+    before, _, behind = done.stderr.partition("---\n")
+    assert before == ""
+    assert behind.count("race: kernel 'write'") == 1

@@ -37,6 +37,6 @@ async def solution_2(host, device, copies, kernels):
 await check_2(solution_2)
 
 # %% tags=["solution"]
-# Now the cores are the bound: eight kernels of 300 us, with one copy before the first and one after the last. The
+# Now the SMs are the bound: eight kernels of 300 us, with one copy before the first and one after the last. The
 # number of streams hardly matters, if there are two or more.
 await check_3({3: 100 + 8 * 300 + 100, 8: 100 + 8 * 300 + 100})
