@@ -5,6 +5,7 @@ Configure structlog as you like and turn the events on with `acl_py.log.enable()
 
 from typing import Any
 
+from acl_py.calls.acts import PLAIN
 from acl_py.trace.decoding import verb_of
 from device_model.completions import Completion
 from device_model.events import Event
@@ -59,13 +60,13 @@ class _CallLog(Observer):
 
     def op_queued(self, op: Op) -> None:
         if op.called_ns >= 0:
-            self.call(verb_of(op), op.called_ns, op.queued_ns, op.site, ())
+            self.call(verb_of(op), op.called_ns, op.queued_ns, op.site, PLAIN)
 
     def recorded(self, event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:  # noqa: ARG002
-        self.call("RecordEvent", enter_ns, stream.scheduler.now, site, ())
+        self.call("RecordEvent", enter_ns, stream.scheduler.now, site, PLAIN)
 
     def waited(self, event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:  # noqa: ARG002
-        self.call("StreamWaitEvent", enter_ns, stream.scheduler.now, site, ())
+        self.call("StreamWaitEvent", enter_ns, stream.scheduler.now, site, PLAIN)
 
-    def call(self, name: str, enter_ns: int, exit_ns: int, site: object, about: tuple[object, ...]) -> None:  # noqa: ARG002
+    def call(self, name: str, enter_ns: int, exit_ns: int, site: object, act: object) -> None:  # noqa: ARG002
         self._logger.debug(name, enter_ns=enter_ns, exit_ns=exit_ns, site=str(site))

@@ -42,13 +42,11 @@ if TYPE_CHECKING:
 class Observer:
     """A watcher of a simulation; override the methods that you want to be called."""
 
-    def call(
-        self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, about: tuple[object, ...]
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Any) -> None:
         """A call of *name*, made at *site*, took the host from *enter_ns* to *exit_ns*.
 
-        *about* has what it was about: streams, events, notifies, allocations, contexts, the work of a copy or a fill,
-        numbers.
+        *act* is what it did: a record of acl_py.calls.acts, such as `Began(memory, stream)`, which names streams,
+        events, notifies, allocations, contexts, and the work of a copy or a fill. Match on its class.
 
         Four verbs make up most of a program, and this method is not called for them, as others have the same facts. If
         all that MemcpyAsync or LaunchKernel did was to queue an operation, `op_queued` is called: the call lasted from
@@ -242,7 +240,7 @@ class Hooks:
         "waited",
     )
 
-    call: Callable[[str, Nanoseconds, Nanoseconds, object, tuple[object, ...]], None] | None
+    call: Callable[[str, Nanoseconds, Nanoseconds, object, Any], None] | None
     captured: "Callable[[Op, Node | NewWork], None] | None"
     op_queued: "Callable[[Op], None] | None"
     staged: "Callable[[Copy, Stream, object], None] | None"

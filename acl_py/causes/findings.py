@@ -16,6 +16,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from acl_py.calls.acts import leaves
 from acl_py.causes.captured import captured
 from acl_py.causes.lines import us
 from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
@@ -355,7 +356,7 @@ def is_legacy(row: Operation | StreamStep) -> bool:
 
 def _copied(call: Call | CallKind) -> Copied | None:
     """Return what *call* copies, if it does."""
-    return next((each for each in call.about if isinstance(each, Copied)), None)
+    return next((each for each in leaves(call.act) if isinstance(each, Copied)), None)
 
 
 def _may_wait(call: CallKind) -> bool:

@@ -9,9 +9,38 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, assert_never
 
 import numpy as np
 
+from acl_py.calls.acts import (
+    Act,
+    Asked,
+    Awaited,
+    Began,
+    CallbackBegan,
+    CallbackEnded,
+    CaptureBegan,
+    CaptureEnded,
+    Cleared,
+    Completed,
+    Destroyed,
+    Ended,
+    GraphLaunched,
+    GraphUpdated,
+    HandedOver,
+    Made,
+    NodeAdded,
+    Plain,
+    Queued,
+    Recorded,
+    Set,
+    Slept,
+    Synchronised,
+    Waited,
+    Word,
+    mapped,
+)
 from acl_py.causes.captured import captured
 from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Point
 from acl_py.sanitizer.signals import Signals
@@ -22,14 +51,6 @@ from device_model.signals import Compare, satisfies
 
 WAITS = ("StreamWaitEvent", "WaitAndResetNotify")
 SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
-_QUERIES = ("StreamQuery", "QueryEventStatus")
-_ASYNC_COPIES = ("MemcpyAsync", "Memcpy2dAsync")
-_WAITING = ("Memcpy", "Memcpy2d", "Memset", "await")  # what they wait for shows when their caller wakes
-# How the names of calls begin that set something, or wait because that is their purpose.
-_ORDERING = (
-    *WAITS, *SYNCHRONISATIONS, *_QUERIES, "RecordEvent", "ResetEvent", "RecordNotify", "ValueWrite", "ValueWait",
-    "LaunchCallback", "ProcessReport", "EndReport", "DestroyStream", "MallocAsync", "FreeAsync", "GraphLaunch",
-)  # fmt: skip
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
 
 
@@ -130,8 +151,8 @@ class Relation:
         """
         ops, calls, sleeps = self._ops, self._calls, self._calls.sleeps
         pageable = np.array([self._is_pageable(kind) for kind in calls.kinds], bool)
-        ordering = np.array([kind.name.startswith(_ORDERING) for kind in calls.kinds], bool) | pageable
-        waiting = np.array([kind.name in _WAITING for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
+        ordering = np.array([self._orders(kind.act) for kind in calls.kinds], bool) | pageable
+        waiting = np.array([_shows(kind.act) for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
         is_unwaited = np.isin(sleeps.call, self._unwaited)
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0) & ~is_unwaited)
         runs = np.ones(len(calls), bool)
@@ -148,12 +169,33 @@ class Relation:
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
 
+    def _orders(self, act: Act[Any]) -> bool:
+        """Whether *act* sets something, or waits because that is its purpose."""
+        match act:
+            case Synchronised(subject):
+                return subject is not None
+            case Began(_, stream) | Ended(_, stream):
+                return stream is not None
+            case Asked():
+                return act.answer is not None and act.of_waits is None
+            case Destroyed(thing):
+                return isinstance(thing, Ref) and self.timeline.handles[thing.handle].kind == "stream"
+            case Plain() | Queued() | Completed() | Made() | Slept() | NodeAdded() | CaptureBegan() | CaptureEnded():
+                return False
+            case GraphUpdated():
+                return False
+            case (
+                Recorded() | Waited() | Set() | Cleared() | Awaited() | HandedOver() | CallbackBegan() | CallbackEnded()
+                | GraphLaunched()
+            ):  # fmt: skip
+                return True
+        assert_never(act)
+
     def _is_pageable(self, call: CallKind) -> bool:
         """Whether *call* is an asynchronous copy of pageable memory."""
-        return call.name in _ASYNC_COPIES and any(
-            isinstance(copy, Copied) and any(end < 0 or self._spaces[end] == "pageable" for end in (copy.dst, copy.src))
-            for copy in call.about
-        )
+        if not isinstance(call.act, Queued) or not isinstance(call.act.work, Copied):
+            return False
+        return any(end < 0 or self._spaces[end] == "pageable" for end in (call.act.work.dst, call.act.work.src))
 
     def _op(self, index: int) -> None:
         ops = self._ops
@@ -177,102 +219,101 @@ class Relation:
 
     def _call(self, index: int) -> None:
         """Take up a call that sets or awaits something, or whose host waits."""
-        call = self._kinds[index]
-        host, about = self._host_of(index), self._about(call)
-        match call.name, about:
-            case "RecordEvent", (int(event), _Stream() as stream) if self._is_flag(event):
+        host, act = self._host_of(index), self._act_of(self._kinds[index])
+        match act:
+            case Recorded(int(event), _Stream() as stream) if self._is_flag(event):
                 point = self._recorded[event] = self._epoch(stream, host)
                 self._signals.set(event, point)
-            case "RecordEvent", (int(event), _Stream() as stream):
+            case Recorded(int(event), _Stream() as stream):
                 self._recorded[event] = self._order.record(stream, host)
-            case "GraphLaunch", (_, _Stream() as stream):
+            case GraphLaunched(_, _Stream() as stream):
                 for recorded in self._captured.records[index]:
                     self._recorded[recorded] = self._order.record(stream, host)
-            case "ResetEvent", (int(event), _Stream() as stream):
+            case Cleared(int(event), _Stream() as stream):
                 self._signals.clear(event, self._epoch(stream, host), host.past.clock)
-            case "RecordNotify", (int(notify), _Stream() as stream):
+            case Set(Word(Extent() as memory, offset), int(value), _Stream() as stream):
+                self._signals.set((memory.buffer, offset), self._epoch(stream, host), value)
+            case Set(notify, _, _Stream() as stream):
                 self._signals.set(notify, self._epoch(stream, host), is_consumed=True)
-            case "ValueWrite", (Extent() as word, int(offset), int(value), _Stream() as stream):
-                self._signals.set((word.buffer, offset), self._epoch(stream, host), value)
-            case "LaunchCallback", (_Stream() as stream, int(block)):
+            case HandedOver(_Stream() as stream, block):
                 turn = self._order.turn(stream, host)
                 stream.due.append(turn.point())
                 if block:
                     stream.blocking.append(self._order.hold(turn))
-            case "ProcessReport", (_, _Stream() as stream):
+            case CallbackBegan(_, _Stream() as stream):
                 self._order.learn(host, (stream.due.popleft(),))
-            case "EndReport", (_Stream() as stream, int(block)):
+            case CallbackEnded(_Stream() as stream, block):
                 if block:
                     self._order.release(stream.blocking.popleft(), host)
-            case (("StreamWaitEvent" | "WaitAndResetNotify" | "ValueWait"), _):
-                for waiting in about:
-                    if isinstance(waiting, _Stream):
-                        self._wait(index, waiting, about, host)
-            case (("MallocAsync" | "FreeAsync"), (_, _Stream() as stream)):
+            case Waited(_, _Stream() as stream) | Awaited(_, _, _, _Stream() as stream):
+                self._wait(index, stream, act, host)
+            case Began(_, _Stream() as stream) | Ended(_, _Stream() as stream):
                 self._queue(stream, host)
-            case _, (Copied(), _Stream() as stream):  # if its memory were pinned, it would be in this stream
+            case Queued(Copied(), _Stream() as stream):  # if its memory were pinned, it would be in this stream
                 self._queue(stream, host)
             case _:
-                self._learn(index, about, host)
+                self._learn(index, act, host)
 
     def _enter(self, index: int) -> None:
         """Take up the begin of an asynchronous copy of pageable memory whose host waits for its stream first."""
-        match self._about(self._kinds[index]):
-            case (Copied(), _Stream() as stream):
+        match self._act_of(self._kinds[index]):
+            case Queued(Copied(), _Stream() as stream):
                 self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
 
-    def _wait(self, index: int, stream: _Stream, about: tuple[object, ...], host: Host) -> None:
+    def _wait(self, index: int, stream: _Stream, act: Act[Any], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did.
 
         A wait for an event that was never recorded has no effect.
         """
-        name = self._kinds[index].name
-        match name, about:
-            case "StreamWaitEvent", (int(event), *_) if not self._is_flag(event) and event not in self._recorded:
+        match act:
+            case Waited(int(event)) if not self._is_flag(event) and event not in self._recorded:
                 self.nothing_new.append(index)
                 return
         line = self._order.meet(stream, host)
         before = line.past
-        match name, about:
-            case "StreamWaitEvent", (int(event), *_) if self._is_flag(event):
+        match act:
+            case Waited(int(event)) if self._is_flag(event):
                 self._signals.wait(event, line)
-            case "StreamWaitEvent", (int(event), *_):
+            case Waited(int(event)):
                 self._order.wait(stream, host, (self._recorded[event],))
-            case "WaitAndResetNotify", (int(notify), *_):
+            case Awaited(Word(Extent() as memory, offset), int(value), int(compare)):
+                self._signals.wait((memory.buffer, offset), line, partial(satisfies, Compare(compare), value))
+                return  # the value may come by other ways
+            case Awaited(notify):
                 self._signals.wait(notify, line, is_consumed=True)
-            case "ValueWait", (Extent() as word, int(offset), int(value), int(flag), _):
-                self._signals.wait((word.buffer, offset), line, partial(satisfies, Compare(flag), value))
-        if name not in WAITS or stream is stream.context.legacy or self._signals.is_open(line.past.clock):
+        if stream is stream.context.legacy or self._signals.is_open(line.past.clock):
             return
         if line.past is before or self._covers([before.clock], Point(line.number, 0, line.past)):
             self.nothing_new.append(index)
 
-    def _learn(self, index: int, about: tuple[object, ...], host: Host) -> None:
+    def _learn(self, index: int, act: Act[Any], host: Host) -> None:
         """Let the host know what the call *index* has waited for."""
-        call = self._kinds[index]
-        points = [*self._waited_for(index, about)]
-        is_synchronisation = call.name.startswith(SYNCHRONISATIONS)
-        if is_synchronisation and all(self._covers([host.past.clock], point) for point in points):
+        points = [*self._waited_for(index, act)]
+        if _is_synchronisation(act) and all(self._covers([host.past.clock], point) for point in points):
             self.nothing_new.append(index)
         points += [self._points[after] for after in self._woken.get(index, ()) if after >= 0]
         self._order.learn(host, points)
 
-    def _waited_for(self, index: int, about: tuple[object, ...]) -> Iterable[Point]:
-        call = self._kinds[index]
-        is_answered = call.name in _QUERIES and about[-1] is True
-        is_cut_short = self._woken.get(index, (0,))[-1] < 0  # its time was over, or it failed
-        has_destroyed = call.name == "DestroyStream" and self._destroy_waits
-        if is_cut_short or not (is_answered or has_destroyed or call.name.startswith(SYNCHRONISATIONS)):
+    def _waited_for(self, index: int, act: Act[Any]) -> Iterable[Point]:
+        if self._woken.get(index, (0,))[-1] < 0:  # its time was over, or it failed
             return ()
-        match about:
-            case (_Stream() as stream, *_):
+        match act:
+            case Synchronised(subject) | Asked(subject, 1, None):
+                return self._work_of(subject)
+            case Destroyed(_Stream() as stream, None) if self._destroy_waits:
+                return self._work_of(stream)
+        return ()
+
+    def _work_of(self, subject: object) -> Iterable[Point]:
+        match subject:
+            case _Stream() as stream:
                 return self._order.work_of_stream(stream)
-            case (_Context() as context, *_) if self._syncs_devices:
+            case _Context() as context if self._syncs_devices:
                 return self._order.work_of_device(context.device)
-            case (_Context() as context, *_):
+            case _Context() as context:
                 return self._order.work_of_context(context)
-            case (int(event), *_):
-                return (self._recorded[event],) if event in self._recorded else ()
+            case int(event) if event in self._recorded:
+                return (self._recorded[event],)
         return ()
 
     def _covers(self, known: list[Clock], point: Point) -> bool:
@@ -302,9 +343,9 @@ class Relation:
             self._hosts[name] = self._order.host()
         return self._hosts[name]
 
-    def _about(self, call: CallKind) -> tuple[object, ...]:
-        """Return what *call* is about, with streams and contexts in place of their handles, and numbers of others."""
-        return tuple(self._thing(each.handle) if isinstance(each, Ref) else each for each in call.about)
+    def _act_of(self, call: CallKind) -> Act[Any]:
+        """Return what *call* did, with streams and contexts in place of their handles, and numbers of others."""
+        return mapped(call.act, lambda each: self._thing(each.handle) if isinstance(each, Ref) else each)
 
     def _thing(self, place: int) -> object:
         handle = self.timeline.handles[place]
@@ -338,3 +379,13 @@ class Relation:
 
     def _is_flag(self, event: int) -> bool:
         return self.timeline.handles[event].options.get("class") == "flag"
+
+
+def _is_synchronisation(act: Act[Any]) -> bool:
+    """Whether *act* is that of a call which is there to wait for all work of something."""
+    return isinstance(act, Synchronised) and act.subject is not None
+
+
+def _shows(act: Act[Any]) -> bool:
+    """Whether what the call of *act* waited for shows when its caller wakes."""
+    return isinstance(act, Completed) or (isinstance(act, Synchronised) and act.subject is None)

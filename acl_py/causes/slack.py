@@ -12,6 +12,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from acl_py.calls.acts import leaves
 from acl_py.causes.host import BusyTimes, busy_times
 from acl_py.causes.path import Cause, Part, makespan_ns
 from acl_py.trace.fields import (
@@ -194,7 +195,9 @@ class _Queued:
         if call.name.startswith("SynchronizeDevice"):
             streams: Iterable[int] = self.streams
         else:
-            streams = [each.handle for each in call.about if isinstance(each, Ref) and each.handle in self.streams]
+            streams = [
+                each.handle for each in leaves(call.act) if isinstance(each, Ref) and each.handle in self.streams
+            ]
         for stream in streams:
             of_stream = self.streams[stream]
             place = bisect_right(of_stream, at_ns, key=itemgetter(0)) - 1

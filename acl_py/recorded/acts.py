@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from acl_py.calls.acts import Asked
 from acl_py.recorded.translations import Fields, Translator, asleep_since, in_us, site_of
 from acl_py.trace.rows import Access, Call, Timeline
 
@@ -86,7 +87,8 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
     if fields is not None and not _was_cut_short(call, fields):
         awake.fields = fields
         if fields["op"] in QUERIES:
-            awake.done = bool(call.about[-1])
+            assert isinstance(call.act, Asked), "a query asks"
+            awake.done = bool(call.act.answer)
         if fields["op"] == "graph_launch":
             awake.launch = translator.graphs.launch_of(call)
         yield awake

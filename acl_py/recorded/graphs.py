@@ -5,6 +5,7 @@ from collections import defaultdict
 from itertools import chain
 from operator import attrgetter
 
+from acl_py.calls.acts import GraphLaunched
 from acl_py.trace.rows import Call, Launched, Ref, Timeline
 
 Run = tuple[int, tuple[tuple[int, int], ...]]  # of a core kernel: its nanoseconds, and when it gave back how many cores
@@ -30,7 +31,8 @@ class Graphs:
 
     def launch_of(self, call: Call) -> int | None:
         """Return the launch that *call* has queued, as an index; None if it has queued none."""
-        stream = call.about[-1]
+        assert isinstance(call.act, GraphLaunched), f"{call.name} launches a graph"
+        stream = call.act.stream
         assert isinstance(stream, Ref), "a launch is in a stream"
         launches = self._timeline.launches
         own = self._launches[call.by, stream.handle]

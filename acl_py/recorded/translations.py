@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from acl_py.calls.acts import Began, CallbackBegan, Made, Queued, Recorded, Synchronised, Waited, leaves
 from acl_py.recorded.graphs import Graphs
 from acl_py.trace.rows import (
     FAULTS,
@@ -17,6 +18,7 @@ from acl_py.trace.rows import (
     Handle,
     Launched,
     Operation,
+    Prefetched,
     Ref,
     Timeline,
 )  # fmt: skip
@@ -27,7 +29,6 @@ NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages n
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
 PAGEABLE = "pageable memory"  # all memory of the host that no call has made: which arrays it was is not recorded
 _RESERVED = ("legacy", "per_thread", "primary", PAGEABLE)  # names that mean something in a program
-_MAKERS = ("Create", "Malloc", "HostRegister")  # how the names of calls that make something begin
 
 
 class Translator:
@@ -52,12 +53,11 @@ class Translator:
     def _names_made(self) -> Iterator[str]:
         """Return the names of the handles and buffers that calls of the run have made."""
         for call in self.timeline.calls:
-            if call.name.startswith(_MAKERS):
-                for each in call.about[:1]:  # MallocAsync is also about a stream
-                    if isinstance(each, Ref):
-                        yield self._handles[each.handle]
-                    elif isinstance(each, Extent):
-                        yield self._buffers[each.buffer]
+            match call.act:
+                case Made(None, Ref(handle)) if self.timeline.handles[handle].kind != "graph":
+                    yield self._handles[handle]
+                case Began(Extent(buffer)):
+                    yield self._buffers[buffer]
 
     def used(self) -> dict[str, dict[str, Fields]]:
         """Return the buffers, streams and events that the program has before its first call."""
@@ -85,13 +85,13 @@ class Translator:
         """Return the fields of the step that makes the same call; None if the format has none."""
         translate = _TRANSLATIONS.get(call.name)
         if translate is None:
-            kinds = [self.timeline.handles[each.handle].kind if isinstance(each, Ref) else "" for each in call.about]
-            if asleep_since(call) >= 0 and kinds == ["stream"]:  # of another face
-                return {"op": "sync_stream", **self._field("stream", call.about[0], call), "name": call.name}
+            match call.act:
+                case Synchronised(Ref() as stream, None) if asleep_since(call) >= 0:  # of another face
+                    return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
             return None
         op, names = translate
         fields: Fields = {"op": op}
-        about = list(call.about)
+        about = list(leaves(call.act))
         for name in names:
             if not about:
                 return None
@@ -113,21 +113,23 @@ class Translator:
                 return {"device": handle.device}
             text = self._handle(value.handle)
             options = handle.options
-            if call.name.startswith("CreateStream"):
+            if isinstance(call.act, Made) and handle.kind == "stream":
                 flags = "nonblocking" if options.get("nonblocking") else "blocking"
                 return _without_defaults({name: text, "flags": flags, "priority": options.get("priority", 0)})
-            if call.name.startswith("CreateEvent"):
+            if isinstance(call.act, Made) and handle.kind == "event":
                 timing, blocking = options.get("timing", True), options.get("blocking", False)
                 return _without_defaults({name: text, "timing": timing, "blocking": blocking})
             return {name: text}
         if isinstance(value, Copied):
             return self._copy(value)
+        if isinstance(value, Prefetched):
+            return {"buf": self._buffer(value.buffer), "off": value.start, "bytes": value.bytes, "to": value.location}
         if isinstance(value, Filled):
             filled = {"dst": self._buffer(value.buffer), "dst_off": value.offset, "bytes": value.bytes}
             return _without_defaults(filled | {"value": value.value})
         if isinstance(value, Extent):
             fields: Fields = {name: self._buffer(value.buffer)}
-            return fields | ({"bytes": value.stop} if call.name.startswith(_MAKERS) else {})
+            return fields | ({"bytes": value.stop} if isinstance(call.act, Began) else {})
         return {name: value}
 
     def _copy(self, copy: Copied) -> Fields:
@@ -158,13 +160,15 @@ class Translator:
         return fields | {"blocks": kernel.blocks} | self._touched(kernel)
 
     def _record(self, fields: Fields, call: Call) -> Fields:
-        return fields | ({"external": True} if call.about[2:] == (1,) else {})
+        act = call.act
+        return fields | ({"external": True} if isinstance(act, Recorded | Waited) and act.external == 1 else {})
 
     _wait = _record
 
     def _add_empty(self, fields: Fields, call: Call) -> Fields:
-        behind = [each for each in call.about[len(fields) - 1 :] if not isinstance(each, Ref)]
-        bodies = [self._handle(each.handle) for each in call.about[len(fields) - 1 :] if isinstance(each, Ref)]
+        rest = list(leaves(call.act))[len(fields) - 1 :]
+        behind = [each for each in rest if not isinstance(each, Ref)]
+        bodies = [self._handle(each.handle) for each in rest if isinstance(each, Ref)]
         return fields | ({"behind": behind} if behind else {}) | ({"bodies": bodies} if bodies else {})
 
     _add_child = _add_if = _clone = _begin_capture_to = _add_empty
@@ -179,10 +183,14 @@ class Translator:
         return fields
 
     def _host_func(self, fields: Fields, call: Call) -> Fields | None:
-        ref = call.about[0]
-        op = self._functions.get((call.exit_ns, ref.handle)) if isinstance(ref, Ref) else None
+        act = call.act
+        assert isinstance(act, Queued), "a host function is queued"
+        assert isinstance(act.stream, Ref), "a host function is in a stream"
+        fields |= self._field("stream", act.stream, call)
+        op = self._functions.get((call.exit_ns, act.stream.handle))
         if op is None:  # captured, or not ended
-            [function] = [each for each in call.about if isinstance(each, Launched)]
+            function = act.work
+            assert isinstance(function, Launched), "its work is a function"
             touched = self._touched(self.graphs.touched(function, site_of(call)))
             return fields | {"us": in_us(function.block_ns), "name": function.name} | touched
         return fields | {"us": in_us(op.end_ns - op.start_ns), "name": op.name} | self._touched(op)
@@ -201,13 +209,15 @@ class Translator:
         return fields | ({"kind": kinds[call.name]} if call.name in kinds else {})
 
     def _create_context(self, fields: Fields, call: Call) -> Fields:
-        [ref] = call.about
-        assert isinstance(ref, Ref), "it is about a context"
-        return fields | _without_defaults({"device": self.timeline.handles[ref.handle].device})
+        act = call.act
+        assert isinstance(act, Made), "it makes a context"
+        assert isinstance(act.thing, Ref), "a context is a handle"
+        return fields | _without_defaults({"device": self.timeline.handles[act.thing.handle].device})
 
     def _sync_stream(self, fields: Fields, call: Call) -> Fields:
-        limit = call.about[-1] if call.about else None
-        if not isinstance(limit, int) or limit < 0:
+        act = call.act
+        limit = act.limit_ms if isinstance(act, Synchronised | CallbackBegan) else None
+        if limit is None or limit < 0:
             return fields
         if call.waited_ns == limit * 10**6:
             self.note(f"{site_of(call)}: the limit of {call.name} struck; what the host did then is fixed here")
@@ -239,7 +249,7 @@ class Translator:
 
     def _host_access(self, fields: Fields, call: Call) -> Fields:
         """Return the access that had to wait for pages: what the call was about is memory, whether it writes, bytes."""
-        bounds = [each for each in call.about[2:] if isinstance(each, int)]
+        bounds = [each for each in leaves(call.act) if isinstance(each, int)][1:]
         extents = [[fields["buf"], start, stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)]
         return {"op": "host_access", "writes" if fields["writes"] else "reads": extents}
 
@@ -323,13 +333,13 @@ _TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "Memcpy2d": ("memcpy2d", ("copy",)),
     "MemsetAsync": ("memset_async", ("fill", "stream")),
     "Memset": ("memset", ("fill",)),
-    "LaunchHostFunc": ("host_func", ("stream",)),
+    "LaunchHostFunc": ("host_func", ()),
     "HostWork": ("host_work", ()),
     "Sleep": ("sleep", ()),
     "Malloc": ("malloc", ("name",)),
     "MallocHost": ("malloc_host", ("name",)),
     "MallocManaged": ("malloc_managed", ("name",)),
-    "MemPrefetchAsync": ("prefetch", ("buf", "stream", "off", "bytes", "to")),
+    "MemPrefetchAsync": ("prefetch", ("prefetch", "stream")),
     "MemAdvise": ("advise", ("buf", "off", "bytes", "advice", "to")),
     "StreamAttachMemAsync": ("attach", ("buf", "stream", "to")),
     FAULTS: ("host_access", ("buf", "writes")),

@@ -16,6 +16,7 @@ import numpy as np
 
 from acl_py import log, schedules
 from acl_py.callers import Callers
+from acl_py.calls.acts import PLAIN, Act, Synchronised
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.runtime import injection
@@ -308,18 +309,20 @@ class Runtime:
         site: Site,
         context: Context,
         streams: Iterable[Stream],
+        act: Synchronised[Any],
         limit: "Limit | None" = None,
         asleep_ns: Nanoseconds = 0,
-        about: tuple[object, ...] = (),
         subjects: Subjects = (),
         freed_in: Stream | None = None,
     ) -> None:
         """Do all of a verb that waits: pay its cost, wait, note the call even if the wait fails, and raise the errors
         of *context* and of *streams*. With a *limit* it waits no longer than that. A host that had to wait pays
-        *asleep_ns* on top of its wake-up. *about* and *subjects*, whose work is waited for, are for observers.
+        *asleep_ns* on top of its wake-up. *act* and *subjects*, whose work is waited for, are for observers.
         *freed_in* is that of `trim_pool` (pools.py).
         """
-        enter, what_about = self.host_ns, about if limit is None else (*about, limit.ns // 10**6)
+        enter = self.host_ns
+        if limit is not None:
+            act = act._replace(limit_ms=limit.ns // 10**6)
         self.pay(self.costs.sync)
         waits = not completion.done
         try:
@@ -335,9 +338,9 @@ class Runtime:
         except GeneratorExit:
             raise
         except BaseException:
-            self.called(name, enter, site, *what_about)
+            self.called(name, enter, site, act)
             raise
-        self.called(name, enter, site, *what_about)
+        self.called(name, enter, site, act)
         if context.error is not None:
             raise self.context_error(context)
         self.check_failures(context, streams)
@@ -428,13 +431,13 @@ class Runtime:
             if allocation.freed is not None:
                 self.memory.locate(Buffer(allocation, start, stop - start), stop - start, f"memory of {owner!r}")
 
-    def called(self, name: str, enter_ns: Nanoseconds, site: Site, *about: object) -> None:
-        """Tell the observers that a call of *name* is over, which began at *enter_ns*, and what it was *about*."""
+    def called(self, name: str, enter_ns: Nanoseconds, site: Site, act: Act[Any] = PLAIN) -> None:
+        """Tell the observers that a call of *name* is over, which began at *enter_ns*, and what it did."""
         call = self.hooks.call
         if call is not None:
-            call(name, enter_ns, self.host_ns, site, about)
+            call(name, enter_ns, self.host_ns, site, act)
 
-    async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T], *about: object) -> T:
+    async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T], act: Act[Any]) -> T:
         """Do the *work* of a call of *name*. The trace has the call even if it fails, unless it was refused at once."""
         enter = self.host_ns
         try:
@@ -443,9 +446,9 @@ class Runtime:
             raise
         except BaseException:
             if self.host_ns > enter:
-                self.called(name, enter, site, *about)
+                self.called(name, enter, site, act)
             raise
-        self.called(name, enter, site, *about)
+        self.called(name, enter, site, act)
         return result
 
     def check_context(self, context: Context) -> None:

@@ -10,6 +10,7 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from acl_py.calls.acts import Synchronised
 from acl_py.errors import AclError, Kind
 from acl_py.sites import site_of
 from device_model.completions import Completion, Nanoseconds
@@ -136,7 +137,7 @@ def _note_await(
     runtime: "Runtime", completion: Completion, enter: Nanoseconds, frame: FrameType, *, waits: bool
 ) -> None:
     if waits:
-        runtime.called("await", enter, site_of(frame))
+        runtime.called("await", enter, site_of(frame), Synchronised())
     elif runtime.hooks.noticed is not None:
         runtime.hooks.noticed(completion, site_of(frame))
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acl_py.callers import current_caller
+from acl_py.calls.acts import Act, Queued
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.wording import buffer_text, work_text
@@ -80,10 +81,10 @@ class Digests(Observer):
         enter_ns: Nanoseconds,  # noqa: ARG002
         exit_ns: Nanoseconds,  # noqa: ARG002
         site: object,  # noqa: ARG002
-        about: tuple[Any, ...],
+        act: Act[Any],
     ) -> None:
         """Compare a pageable source when the call returns: it is staged."""
-        source = self._sources.pop(about[0], None) if about and isinstance(about[0], Copy) else None
+        source = self._sources.pop(act.work, None) if isinstance(act, Queued) and isinstance(act.work, Copy) else None
         if source is not None:
             self._compare(source)
 

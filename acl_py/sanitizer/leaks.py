@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from acl_py.calls.acts import Act, Destroyed, Made
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.shadow import Use
@@ -15,6 +16,7 @@ from acl_py.sanitizer.wording import HANDLES, end_behind
 from acl_py.sites import called_function
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
+from device_model.device import Device
 from device_model.memory import Allocation, Origin, Space, size_text
 from device_model.observe import Observer
 
@@ -165,15 +167,17 @@ class Leaks(Observer):
         enter_ns: Nanoseconds,  # noqa: ARG002
         exit_ns: Nanoseconds,  # noqa: ARG002
         site: object,  # noqa: ARG002
-        about: tuple[Any, ...],
+        act: Act[Any],
     ) -> None:
         """Take up a handle that was made or destroyed."""
-        if name.startswith("Create") and about and isinstance(about[0], tuple(HANDLES)):
-            self._handles[about[0]] = name
-        elif name.startswith("Destroy") and not isinstance(about[0], Context):
-            self._handles.pop(about[0], None)
-        elif name.startswith(("DestroyContext", "ResetDevice")):  # ends all that is in it
+        if isinstance(act, Made) and isinstance(act.thing, tuple(HANDLES)):
+            self._handles[act.thing] = name
+        elif not isinstance(act, Destroyed):
+            return
+        elif isinstance(act.thing, Context | Device):  # ends all that is in it
             self._handles = {handle: maker for handle, maker in self._handles.items() if not _is_gone(handle)}
+        else:
+            self._handles.pop(act.thing, None)
 
     @guarded
     def finish(self) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, task_of
+from acl_py.calls.acts import Act, Awaited, Began, Cleared, Completed, Destroyed, Ended, HandedOver, Queued, Set, Word
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
@@ -46,10 +47,6 @@ from device_model.work import H2H, Copy, CoreKernel, HostFunction, Work
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
     from device_model.observe import Subject
-
-
-_SIGNALS = ("ResetEvent", "RecordNotify", "WaitAndResetNotify", "ValueWrite", "ValueWait")
-_DESTROY_STREAM = ("DestroyStream", "DestroyStreamForce")
 
 
 class _Wait(NamedTuple):
@@ -238,30 +235,31 @@ class Races(Observer):
         enter_ns: Nanoseconds,  # noqa: ARG002
         exit_ns: Nanoseconds,
         site: object,
-        about: tuple[Any, ...],
+        act: Act[Any],
     ) -> None:
-        """Take up copies that the host made itself, and ends of streams and events."""
-        if self._staged and about and about[0] in self._staged:
-            del self._staged[about[0]]
-        if name in _DESTROY_STREAM:
-            self._order.end(about[0])
-        elif name.startswith("ResetDevice"):  # what was still queued has no effect
-            self._order.learn(self.hosts.current(), self._order.work_of_gone(_is_gone))
-        elif name == "DestroyEvent":
-            about[0].stamp = None
-            self._signals.forget(about[0])
-        elif name in _SIGNALS:
-            self._signal(name, about, site)
-        elif name == "LaunchCallback":
-            self._hold(*about)
-        elif name == "MallocAsync" and about[1].branch is None:
-            self._accesses.begin(about[0], self._use(LifeCall(name), about[1], site, exit_ns))
-        elif name == "MallocAsync":
-            self._accesses.expect(about[0], self._use_of_host(LifeCall(name), site, exit_ns))
-        elif self._freed is not None and about and about[0] is self._freed:
-            self._end(name, about, site, exit_ns)
-        elif about and isinstance(about[0], Copy) and about[0].label is H2H and about[0].nbytes:
-            self._act(about[0], site, exit_ns)
+        """Take up copies that the host made itself, what sets, clears or awaits a signal, and the ends of things."""
+        match act:
+            case Destroyed(Stream() as stream):
+                self._order.end(stream)
+            case Destroyed(Device()):  # what was still queued has no effect
+                self._order.learn(self.hosts.current(), self._order.work_of_gone(_is_gone))
+            case Destroyed(Event() as event):
+                event.stamp = None
+                self._signals.forget(event)
+            case Set() | Cleared() | Awaited():
+                self._signal(name, act, site)
+            case HandedOver(stream, block):
+                self._hold(stream, block)
+            case Began(memory, Stream() as stream) if stream.branch is None:
+                self._accesses.begin(memory, self._use(LifeCall(name), stream, site, exit_ns))
+            case Began(memory, Stream()):
+                self._accesses.expect(memory, self._use_of_host(LifeCall(name), site, exit_ns))
+            case Ended(Allocation() as memory, stream) if memory is self._freed:
+                self._end(name, memory, stream, site, exit_ns)
+            case Queued(Copy() as copy) | Completed(Copy() as copy):
+                self._staged.pop(copy, None)
+                if copy.label is H2H and copy.nbytes:
+                    self._act(copy, site, exit_ns)
 
     @guarded
     def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
@@ -302,23 +300,23 @@ class Races(Observer):
         self._signals.solve()
         self._pairs.settle()
 
-    def _signal(self, name: str, about: tuple[Any, ...], site: object) -> None:
+    def _signal(self, name: str, act: "Set[Any] | Cleared[Any] | Awaited[Any]", site: object) -> None:
         """Take up a call that sets, clears or awaits a signal."""
-        match name, about:
-            case "ResetEvent", (FlagEvent() as event, Stream() as stream):
+        match act:
+            case Cleared(FlagEvent() as event, stream):
                 point, known = self._epoch(stream), self.hosts.current().past.clock
                 self._signals.clear(event, point, known, self._call(name, stream, site))
-            case "RecordNotify", (notify, stream):
+            case Set(Word(memory, offset), int(value), stream):
+                self._set((memory.serial, offset), stream, name, site, value)
+            case Set(notify, _, stream):
                 self._set(notify, stream, name, site, is_consumed=True)
-            case "WaitAndResetNotify", (notify, stream, _):
+            case Awaited(Word(memory, offset), int(value), int(compare), stream):
+                line = self._order.meet(stream, self.hosts.current())
+                fits = partial(satisfies, Compare(compare), value)
+                self._signals.wait((memory.serial, offset), line, fits)
+            case Awaited(notify, _, _, stream):
                 line = self._order.meet(stream, self.hosts.current())
                 self._signals.wait(notify, line, is_consumed=True, access=self._call(name, stream, site))
-            case "ValueWrite", (allocation, offset, value, stream):
-                self._set((allocation.serial, offset), stream, name, site, value)
-            case "ValueWait", (allocation, offset, value, flag, stream):
-                line = self._order.meet(stream, self.hosts.current())
-                fits = partial(satisfies, Compare(flag), value)
-                self._signals.wait((allocation.serial, offset), line, fits)
 
     def _set(
         self, key: object, stream: Stream, name: str, site: object, value: int = 1, *, is_consumed: bool = False
@@ -379,14 +377,14 @@ class Races(Observer):
             at_ns,
         )  # fmt: skip
 
-    def _end(self, name: str, about: tuple[Any, ...], site: object, at_ns: Nanoseconds) -> None:
+    def _end(self, name: str, memory: Allocation, stream: Stream | None, site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
-        allocation, self._freed = about[0], None
-        if len(about) > 1:
-            end = self._use(LifeCall(name), about[1], site, at_ns)
-        else:
+        self._freed = None
+        if stream is None:
             end = self._use_of_host(LifeCall(name), site, at_ns)
-        self._accesses.end(allocation, end)
+        else:
+            end = self._use(LifeCall(name), stream, site, at_ns)
+        self._accesses.end(memory, end)
 
 
 def _quick_hooks(races: Races) -> tuple[Any, Any, Any]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from acl_py.callers import Caller, current_caller
+from acl_py.calls.acts import Act, Completed, Queued, Set, Word
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
@@ -196,20 +197,19 @@ class Unwritten(Observer):
     @guarded
     def call(
         self,
-        name: str,
+        name: str,  # noqa: ARG002
         enter_ns: Nanoseconds,  # noqa: ARG002
         exit_ns: Nanoseconds,  # noqa: ARG002
         site: object,
-        about: tuple[Any, ...],
+        act: Act[Any],
     ) -> None:
-        """Take up what the host did within a call of *name*: copies from host to host, words that are written."""
+        """Take up what the host did within a call: copies from host to host, words that are written."""
         if not self._lives:
             return
-        if name == "ValueWrite":
-            allocation, offset, *_ = about
-            self._note(((allocation, offset, offset + _WORD),))
-        for work in about:
-            if isinstance(work, Copy) and work.label is H2H:
+        match act:
+            case Set(Word(allocation, offset)):
+                self._note(((allocation, offset, offset + _WORD),))
+            case Queued(Copy() as work) | Completed(Copy() as work) if work.label is H2H:
                 self._check(_read(work), None, lambda: self._host_access("h2h", site))
                 self._note(work.written_rows())
 

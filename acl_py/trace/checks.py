@@ -21,6 +21,7 @@ from acl_py.trace.rows import (
     Memory,
     Migration,
     Operation,
+    Ref,
     Sleep,
     StreamStep,
 )  # fmt: skip
@@ -34,11 +35,20 @@ def wrong_row(lists: Mapping[str, Sequence[Any]]) -> tuple[str, int] | None:
         for number, row in enumerate(lists[name]):
             if not is_right(row):
                 return name, number
+    kinds = [handle.kind for handle in lists["handles"]]
+    for number, call in enumerate(lists["calls"]):
+        if not all(_is_of_kind(getattr(call.act, field, None), kind, kinds) for field, kind in _NAMED.items()):
+            return "calls", number
     for name, before in _BEFORE.items():
         place = _in_circle(lists[name], before)
         if place is not None:
             return name, place
     return None
+
+
+def _is_of_kind(thing: object, kind: str, kinds: Sequence[str]) -> bool:
+    """Return whether *thing*, of an act, is a handle of this *kind* if it is a handle."""
+    return not isinstance(thing, Ref) or thing.handle < 0 or kinds[thing.handle] == kind
 
 
 def _in_circle(rows: Sequence[Any], before: Callable[[Any], int | None]) -> int | None:
@@ -146,5 +156,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "migrations": _migration,
     "accesses": _access,
 }
+# The kinds of handles that fields of acts have.
+_NAMED = {"stream": "stream", "event": "event", "graph": "graph", "executable": "executable"}
 # The row of the same list that was before each one, if there was one.
 _BEFORE: Mapping[str, Callable[[Any], int | None]] = {"ops": attrgetter("after"), "steps": attrgetter("record")}

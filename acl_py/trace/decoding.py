@@ -3,13 +3,14 @@
 unpacking.py makes columns and rows of it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
+from acl_py.calls.acts import Act, Queued, Recorded, Waited, leaves, mapped
 from acl_py.sites import Site, called_function
 from acl_py.trace.fields import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
 from acl_py.trace.launches import GraphNumber
@@ -18,7 +19,6 @@ from acl_py.trace.reasons import Turns
 from acl_py.trace.rows import (
     ASKING,
     ENGINES,
-    About,
     Access,
     Call,
     Copied,
@@ -30,8 +30,10 @@ from acl_py.trace.rows import (
     Mark,
     Memory,
     Operation,
+    Prefetched,
     Ref,
     StreamStep,
+    Thing,
 )  # fmt: skip
 from acl_py.trace.unpacking import (
     CALL_ROWS,
@@ -56,6 +58,7 @@ from device_model.signals import Notify
 from device_model.streams import Stream
 from device_model.work import Label
 
+_ASKED: Mapping[str, Any] = {"record": Recorded, "wait": Waited}
 _HANDLES = (Stream, Event, Notify, Context, Device)
 
 
@@ -70,7 +73,10 @@ class Decoding:
             *(key[2] for key in store.step_rows.numbers),
             *(each.stream for each in store.graphs.submitted),
         )
-        subjects = (*(key[1] for key in store.step_rows.numbers), *chain(*(key[2] for key in store.call_numbers)))
+        subjects = (
+            *(key[1] for key in store.step_rows.numbers),
+            *chain(*(leaves(key[2]) for key in store.call_numbers)),
+        )
         named = [each for each in (*streams, *subjects) if isinstance(each, _HANDLES)]
         self._places = {handle: place for place, handle in enumerate(dict.fromkeys(named))}
         self._graphs = list(store.graphs.handles)  # their places follow those of the others
@@ -167,11 +173,14 @@ class Decoding:
         unfinished = [op for op in self._unfinished() if op.called_ns >= 0]
         others = [(at, store.op_callers.get(op, 0), op.called_ns, op.queued_ns) for at, op in enumerate(unfinished)]
         kinds = CallKinds(
-            [_kind(name, site, *map(self._about, about)) for name, site, about in store.call_numbers],
-            [_kind(_verb(label), site, Ref(places[stream])) for stream, site, label, _ in store.op_numbers],
-            [_kind(verb_of(op), op.site, Ref(places.get(op.stream, -1))) for op in unfinished],
+            [_kind(name, site, mapped(act, self._thing)) for name, site, act in store.call_numbers],
             [
-                _kind(ASKING[kind], site, Ref(places[cast("Event", event)]), Ref(places[stream]))
+                _kind(_verb(label), site, Queued(None, Ref(places[stream])))
+                for stream, site, label, _ in store.op_numbers
+            ],
+            [_kind(verb_of(op), op.site, Queued(None, Ref(places.get(op.stream, -1)))) for op in unfinished],
+            [
+                _kind(ASKING[kind], site, _ASKED[kind](Ref(places[cast("Event", event)]), Ref(places[stream])))
                 if kind in ASKING else None
                 for kind, event, stream, site in store.step_rows.numbers
             ],
@@ -188,9 +197,9 @@ class Decoding:
             Extent(places[serial], start, stop) for serial, start, stop in extents if serial in places
         )  # fmt: skip
 
-    def _about(self, subject: object) -> About:
+    def _thing(self, subject: object) -> Thing | None:
         places = self._buffer_places
-        if isinstance(subject, Extent | Filled):
+        if isinstance(subject, Extent | Filled | Prefetched):
             return subject._replace(buffer=places.get(subject.buffer, -1))
         if isinstance(subject, Copied):
             return subject._replace(dst=places.get(subject.dst, -1), src=places.get(subject.src, -1))
@@ -200,7 +209,7 @@ class Decoding:
             return Ref(len(self._places) + subject.number)
         if isinstance(subject, _HANDLES):
             return Ref(self._places[subject])
-        return subject if isinstance(subject, int | str) else shown(subject)
+        return subject if subject is None or isinstance(subject, int | str) else shown(subject)
 
 
 def _described(handle: object) -> Handle:
@@ -241,8 +250,8 @@ def _verb(label: Label) -> str:
     return "LaunchKernel" if label.kind == "kernel" else "MemcpyAsync"
 
 
-def _kind(name: str, site: object, *about: About) -> CallKind:
-    return CallKind(name, *_place(site), about, called_function(site, ""))
+def _kind(name: str, site: object, act: Act[Any]) -> CallKind:
+    return CallKind(name, *_place(site), act, called_function(site, ""))
 
 
 def _place(site: object) -> tuple[str, int]:

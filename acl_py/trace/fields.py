@@ -15,8 +15,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.calls.acts import Act
 from acl_py.trace.packing import Numbers
-from acl_py.trace.rows import About, Call, CoreRun, Operation, StreamStep
+from acl_py.trace.rows import Call, CoreRun, Operation, StreamStep, Thing
 
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
@@ -45,7 +46,7 @@ class CallKind(NamedTuple):
     name: str
     file: str
     line: int
-    about: tuple[About, ...]
+    act: Act[Thing]
     function: str = ""
 
     @property

@@ -15,9 +15,37 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from acl_py.calls import acts
+from acl_py.calls.acts import (
+    Act,
+    Asked,
+    Awaited,
+    Began,
+    CallbackBegan,
+    CallbackEnded,
+    CaptureBegan,
+    CaptureEnded,
+    Cleared,
+    Completed,
+    Destroyed,
+    Ended,
+    GraphLaunched,
+    GraphUpdated,
+    HandedOver,
+    Made,
+    NodeAdded,
+    Plain,
+    Queued,
+    Recorded,
+    Set,
+    Slept,
+    Synchronised,
+    Waited,
+    Word,
+)
+from acl_py.trace import form10
 from acl_py.trace.checks import wrong_row
 from acl_py.trace.rows import (
-    About,
     Access,
     Call,
     Copied,
@@ -33,10 +61,12 @@ from acl_py.trace.rows import (
     Memory,
     Migration,
     Operation,
+    Prefetched,
     Ref,
     Sleep,
     StreamStep,
     Strike,
+    Thing,
     Timeline,
 )  # fmt: skip
 from acl_py.whole_files import writing
@@ -46,7 +76,7 @@ from device_model.errors import printable
 if TYPE_CHECKING:
     import gzip
 
-FORM, VERSION = "acl_py trace", 10
+FORM, VERSION = "acl_py trace", 11
 _LIMIT = 2**63
 _LINE = 1 << 24  # bytes that a line may have without rows
 _LONGEST = 1 << 29  # bytes that a line may have with any number of them
@@ -115,20 +145,88 @@ def _optional(decode_one: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 _extent = _row(Extent, _int, _int, _int)
 _pair = _row(lambda first, second: (first, second), _int, _int)
-_ABOUT: Mapping[str, Callable[[Any], Any]] = {
+_THINGS: Mapping[str, Callable[[Any], Any]] = {
     "Extent": _extent,
     "Copied": _row(Copied, _text, *[_int] * 9),
     "Filled": _row(Filled, *[_int] * 4),
+    "Prefetched": _row(Prefetched, *[_int] * 4),
     "Ref": _row(Ref, _int),
     "Launched": _row(Launched, _text, _int, _int, _checked(bool), _many(_extent), _many(_extent), _int, _int),
 }
 
 
-def _about(value: Any) -> About:
-    if isinstance(value, list) and value and value[0] in _ABOUT:
-        decoded: About = _ABOUT[value[0]](value[1:])
-        return decoded
-    return _checked(int, str)(value)  # type: ignore[no-any-return]
+def _thing(*tags: str) -> Callable[[Any], Any]:
+    """Return a decoder of a row with one of the *tags* before its fields."""
+
+    def decode(value: Any) -> Thing:
+        if not isinstance(value, list) or not value or value[0] not in tags:
+            raise ValueError
+        row: Thing = _THINGS[value[0]](value[1:])
+        return row
+
+    return decode
+
+
+_any_thing, _ref, _memory = _thing(*_THINGS), _thing("Ref"), _thing("Extent")
+_word = _row(lambda _, memory, offset: Word(memory, offset), _text, _memory, _int)
+
+
+def _named(value: Any) -> Thing:
+    return _any_thing(value) if isinstance(value, list) else _checked(int, str)(value)  # type: ignore[no-any-return]
+
+
+def _signal(value: Any) -> Any:
+    is_word = isinstance(value, list) and value[:1] == [Word.__name__]
+    return _word(value) if is_word else _ref(value)
+
+
+_int_or_none, _ref_or_none = _optional(_int), _optional(_ref)
+_ACTS: Mapping[str, Callable[[Any], Any]] = {
+    kind.__name__: _row(kind, *decoders)
+    for kind, *decoders in (
+        (Queued, _optional(_any_thing), _ref),
+        (Completed, _optional(_any_thing)),
+        (Recorded, _ref, _ref, _int_or_none),
+        (Waited, _ref, _ref, _int_or_none),
+        (Set, _signal, _int_or_none, _ref),
+        (Cleared, _ref, _ref),
+        (Awaited, _signal, _int_or_none, _int_or_none, _ref, _int_or_none),
+        (HandedOver, _ref, _int),
+        (CallbackBegan, _int, _ref_or_none),
+        (CallbackEnded, _ref, _int),
+        (Synchronised, _ref_or_none, _int_or_none),
+        (Asked, _ref, _int_or_none, _int_or_none),
+        (Began, _memory, _ref_or_none),
+        (Ended, _memory, _ref_or_none),
+        (Made, _ref_or_none, _ref, _many(_ref), _int_or_none),
+        (Destroyed, _ref, _int_or_none),
+        (NodeAdded, _ref, _ref_or_none, _int_or_none, _many(_ref), _many(_int)),
+        (CaptureBegan, _ref, _int, _ref, _many(_int)),
+        (CaptureEnded, _ref, _ref),
+        (GraphLaunched, _ref, _ref),
+        (GraphUpdated, _ref, _ref),
+        (Slept,),
+        (Plain, _many(_named)),
+    )
+}
+assert _ACTS.keys() == acts.KINDS.keys(), "each kind of act has its decoders"
+
+
+def _act(value: Any) -> Act[Thing]:
+    if not isinstance(value, list) or not value or value[0] not in _ACTS:
+        raise ValueError
+    act: Act[Thing] = _ACTS[value[0]](value[1:])
+    return act
+
+
+def _encoded(value: Any) -> Any:
+    """Return *value*, an act or a field of one, for JSON: a record as its name and its fields."""
+    if not isinstance(value, tuple):
+        return value
+    if type(value).__name__ in _THINGS:  # its parts are plain
+        return [type(value).__name__, *value]
+    name = () if type(value) is tuple else (type(value).__name__,)
+    return [*name, *map(_encoded, value)]
 
 
 _INT, _TEXT = _Kind("a whole number of 64 bits", _int), _Kind("a text", _text)
@@ -141,11 +239,8 @@ _CORES = _Kind(
     _optional(_row(CoreRun, _int, _mapping(_number), _many(_text), _int, _many(_pair), _int)),
     encode=lambda run: None if run is None else run._replace(busy_us=dict(run.busy_us)),
 )
-_ABOUTS = _Kind(
-    "a list of what a call was about",
-    _many(_about),
-    encode=lambda about: [[type(each).__name__, *each] if isinstance(each, tuple) else each for each in about],
-)
+_AN_ACT = _Kind("what a call did", _act, encode=_encoded)
+_ABOUT = _Kind("a list of what a call was about", _many(_named))  # of form 10
 _wait = _row(Sleep, _int, _int, _optional(_int), _checked(NoneType), _int)
 _sleep = _row(Sleep, _int, _int, _optional(_int), _optional(_many(_wait)), _int)
 _SLEEPS = _Kind("a list of [begin_ns, end_ns, null or the place of a row of ops, null or a list of such, a number]",
@@ -163,7 +258,7 @@ _LISTS: Mapping[str, tuple[Any, Sequence[_Kind]]] = {
     "ops": (Operation, (_TEXT, _TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _INT, _TEXT, _INT, _CORES, _WHY, _index("ops"),
                         _TEXT, _INT, _INT, _STREAM, _INT, _INT, _BOOL, _EXTENTS, _EXTENTS, _INT,
                         _index("launches"))),
-    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _ABOUTS, _INT, _index("ops"), _SLEEPS, _INT,
+    "calls": (Call, (_TEXT, _INT, _INT, _TEXT, _INT, _TEXT, _AN_ACT, _INT, _index("ops"), _SLEEPS, _INT,
                      _TEXT)),
     "steps": (StreamStep, (_TEXT, _TEXT, _TEXT, _INT, _INT, _INT, _TEXT, _TEXT, _STREAM, _index("steps"),
                            _index("ops"))),
@@ -272,12 +367,12 @@ def _timeline(lines: _Lines, name: str) -> Timeline:
     version = head.get("version")
     if type(version) is not int:
         raise TraceFileError(f"{name}: is damaged: its version is no whole number")
-    if version != VERSION:
+    if version not in (VERSION, form10.VERSION):
         known = version < VERSION
         advice = "save the trace again" if known else "use a newer one"
         raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: {advice}")
     try:
-        lists: dict[str, Any] = {list_: _rows(list_, lines, name) for list_ in _LISTS}
+        lists: dict[str, Any] = {list_: _rows(list_, lines, name, version) for list_ in _LISTS}
         if lines.read() != _END:
             raise TraceFileError(f"{name}: is not whole: its last line is missing")
         if lines.read() is not None:
@@ -295,14 +390,19 @@ def _timeline(lines: _Lines, name: str) -> Timeline:
     return Timeline(**lists, **about)
 
 
-def _rows(list_: str, lines: _Lines, name: str) -> list[Any]:
+def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
     cls, kinds = _LISTS[list_]
+    fields = cls._fields
+    is_old = version == form10.VERSION and list_ == "calls"
+    if is_old:
+        place = kinds.index(_AN_ACT)
+        fields, kinds = (*fields[:place], "about", *fields[place + 1 :]), (*kinds[:place], _ABOUT, *kinds[place + 1 :])
     head = lines.next()
     rows = head.get("rows") if isinstance(head, dict) and head.get("list") == list_ else None
     if type(rows) is not int or rows < 0:
         raise TraceFileError(f"{name}: the list {list_} is missing")
     columns = []
-    for field, kind in zip(cls._fields, kinds, strict=True):
+    for field, kind in zip(fields, kinds, strict=True):
         where = f"{name}: {list_}.{field}"
         line = lines.column(kind, rows)
         if not isinstance(line, dict) or line.get("column") != field or not isinstance(line.get("values"), list):
@@ -311,7 +411,20 @@ def _rows(list_: str, lines: _Lines, name: str) -> list[Any]:
         if len(values) != rows:
             raise TraceFileError(f"{where}: has {len(values)} values, and the list has {rows} rows")
         columns.append([_value(kind, value, f"{where}: row {row}", line) for row, value in enumerate(values)])
+    if is_old:
+        names = columns[fields.index("name")]
+        columns[place] = [
+            _act_of_form_10(called, about, f"{name}: calls.about: row {row}")
+            for row, (called, about) in enumerate(zip(names, columns[place], strict=True))
+        ]
     return [cls(*row) for row in zip(*columns, strict=True)]
+
+
+def _act_of_form_10(called: str, about: Sequence[Thing], where: str) -> Act[Thing]:
+    try:
+        return _act(_encoded(form10.act_of(called, about)))
+    except (ValueError, TypeError) as error:
+        raise TraceFileError(f"{where}: no call of {called} was about that") from error
 
 
 def _value(kind: _Kind, value: Any, where: str, line: Mapping[str, Any]) -> Any:
@@ -329,7 +442,7 @@ def _check_places(lists: Mapping[str, list[Any]], name: str) -> None:
     """Refuse places of rows that there are not, so that a reader may follow each of them."""
     for list_, (cls, kinds) in _LISTS.items():
         for column, (field, kind) in enumerate(zip(cls._fields, kinds, strict=True)):
-            if not kind.rows and kind is not _ABOUTS:
+            if not kind.rows and kind is not _AN_ACT:
                 continue
             for row, each in enumerate(lists[list_]):
                 if not all(-1 <= place < len(lists[rows]) for rows, place in _places(kind, each[column])):
@@ -342,15 +455,15 @@ def _places(kind: _Kind, value: Any) -> Iterator[tuple[str, int]]:
     elif kind is _SLEEPS:
         for sleep in value:
             yield from (("ops", each.after) for each in (sleep, *(sleep.waits or ())) if each.after is not None)
-    elif kind is _ABOUTS:
-        for about in value:
-            if isinstance(about, Ref):
-                yield "handles", about.handle
-            elif isinstance(about, Extent | Filled):
-                yield "buffers", about.buffer
-            elif isinstance(about, Copied):
-                yield from (("buffers", about.dst), ("buffers", about.src))
-            elif isinstance(about, Launched):
-                yield from (("buffers", extent.buffer) for extent in (*about.reads, *about.writes))
+    elif kind is _AN_ACT:
+        for each in acts.leaves(value):
+            if isinstance(each, Ref):
+                yield "handles", each.handle
+            elif isinstance(each, Extent | Filled | Prefetched):
+                yield "buffers", each.buffer
+            elif isinstance(each, Copied):
+                yield from (("buffers", each.dst), ("buffers", each.src))
+            elif isinstance(each, Launched):
+                yield from (("buffers", extent.buffer) for extent in (*each.reads, *each.writes))
     elif value is not None:
         yield kind.rows, value

@@ -19,13 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
+from acl_py.calls.acts import Act, Recorded
 from acl_py.calls.table import all_verbs
 from acl_py.trace.columns import Part, joined, line, merged, only, rates, signed, texts, us, whole
 from acl_py.trace.fields import CallColumns, Ints, OpColumns, OpKind, blocks, call_columns, op_columns, step_columns
 from acl_py.trace.jsontext import Quoted, write_list
 from acl_py.trace.reading import as_timeline, correlations, short_site, stream_ids
 from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreRun, GraphLaunch, Handle, Mark, Ref, Timeline
+from acl_py.trace.rows import CoreRun, GraphLaunch, Handle, Mark, Ref, Thing, Timeline
 from acl_py.trace.synchronisations import NAMES, Synchronisations, synchronisations
 from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
 from acl_py.whole_files import writing_text
@@ -200,7 +201,7 @@ def _synchronisations(
     first_lanes = np.array([streams[stream].lanes[0] for stream in syncs.streams], np.int64)
     stream_ids = np.array([ids[stream] for _, stream in syncs.streams], np.int64)
     tracks, devices = list(waits.values()), list(waits)
-    records = texts([*(_recorded(kind.about, handles, ids) for kind in calls.kinds), ""])
+    records = texts([*(_recorded(kind.act, handles, ids) for kind in calls.kinds), ""])
     for block in blocks(len(syncs)):
         name, device, stream, record = syncs.name[block], syncs.device[block], syncs.stream[block], syncs.record[block]
         begin, end = syncs.begin_ns[block], syncs.end_ns[block]
@@ -221,12 +222,13 @@ def _synchronisations(
         )  # fmt: skip
 
 
-def _recorded(about: Sequence[object], handles: Sequence[Handle], ids: Mapping[str, int]) -> str:
-    """Return arguments about the record that a call has made: *about* is an event and a stream."""
-    refs = [each.handle for each in about if isinstance(each, Ref)]
-    if len(refs) != 2 or handles[refs[1]].name not in ids:  # no record
-        return ""
-    event, stream = refs
+def _recorded(act: Act[Thing], handles: Sequence[Handle], ids: Mapping[str, int]) -> str:
+    """Return arguments about the record that a call has made, if it has made one."""
+    match act:
+        case Recorded(Ref(event), Ref(stream)) if handles[stream].name in ids:
+            pass
+        case _:
+            return ""
     return (
         f'"wait_on_stream":{ids[handles[stream].name]},"wait_on_cuda_event_id":{event},'
         '"wait_on_cuda_event_record_corr_id":'

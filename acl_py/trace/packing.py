@@ -12,8 +12,9 @@ and looked at now and then.
 
 from io import BytesIO
 from struct import Struct
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from acl_py.calls.acts import Act
 from acl_py.trace.accesses import Accesses, Touched
 from acl_py.trace.instructions import Instructions
 from acl_py.trace.launches import GraphRows
@@ -66,7 +67,7 @@ class Store:
         self.step_rows = StepRows()
         self.op_numbers: Numbers[tuple[Stream, object, Label, HardwareQueue]] = Numbers()
         self.launches: Numbers[Launch] = Numbers()
-        self.call_numbers: Numbers[tuple[str, object, tuple[object, ...]]] = Numbers()
+        self.call_numbers: Numbers[tuple[str, object, Act[Any]]] = Numbers()
         self.callers: list[str] = []  # by their numbers
         self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
         self.allocations: dict[int, Memory] = {}  # by serial number

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from acl_py.calls.acts import Recorded, Waited
 from acl_py.trace.fields import (
     CallColumns,
+    CallKind,
     Ints,
     OpColumns,
     Rows,
@@ -287,10 +289,9 @@ def asking_calls(steps: StepColumns, calls: CallColumns) -> Ints:
     A call and its step have the same caller, the same stream and the same end. Of several the first belong together.
     """
     callers: Numbers[str] = Numbers()
-    asked: Numbers[tuple[str, tuple[object, ...]]] = Numbers()
-    verbs = frozenset(ASKING.values())
-    of_steps = [asked[ASKING[kind.kind], (Ref(kind.in_stream),)] if kind.kind in ASKING else -1 for kind in steps.kinds]
-    of_calls = [asked[kind.name, kind.about[1:]] if kind.name in verbs else -1 for kind in calls.kinds]
+    asked: Numbers[tuple[str, object]] = Numbers()
+    of_steps = [asked[ASKING[kind.kind], Ref(kind.in_stream)] if kind.kind in ASKING else -1 for kind in steps.kinds]
+    of_calls = [_asked(kind, asked) for kind in calls.kinds]
     by = [np.array([callers[each] for each in columns.callers], np.int64) for columns in (steps, calls)]
     which_steps, step_keys = _keys(np.array(of_steps, np.int64)[steps.kind], by[0], steps.caller, len(asked))
     which_calls, call_keys = _keys(np.array(of_calls, np.int64)[calls.kind], by[1], calls.caller, len(asked))
@@ -306,6 +307,14 @@ def asking_calls(steps: StepColumns, calls: CallColumns) -> Ints:
     asking = np.full(len(steps), -1, np.int32)
     asking[which_steps[order[is_there]]] = which_calls[call_order[place[is_there]]]
     return asking
+
+
+def _asked(kind: CallKind, asked: Numbers[tuple[str, object]]) -> int:
+    """Return the number of what a call of *kind* has queued as a step; -1 if it has queued none."""
+    match kind.act:
+        case Recorded(_, stream, None) | Waited(_, stream, None):
+            return asked[kind.name, stream]
+    return -1
 
 
 def _keys(asked: Ints, callers: Ints, caller: Ints, count: int) -> tuple[Ints, Ints]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from acl_py.callers import Callers
+from acl_py.calls.acts import Act, Queued
 from acl_py.trace.accesses import Touched
 from acl_py.trace.decoding import Decoding, verb_of
 from acl_py.trace.files import save
@@ -67,7 +68,7 @@ class Trace(Observer):
     node_queued: Callable[[NodeOp], None]  # type: ignore[assignment]
     nodes_ran: Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
-    call: Callable[[str, int, int, object, tuple[object, ...]], None]  # type: ignore[assignment]
+    call: Callable[[str, int, int, object, Act[Any]], None]  # type: ignore[assignment]
     recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
     waited: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
 
@@ -163,7 +164,7 @@ class Trace(Observer):
         if op.called_ns >= 0:
             work = op.work
             about = launched(work, taken.row) if isinstance(work, Kernel | CoreKernel) else work
-            self.call(verb_of(op), op.called_ns, op.end_ns, op.site, (about, op.stream))
+            self.call(verb_of(op), op.called_ns, op.end_ns, op.site, Queued(about, op.stream))
 
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
         """Store a row of a launch, and which operations the run has: they are the next ones."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from acl_py.calls.acts import PLAIN, Act
 from device_model.completions import Why
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
@@ -63,6 +64,15 @@ class Filled(NamedTuple):
     bytes: int
 
 
+class Prefetched(NamedTuple):
+    """What a call was about that moves pages: *bytes* of *buffer*, from *start* on, to *location*: a device, or -1."""
+
+    buffer: int
+    start: int
+    bytes: int
+    location: int
+
+
 class Ref(NamedTuple):
     """What a call was about: `Timeline.handles[handle]`."""
 
@@ -87,7 +97,7 @@ class Launched(NamedTuple):
     number: int = -1
 
 
-About = Extent | Copied | Filled | Ref | Launched | int | str
+Thing = Extent | Copied | Filled | Launched | Prefetched | Ref | int | str  # what the act of a call names
 
 
 class CoreRun(NamedTuple):
@@ -201,10 +211,10 @@ class Call(NamedTuple):
     """One call of the host, from *enter_ns* to *exit_ns*, made in *file* at *line*.
 
     *caller* is the task or thread that made it: "task 'producer'" if the program has named it, otherwise "task 1", with
-    a number in the order of first calls; *by* tells callers of one name apart. *about* is what the call was about, such
-    as a stream and an event. The caller waited in it for *waited_ns*, and woke when the operation with index *after*
-    ended; None if it waited for no operation. *sleeps* has each of its sleeps. In one that stages pageable memory it
-    copies, too. *name* is the verb. If the program called a function of the module acl, *function* is its name.
+    a number in the order of first calls; *by* tells callers of one name apart. *act* is what the call did. The caller
+    waited in it for *waited_ns*, and woke when the operation with index *after* ended; None if it waited for no
+    operation. *sleeps* has each of its sleeps. In one that stages pageable memory it copies, too. *name* is the verb.
+    If the program called a function of the module acl, *function* is its name.
 
     ProcessReport() has two rows: one until it has taken a callback, and "EndReport", when the callback is over.
     """
@@ -215,7 +225,7 @@ class Call(NamedTuple):
     file: str
     line: int
     caller: str
-    about: tuple[About, ...] = ()
+    act: Act[Thing] = PLAIN
     waited_ns: int = 0
     after: int | None = None
     sleeps: tuple[Sleep, ...] = ()

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from acl_py.calls.acts import Recorded, leaves
 from acl_py.trace.fields import (
     CallColumns,
-    CallKind,
     Ints,
     OpColumns,
     StepColumns,
@@ -93,15 +93,11 @@ def _of_the_host(ops: OpColumns, calls: CallColumns, streams: Numbers[tuple[int,
 def _last_records(calls: CallColumns, which: Ints) -> Ints:
     """Return for some calls the index of the last call before each that has recorded the event which it is about."""
     events: Numbers[object] = Numbers()
-    of_kinds = np.array([events[kind.about[0]] if kind.about else -1 for kind in calls.kinds], np.int64)
-    records = np.flatnonzero(np.array([_records(kind) for kind in calls.kinds], bool)[calls.kind])
+    of_kinds = np.array([events[next(leaves(kind.act), None)] for kind in calls.kinds], np.int64)
+    records = np.flatnonzero(np.array([isinstance(kind.act, Recorded) for kind in calls.kinds], bool)[calls.kind])
     keys = of_kinds[calls.kind[records]] * len(calls) + records
     order = np.argsort(keys)
     own = of_kinds[calls.kind[which]] * len(calls)
     place = np.searchsorted(keys[order], own + which) - 1
     there = np.append(keys[order], -1)[place] >= np.maximum(own, 0)
     return np.where(there, np.append(records[order], -1)[place], -1)
-
-
-def _records(kind: CallKind) -> bool:
-    return kind.name == "RecordEvent" and bool(kind.about)

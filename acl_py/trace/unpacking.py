@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.calls.acts import PLAIN
 from acl_py.trace.fields import (
     CallColumns,
     CallKind,
@@ -231,7 +232,7 @@ class PackedCalls(NamedTuple):
         before = np.cumsum([0, *map(len, self.kinds)])
         number = column("number", "number", "number")
         kind = np.concatenate([own + np.int32(first) for own, first in zip(number, before, strict=False)])[order]
-        kinds = [CallKind("", "", 0, ()) if each is None else each for each in chain(*self.kinds)]
+        kinds = [CallKind("", "", 0, PLAIN) if each is None else each for each in chain(*self.kinds)]
         of_call, sleep = (sleeps := self._sleeps()).inside(caller, enter_ns, exit_ns)
         slept = SleepColumns(
             of_call, sleeps.begin_ns[sleep], sleeps.end_ns[sleep], sleeps.after[sleep], sleeps.has_waits[sleep]
@@ -243,10 +244,8 @@ class PackedCalls(NamedTuple):
         calls: list[Call] = []
         fields = columns.kind, columns.enter_ns, columns.exit_ns, columns.caller
         for number, enter, exit_, caller in zip(*map(np.ndarray.tolist, fields), strict=True):
-            name, file, line, about, function = columns.kinds[number]
-            calls.append(
-                Call(name, enter, exit_, file, line, self.callers[caller], about, by=caller, function=function)
-            )
+            name, file, line, act, function = columns.kinds[number]
+            calls.append(Call(name, enter, exit_, file, line, self.callers[caller], act, by=caller, function=function))
         sleeps = self._sleeps()
         of_call, sleep = sleeps.inside(columns.caller, columns.enter_ns, columns.exit_ns)
         for index, pairs in groupby(zip(of_call.tolist(), sleep.tolist(), strict=True), key=itemgetter(0)):

@@ -5,13 +5,15 @@ A closure reaches its variables faster than a method does, and these functions a
 
 from asyncio import AbstractEventLoop, _get_running_loop
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Thread, get_ident
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, Callers, current_caller, task_of
+from acl_py.calls.acts import Act, mapped
 from acl_py.trace.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
-from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory
+from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory, Prefetched
 from device_model.completions import Completion, Group, Nanoseconds, Why
 from device_model.events import Event
 from device_model.graphs.executable import Executable
@@ -22,15 +24,15 @@ from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
 from device_model.ops import Op
 from device_model.streams import Stream
-from device_model.work import Copy, CoreKernel, Fill, HostFunction, Kernel, PitchedCopy, Work
+from device_model.work import Copy, CoreKernel, Fill, HostFunction, Kernel, PitchedCopy, Prefetch, Work
 
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
 _HOST = Why.HOST
 _RECORD, _WAIT = "record", "wait"
-_NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup)  # objects that would live as long as the trace
+# Objects that would live as long as the trace, and tuples, which may have some.
+_NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup, tuple)
 
 
-_About = tuple[object, ...]  # what a call was about
 _Ran = tuple[Entry, Nanoseconds, Nanoseconds]  # a node that ran without an operation: its start and end
 
 
@@ -104,16 +106,17 @@ def writers(store: Store, names_of: Callers) -> Writers:
     )  # fmt: skip
 
 
-def _call_writer(store: Store, caller_number: Callable[[], int]) -> Callable[[str, int, int, object, _About], None]:
+def _call_writer(store: Store, caller_number: Callable[[], int]) -> Callable[[str, int, int, object, Act[Any]], None]:
     numbers, write, pack = store.call_numbers, store.call_rows.write, CALL.pack
+    plain = partial(_plain, store=store)
 
-    def call(name: str, enter_ns: int, exit_ns: int, site: object, about: _About) -> None:
+    def call(name: str, enter_ns: int, exit_ns: int, site: object, act: Act[Any]) -> None:
         """Store a row."""
-        for each in about:
+        for each in act:
             if isinstance(each, _NOT_KEPT):  # what many calls have in common, in place of the objects
-                about = tuple([_plain(subject, store) for subject in about])
+                act = mapped(act, plain)
                 break
-        write(pack(numbers[name, site, about], caller_number(), enter_ns, exit_ns))
+        write(pack(numbers[name, site, act], caller_number(), enter_ns, exit_ns))
 
     return call
 
@@ -274,6 +277,8 @@ def _plain(subject: object, store: Store) -> object:
         )  # fmt: skip
         return Copied(subject.label.kind, subject.dst.serial, subject.dst_offset, subject.src.serial,
                       subject.src_offset, subject.nbytes, *rows)  # fmt: skip
+    if isinstance(subject, Prefetch):
+        return Prefetched(subject.allocation.serial, subject.start, subject.nbytes, subject.location)
     if isinstance(subject, HostFunction):
         return Launched(subject.label.name, 1, subject.duration_ns, False, (), ())
     if isinstance(subject, Graph | Executable | TaskGroup):

@@ -12,6 +12,7 @@ from enum import IntEnum
 from inspect import isawaitable
 from typing import Any
 
+from acl_py.calls.acts import CallbackBegan, CallbackEnded, HandedOver, Plain, Queued
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.blocking import BlockingBridge
@@ -82,7 +83,7 @@ async def LaunchHostFunc(
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
     runtime.submit(stream, op, runtime.cost_of("host_function"), 0)
-    runtime.called("LaunchHostFunc", enter, site, stream, op.work)
+    runtime.called("LaunchHostFunc", enter, site, Queued(op.work, stream))
     return op
 
 
@@ -197,7 +198,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     subscribers[stream] = others[0][1] if others else Subscriber(runtime, who)
     if isinstance(runtime.bridge, BlockingBridge) and isinstance(who, int):
         runtime.bridge.expect(who)
-    runtime.called("SubscribeReport", enter, site, stream)
+    runtime.called("SubscribeReport", enter, site, Plain((stream,)))
 
 
 @verb(acl="aclrtUnSubscribeReport")
@@ -232,7 +233,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
         )
     runtime.pay(runtime.costs.other)
     del subscribers[stream]
-    runtime.called("UnsubscribeReport", enter, site, stream)
+    runtime.called("UnsubscribeReport", enter, site, Plain((stream,)))
 
 
 @verb(acl="aclrtLaunchCallback")
@@ -284,7 +285,7 @@ async def LaunchCallback(
     remedy = "let the stream's subscriber call ProcessReport()"
     callback.turn = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
     runtime.scheduler.settle()
-    runtime.called("LaunchCallback", enter, site, stream, int(block))
+    runtime.called("LaunchCallback", enter, site, HandedOver(stream, int(block)))
     return callback.turn
 
 
@@ -346,7 +347,7 @@ async def end_report(report: "Callback") -> None:
     report.over.complete(runtime.scheduler.now)
     runtime.scheduler.settle()
     runtime.pay(0)
-    runtime.called("EndReport", enter, report.taken_at, report.stream, report.block)
+    runtime.called("EndReport", enter, report.taken_at, CallbackEnded(report.stream, report.block))
 
 
 async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Callback":
@@ -366,11 +367,11 @@ async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Call
     if rest is None:
         runtime.pay(runtime.costs.other)
     what = f"ProcessReport({timeout})"
-    about: tuple[object, ...] = (timeout,)
+    act: CallbackBegan[Stream] = CallbackBegan(timeout)
 
     def note() -> None:
-        if rest is None or len(about) > 1:
-            runtime.called("ProcessReport", enter, site, *about)
+        if rest is None or act.stream is not None:
+            runtime.called("ProcessReport", enter, site, act)
 
     try:
         if rest is None:
@@ -387,7 +388,7 @@ async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Call
             runtime.pay(runtime.costs.other)
         callback = subscriber.ready.popleft()
         callback.taken_at = site
-        about = timeout, callback.stream
+        act = CallbackBegan(timeout, callback.stream)
         runtime.learn(NOTHING, (Turn(callback.turn),))  # all work before it is done
     except GeneratorExit:
         raise

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from sys import _getframe
 from typing import NamedTuple
 
+from acl_py.calls.acts import Asked, CaptureBegan, CaptureEnded, Plain
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
@@ -110,7 +111,8 @@ def _begin(
         graph = Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
     capture = Capture(graph, stream, CaptureMode(mode), runtime.captures.host(), site, dependencies)
     runtime.captures.begin(runtime, capture)
-    runtime.called(name, enter, site, stream, int(mode), graph, *(node.index for node in dependencies))
+    behind = tuple([node.index for node in dependencies])
+    runtime.called(name, enter, site, CaptureBegan(stream, int(mode), graph, behind))
 
 
 @verb(acl="aclmdlRICaptureEnd", cuda="cudaStreamEndCapture")
@@ -148,7 +150,7 @@ async def EndCapture(stream: StreamLike) -> Graph:
     if stream is capture.origin:
         runtime.captures.end(runtime, capture)
         # Also if what follows refuses the graph: the capture is over.
-        runtime.called("EndCapture", enter, site, stream, capture.graph)
+        runtime.called("EndCapture", enter, site, CaptureEnded(stream, capture.graph))
         if capture.mode is not CaptureMode.RELAXED and capture.owner is not runtime.captures.host():
             raise runtime.error(
                 Kind.CAPTURE_WRONG_THREAD,
@@ -195,7 +197,8 @@ class capture:  # noqa: N801 - used as a function
             capture, enter = stream.branch.capture, runtime.host_ns
             runtime.pay(runtime.profile.graphs.end[len(capture.graph.nodes)])
             runtime.captures.end(runtime, capture)
-            runtime.called("EndCapture", enter, site_of(_getframe(1)), capture.origin, capture.graph)
+            act = CaptureEnded(capture.origin, capture.graph)
+            runtime.called("EndCapture", enter, site_of(_getframe(1)), act)
 
 
 @verb(cuda="cudaStreamIsCapturing")
@@ -248,7 +251,7 @@ def _info(call: Call, name: str, stream: StreamLike) -> CaptureState:
     stream = resolve_any(scope, stream)
     runtime.captures.refuse_legacy(runtime, stream, name, loses=False)
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called(name, enter, site, stream)
+    runtime.called(name, enter, site, Asked(stream))
     branch = stream.branch
     if branch is None:
         return CaptureState(CaptureStatus.NONE, None, ())
@@ -284,7 +287,7 @@ async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
         raise runtime.error(Kind.INVALID_VALUE, f"capture mode {mode}", "use a member of CaptureMode")
     runtime.pay(runtime.profile.graphs.begin)
     before = runtime.captures.exchange(CaptureMode(mode))
-    runtime.called("ThreadExchangeStreamCaptureMode", enter, site, mode)
+    runtime.called("ThreadExchangeStreamCaptureMode", enter, site, Plain((mode,)))
     return before
 
 

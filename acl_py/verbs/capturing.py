@@ -1,5 +1,6 @@
 """Records and waits in captures: they change what the next node of a stream depends on, and queue nothing."""
 
+from acl_py.calls.acts import Recorded, Waited
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site
 from device_model.completions import NOTHING, Completion
@@ -16,7 +17,7 @@ def record_in_capture(runtime: Runtime, branch: Branch, event: Event, site: Site
         branch.capture.record_at_launch(branch.stream, event, site)
     else:
         branch.capture.record(branch.stream, event)
-    runtime.called("RecordEvent", enter, site, event, branch.stream, int(external))
+    runtime.called("RecordEvent", enter, site, Recorded(event, branch.stream, int(external)))
     return NOTHING
 
 
@@ -38,4 +39,4 @@ def wait_in_capture(runtime: Runtime, stream: Stream, event: Event, site: Site, 
             runtime.captures.refuse_captured(runtime, event, "StreamWaitEvent")
         runtime.captures.check_lost(runtime, captured.capture)
         captured.capture.draw_in(stream, captured.frontier, site)
-    runtime.called("StreamWaitEvent", enter, site, event, stream, int(external))
+    runtime.called("StreamWaitEvent", enter, site, Waited(event, stream, int(external)))

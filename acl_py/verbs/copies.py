@@ -6,6 +6,7 @@ short call, but is no work: nothing is queued, and no host or other work waits f
 
 from sys import _getframe
 
+from acl_py.calls.acts import Completed, Queued
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
@@ -124,10 +125,10 @@ async def MemcpyAsync(
         label = copy.label
         if not count or ((kind, copy.dst.space, copy.src.space) not in runtime.async_routes and not _is_queued(copy)):
             work = _copy_with_host(scope, stream, kind, copy, site)
-            return await runtime.carry_out("MemcpyAsync", site, work, copy, stream)
+            return await runtime.carry_out("MemcpyAsync", site, work, Queued(copy, stream))
         if label is not D2D and label in ON_DEVICES:
             work = transfers.queue(runtime, stream, copy, site)
-            return await runtime.carry_out("MemcpyAsync", site, work, copy, stream)
+            return await runtime.carry_out("MemcpyAsync", site, work, Queued(copy, stream))
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
@@ -183,7 +184,7 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
         _check_kind(runtime, kind, copy)
     elif count:  # the addresses of a copy of no bytes are not looked at
         copy = _copy_of(runtime, dst, src, count, MemcpyKind.DEFAULT)
-    await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site), copy)
+    await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site), Completed(copy))
 
 
 @verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync")
@@ -241,7 +242,7 @@ async def Memcpy2dAsync(
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
         raise _no_host_to_host(runtime, copy)
     work = transfers.in_rows(runtime, stream, copy, site)
-    return await runtime.carry_out("Memcpy2dAsync", site, work, copy, stream)
+    return await runtime.carry_out("Memcpy2dAsync", site, work, Queued(copy, stream))
 
 
 @verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES)
@@ -284,7 +285,7 @@ async def Memcpy2d(
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     _check_kind(runtime, MemcpyKind.DEFAULT if outside else kind, copy)
-    await runtime.carry_out("Memcpy2d", site, _rows_and_wait(scope, copy, site), copy)
+    await runtime.carry_out("Memcpy2d", site, _rows_and_wait(scope, copy, site), Completed(copy))
 
 
 # --- copies in which the host takes part

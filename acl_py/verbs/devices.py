@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from acl_py.calls.acts import Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
@@ -104,7 +105,7 @@ async def SetDevice(device: Integer) -> None:
     runtime.pay(runtime.costs.set_device)
     target.uses += 1
     change(scope, target.primary)
-    runtime.called("SetDevice", enter, site, target)
+    runtime.called("SetDevice", enter, site, Plain((target,)))
 
 
 @verb(acl="aclrtGetDevice", cuda="cudaGetDevice")
@@ -243,7 +244,7 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
         if scope.context.device is device and runtime.rules.context_gone is ContextGone.PRIMARY:
             change(scope, device.primary)
     device.uses = uses
-    runtime.called(name, enter, site, device)
+    runtime.called(name, enter, site, Destroyed(device))
 
 
 @verb(acl="aclrtSynchronizeDevice", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE)
@@ -294,9 +295,9 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     contexts = device.contexts if whole else [scope.context]
     streams = [stream for context in contexts for stream in context.everything()]
     what = f"{name}() of {device!r}"
-    about, subjects = (scope.context,), (device if whole else scope.context,)
+    subjects = (device if whole else scope.context,)
     await runtime.synchronize(
-        name, completion, what, site, scope.context, streams, limit, about=about, subjects=subjects
+        name, completion, what, site, scope.context, streams, Synchronised(scope.context), limit, subjects=subjects
     )
 
 
@@ -329,7 +330,7 @@ async def CreateContext(device: Integer) -> Context:
     runtime.pay(runtime.costs.other)
     context = target.create_context(site)
     change(scope, context)
-    runtime.called("CreateContext", enter, site, context)
+    runtime.called("CreateContext", enter, site, Made(None, context))
     return context
 
 
@@ -363,7 +364,7 @@ async def DestroyContext(context: Context) -> None:
     context.destroy(site)
     if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)
-    runtime.called("DestroyContext", enter, site, context)
+    runtime.called("DestroyContext", enter, site, Destroyed(context))
 
 
 @verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent")
@@ -386,7 +387,7 @@ async def SetCurrentContext(context: Context) -> None:
     _check(scope, context)
     runtime.pay(runtime.costs.set_device)
     change(scope, context)
-    runtime.called("SetCurrentContext", enter, site, context)
+    runtime.called("SetCurrentContext", enter, site, Plain((context,)))
 
 
 @verb(acl="aclrtGetCurrentContext", cuda="cuCtxGetCurrent")

@@ -3,6 +3,7 @@
 from enum import IntFlag
 from sys import _getframe
 
+from acl_py.calls.acts import Asked, Cleared, Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
@@ -169,7 +170,7 @@ def _create(
         )
     runtime.pay(runtime.costs.create_event)
     event = scope.context.create_event(class_, timing=timing, waitable=waitable, made=site, name=name)
-    runtime.called(verb, enter, site, event)
+    runtime.called(verb, enter, site, Made(None, event))
     return event
 
 
@@ -194,7 +195,7 @@ async def DestroyEvent(event: handles.Event) -> None:
     event = check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
-    runtime.called("DestroyEvent", enter, site, event)
+    runtime.called("DestroyEvent", enter, site, Destroyed(event))
 
 
 @verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
@@ -310,7 +311,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
         )
     runtime.pay(runtime.costs.record)
     completion = event.reset(stream, site) if isinstance(event, FlagEvent) else stream.turn()
-    runtime.called("ResetEvent", enter, site, event, stream)
+    runtime.called("ResetEvent", enter, site, Cleared(event, stream))
     return completion
 
 
@@ -348,7 +349,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
         lambda: Waiting(runtime.callers, f"QueryEventWaitStatus({event.name})", NOTHING, site),
         (),
     )
-    runtime.called("QueryEventWaitStatus", enter, site, event, int(done))
+    runtime.called("QueryEventWaitStatus", enter, site, Asked(event, int(done), of_waits=1))
     return Status.COMPLETE if done else Status.NOT_READY
 
 
@@ -380,7 +381,7 @@ async def GetEventTimestamp(event: handles.Event) -> int:
     try:
         _check_time(scope, event)
     finally:
-        runtime.called("GetEventTimestamp", enter, site, event)
+        runtime.called("GetEventTimestamp", enter, site, Plain((event,)))
     return event.timestamp_ns() // 1000
 
 
@@ -432,7 +433,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     work = event.work or NOTHING
     poll = Waiting(runtime.callers, f"QueryEventStatus({event.name})", work, site)
     await answered(scope, work if done else None, lambda: poll, (event,))
-    runtime.called("QueryEventStatus", enter, site, event, int(done))
+    runtime.called("QueryEventStatus", enter, site, Asked(event, int(done)))
     if event.context.error is not None:
         raise runtime.context_error(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
@@ -496,7 +497,9 @@ async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit
     what = f"{name}({event.name})"
     asleep_ns = runtime.costs.wake_asleep if event.blocking else 0
     work = event.work or NOTHING
-    await runtime.synchronize(name, work, what, site, event.context, streams, limit, asleep_ns, (event,), (event,))
+    await runtime.synchronize(
+        name, work, what, site, event.context, streams, Synchronised(event), limit, asleep_ns, (event,)
+    )
 
 
 def _check_host(scope: Scope, event: handles.Event, name: str) -> Event:
@@ -549,7 +552,7 @@ async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
         for event in (start, end):
             _check_time(scope, event)
     finally:
-        runtime.called("EventElapsedTime", enter, site, start, end)
+        runtime.called("EventElapsedTime", enter, site, Plain((start, end)))
     return (end.timestamp_ns() - start.timestamp_ns()) / 1e6
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
 from functools import partial
 
+from acl_py.calls.acts import Destroyed, GraphLaunched, GraphUpdated, Made, NodeAdded, Plain
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
@@ -45,7 +46,7 @@ async def GraphCreate() -> Graph:
     _, runtime, site, enter = begin()
     runtime.pay(runtime.profile.graphs.begin)
     graph = Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
-    runtime.called("GraphCreate", enter, site, graph)
+    runtime.called("GraphCreate", enter, site, Made(None, graph))
     return graph
 
 
@@ -70,7 +71,8 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
             *graph* is of another simulation.
         TypeError: *graph* is not a graph, or a dependency is not a node.
     """
-    return _add(begin(), "GraphAddEmptyNode", graph, NodeKind.EMPTY, dependencies)
+    act = NodeAdded(graph, None, None, (), ())
+    return _add(begin(), "GraphAddEmptyNode", act, NodeKind.EMPTY, dependencies)
 
 
 @verb(cuda="cudaGraphAddChildGraphNode")
@@ -100,8 +102,8 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
     if child is graph:
         raise call[1].refuse(Kind.INVALID_VALUE, f"{graph!r} as a child of itself", "add a GraphClone() of it")
     copy = child.copy(child.name, call[2])
-    about = (child, copy, *copy.bodies)
-    return _add(call, "GraphAddChildGraphNode", graph, NodeKind.CHILD, dependencies, copy, about)
+    act = NodeAdded(graph, child, None, (copy, *copy.bodies), ())
+    return _add(call, "GraphAddChildGraphNode", act, NodeKind.CHILD, dependencies, copy)
 
 
 @verb(cuda="cudaGraphAddNode")
@@ -137,8 +139,8 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
     """
     call = begin()
     body = Graph(f"body {len(check_graph(call, graph).nodes)} of {graph.name}", call[2], graph.scheduler)
-    about = (int(bool(default)), body)
-    node = _add(call, "GraphAddIfNode", graph, NodeKind.IF, dependencies, body, about)
+    act = NodeAdded(graph, None, int(bool(default)), (body,), ())
+    node = _add(call, "GraphAddIfNode", act, NodeKind.IF, dependencies, body)
     node.condition = Condition(bool(default))
     return node
 
@@ -146,19 +148,18 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
 def _add(
     call: Call,
     name: str,
-    graph: Graph,
+    act: NodeAdded[Graph],
     kind: NodeKind,
     dependencies: Iterable[Node],
     subject: Graph | None = None,
-    about: tuple[object, ...] = (),
 ) -> Node:
-    """Add a node to *graph* for a call of the verb *name*, behind *dependencies*; *about* is for observers."""
+    """Add a node to the graph of *act* for a call of the verb *name*, behind *dependencies*."""
     _, runtime, site, enter = call
-    check_graph(call, graph)
+    graph = check_graph(call, act.graph)
     before = check_dependencies(call, graph, dependencies)
     costs = runtime.profile.graphs
     runtime.pay(costs.add_if if kind is NodeKind.IF else costs.begin)
-    runtime.called(name, enter, site, graph, *about, *(node.index for node in before))
+    runtime.called(name, enter, site, act._replace(behind=tuple([node.index for node in before])))
     return graph.add(kind, before, site, subject=subject)
 
 
@@ -188,7 +189,7 @@ async def GraphClone(graph: Graph) -> Graph:
     graph.check_copy(runtime.refuse)
     runtime.pay(runtime.profile.graphs.begin)
     clone = graph.copy(f"graph {runtime.captures.next_number()}", site)
-    runtime.called("GraphClone", enter, site, graph, clone, *clone.bodies)
+    runtime.called("GraphClone", enter, site, Made(graph, clone, tuple(clone.bodies)))
     return clone
 
 
@@ -218,7 +219,7 @@ async def GraphDestroy(graph: Graph) -> None:
             raise runtime.refuse(Kind.INVALID_VALUE, what, "end the capture first")
     graph.destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphDestroy", enter, site, graph)
+    runtime.called("GraphDestroy", enter, site, Destroyed(graph))
 
 
 @verb(cuda="cudaGraphInstantiate")
@@ -263,7 +264,7 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
         runtime.pay(makeup.upload_ns(graphs))
         executable.is_uploaded = True
     graph.is_bound = True
-    runtime.called("GraphInstantiate", enter, site, graph, executable, int(flags))
+    runtime.called("GraphInstantiate", enter, site, Made[object](graph, executable, flags=int(flags)))
     return executable
 
 
@@ -305,7 +306,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     stream = resolve(scope, stream)
     runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
     executable.is_uploaded = True
-    runtime.called("GraphUpload", enter, site, executable, stream)
+    runtime.called("GraphUpload", enter, site, Plain((executable, stream)))
 
 
 @verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch")
@@ -379,9 +380,9 @@ async def _launch(
     except GeneratorExit:
         raise
     except BaseException:
-        runtime.called("GraphLaunch", enter, site, executable, stream)
+        runtime.called("GraphLaunch", enter, site, GraphLaunched(executable, stream))
         raise
-    runtime.called("GraphLaunch", enter, site, executable, stream)
+    runtime.called("GraphLaunch", enter, site, GraphLaunched(executable, stream))
     return launch
 
 
@@ -425,7 +426,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
                 "instantiate the new graph",
             )
     finally:
-        runtime.called("GraphExecUpdate", enter, site, executable, graph)
+        runtime.called("GraphExecUpdate", enter, site, GraphUpdated(executable, graph))
 
 
 @verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy")
@@ -458,7 +459,7 @@ async def GraphExecDestroy(executable: Executable) -> None:
         runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
         if not until.done:
             until.add_waiter(Then(partial(_drop, allocation, runtime.workers)))
-    runtime.called("GraphExecDestroy", enter, site, executable)
+    runtime.called("GraphExecDestroy", enter, site, Destroyed(executable))
 
 
 def _drop(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from acl_py.calls.acts import SLEPT
 from acl_py.calls.table import verb
 from acl_py.runtime.calls import begin_without_context, check_function
 from acl_py.runtime.scopes import SUCCESS, last_error
@@ -29,7 +30,7 @@ async def HostWork(us: float) -> None:
     """
     _, runtime, site, enter = begin_without_context()
     runtime.pay(nanoseconds("us of HostWork()", us, 1000))
-    runtime.called("HostWork", enter, site)
+    runtime.called("HostWork", enter, site, SLEPT)
 
 
 @verb()
@@ -59,7 +60,7 @@ async def Sleep(us: float) -> None:
             runtime.scheduler.cancel(timer)  # a task that is cancelled does not sleep on
     else:
         await runtime.bridge.breathe()
-    runtime.called("Sleep", enter, site)
+    runtime.called("Sleep", enter, site, SLEPT)
 
 
 @verb()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy.typing as npt
 
 from acl_py.callers import current_caller
+from acl_py.calls.acts import Began, Plain, Queued
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
@@ -126,7 +127,7 @@ async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     buffer.allocation.given_name = name
     runtime.pay(_costs(runtime).malloc)
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("MallocManaged", enter, site, buffer.allocation)
+    runtime.called("MallocManaged", enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -166,9 +167,9 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     stream = resolve(scope, stream)
     allocation, pages, start, stop = _range_of(runtime, buffer, nbytes, "MemPrefetchAsync")
     location = _location(runtime, location)
-    work = _prefetch(runtime, costs, stream, Prefetch(allocation, start, stop, location), pages, site)
-    op = await work
-    runtime.called("MemPrefetchAsync", enter, site, allocation, stream, start, stop - start, location)
+    prefetch = Prefetch(allocation, start, stop, location)
+    op = await _prefetch(runtime, costs, stream, prefetch, pages, site)
+    runtime.called("MemPrefetchAsync", enter, site, Queued(prefetch, stream))
     return op
 
 
@@ -208,7 +209,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
         cost += pages.missing(start, stop, location) * costs.advise_map
     runtime.pay(cost)
     pages.advise(start, stop, known, location)
-    runtime.called("MemAdvise", enter, site, allocation, start, stop - start, int(known), location)
+    runtime.called("MemAdvise", enter, site, Plain((allocation, start, stop - start, int(known), location)))
 
 
 @verb(cuda="cudaStreamAttachMemAsync")
@@ -253,7 +254,7 @@ async def StreamAttachMemAsync(
     done: Completion = NOTHING
     if not stream.turn().done:
         done = _by_driver(runtime, costs, stream, driver_attaches, site)
-    runtime.called("StreamAttachMemAsync", enter, site, allocation, stream, int(flags))
+    runtime.called("StreamAttachMemAsync", enter, site, Plain((allocation, stream, int(flags))))
     return done
 
 
@@ -353,7 +354,7 @@ class HostPages:
             time = 0
         elif time:
             runtime.pay(time)
-            runtime.called(FAULTS, enter, site, allocation, int(writes), *chain.from_iterable(ranges))
+            runtime.called(FAULTS, enter, site, Plain((allocation, int(writes), *chain.from_iterable(ranges))))
         if runtime.hooks.pages_moved is not None:
             runtime.hooks.pages_moved(None, moves, enter, enter + time, site)
 

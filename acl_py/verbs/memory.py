@@ -12,6 +12,7 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy.typing as npt
 
+from acl_py.calls.acts import Began, Ended, Plain
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
@@ -87,7 +88,7 @@ async def Malloc(
     buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc[nbytes])
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("Malloc", enter, site, buffer.allocation)
+    runtime.called("Malloc", enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -181,7 +182,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("MallocHost", enter, site, buffer.allocation)
+    runtime.called("MallocHost", enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -276,7 +277,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("HostRegister", enter, site, buffer.allocation)
+    runtime.called("HostRegister", enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -358,7 +359,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     if stream.branch is not None:
         runtime.pay(runtime.profile.graphs.captured)
         stream.branch.add(NodeKind.ALLOCATE, site, subject=buffer.allocation)
-        runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
+        runtime.called("MallocAsync", enter, site, Began(buffer.allocation, stream))
         return buffer
     grown = mapped_bytes(runtime, pool) - mapped
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth[grown] if grown else 0))
@@ -366,7 +367,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     if after is not None:
         stream.wait(since)
     tell_allocated(runtime, buffer.allocation, since)
-    runtime.called("MallocAsync", enter, site, buffer.allocation, stream)
+    runtime.called("MallocAsync", enter, site, Began(buffer.allocation, stream))
     return buffer
 
 
@@ -405,7 +406,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     if not behind.done:
         behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
     _tell_freed(runtime, allocation, behind)
-    runtime.called("FreeAsync", enter, site, allocation, stream)
+    runtime.called("FreeAsync", enter, site, Ended(allocation, stream))
     return behind
 
 
@@ -420,7 +421,8 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
             "free in a capture what MallocAsync() allocated in it, and other memory after EndCapture()",
         )
     branch.add(NodeKind.FREE, site, subject=allocation)
-    runtime.called("FreeAsync", runtime.host_ns - runtime.profile.graphs.captured, site, allocation, branch.stream)
+    act = Ended(allocation, branch.stream)
+    runtime.called("FreeAsync", runtime.host_ns - runtime.profile.graphs.captured, site, act)
     return NOTHING
 
 
@@ -448,7 +450,7 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
         raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
     runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
     runtime.pay(runtime.costs.other)
-    runtime.called("SetMemPoolThreshold", enter, site, nbytes)
+    runtime.called("SetMemPoolThreshold", enter, site, Plain((nbytes,)))
 
 
 @verb(acl="aclrtGetMemInfo", cuda="cudaMemGetInfo")
@@ -520,14 +522,14 @@ async def _end(
             end_once()
         else:
             completion.add_waiter(Then(lambda _: end_once()))
-        runtime.called(name, enter, site, allocation)
+        runtime.called(name, enter, site, Ended(allocation))
         raise
     except GeneratorExit:
         raise
     except BaseException:
-        runtime.called(name, enter, site, allocation)
+        runtime.called(name, enter, site, Ended(allocation))
         raise
-    runtime.called(name, enter, site, allocation)
+    runtime.called(name, enter, site, Ended(allocation))
 
 
 def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from acl_py.calls.acts import Awaited, Destroyed, Made, Set, Word
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
@@ -57,7 +58,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
         )
     runtime.pay(runtime.costs.create_event)
     notify = device.create_notify(site, name)
-    runtime.called("CreateNotify", enter, site, notify)
+    runtime.called("CreateNotify", enter, site, Made(None, notify))
     return notify
 
 
@@ -83,7 +84,7 @@ async def DestroyNotify(notify: Notify) -> None:
     runtime.pay(runtime.costs.destroy_event)
     notify.destroyed = site
     notify.device.notify_ids.give(runtime.scheduler.now)
-    runtime.called("DestroyNotify", enter, site, notify)
+    runtime.called("DestroyNotify", enter, site, Destroyed(notify))
 
 
 @verb(acl="aclrtRecordNotify")
@@ -115,7 +116,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     runtime.pay(runtime.costs.record)
     completion = notify.record(stream, site)
     runtime.scheduler.settle()
-    runtime.called("RecordNotify", enter, site, notify, stream)
+    runtime.called("RecordNotify", enter, site, Set(notify, None, stream))
     return completion
 
 
@@ -159,7 +160,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     runtime.pay(runtime.costs.wait)
     completion = notify.wait(stream, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
     runtime.scheduler.settle()
-    runtime.called("WaitAndResetNotify", enter, site, notify, stream, timeout)
+    runtime.called("WaitAndResetNotify", enter, site, Awaited(notify, None, None, stream, timeout))
     return completion
 
 
@@ -224,7 +225,7 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
     runtime.pay(runtime.costs.record)
     completion = stream.context.device.words.write(stream, site, allocation, offset, value)
     runtime.scheduler.settle()
-    runtime.called("ValueWrite", enter, site, allocation, offset, value, stream)
+    runtime.called("ValueWrite", enter, site, Set(Word(allocation, offset), value, stream))
     return completion
 
 
@@ -270,7 +271,7 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
     words = stream.context.device.words
     completion = words.wait(stream, site, allocation, offset, value, Compare(flag), runtime.state(WaitLimit).ns)
     runtime.scheduler.settle()
-    runtime.called("ValueWait", enter, site, allocation, offset, value, flag, stream)
+    runtime.called("ValueWait", enter, site, Awaited(Word(allocation, offset), value, flag, stream))
     return completion
 
 

@@ -4,6 +4,7 @@ from enum import Enum, IntFlag
 from sys import _getframe
 from typing import NoReturn
 
+from acl_py.calls.acts import Asked, Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin, verb_name
@@ -219,7 +220,7 @@ def _create(call: Call, verb: str, *, nonblocking: bool, priority: int, bound: b
         )
     runtime.pay(runtime.costs.create_stream)
     stream = scope.context.create_stream(nonblocking=nonblocking, priority=priority, made=site, bound=bound, name=name)
-    runtime.called(verb, enter, site, stream)
+    runtime.called(verb, enter, site, Made(None, stream))
     return stream
 
 
@@ -263,7 +264,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
     scope, runtime, site, enter = begin()
     stream = resolve_any(scope, stream)
     runtime.pay(runtime.costs.other)
-    runtime.called("StreamGetPriority", enter, site, stream)
+    runtime.called("StreamGetPriority", enter, site, Asked(stream))
     return stream.priority
 
 
@@ -312,7 +313,7 @@ async def DestroyStream(stream: handles.Stream) -> None:
         await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site, (stream,))
         runtime.check_stream(stream)  # refuses it if another task has destroyed it
     stream.context.destroy_stream(stream, site)
-    runtime.called("DestroyStream", enter, site, stream)
+    runtime.called("DestroyStream", enter, site, Destroyed(stream))
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
@@ -347,7 +348,7 @@ async def DestroyStreamForce(stream: handles.Stream) -> None:
     runtime.pay(runtime.costs.destroy_stream)
     stream.context.device.abort(stream, _aborted(stream, site))
     stream.context.destroy_stream(stream, site)
-    runtime.called("DestroyStreamForce", enter, site, stream)
+    runtime.called("DestroyStreamForce", enter, site, Destroyed(stream, forced=1))
 
 
 @verb(acl="aclrtStreamAbort")
@@ -371,7 +372,7 @@ async def StreamAbort(stream: handles.Stream) -> None:
     stream = resolve(scope, stream)
     runtime.pay(runtime.costs.other)
     stream.context.device.abort(stream, _aborted(stream, site))
-    runtime.called("StreamAbort", enter, site, stream)
+    runtime.called("StreamAbort", enter, site, Plain((stream,)))
 
 
 def _aborted(stream: Stream, site: Site) -> DeviceError:
@@ -441,7 +442,7 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     stream = resolve(scope, stream)
     what = f"{name}({stream.name})"
     await runtime.synchronize(
-        name, _wait_of(stream), what, site, stream.context, (stream,), limit, about=(stream,), subjects=(stream,),
+        name, _wait_of(stream), what, site, stream.context, (stream,), Synchronised(stream), limit, subjects=(stream,),
         freed_in=None if isinstance(stream, LegacyStream) else stream,
     )  # fmt: skip
 
@@ -490,7 +491,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     await answered(
         scope, known, lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site), (stream,)
     )
-    runtime.called("StreamQuery", enter, site, stream, int(idle))
+    runtime.called("StreamQuery", enter, site, Asked(stream, int(idle)))
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY

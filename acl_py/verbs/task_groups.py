@@ -1,5 +1,6 @@
 """Task groups: kernels of a capture whose work an update replaces. Only under ACL's rules; CUDA has GraphExecUpdate."""
 
+from acl_py.calls.acts import Plain
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
@@ -45,7 +46,7 @@ async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
         )
     runtime.pay(runtime.profile.graphs.begin)
     branch.capture.begin_group(branch.stream, site)
-    runtime.called("CaptureTaskGrpBegin", enter, site, branch.stream)
+    runtime.called("CaptureTaskGrpBegin", enter, site, Plain((branch.stream,)))
 
 
 @verb(acl="aclmdlRICaptureTaskGrpEnd")
@@ -80,7 +81,8 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
             "call CaptureTaskGrpBegin() on it first",
         )
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("CaptureTaskGrpEnd", enter, site, branch.stream, branch.group)  # it is over, also if it is broken
+    # The group is over, also if it is broken.
+    runtime.called("CaptureTaskGrpEnd", enter, site, Plain((branch.stream, branch.group)))
     return branch.capture.end_group(branch.stream, runtime.error)
 
 
@@ -138,7 +140,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
             )
     runtime.pay(runtime.profile.graphs.begin)
     Update(group, stream, site)
-    runtime.called("CaptureTaskUpdateBegin", enter, site, stream, group)
+    runtime.called("CaptureTaskUpdateBegin", enter, site, Plain((stream, group)))
 
 
 @verb(acl="aclmdlRICaptureTaskUpdateEnd")
@@ -180,7 +182,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     update.close()
     new, old = len(update.works), len(update.group.nodes)
     if new < old:
-        runtime.called("CaptureTaskUpdateEnd", enter, site, stream)  # the update is over
+        runtime.called("CaptureTaskUpdateEnd", enter, site, Plain((stream,)))  # the update is over
         raise runtime.error(
             Kind.GROUP_UPDATE,
             f"CaptureTaskUpdateEnd() of the {repr(update)[1:-1]}, which has new work for {new} of {old} kernels",
@@ -188,7 +190,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
         )
     completion = update.queue(site)
     runtime.scheduler.settle()
-    runtime.called("CaptureTaskUpdateEnd", enter, site, stream)
+    runtime.called("CaptureTaskUpdateEnd", enter, site, Plain((stream,)))
     return completion
 
 

@@ -12,6 +12,7 @@ from pages import data_of
 from typer.testing import CliRunner
 
 from acl_py import __version__
+from acl_py.calls.acts import Plain
 from acl_py.cli import app, common
 from acl_py.cli.devices import unit_of, value_of
 from acl_py.trace import Call, Timeline, read_trace
@@ -500,7 +501,7 @@ def test_two_saved_traces_are_compared(saved):
 
 def test_answers_from_a_saved_trace_repeat_what_its_program_does_not_have(tmp_path):
     paths = [str(tmp_path / name) for name in ("whole", "hung", "far")]
-    set_device = Call("SetDevice", 0, 5, "a.py", 1, "task 1", about=(Ref(0),))
+    set_device = Call("SetDevice", 0, 5, "a.py", 1, "task 1", act=Plain((Ref(0),)))
     whole = Timeline(
         calls=[set_device], end_ns=5, device="h200", rules="cuda", handles=[Handle("device", "device 0", 0, "", {})]
     )

@@ -20,6 +20,7 @@ import time as python
 from operator import index
 from typing import SupportsIndex
 
+from acl_py.calls.acts import SLEPT
 from acl_py.compat.acl.face.session import OwnSession, Session, own_session, session
 from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.scopes import Barred, opened, scope_var
@@ -136,4 +137,4 @@ async def _rest(delay: Nanoseconds, what: str) -> None:
     finally:
         del runtime.limits[timer]
         runtime.scheduler.cancel(timer)
-    runtime.called("time.sleep", enter, site)
+    runtime.called("time.sleep", enter, site, SLEPT)

@@ -2,6 +2,7 @@
 
 from hand import call, op, recording, wait
 
+from acl_py.calls.acts import Synchronised
 from acl_py.causes.lines import by_line, path_text
 from acl_py.causes.path import critical_path
 from acl_py.causes.slack import slacks
@@ -60,7 +61,7 @@ def test_the_next_copy_of_an_engine_limits_slack():
 def test_a_synchronised_stream_limits_the_slack_of_its_work_alone():
     run = recording(
         [op("own", 1, 40), op("other", 1, 40, stream="stream 2"), op("late", 50, 100, queued=50)],
-        [call("SynchronizeStream", 1, 42, (2, 40, 0), about=(Ref(1),)),
+        [call("SynchronizeStream", 1, 42, (2, 40, 0), act=Synchronised(Ref(1))),
          call("LaunchKernel", 42, 50),
          call("SynchronizeDevice", 50, 101, (51, 100, 2))],
     )  # fmt: skip

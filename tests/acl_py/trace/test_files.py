@@ -111,12 +111,12 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (11, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (12, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
     write(path, [head | {"version": version}, *rest])
-    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 10: {advice}"):
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 11: {advice}"):
         read_trace(path)
 
 
@@ -143,8 +143,8 @@ async def test_a_place_that_there_is_not(tmp_path):
     every = await lines(path)
     for list_, column, value in (
         ("ops", "after", 99), ("ops", "in_stream", -2), ("ops", "reads", [[9, 0, 1]]),
-        ("calls", "about", [["Ref", 50]]),
-        ("calls", "about", [["Copied", "h2d", 0, 0, 44, 0, 1, 0, 0, 0, 0]]), ("steps", "record", 7),
+        ("calls", "act", ["Synchronised", ["Ref", 50], None]),
+        ("calls", "act", ["Completed", ["Copied", "h2d", 0, 0, 44, 0, 1, 0, 0, 0, 0]]), ("steps", "record", 7),
         ("calls", "sleeps", [[0, 9, None, [[0, 9, 99, None, -1]], 0]]),
     ):  # fmt: skip
         at = next(index for index, line in enumerate(every) if line.get("list") == list_)

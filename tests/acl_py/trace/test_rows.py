@@ -7,6 +7,7 @@ import pytest
 from histories import H2D
 
 import acl_py as acl
+from acl_py.calls.acts import leaves
 from acl_py.trace.rows import Copied, Extent, Filled, Handle, Mark, Memory, Ref
 
 SIZE = 4096
@@ -34,7 +35,7 @@ def steps(sim):
 
 def about(timeline, call):
     """What a call was about, with the names of handles."""
-    return tuple(timeline.handles[each.handle].name if isinstance(each, Ref) else each for each in call.about)
+    return tuple(timeline.handles[each.handle].name if isinstance(each, Ref) else each for each in leaves(call.act))
 
 
 async def test_a_record_and_a_wait_for_it_have_rows():
