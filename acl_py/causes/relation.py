@@ -1,14 +1,12 @@
 """Which operation of a recording is certain to be over before which other one, whatever their times are.
 
-The relation is the sanitizer's (acl_py.sanitizer.order); here it follows the rows of a recording. A recording does not
-have what tasks tell one another, so all of them count as one host, which knows what any of them knows.
+The relation is that of acl_py.order; here it is fed with the rows of a recording. A recording does not have what tasks
+tell one another, so all of them count as one host, which knows what any of them knows.
 """
 
 from bisect import bisect_right
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
@@ -42,39 +40,17 @@ from acl_py.calls.acts import (
     mapped,
 )
 from acl_py.causes.captured import captured
-from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Point
-from acl_py.sanitizer.signals import Signals
+from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Point
+from acl_py.order.relate import Relate
+from acl_py.order.signals import Signals
+from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
 from acl_py.trace.fields import CallKind, call_columns, op_columns
-from acl_py.trace.rows import Copied, Extent, Ref, Timeline
-from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, PageableCopy
-from device_model.signals import Compare, satisfies
+from acl_py.trace.rows import Copied, Ref, Timeline
+from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, EventClass, PageableCopy
 
 WAITS = ("StreamWaitEvent", "WaitAndResetNotify")
 SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
-
-
-@dataclass(eq=False, slots=True)
-class _Context:
-    """What the relation asks of a context."""
-
-    device: int
-    legacy: "_Stream | None" = None
-    destroyed: None = None
-
-
-@dataclass(eq=False, slots=True)
-class _Stream:
-    """What the relation asks of a stream; *order* is None if it takes no part in the default-stream rule.
-
-    It has the turns of its callbacks that are `due`, and its waits for callbacks that are `blocking` it, in order.
-    """
-
-    context: _Context
-    order: object = None
-    bound: None = None
-    due: deque[Point] = field(default_factory=deque)
-    blocking: deque[CallbackWait] = field(default_factory=deque)
 
 
 class Relation:
@@ -102,10 +78,13 @@ class Relation:
         callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
         self._order.has_several_hosts = apart and len(callers) > 1
         self._signals = Signals(self._order)
+        self._relate = Relate(self._order, self._signals, lambda word: (word.memory.buffer, word.offset))
         self._hosts: dict[str, Host] = {}
-        self._contexts: dict[tuple[int, int], _Context] = {}  # by device and number; a primary context has number 0
-        self._streams: dict[int, _Stream] = {}  # by handle
-        self._recorded: dict[int, Point] = {}  # by event
+        self._contexts: dict[
+            tuple[int, int], RecordedContext
+        ] = {}  # by device and number; a primary context has number 0
+        self._streams: dict[int, RecordedStream] = {}  # by handle
+        self._events: dict[int, RecordedEvent] = {}  # by handle
         self._epochs: defaultdict[int, list[int]] = defaultdict(list)  # of the operations of each actor
         nowhere = Point(-1, 0, BEGINNING)
         self._points = [nowhere] * len(ops)
@@ -189,7 +168,8 @@ class Relation:
                 | GraphLaunched()
             ):  # fmt: skip
                 return True
-        assert_never(act)
+            case _:
+                assert_never(act)
 
     def _is_pageable(self, call: CallKind) -> bool:
         """Whether *call* is an asynchronous copy of pageable memory."""
@@ -207,80 +187,47 @@ class Relation:
         if not is_ordered:
             self._order.end(stream)
 
-    def _queue(self, stream: _Stream, host: Host) -> Line:
+    def _queue(self, stream: RecordedStream, host: Host) -> Line:
         line = self._order.queue(stream, host)
         self._epochs[line.number].append(line.count)
         return line
-
-    def _epoch(self, stream: _Stream, host: Host) -> Point:
-        """Begin an epoch of *stream*, for what sets or clears a signal."""
-        self._order.meet(stream, host)
-        return self._order.queue(stream, host).point()
 
     def _call(self, index: int) -> None:
         """Take up a call that sets or awaits something, or whose host waits."""
         host, act = self._host_of(index), self._act_of(self._kinds[index])
         match act:
-            case Recorded(int(event), _Stream() as stream) if self._is_flag(event):
-                point = self._recorded[event] = self._epoch(stream, host)
-                self._signals.set(event, point)
-            case Recorded(int(event), _Stream() as stream):
-                self._recorded[event] = self._order.record(stream, host)
-            case GraphLaunched(_, _Stream() as stream):
-                for recorded in self._captured.records[index]:
-                    self._recorded[recorded] = self._order.record(stream, host)
-            case Cleared(int(event), _Stream() as stream):
-                self._signals.clear(event, self._epoch(stream, host), host.past.clock)
-            case Set(Word(Extent() as memory, offset), int(value), _Stream() as stream):
-                self._signals.set((memory.buffer, offset), self._epoch(stream, host), value)
-            case Set(notify, _, _Stream() as stream):
-                self._signals.set(notify, self._epoch(stream, host), is_consumed=True)
-            case HandedOver(_Stream() as stream, block):
-                turn = self._order.turn(stream, host)
-                stream.due.append(turn.point())
-                if block:
-                    stream.blocking.append(self._order.hold(turn))
-            case CallbackBegan(_, _Stream() as stream):
-                self._order.learn(host, (stream.due.popleft(),))
-            case CallbackEnded(_Stream() as stream, block):
-                if block:
-                    self._order.release(stream.blocking.popleft(), host)
-            case Waited(_, _Stream() as stream) | Awaited(_, _, _, _Stream() as stream):
+            case Waited(_, RecordedStream() as stream) | Awaited(_, _, _, RecordedStream() as stream):
                 self._wait(index, stream, act, host)
-            case Began(_, _Stream() as stream) | Ended(_, _Stream() as stream):
-                self._queue(stream, host)
-            case Queued(Copied(), _Stream() as stream):  # if its memory were pinned, it would be in this stream
-                self._queue(stream, host)
-            case _:
+                return
+            case GraphLaunched(_, RecordedStream() as stream):
+                for event in self._captured.records[index]:
+                    self._event(event).stamp = self._order.record(stream, host)
+            case Synchronised() | Asked() | Destroyed() | Completed():
                 self._learn(index, act, host)
+        line = self._relate.act(act, host)
+        if line is not None:
+            self._epochs[line.number].append(line.count)
 
     def _enter(self, index: int) -> None:
         """Take up the begin of an asynchronous copy of pageable memory whose host waits for its stream first."""
         match self._act_of(self._kinds[index]):
-            case Queued(Copied(), _Stream() as stream):
+            case Queued(Copied(), RecordedStream() as stream):
                 self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
 
-    def _wait(self, index: int, stream: _Stream, act: Act[Any], host: Host) -> None:
+    def _wait(self, index: int, stream: RecordedStream, act: Act[Any], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did.
 
         A wait for an event that was never recorded has no effect.
         """
         match act:
-            case Waited(int(event)) if not self._is_flag(event) and event not in self._recorded:
+            case Waited(event) if event.class_ is not EventClass.FLAG and event.stamp is None:
                 self.nothing_new.append(index)
                 return
         line = self._order.meet(stream, host)
         before = line.past
-        match act:
-            case Waited(int(event)) if self._is_flag(event):
-                self._signals.wait(event, line)
-            case Waited(int(event)):
-                self._order.wait(stream, host, (self._recorded[event],))
-            case Awaited(Word(Extent() as memory, offset), int(value), int(compare)):
-                self._signals.wait((memory.buffer, offset), line, partial(satisfies, Compare(compare), value))
-                return  # the value may come by other ways
-            case Awaited(notify):
-                self._signals.wait(notify, line, is_consumed=True)
+        self._relate.act(act, host)
+        if isinstance(act, Awaited) and isinstance(act.signal, Word):  # its value may come by other ways
+            return
         if stream is stream.context.legacy or self._signals.is_open(line.past.clock):
             return
         if line.past is before or self._covers([before.clock], Point(line.number, 0, line.past)):
@@ -297,24 +244,7 @@ class Relation:
     def _waited_for(self, index: int, act: Act[Any]) -> Iterable[Point]:
         if self._woken.get(index, (0,))[-1] < 0:  # its time was over, or it failed
             return ()
-        match act:
-            case Synchronised(subject) | Asked(subject, 1, None):
-                return self._work_of(subject)
-            case Destroyed(_Stream() as stream, None) if self._destroy_waits:
-                return self._work_of(stream)
-        return ()
-
-    def _work_of(self, subject: object) -> Iterable[Point]:
-        match subject:
-            case _Stream() as stream:
-                return self._order.work_of_stream(stream)
-            case _Context() as context if self._syncs_devices:
-                return self._order.work_of_device(context.device)
-            case _Context() as context:
-                return self._order.work_of_context(context)
-            case int(event) if event in self._recorded:
-                return (self._recorded[event],)
-        return ()
+        return self._relate.learn(act, syncs_devices=self._syncs_devices, destroy_waits=self._destroy_waits)
 
     def _covers(self, known: list[Clock], point: Point) -> bool:
         """Whether one of the clocks *known* has each operation that is over at *point*."""
@@ -344,41 +274,46 @@ class Relation:
         return self._hosts[name]
 
     def _act_of(self, call: CallKind) -> Act[Any]:
-        """Return what *call* did, with streams and contexts in place of their handles, and numbers of others."""
+        """Return what *call* did, with things in place of handles, and numbers for those that have none."""
         return mapped(call.act, lambda each: self._thing(each.handle) if isinstance(each, Ref) else each)
 
     def _thing(self, place: int) -> object:
         handle = self.timeline.handles[place]
         if handle.kind == "stream":
             return self._stream_of(place, handle.device)[0]
+        if handle.kind == "event":
+            return self._event(place)
         return self._context(handle.device, handle.number) if handle.kind in ("context", "device") else place
 
-    def _stream_of(self, place: int, device: int) -> tuple[_Stream, bool]:
+    def _stream_of(self, place: int, device: int) -> tuple[RecordedStream, bool]:
         """Return a stream, and whether it is one: work outside streams has one of its own each time."""
         if place in self._streams:
             return self._streams[place], True
         handles = self.timeline.handles
         if not 0 <= place < len(handles):
-            self._streams[place] = _Stream(self._context(device))
+            self._streams[place] = RecordedStream(self._context(device))
             return self._streams[place], True
         name, options = handles[place].name, handles[place].options
         context = self._context(device, int(options.get("context", 0)))
         if name.startswith("no stream"):
-            return _Stream(context), False
+            return RecordedStream(context), False
         takes_part = None if options.get("nonblocking") else context.legacy
         stream = context.legacy if name.startswith("legacy") else None
-        self._streams[place] = stream or _Stream(context, takes_part)
+        self._streams[place] = stream or RecordedStream(context, takes_part)
         return self._streams[place], True
 
-    def _context(self, device: int, number: int = 0) -> _Context:
+    def _context(self, device: int, number: int = 0) -> RecordedContext:
         context = self._contexts.get((device, number))
         if context is None:
-            context = self._contexts[device, number] = _Context(device)
-            context.legacy = _Stream(context) if self._has_legacy else None
+            context = self._contexts[device, number] = RecordedContext(device)
+            context.legacy = RecordedStream(context) if self._has_legacy else None
         return context
 
-    def _is_flag(self, event: int) -> bool:
-        return self.timeline.handles[event].options.get("class") == "flag"
+    def _event(self, place: int) -> RecordedEvent:
+        if place not in self._events:
+            name = self.timeline.handles[place].options.get("class")
+            self._events[place] = RecordedEvent(EventClass.FLAG if name == "flag" else EventClass.SNAPSHOT)
+        return self._events[place]
 
 
 def _is_synchronisation(act: Act[Any]) -> bool:

@@ -23,9 +23,9 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from acl_py.callers import Callers, Role, current_caller, task_of
+from acl_py.order.order import Host, Order, Point
 from acl_py.sanitizer import handovers
 from acl_py.sanitizer.handovers import WatchedFuture, WatchedTask, hands_on, watchers
-from acl_py.sanitizer.order import Host, Order, Point
 from acl_py.sites import is_foreign, task_types
 
 Points = Sequence[Point]

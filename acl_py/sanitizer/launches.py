@@ -8,8 +8,8 @@ that it may do. What it touches is taken up when it runs.
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from acl_py.order.order import Host, Line, Order, Past, Point
 from acl_py.sanitizer.accesses import Accesses
-from acl_py.sanitizer.order import Host, Line, Order, Past, Point
 from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
 from device_model.events import Event

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
+from acl_py.order.order import Order
+from acl_py.order.signals import Signals
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
 from acl_py.sanitizer.instructions import instruction_text
-from acl_py.sanitizer.order import Order
 from acl_py.sanitizer.ranges import union
 from acl_py.sanitizer.shadow import HostAccess, Ranges, Use
-from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, end_later, subject_of
 from device_model.memory import Allocation

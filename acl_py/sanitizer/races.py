@@ -12,13 +12,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, task_of
-from acl_py.calls.acts import Act, Awaited, Began, Cleared, Completed, Destroyed, Ended, HandedOver, Queued, Set, Word
+from acl_py.calls.acts import (
+    Act,
+    Began,
+    CallbackBegan,
+    CallbackEnded,
+    Completed,
+    Ended,
+    HandedOver,
+    Queued,
+    Recorded,
+    Waited,
+    Word,
+)
+from acl_py.order.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
+from acl_py.order.relate import Relate
+from acl_py.order.signals import Signals
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.launches import Launches
-from acl_py.sanitizer.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import (
     HostAccess,
@@ -26,20 +40,16 @@ from acl_py.sanitizer.shadow import (
     Ranges,
     Use,
 )
-from acl_py.sanitizer.signals import Signals
 from acl_py.sanitizer.stacks import Stacks
-from acl_py.sanitizer.wording import work_text
+from acl_py.sanitizer.wording import handle_text, subject_of, work_text
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
-from device_model.contexts import Context
-from device_model.device import Device
 from device_model.events import Event, FlagEvent
 from device_model.graphs.executable import Run
 from device_model.memory import Allocation
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.queues import Place
-from device_model.signals import Compare, satisfies
 from device_model.steps import Step, StepKind, Turn
 from device_model.streams import Stream, UnorderedStream
 from device_model.work import H2H, Copy, CoreKernel, HostFunction, Work
@@ -79,6 +89,7 @@ class Races(Observer):
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
         self._signals = Signals(self._order, self._add_wait)
+        self._relate = Relate(self._order, self._signals, _key_of, self._settle)
         self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
         self._accesses = Accesses(self._pairs)
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
@@ -136,7 +147,8 @@ class Races(Observer):
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
-        use = self._staged[copy] = self._use(copy, stream, site, self._runtime.host_ns)
+        line = self._order.queue(stream, self.hosts.current())
+        use = self._staged[copy] = self._use_in(line, copy, stream, site, self._runtime.host_ns)
         self._accesses.take(use)
 
     @guarded
@@ -147,24 +159,13 @@ class Races(Observer):
 
     def record(self, event: Event, stream: Stream, site: object, completion: Completion) -> None:
         """Keep what a record stands for."""
-        if isinstance(event, FlagEvent):
-            self._set(event, stream, "RecordEvent", site)
-        point = event.stamp = self._order.record(stream, self.hosts.current())
+        self._relate.record(event, stream, self.hosts.current(), partial(self._call, "RecordEvent", site))
         if completion is not NOTHING and not isinstance(completion, Op):
-            completion.stamp = point
+            completion.stamp = event.stamp
 
     def wait(self, event: Event, stream: Stream, site: object) -> None:
-        """Put a stream behind the last record, or behind what sets the flag.
-
-        A wait for an event that was never recorded has no effect: not even on the legacy stream, where any other wait
-        is a barrier.
-        """
-        host = self.hosts.current()
-        if isinstance(event, FlagEvent):
-            access = self._call("StreamWaitEvent", stream, site)
-            self._signals.wait(event, self._order.meet(stream, host), access=access)
-        elif event.stamp is not None:
-            self._order.wait(stream, host, (event.stamp,))
+        """Put a stream behind what an event stands for."""
+        self._relate.wait(event, stream, self.hosts.current(), partial(self._call, "StreamWaitEvent", site))
 
     @guarded
     def step_queued(self, step: Step) -> None:
@@ -210,21 +211,11 @@ class Races(Observer):
             learn(self.hosts.current(), wait.points)
 
     def _work_of(self, subject: "Subject") -> Iterable[Point]:
-        order = self._order
-        if isinstance(subject, Stream):
-            return order.work_of_stream(subject)
-        if isinstance(subject, Event):
-            return () if subject.stamp is None else (Point._make(subject.stamp),)
-        if isinstance(subject, Context):
-            return order.work_of_context(subject)
-        if isinstance(subject, Device):
-            return order.work_of_device(subject)
         if isinstance(subject, Turn):
             return (self._turns.pop(subject.step),) if subject.step in self._turns else ()
         if isinstance(subject, Place):
             return _before_start(subject.made_by)
-        stamp = getattr(subject, "stamp", None)
-        return () if stamp is None else (Point(*stamp[:3]),)
+        return self._relate.work_of(subject)
 
     # --- hooks: calls
 
@@ -237,29 +228,27 @@ class Races(Observer):
         site: object,
         act: Act[Any],
     ) -> None:
-        """Take up copies that the host made itself, what sets, clears or awaits a signal, and the ends of things."""
+        """Take up copies that the host made itself, the lives of memory, and what else an act orders."""
         match act:
-            case Destroyed(Stream() as stream):
-                self._order.end(stream)
-            case Destroyed(Device()):  # what was still queued has no effect
-                self._order.learn(self.hosts.current(), self._order.work_of_gone(_is_gone))
-            case Destroyed(Event() as event):
-                event.stamp = None
-                self._signals.forget(event)
-            case Set() | Cleared() | Awaited():
-                self._signal(name, act, site)
+            case Recorded() | Waited() | CallbackBegan() | CallbackEnded():
+                return  # `recorded`, `waited` and `awaiting` tell of them, also if they were captured
             case HandedOver(stream, block):
                 self._hold(stream, block)
-            case Began(memory, Stream() as stream) if stream.branch is None:
-                self._accesses.begin(memory, self._use(LifeCall(name), stream, site, exit_ns))
-            case Began(memory, Stream()):
+            case Began(memory, Stream() as stream) if stream.branch is not None:
                 self._accesses.expect(memory, self._use_of_host(LifeCall(name), site, exit_ns))
-            case Ended(Allocation() as memory, stream) if memory is self._freed:
-                self._end(name, memory, stream, site, exit_ns)
+            case Began(memory, Stream()):
+                self._accesses.begin(memory, self._use_of_act(name, act, site, exit_ns))
+            case Ended(memory, stream):
+                if memory is self._freed:
+                    self._end(name, act, site, exit_ns)
             case Queued(Copy() as copy) | Completed(Copy() as copy):
                 self._staged.pop(copy, None)
                 if copy.label is H2H and copy.nbytes:
                     self._act(copy, site, exit_ns)
+            case Queued():
+                return  # `op_queued` and `staged` tell of it
+            case _:
+                self._relate.act(act, self.hosts.current(), partial(self._call, name, site))
 
     @guarded
     def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
@@ -300,46 +289,18 @@ class Races(Observer):
         self._signals.solve()
         self._pairs.settle()
 
-    def _signal(self, name: str, act: "Set[Any] | Cleared[Any] | Awaited[Any]", site: object) -> None:
-        """Take up a call that sets, clears or awaits a signal."""
-        match act:
-            case Cleared(FlagEvent() as event, stream):
-                point, known = self._epoch(stream), self.hosts.current().past.clock
-                self._signals.clear(event, point, known, self._call(name, stream, site))
-            case Set(Word(memory, offset), int(value), stream):
-                self._set((memory.serial, offset), stream, name, site, value)
-            case Set(notify, _, stream):
-                self._set(notify, stream, name, site, is_consumed=True)
-            case Awaited(Word(memory, offset), int(value), int(compare), stream):
-                line = self._order.meet(stream, self.hosts.current())
-                fits = partial(satisfies, Compare(compare), value)
-                self._signals.wait((memory.serial, offset), line, fits)
-            case Awaited(notify, _, _, stream):
-                line = self._order.meet(stream, self.hosts.current())
-                self._signals.wait(notify, line, is_consumed=True, access=self._call(name, stream, site))
+    def _settle(self) -> None:
+        self._pairs.settle()
 
-    def _set(
-        self, key: object, stream: Stream, name: str, site: object, value: int = 1, *, is_consumed: bool = False
-    ) -> None:
-        """Set a signal in *stream*, and look again at pairs that were seen behind a wait for it."""
-        access = self._call(name, stream, site)
-        if self._signals.set(key, self._epoch(stream), value, is_consumed=is_consumed, access=access):
-            self._pairs.settle()
-
-    def _epoch(self, stream: Stream) -> Point:
-        """Begin an epoch of *stream*, for what sets or clears a signal."""
-        host = self.hosts.current()
-        self._order.meet(stream, host)
-        return self._order.queue(stream, host).point()
-
-    def _call(self, name: str, stream: Stream, site: object) -> Access:
+    def _call(self, name: str, site: object, stream: Stream) -> Access:
         """Return a call of *name* as findings have it."""
         caller, now = self.hosts.current().name, self._runtime.host_ns
         stack, file = self._stacks.note(site), getattr(site, "file", "")
         return Access(called_function(site, name), False, caller, stream.name, str(site), stack, now, file)
 
-    def _add_wait(self, text: str, accesses: Sequence[Access]) -> None:
-        self._findings.add(Finding(Kind.WAIT, text, tuple(accesses)))
+    def _add_wait(self, text: str, signal: object, calls: Sequence[Access]) -> None:
+        told = text.format(handle_text(signal), *map(subject_of, calls))
+        self._findings.add(Finding(Kind.WAIT, told, (calls[0], calls[-1])[: len(calls)]))
 
     # --- what others ask, who have no findings
 
@@ -360,11 +321,10 @@ class Races(Observer):
         self._order.act(self.hosts.current())
         self._accesses.take(self._use_of_host(work, site, at_ns))
 
-    def _use(self, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
-        """Return the use of memory that is given to *stream* now."""
+    def _use_in(self, line: Line, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
+        """Return the use of memory that was given to *stream*, the actor *line*, just now."""
         self._stacks.note(site)
         host = self.hosts.current()
-        line = self._order.queue(stream, host)
         return Use(
             line.number, line.count, line.past, host.past, host.number, work, stream, site, host.name, at_ns,
         )  # fmt: skip
@@ -377,14 +337,17 @@ class Races(Observer):
             at_ns,
         )  # fmt: skip
 
-    def _end(self, name: str, memory: Allocation, stream: Stream | None, site: object, at_ns: Nanoseconds) -> None:
+    def _use_of_act(self, name: str, act: "Began[Any] | Ended[Any]", site: object, at_ns: Nanoseconds) -> Use:
+        """Return the use of memory whose life begins or ends in a call of *name*, in a stream or at once."""
+        line = self._relate.act(act, self.hosts.current())
+        if line is None or act.stream is None:
+            return self._use_of_host(LifeCall(name), site, at_ns)
+        return self._use_in(line, LifeCall(name), act.stream, site, at_ns)
+
+    def _end(self, name: str, act: "Ended[Any]", site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
         self._freed = None
-        if stream is None:
-            end = self._use_of_host(LifeCall(name), site, at_ns)
-        else:
-            end = self._use(LifeCall(name), stream, site, at_ns)
-        self._accesses.end(memory, end)
+        self._accesses.end(act.memory, self._use_of_act(name, act, site, at_ns))
 
 
 def _quick_hooks(races: Races) -> tuple[Any, Any, Any]:
@@ -471,5 +434,5 @@ def _called_later(use: Use, host: Host) -> Use:
     return use._replace(given=Past.of({**use.known, host.number: host.count}), host=-1)
 
 
-def _is_gone(context: object) -> bool:
-    return isinstance(context, Context) and context.destroyed is not None
+def _key_of(word: Word[Allocation]) -> tuple[int, int]:
+    return word.memory.serial, word.offset

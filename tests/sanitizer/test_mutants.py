@@ -6,11 +6,11 @@ import textwrap
 
 import pytest
 
+from acl_py.order.order import Order
+from acl_py.order.signals import Signals
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.order import Order
 from acl_py.sanitizer.races import Races
-from acl_py.sanitizer.signals import Signals
 from tests.sanitizer.cases import CASES
 from tests.sanitizer.oracle.comparing import compare_random
 from tests.sanitizer.oracle.running import run

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from acl_py.sanitizer.order import Line, Past
+from acl_py.order.order import Line, Past
 
 
 class Eager:

@@ -11,15 +11,14 @@ past of a wait is computed again, from nothing, when it gets one more set that i
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from acl_py.sanitizer.findings import Access
-from acl_py.sanitizer.order import NOTHING, Clock, Line, Order, Point, Wait
-from acl_py.sanitizer.wording import handle_text, subject_of
+from acl_py.order.order import NOTHING, Clock, Line, Order, Point, Wait
 from device_model.events import Event
 from device_model.signals import Notify
 
-_Tell: TypeAlias = Callable[[str, Sequence[Access]], None]
+# Called with what is wrong, a text with {0} for the signal and {1} ... for the calls, with the signal, and the calls.
+_Tell: TypeAlias = Callable[[str, object, Sequence[Any]], None]
 
 _KEPT = 16  # sets, clears and waits of one signal; the oldest are forgotten
 
@@ -27,12 +26,12 @@ _KEPT = 16  # sets, clears and waits of one signal; the oldest are forgotten
 class _Set(NamedTuple):
     point: Point
     value: int
-    access: Access | None
+    access: object
 
 
 class _Clear(NamedTuple):
     point: Point
-    access: Access | None
+    access: object
 
 
 class SignalWait(Wait):
@@ -43,7 +42,7 @@ class SignalWait(Wait):
     __slots__ = ("access", "actor", "before", "enough", "fits", "is_open", "signal", "told", "turn")
 
     def __init__(
-        self, signal: "Signal", fits: Callable[[int], bool], access: Access | None, line: Line, number: int, epoch: int
+        self, signal: "Signal", fits: Callable[[int], bool], access: object, line: Line, number: int, epoch: int
     ) -> None:
         super().__init__(number, epoch, NOTHING, promised=True)
         self.signal = signal
@@ -73,8 +72,8 @@ class Signal:
 class Signals:
     """All signals of one program, by what they belong to: an event, a notify, an address.
 
-    *tell* is called with what is wrong with a wait or a clear, in words, and the calls that it is about. Then each call
-    must say what it is, as *access*.
+    *tell* is called with what is wrong with a wait or a clear, in words, the signal, and the calls that it is about.
+    Then each call must say what it is, as *access*.
     """
 
     __slots__ = ("_order", "_signals", "_tell")
@@ -85,7 +84,7 @@ class Signals:
         self._signals: dict[object, Signal] = {}
 
     def set(
-        self, key: object, point: Point, value: int = 1, *, is_consumed: bool = False, access: Access | None = None
+        self, key: object, point: Point, value: int = 1, *, is_consumed: bool = False, access: object = None
     ) -> bool:
         """Set a signal at *point*, an epoch of its own; return whether a wait may see it that was queued before."""
         signal = self._signal(key, is_consumed=is_consumed)
@@ -99,7 +98,7 @@ class Signals:
             self._check(wait)
         return True
 
-    def clear(self, key: object, point: Point, known: Clock, access: Access | None = None) -> None:
+    def clear(self, key: object, point: Point, known: Clock, access: object = None) -> None:
         """Clear a signal at *point*, an epoch of its own; *known* is what the host knows that does it."""
         signal = self._signal(key, is_consumed=False)
         clear = _Clear(point, access)
@@ -116,7 +115,7 @@ class Signals:
         fits: Callable[[int], bool] = bool,
         *,
         is_consumed: bool = False,
-        access: Access | None = None,
+        access: object = None,
     ) -> None:
         """Let *line* wait for a signal whose value *fits*."""
         signal = self._signal(key, is_consumed=is_consumed)
@@ -162,14 +161,12 @@ class Signals:
         for wait in signal.waits:
             if wait.is_open and "open" not in wait.told and wait.access is not None:
                 wait.told.add("open")
-                text = f"nothing ends the wait for {handle_text(signal.key)} by {subject_of(wait.access)}"
-                self._tell(text, (wait.access,))
+                self._tell("nothing ends the wait for {0} by {1}", signal.key, (wait.access,))
 
-    def _tell_of(self, text: str, signal: Signal, *accesses: Access | None) -> None:
+    def _tell_of(self, text: str, signal: Signal, *accesses: object) -> None:
         """Tell what is wrong with a flag; *text* names it and the calls by their places."""
-        told = [access for access in accesses if access is not None]
         if self._tell is not None:
-            self._tell(text.format(handle_text(signal.key), *map(subject_of, told)), (told[0], told[-1]))
+            self._tell(text, signal.key, [access for access in accesses if access is not None])
 
     def _is_checked(self, signal: Signal) -> bool:
         """Whether the signal is a flag, which stays set until it is reset, and somebody wants to know."""

@@ -25,10 +25,7 @@ waited for without a promise.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from acl_py.sanitizer.shadow import Footprint
+from typing import Any, NamedTuple, Protocol
 
 
 class Context(Protocol):
@@ -203,7 +200,7 @@ class Line:
         self.round = -1  # the last round of the rule in which it got work
         # The version of the host that `Order.turn` would find nothing to do for; -1: of none.
         self.ready = -1
-        self.footprints: dict[object, Footprint] = {}  # the latest one from each line of the program
+        self.footprints: dict[object, Any] = {}  # of the sanitizer: the latest one from each line of the program
         self.hosts: dict[int, int] = {}  # which version of each host's knowledge it has
         self.waits = 0  # the number of its waits for signals; 0 if it has none
         self.callbacks = 0  # the number of its waits for callbacks; 0 if it has none

@@ -1,0 +1,32 @@
+"""The things of a recording as the relation knows them: what stands for streams, events and contexts that are gone."""
+
+from dataclasses import dataclass
+
+from acl_py.order.order import PlainPoint
+from device_model.rules import EventClass
+
+
+@dataclass(eq=False, slots=True)
+class RecordedContext:
+    """A context on the *device* with this number, with its *legacy* stream if it has one."""
+
+    device: int
+    legacy: "RecordedStream | None" = None
+    destroyed: None = None
+
+
+@dataclass(eq=False, slots=True)
+class RecordedStream:
+    """A stream of *context*; *order* is None if it takes no part in the default-stream rule."""
+
+    context: RecordedContext
+    order: object = None
+    bound: None = None
+
+
+@dataclass(eq=False, slots=True)
+class RecordedEvent:
+    """An event of a class; *stamp* is what its last record stands for."""
+
+    class_: EventClass
+    stamp: PlainPoint | None = None
