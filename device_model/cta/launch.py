@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.memories import GlobalMemory
+from device_model.cta.checks.rules import Rule
+from device_model.cta.language.memories import GlobalMemory
+from device_model.cta.language.tensors import Tensor
 from device_model.cta.names import Dim3
-from device_model.cta.rules import Rule
 from device_model.cta.runner import Result, Timeline, run
 from device_model.cta.spec import SmSpec
-from device_model.cta.tensors import Tensor
 from device_model.cta.timing.card import Card
 from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel import launch

@@ -9,13 +9,15 @@ Global memory has a truth value for each byte: was it written, was it read befor
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from device_model.cta.block import Block, threads_text
-from device_model.cta.names import WARP, Bools, Ints
-from device_model.cta.rules import Rule
+from device_model.cta.checks.rules import Rule
+from device_model.cta.names import WARP, Bools, Ints, threads_text
+
+if TYPE_CHECKING:
+    from device_model.cta.block import Block
 
 NOBODY = -1
 # A read in one number: its stamp, its line, its thread.
@@ -34,7 +36,7 @@ class SharedShadow:
         "_write_site", "_writer", "end", "granule",
     )  # fmt: skip
 
-    def __init__(self, block: Block, address: int, nbytes: int, name: str) -> None:
+    def __init__(self, block: "Block", address: int, nbytes: int, name: str) -> None:
         count = -(-nbytes // _WIDEST)
         self._block = block
         self._address = address

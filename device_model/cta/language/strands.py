@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
 
-from device_model.cta.block import Block, running, threads_text
-from device_model.cta.names import Bools
+from device_model.cta.block import Block, running
+from device_model.cta.names import Bools, threads_text
 from device_model.kernel.findings import KernelHangError
 from device_model.kernel.greenlets import getcurrent, greenlet
 from device_model.kernel.sites import site

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from device_model.cta.block import running
+from device_model.cta.language.registers import Register, check_set, register, values_of
 from device_model.cta.names import WARP, Dim3
-from device_model.cta.registers import Register, check_set, register, values_of
 
 
 def tid() -> Register:

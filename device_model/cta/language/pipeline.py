@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from device_model.cta.links import BarrierLink, GroupLink, Shapes, ThreadLink
+from device_model.cta.language.links import BarrierLink, GroupLink, Shapes, ThreadLink
 from device_model.kernel import stages
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import site

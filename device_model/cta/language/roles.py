@@ -38,7 +38,10 @@ def roles(*parts: tuple[int, Callable[[], object]]) -> None:
         )
     numbers = np.full(block.threads, -1, np.int64)
     numbers[: sum(counts)] = np.repeat(np.arange(len(parts)), counts)
-    from device_model.cta.strands import Strand, run  # imported here: most kernels have no roles, and need no greenlet
+    from device_model.cta.language.strands import (  # imported here: most kernels have no roles, and need no greenlet
+        Strand,
+        run,
+    )
 
     strands = [Strand(block, numbers == number, program) for number, (_, program) in enumerate(parts)]
     block.roles = numbers
@@ -53,7 +56,7 @@ def park(where: str, ready: Callable[[], bool]) -> bool:
     """Let other roles run until *ready()* holds; return False if the caller is no role. *where* is for messages."""
     if running().roles is None:
         return False
-    from device_model.cta.strands import Strand  # imported by now
+    from device_model.cta.language.strands import Strand  # imported by now
 
     Strand.park(where, ready)
     return True

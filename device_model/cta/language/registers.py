@@ -34,10 +34,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.block import Block, running, threads_text
+from device_model.cta.block import Block, running
+from device_model.cta.checks.rules import Rule
 from device_model.cta.instructions import Op
-from device_model.cta.names import Bools
-from device_model.cta.rules import Rule
+from device_model.cta.names import Bools, threads_text
 from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import Site, site

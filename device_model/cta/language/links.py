@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy.typing as npt
 
-from device_model.cta.barriers import Mbarrier, cp_async_mbarrier_arrive, syncthreads
 from device_model.cta.block import running
-from device_model.cta.copies import commit_group, wait_group
-from device_model.cta.tensors import Tensor, shared
+from device_model.cta.language.barriers import Mbarrier, cp_async_mbarrier_arrive, syncthreads
+from device_model.cta.language.copies import commit_group, wait_group
+from device_model.cta.language.tensors import Tensor, shared
 
 Shapes = Sequence[tuple[npt.DTypeLike, tuple[int, ...] | int]]  # type and shape of each array of a slot
 Tensors = tuple[Tensor, ...]
