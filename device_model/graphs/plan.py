@@ -1,8 +1,8 @@
 """Plans: the nodes of a graph in the form in which a launch runs them.
 
 A child graph becomes part of the plan, and the body of an IF node a plan of its own. The nodes are divided into chains
-(dependencies.py), which have hardware queues of their own, and kernels that follow one another form rows, which may run as
-streaks (streaks.py).
+(dependencies.py), which have hardware queues of their own, and kernels that follow one another form rows, which may run
+as streaks (streaks.py).
 """
 
 from collections import Counter

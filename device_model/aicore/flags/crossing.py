@@ -16,7 +16,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from device_model.aicore.core.findings import Rule
-from device_model.aicore.core.machine import Core, Knowledge, Strand, Token, running
+from device_model.aicore.core.machine import Core, Knowledge, Token, park, running
 from device_model.aicore.core.names import PIPES, CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int32
@@ -134,7 +134,7 @@ class Crossing:
         settle(core)
         tokens = core.tokens.setdefault(flag, deque())
         while not tokens:
-            if not Strand.park(f"{name} at {core.site()}", lambda: bool(tokens), can_give_up=timeout_us is not None):
+            if not park(f"{name} at {core.site()}", lambda: bool(tokens), can_give_up=timeout_us is not None):
                 return False
         token = tokens.popleft()
         core.note(Pipe.S, Kind.CROSS_WAIT, name, token.sets)
