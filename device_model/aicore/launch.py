@@ -32,7 +32,7 @@ class Options(NamedTuple):
     auto_sync: bool = False
 
 
-class Launch(launch.Launch[GlobalMemory]):
+class Launch(launch.KernelLaunch[GlobalMemory]):
     """A core kernel with its blocks and arguments: the work of one operation.
 
     Args:

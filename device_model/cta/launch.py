@@ -128,7 +128,7 @@ def _tensor(array: npt.NDArray[Any], parameter: Parameter) -> Tensor:
     return Tensor(memory, name, 0, array.dtype, array.shape, is_readable=is_read, is_writable=is_written)
 
 
-class Launch(launch.Launch[GlobalMemory]):
+class Launch(launch.KernelLaunch[GlobalMemory]):
     """A thread-block kernel with its grid and arguments: the work of one operation.
 
     Args:

@@ -37,7 +37,7 @@ class Timeline:
 
     __slots__ = ("busy_us", "card", "duration_ns", "ns_per_cycle", "occupancy", "spec")
 
-    def __init__(self, timeline: card.Timeline, spec: SmSpec, occupancy: Occupancy, overhead_ns: int) -> None:
+    def __init__(self, timeline: card.CardTimeline, spec: SmSpec, occupancy: Occupancy, overhead_ns: int) -> None:
         self.card = timeline
         self.occupancy = occupancy
         self.spec = spec
@@ -65,7 +65,7 @@ class Instructions(Sequence[Instruction]):
 
     __slots__ = ("_block", "_card")
 
-    def __init__(self, card: card.Timeline, block: int) -> None:
+    def __init__(self, card: card.CardTimeline, block: int) -> None:
         self._card = card
         self._block = block
 
@@ -90,7 +90,7 @@ class Program:
 
     __slots__ = ("_grid", "block", "instructions")
 
-    def __init__(self, card: card.Timeline, block: int, grid: Dim3) -> None:
+    def __init__(self, card: card.CardTimeline, block: int, grid: Dim3) -> None:
         self.block = block
         self.instructions = Instructions(card, block)
         self._grid = grid

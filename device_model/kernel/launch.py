@@ -18,7 +18,7 @@ from device_model.work import CoreKernel, Extent, Label, Occupation, check_alive
 M = TypeVar("M", bound=Memory)
 
 
-class Launch(CoreKernel, Generic[M]):
+class KernelLaunch(CoreKernel, Generic[M]):
     """A kernel with its blocks and arguments: the work of one operation. Each kind of kernel has a class of its own.
 
     Args:

@@ -114,7 +114,7 @@ class Pipeline:
             raise KernelError(f"{call}() at {site()} after quit() of {self!r}")
 
 
-class Stages(stages.Pipeline):
+class Stages(stages.StagePipeline):
     """Stages of a block, and links of shared memory between them: the copies of a tile run while others are computed.
 
         stages = cta.Stages(depth=2)

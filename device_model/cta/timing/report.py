@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from device_model.cta.instructions import SECTOR, Op, Row
 from device_model.cta.spec import SmSpec
-from device_model.cta.timing.card import Timeline
+from device_model.cta.timing.card import CardTimeline
 from device_model.cta.timing.history import Instruction, Kind, Pipe
 from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel.sites import Site
@@ -131,7 +131,7 @@ class LaunchReport(NamedTuple):
         return "\n".join(lines)
 
 
-def report(card: Timeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
+def report(card: CardTimeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
     """Return the report of a launch whose blocks ran as *card* says, on SMs of *spec*."""
     rows = _rows(card)
     passes = sum(times * row.count * (row.of_warps(row.phases) - row.of_warps(row.conflicts))
@@ -161,7 +161,7 @@ def report(card: Timeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
     )
 
 
-def conflicts_of(card: Timeline) -> list[Conflict]:
+def conflicts_of(card: CardTimeline) -> list[Conflict]:
     """Return the lines with bank conflicts, those with most first."""
     lines: dict[tuple[Site, str], Conflict] = {}
     for row, times in _rows(card):
@@ -174,13 +174,13 @@ def conflicts_of(card: Timeline) -> list[Conflict]:
     return sorted(lines.values(), key=lambda line: -line.conflicts)
 
 
-def _rows(card: Timeline) -> list[tuple[Row, int]]:
+def _rows(card: CardTimeline) -> list[tuple[Row, int]]:
     """Return the rows of each kind of block, with the number of blocks of that kind."""
     kinds = Counter(placing.kind for placing in card.placings)
     return [(row, times) for kind, times in kinds.items() for row in card.kinds[kind]]
 
 
-def _copies(card: Timeline) -> tuple[float, float]:
+def _copies(card: CardTimeline) -> tuple[float, float]:
     """Return for how many cycles copies were on their way to an SM, and in how many of these a warp was not held.
 
     Both are means over the groups of blocks that began together on an SM.

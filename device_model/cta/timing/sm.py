@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from device_model.cta.instructions import UNIT, Op, Row, Unit
 from device_model.cta.spec import SmSpec
-from device_model.cta.timing.memory import Memory
+from device_model.cta.timing.memory import SmMemory
 
 SCHEDULERS = 4
 _TURN = 16  # instructions
@@ -122,7 +122,7 @@ class Sm:
     """An SM while it plays its blocks; `History` notes what it does."""
 
     def __init__(self, blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int) -> None:
-        self.memory = Memory(spec, sharers)
+        self.memory = SmMemory(spec, sharers)
         self.blocks = [_Block(number, rows) for number, rows in enumerate(blocks)]
         self.warps = [
             Warp(block, index, own)
