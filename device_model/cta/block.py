@@ -201,7 +201,7 @@ class Block:
 
     @contextmanager
     def only(self, mask: npt.NDArray[Any]) -> Iterator[None]:
-        """Let only the active threads for which *mask* holds take part in what follows."""
+        """Let only the active threads for which *mask* is true take part in what follows."""
         before = self.active, self.warps_active
         if mask.dtype != np.bool_ or mask.shape != (self.threads,):
             raise KernelError(

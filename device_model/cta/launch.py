@@ -190,8 +190,8 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
             is_writable=argument.is_written,
         )
 
-    def releases(self, result: Result) -> Sequence[tuple[int, int]]:
-        """Return that all SMs are held until the last block has ended."""
+    def free_times(self, result: Result) -> Sequence[tuple[int, int]]:
+        """Return that all SMs are taken until the last block has ended."""
         assert result.timeline is not None, "a launch is timed"
         return ((result.timeline.duration_ns, self.cores),)
 

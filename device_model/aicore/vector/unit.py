@@ -1,6 +1,6 @@
 """The vector unit of a core: checks an instruction, plans it once, and issues it.
 
-A plan holds everything that follows from an instruction's operands and shape: the bytes it touches, its cycles, and the
+A plan has everything that follows from an instruction's operands and shape: the bytes it touches, its cycles, and the
 NumPy work with its views. A kernel runs the same lines on the same buffers again and again, so a plan is made once and
 looked up by the tensors themselves.
 

@@ -150,7 +150,7 @@ class SharedShadow:
         """Check that each of *owners* knows that the last write of its granule is over."""
         block = self._block
         order = block.order
-        if stamps.max(initial=0) < order.settled:
+        if stamps.max(initial=0) < order.floor_with_copies:
             return  # all threads know all of these writes, by a barrier
         writers = self._writer[granules]
         wrong = ~order.knows(owners, writers, stamps) & (stamps > 0)
@@ -302,6 +302,6 @@ def _parts(words: Ints, width: int) -> tuple[Ints, np.dtype[Any]]:
 
 
 def _runs(flags: Bools, start: int) -> Iterator[tuple[int, int]]:
-    """Return the ranges in which *flags*, whose first is byte *start*, hold."""
+    """Return the ranges in which *flags*, whose first is byte *start*, are true."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
     return ((start + first, start + last) for first, last in edges.reshape(-1, 2).tolist())

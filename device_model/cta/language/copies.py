@@ -45,7 +45,7 @@ def cp_async(
         nbytes: 4, 8 or 16.
         cache: "ca" keeps the bytes in the L1, "cg" does not, and copies 16 bytes only.
         src_size: How many bytes are read, for all, for each thread or for each of its places; the others are zeros.
-        ignore: Threads, or places of threads, for which it holds read nothing and write zeros.
+        ignore: Threads, or places of threads, for which it is true read nothing and write zeros.
 
     Raises:
         KernelError: The width is not possible, a place is not in the right memory, or it is misaligned.

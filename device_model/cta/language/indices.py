@@ -43,7 +43,7 @@ def threads() -> int:
 
 @contextmanager
 def where(condition: Any) -> Iterator[None]:
-    """Let only threads for which *condition* holds take part in what follows.
+    """Let only threads for which *condition* is true take part in what follows.
 
     A warp with no such thread issues nothing. Loads, stores, copies, arrivals and assignments to a register
     (`r[...] = v`, `r += v`) are done for active threads only; a new name for a result is no assignment to a register.

@@ -93,9 +93,9 @@ class BarrierLink(_Slots):
 
     def acquire(self) -> Tensors:
         """Wait until all threads have released the slot."""
-        turn, place = divmod(self._acquired, self._depth)
-        if turn:
-            self._empty[place].wait((turn - 1) & 1)
+        uses, place = divmod(self._acquired, self._depth)
+        if uses:
+            self._empty[place].wait((uses - 1) & 1)
         return super().acquire()
 
     def commit(self) -> None:
@@ -105,8 +105,8 @@ class BarrierLink(_Slots):
 
     def wait(self, later: int = 0) -> Tensors:
         """Wait until the copies of all threads are there."""
-        turn, place = divmod(self._released + later, self._depth)
-        self._full[place].wait(turn & 1)
+        uses, place = divmod(self._released + later, self._depth)
+        self._full[place].wait(uses & 1)
         return super().wait(later)
 
     def release(self) -> None:

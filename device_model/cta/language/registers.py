@@ -287,7 +287,7 @@ def fma(a: Any, b: Any, c: Any) -> Register:
 
 
 def select(condition: Any, first: Any, second: Any) -> Register:
-    """Return *first* where *condition* holds, else *second*: one instruction for each element."""
+    """Return *first* where *condition* is true, else *second*: one instruction for each element."""
     block = running()
     plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in (condition, first, second)]
     result = np.where(*plain)

@@ -50,7 +50,7 @@ def roles(*parts: tuple[int, Callable[[], object]]) -> None:
 
 
 def park(where: str, ready: Callable[[], bool]) -> bool:
-    """Let other roles run until *ready()* holds; return False if the caller is no role. *where* is for messages."""
+    """Let other roles run until *ready()* is true; return False if the caller is no role. *where* is for messages."""
     if running().roles is None:
         return False
     from device_model.cta.language import strands  # imported by now

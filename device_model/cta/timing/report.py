@@ -85,7 +85,7 @@ class LaunchReport(NamedTuple):
         dram: The traffic of the device's memory.
         conflicts: Lines with bank conflicts, those with most first.
         copy_us: How long asynchronous copies were on their way to an SM, on average over the waves of blocks.
-        hidden: The part of that time in which at least one warp of the SM was held by no wait and no barrier (0 to 1);
+        hidden: The part of that time in which at least one warp of the SM was in no wait and at no barrier (0 to 1);
             None if the launch has no asynchronous copies.
     """
 
@@ -181,7 +181,7 @@ def _rows(card: CardTimeline) -> list[tuple[Row, int]]:
 
 
 def _copies(card: CardTimeline) -> tuple[float, float]:
-    """Return for how many cycles copies were on their way to an SM, and in how many of these a warp was not held.
+    """Return for how many cycles copies were on their way to an SM, and in how many of these a warp did not wait.
 
     Both are means over the groups of blocks that began together on an SM.
     """
@@ -203,7 +203,7 @@ def _copies(card: CardTimeline) -> tuple[float, float]:
 
 
 def _active(block: Sequence[Instruction]) -> Iterator[tuple[float, float]]:
-    """Yield the times in which each warp of *block* is held by no wait and no barrier."""
+    """Yield the times in which each warp of *block* is in no wait and at no barrier."""
     of_warp: dict[int, list[Instruction]] = {}
     for each in block:
         if each.pipe is not Pipe.MEM:
