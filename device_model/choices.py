@@ -74,18 +74,18 @@ class Choices:
         return self.choose(kind, ops, None) if len(ops) > 1 else 0
 
     def order(self, heap: list[tuple[Nanoseconds, int, Action, Any]], now: Nanoseconds) -> None:
-        """Choose in which order the operations end that end *now*. Other actions of *heap* keep their turns."""
+        """Choose in which order the operations end that end *now*. Other actions of *heap* keep their numbers."""
         due = []
         while heap and heap[0][0] == now:
             due.append(heappop(heap))
-        turns = [entry[1] for entry in due]
+        numbers = [entry[1] for entry in due]
         subjects = [entry[3] for entry in due]  # an operation that is there twice does more than end
         places = [place for place, op in enumerate(subjects) if isinstance(op, Op) and subjects.count(op) == 1]
         ends = [due[place] for place in places]
         for place in places:
             due[place] = ends.pop(self._pick(Choice.TIE, [entry[3] for entry in ends]))
-        for turn, (_, _, action, subject) in zip(turns, due, strict=True):
-            heappush(heap, (now, turn, action, subject))
+        for number, (_, _, action, subject) in zip(numbers, due, strict=True):
+            heappush(heap, (now, number, action, subject))
 
     def queued(self, op: Op) -> None:
         """Choose how *op*, which is being queued, will run, and whether its stream waits before it."""

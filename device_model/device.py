@@ -24,7 +24,7 @@ from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
-from device_model.graphs.executable import ByHost, Launch, Way
+from device_model.graphs.executable import ByHost, Forwarder, Launch
 from device_model.graphs.streaks import Streaks
 from device_model.ids import Ids
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
@@ -118,7 +118,7 @@ class Device:
 
         self._gaps = _gaps(profile.latency)
         self._node_gaps = _node_gaps(profile, self._gaps)
-        self._way = Way(scheduler, "graphs")
+        self._forwarder = Forwarder(scheduler, "graphs")
         self._streaks = Streaks(self)
         self.by_host = ByHost(self)
         self.launches: dict[Launch, None] = {}  # of graphs, that are not over
@@ -229,7 +229,7 @@ class Device:
 
     def chain_queues(self) -> tuple[HardwareQueue, ...]:
         """Return the queues of a chain of nodes of a graph, one for each lane."""
-        engines = dict.fromkeys(Lane, self._way) | {Lane.COMPUTE: self._streaks, Lane.HOST: self.host_thread}
+        engines = dict.fromkeys(Lane, self._forwarder) | {Lane.COMPUTE: self._streaks, Lane.HOST: self.host_thread}
         return tuple(HardwareQueue(engines[lane], -1, maxsize, *self._node_gaps[lane]) for lane in Lane)
 
     def time_alone(self, work: Work) -> Nanoseconds | None:

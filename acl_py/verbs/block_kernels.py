@@ -17,10 +17,10 @@ from acl_py.verbs.arguments import arguments_of, profiles_with
 from acl_py.verbs.arrays import Access, Array, document
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import profile as profiles
+from device_model.cta.language.tensors import Tensor, dtype_of
 from device_model.cta.launch import Launch, Machine, Options, Parameter, run_on_arrays
 from device_model.cta.names import Dim3
 from device_model.cta.spec import SmSpec
-from device_model.cta.tensors import Tensor, dtype_of
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.integers import integer
 from device_model.kernel import tune as tuner

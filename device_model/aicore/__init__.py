@@ -41,7 +41,7 @@ From the top down; each room imports only from those below it:
         debug           printf, DumpTensor, assert_
         blocks          GetBlockIdx and other questions of a kernel about its place
         tensors         LocalTensor, GlobalTensor, GlobalBuffer
-        machine         Core: issues instructions and orders them; Strand: a block that can wait for other cores
+        machine         Core: issues instructions and orders them; BlockStrand: a block that can wait for other cores
         memories        local memories, and allocations in GM
         hazards         checks that each access to bytes is ordered after the earlier ones
         findings        the rules that a kernel can break; failed assertions

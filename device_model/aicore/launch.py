@@ -32,7 +32,7 @@ class Options(NamedTuple):
     auto_sync: bool = False
 
 
-class Launch(launch.Launch[GlobalMemory]):
+class Launch(launch.KernelLaunch[GlobalMemory]):
     """A core kernel with its blocks and arguments: the work of one operation.
 
     Args:
@@ -107,8 +107,8 @@ class Launch(launch.Launch[GlobalMemory]):
         """Return *argument* as a buffer in GM."""
         return GlobalBuffer(memory, argument.start, argument.stop - argument.start, argument.dtype)
 
-    def releases(self, result: Result) -> Sequence[tuple[int, int]]:
-        """Return how long each AI core is held: until the last of its cube and vector cores is done."""
+    def free_times(self, result: Result) -> Sequence[tuple[int, int]]:
+        """Return how long each AI core is taken: until the last of its cube and vector cores is done."""
         timeline = result.timeline
         assert timeline is not None, "a launch is timed"
         vectors = self.spec.cores[CoreType.AIV] // self.spec.cores[CoreType.AIC]

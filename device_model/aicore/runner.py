@@ -1,9 +1,8 @@
 """Runs the blocks of a kernel, each on a simulated core, in one Python thread.
 
-Each block is a greenlet (`machine.Strand`). A block runs until it ends or waits for another core; then the next one
-runs. So the order of execution is the same in each run, whatever the times are. When no block can go on, the first
-wait with a time limit is given up, and if there is none, the kernel ends with a KernelHangError. The times of the
-instructions are worked out afterwards, by `timing.play`.
+Each block is a strand (kernel/strands.py), which runs until it ends or waits for another core. When no block can go on,
+the first wait with a time limit is given up, and if there is none, the kernel ends with a KernelHangError. The times of
+the instructions are worked out afterwards, by `timing.play`.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.aicore.core.findings import KernelAssertionError
-from device_model.aicore.core.machine import Core, Strand
+from device_model.aicore.core.machine import BlockStrand, Core
 from device_model.aicore.core.memories import GlobalMemory
 from device_model.aicore.core.names import CoreType, KernelType
 from device_model.aicore.core.program import Direction, Message, Program
@@ -25,6 +24,7 @@ from device_model.aicore.cube.mmad import CubeUnit
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.crossing import Crossing
 from device_model.aicore.timing.play import Timeline, play
+from device_model.kernel import strands
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings, KernelHangError
 from device_model.kernel.garbage import no_collections
@@ -134,7 +134,7 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
         # it is made here and in each block.
         with np.errstate(all="ignore"):
-            _run_all([Strand(core, partial(_block, core, kernel)) for core in crossing.cores])
+            strands.run([BlockStrand(core, partial(_block, core, kernel)) for core in crossing.cores], _give_up)
         crossing.finish()
     except BaseException as error:
         error.result = result  # type: ignore[attr-defined]
@@ -164,26 +164,7 @@ def _block(core: Core, kernel: Callable[[], object]) -> None:
     core.unit = None
 
 
-def _run_all(strands: list[Strand]) -> None:
-    """Run each strand until it ends or waits, in their order, until all have ended."""
-    alive = strands
-    try:
-        while alive:
-            moved = False
-            for strand in alive:
-                if strand.may_run():
-                    moved = True
-                    strand.switch()
-            alive = [strand for strand in alive if not strand.dead]
-            if not moved:
-                _give_up(alive)
-    finally:
-        for strand in strands:
-            if strand and not strand.dead:
-                strand.throw()
-
-
-def _give_up(waiting: list[Strand]) -> None:
+def _give_up(waiting: Sequence[BlockStrand]) -> None:
     """End the first wait with a time limit, or the kernel: no block can go on."""
     for strand in waiting:
         if strand.can_give_up:

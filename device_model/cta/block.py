@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.histories import Histories, History
+from device_model.cta.checks.histories import Histories, History
+from device_model.cta.checks.order import Order
+from device_model.cta.checks.rules import Rule
 from device_model.cta.instructions import Op, Row
-from device_model.cta.names import POISON, WARP, Bools, Dim3, Ints
-from device_model.cta.order import Order
-from device_model.cta.rules import Rule
+from device_model.cta.names import POISON, WARP, Bools, Dim3, Ints, threads_text
 from device_model.kernel.findings import Finding, Findings, KernelError, KernelHangError
 from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
 
@@ -201,7 +201,7 @@ class Block:
 
     @contextmanager
     def only(self, mask: npt.NDArray[Any]) -> Iterator[None]:
-        """Let only the active threads for which *mask* holds take part in what follows."""
+        """Let only the active threads for which *mask* is true take part in what follows."""
         before = self.active, self.warps_active
         if mask.dtype != np.bool_ or mask.shape != (self.threads,):
             raise KernelError(
@@ -356,13 +356,3 @@ def place_of(number: int, grid: Dim3) -> Dim3:
 def block_text(number: int, grid: Dim3) -> str:
     """Return block *number* of *grid* for a message: "block 3", or "block (3, 0, 1)"."""
     return f"block {number if prod(grid[1:]) == 1 else place_of(number, grid)}"
-
-
-def threads_text(threads: Ints) -> str:
-    """Return *threads* for a message: "thread 3", "threads 0 to 31" or "7 threads (0, 2, 5, ...)"."""
-    numbers = threads.tolist()
-    if len(numbers) == 1:
-        return f"thread {numbers[0]}"
-    if numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"threads {numbers[0]} to {numbers[-1]}"
-    return f"{len(numbers)} threads ({', '.join(map(str, numbers[:3]))}, ...)"

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.memories import GlobalMemory
+from device_model.cta.checks.rules import Rule
+from device_model.cta.language.memories import GlobalMemory
+from device_model.cta.language.tensors import Tensor
 from device_model.cta.names import Dim3
-from device_model.cta.rules import Rule
 from device_model.cta.runner import Result, Timeline, run
 from device_model.cta.spec import SmSpec
-from device_model.cta.tensors import Tensor
 from device_model.cta.timing.card import Card
 from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel import launch
@@ -128,7 +128,7 @@ def _tensor(array: npt.NDArray[Any], parameter: Parameter) -> Tensor:
     return Tensor(memory, name, 0, array.dtype, array.shape, is_readable=is_read, is_writable=is_written)
 
 
-class Launch(launch.Launch[GlobalMemory]):
+class Launch(launch.KernelLaunch[GlobalMemory]):
     """A thread-block kernel with its grid and arguments: the work of one operation.
 
     Args:
@@ -190,8 +190,8 @@ class Launch(launch.Launch[GlobalMemory]):
             is_writable=argument.is_written,
         )
 
-    def releases(self, result: Result) -> Sequence[tuple[int, int]]:
-        """Return that all SMs are held until the last block has ended."""
+    def free_times(self, result: Result) -> Sequence[tuple[int, int]]:
+        """Return that all SMs are taken until the last block has ended."""
         assert result.timeline is not None, "a launch is timed"
         return ((result.timeline.duration_ns, self.cores),)
 

@@ -1,11 +1,22 @@
-"""Numbers and types that all of the language uses."""
+"""Numbers, types and texts that all rooms of thread-block kernels use."""
 
 import numpy as np
 import numpy.typing as npt
 
 WARP = 32  # threads that issue together
+MATRIX_ROW = 16  # bytes in a row of the 8 x 8 matrices that ldmatrix loads
 Dim3 = tuple[int, int, int]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 # What shared memory holds before its first write: NaN as half, float and bfloat16, large numbers as integers.
 POISON = np.frombuffer(b"\xfb\x7f", np.uint16)[0]
+
+
+def threads_text(threads: Ints) -> str:
+    """Return *threads* for a message: "thread 3", "threads 0 to 31" or "7 threads (0, 2, 5, ...)"."""
+    numbers = threads.tolist()
+    if len(numbers) == 1:
+        return f"thread {numbers[0]}"
+    if numbers == list(range(numbers[0], numbers[-1] + 1)):
+        return f"threads {numbers[0]} to {numbers[-1]}"
+    return f"{len(numbers)} threads ({', '.join(map(str, numbers[:3]))}, ...)"

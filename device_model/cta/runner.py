@@ -6,17 +6,17 @@ from functools import partial
 from math import prod
 from typing import Any, Protocol, overload
 
-from device_model.cta import copies
 from device_model.cta.block import Block, Message, Store, block_text
-from device_model.cta.histories import Histories
+from device_model.cta.checks.histories import Histories
 from device_model.cta.instructions import Row
+from device_model.cta.language import copies
 from device_model.cta.names import WARP, Dim3
-from device_model.cta.report import LaunchReport, report
 from device_model.cta.spec import SmSpec
 from device_model.cta.stores import writes_of
 from device_model.cta.timing import card
 from device_model.cta.timing.history import Instruction
 from device_model.cta.timing.occupancy import Occupancy
+from device_model.cta.timing.report import LaunchReport, report
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings
 from device_model.kernel.garbage import no_collections
@@ -37,7 +37,7 @@ class Timeline:
 
     __slots__ = ("busy_us", "card", "duration_ns", "ns_per_cycle", "occupancy", "spec")
 
-    def __init__(self, timeline: card.Timeline, spec: SmSpec, occupancy: Occupancy, overhead_ns: int) -> None:
+    def __init__(self, timeline: card.CardTimeline, spec: SmSpec, occupancy: Occupancy, overhead_ns: int) -> None:
         self.card = timeline
         self.occupancy = occupancy
         self.spec = spec
@@ -65,7 +65,7 @@ class Instructions(Sequence[Instruction]):
 
     __slots__ = ("_block", "_card")
 
-    def __init__(self, card: card.Timeline, block: int) -> None:
+    def __init__(self, card: card.CardTimeline, block: int) -> None:
         self._card = card
         self._block = block
 
@@ -90,7 +90,7 @@ class Program:
 
     __slots__ = ("_grid", "block", "instructions")
 
-    def __init__(self, card: card.Timeline, block: int, grid: Dim3) -> None:
+    def __init__(self, card: card.CardTimeline, block: int, grid: Dim3) -> None:
         self.block = block
         self.instructions = Instructions(card, block)
         self._grid = grid

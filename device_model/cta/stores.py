@@ -4,12 +4,12 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from device_model.cta.block import Store
 from device_model.cta.names import WARP, Ints
-from device_model.cta.timing.card import Timeline
+from device_model.cta.timing.card import CardTimeline
 from device_model.cta.timing.history import Instruction, Pipe
 from device_model.kernel.results import Program, Write
 
 
-def writes_of(card: Timeline, program: Program, stores: Sequence[Store]) -> Iterator[Write]:
+def writes_of(card: CardTimeline, program: Program, stores: Sequence[Store]) -> Iterator[Write]:
     """Yield the writes of a block, which made these *stores*: one for each regular row of threads of a warp."""
     rows = card.kinds[card.placings[program.block].kind]
     moves: dict[tuple[int, int], tuple[int, Instruction]] = {

@@ -9,7 +9,7 @@ From the top down; each module imports only from those below it:
     capture         Capture: streams that take work as nodes of a graph instead of running it
     groups          TaskGroup, Update: kernels of a graph that get other arguments
     graph           Graph, Node: what is to be done, and what has to be over before it
-    chains          sequences of nodes, and pictures
+    dependencies    which nodes each node depends on: in chains, and as pictures
 
 A graph is made node by node, or captured: between BeginCapture and EndCapture a stream *takes* work and runs nothing.
 Its *frontier* are the nodes that the next node depends on. A record in a captured stream notes the frontier in the

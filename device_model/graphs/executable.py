@@ -281,7 +281,7 @@ class Run(Group):
         condition = node.condition
         assert condition is not None, f"{node!r} has no condition"
 
-        def turn(_: object) -> None:
+        def decide(_: object) -> None:
             self.device.workers.flush()  # the body of a kernel that has ended may still be under way
             is_taken = condition.value if self.launch.decided is None else self.launch.decided[node]
             if is_taken and not self.launch.done:  # by an abort
@@ -294,7 +294,7 @@ class Run(Group):
 
         def ask(by: Completion) -> None:
             scheduler = self.stream.scheduler
-            scheduler.at(max(by.end_ns, ready_ns, scheduler.now) + latency, turn, body)
+            scheduler.at(max(by.end_ns, ready_ns, scheduler.now) + latency, decide, body)
 
         _when(mark, ask)
         return body
@@ -374,13 +374,13 @@ class Launch(Run):
                 node.condition.value = node.condition.default
 
 
-class Way(Engine):
-    """Leads operations of a chain on to the hardware queue of their stream, when they can start."""
+class Forwarder(Engine):
+    """Takes the queues of chains, and moves each operation that can start to the hardware queue of its stream."""
 
     __slots__ = ()
 
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:
-        """Move the head of *queue*, and what can start behind it, on."""
+        """Move the head of *queue*, and what can start behind it, to the hardware queues of their streams."""
         while queue.fifo and not queue.fifo[0].blockers:
             op = queue.fifo.popleft()
             target = op.queue = op.stream.queues[op.lane]

@@ -5,7 +5,7 @@ from enum import Enum
 
 from device_model.errors import Fail, Kind
 from device_model.events import Event
-from device_model.graphs.chains import dot, picture
+from device_model.graphs.dependencies import dot, picture
 from device_model.handles import Handle
 from device_model.memory import Allocation
 from device_model.scheduler import Scheduler

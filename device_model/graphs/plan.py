@@ -1,8 +1,8 @@
 """Plans: the nodes of a graph in the form in which a launch runs them.
 
 A child graph becomes part of the plan, and the body of an IF node a plan of its own. The nodes are divided into chains
-(chains.py), which have hardware queues of their own, and kernels that follow one another form rows, which may run as
-streaks (streaks.py).
+(dependencies.py), which have hardware queues of their own, and kernels that follow one another form rows, which may run
+as streaks (streaks.py).
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.graphs.chains import chains
+from device_model.graphs.dependencies import chains
 from device_model.graphs.graph import Graph, Node, NodeKind
 from device_model.graphs.makeup import Makeup, makeup_of
 from device_model.memory import Allocation

@@ -9,7 +9,7 @@ From the top down; each module imports only from those below it:
     stages              pipelines: stages, and the links between them
     advice              what a launch would save with a guideline followed
     findings            mistakes of kernels, and the errors that end them
-    sites               lines of kernels
+    sites strands       lines of kernels; parts of a kernel that wait for one another
     blas garbage        what holds for the process while blocks run
     greenlets           the package greenlet
     printing            the formats of C's printf

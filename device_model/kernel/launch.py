@@ -18,7 +18,7 @@ from device_model.work import CoreKernel, Extent, Label, Occupation, check_alive
 M = TypeVar("M", bound=Memory)
 
 
-class Launch(CoreKernel, Generic[M]):
+class KernelLaunch(CoreKernel, Generic[M]):
     """A kernel with its blocks and arguments: the work of one operation. Each kind of kernel has a class of its own.
 
     Args:
@@ -77,7 +77,7 @@ class Launch(CoreKernel, Generic[M]):
         """Return *argument*, which lies in *memory*, as the kernel gets it."""
         raise NotImplementedError  # pragma: no cover - each kind of kernel has its own
 
-    def releases(self, result: Any) -> Sequence[tuple[int, int]]:
+    def free_times(self, result: Any) -> Sequence[tuple[int, int]]:
         """Return when cores become free: (nanoseconds after the start, number of cores) each."""
         raise NotImplementedError  # pragma: no cover - each kind of kernel has its own
 
@@ -125,7 +125,7 @@ class Launch(CoreKernel, Generic[M]):
                 "split its work, or set a longer limit",
             )
             return self._stopped(failure, self.limit_ns)
-        self.released = self.releases(self.result)
+        self.released = self.free_times(self.result)
         return Occupation(timeline.duration_ns, self.released)
 
     def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:

@@ -58,7 +58,7 @@ class _Step:
             self.before.release()
 
 
-class Pipeline:
+class StagePipeline:
     """Stages and the links between them."""
 
     def __init__(self, depth: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from cores import launch, work
 from tiles import AIC, MIX, MTE3, N, V, gm, sync, ub, x_y_z
 
-from device_model import aicore
+import device_model
 from device_model.aicore.core.blocks import ASCEND_IS_AIC, GetBlockIdx, GetSubBlockIdx
 from device_model.aicore.core.debug import assert_
 from device_model.aicore.core.findings import KernelAssertionError, Rule
@@ -33,7 +33,7 @@ from device_model.aicore.moving.copies import (
 from device_model.aicore.vector.elementwise import Add, Adds
 from device_model.kernel.findings import KernelError, KernelHangError
 
-AICORE = Path(aicore.__file__).parent
+DEVICE_MODEL = Path(device_model.__file__).parent
 
 # Mistakes of other kinds: a card goes on, and so does the kernel.
 
@@ -392,7 +392,7 @@ def test_a_mistake_that_no_kernel_survives_is_an_error(kernel, kind, blocks, err
     with pytest.raises(error, match=words) as raised:
         launch(kernel, *x_y_z(), kind=kind, blocks=blocks)
     assert type(raised.value) is error
-    assert raised.traceback[-1].path.is_relative_to(AICORE)
+    assert raised.traceback[-1].path.is_relative_to(DEVICE_MODEL)
     names = [entry.name for entry in raised.traceback]
     assert kernel.__name__ in names or f"at {Path(__file__).name}:" in str(raised.value)
     assert "of the kernel" in raised.value.__notes__[0]

@@ -14,8 +14,8 @@ from statistics import median
 import ml_dtypes
 import numpy as np
 
-from device_model.cta import banks
-from device_model.cta.fragments import mma_m16n8k16
+from device_model.cta.language.fragments import mma_m16n8k16
+from device_model.cta.timing import banks
 from device_model.profile import load
 from tests.bench.card_samples import Samples
 from tests.bench.measure import say

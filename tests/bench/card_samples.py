@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.memories import GlobalMemory
+from device_model.cta.language.memories import GlobalMemory
+from device_model.cta.language.tensors import Tensor
 from device_model.cta.names import Dim3
 from device_model.cta.runner import run
-from device_model.cta.tensors import Tensor
 from device_model.cta.timing.card import Card
 from device_model.cta.timing.occupancy import resident_blocks
 from device_model.profile import load

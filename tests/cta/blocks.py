@@ -6,9 +6,9 @@ import numpy as np
 
 import acl_py as acl
 from acl_py import cta
-from device_model.cta.memories import GlobalMemory
+from device_model.cta.language.memories import GlobalMemory
+from device_model.cta.language.tensors import Tensor
 from device_model.cta.runner import run
-from device_model.cta.tensors import Tensor
 
 TILE = 256  # elements
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from device_model.cta.banks import load_matrices
-from device_model.cta.swizzle import Swizzle
+from device_model.cta.language.swizzle import Swizzle
+from device_model.cta.timing.banks import load_matrices
 
 LANE = np.arange(32)
 

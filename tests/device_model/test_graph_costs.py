@@ -1,6 +1,6 @@
 """What the nodes of a plan are, by how many: what calls about its graph cost by."""
 
-from device_model.graphs.chains import chains
+from device_model.graphs.dependencies import chains
 from device_model.graphs.graph import Graph, NodeKind
 from device_model.graphs.makeup import Makeup, makeup_of
 from device_model.scheduler import Scheduler

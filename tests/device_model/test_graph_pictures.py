@@ -2,7 +2,7 @@
 
 import pytest
 
-from device_model.graphs.chains import chains, dot, picture
+from device_model.graphs.dependencies import chains, dot, picture
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None
 
 
 def assert_(condition: object, text: str = "", *args: Any) -> None:
-    """End the kernel unless a condition holds (Ascend C: assert); no pipe waits.
+    """End the kernel unless a condition is true (Ascend C: assert); no pipe waits.
 
     Args:
         condition: Any value; the kernel ends if it is false.

@@ -5,7 +5,7 @@ from device_model.kernel.findings import KernelError, KernelRule
 
 
 class Rule(KernelRule):
-    """The rules that a kernel can break; the value says what holds when the rule is kept."""
+    """The rules that a kernel can break; the value says what is true when the rule is kept."""
 
     RAW = "a read starts after the write of the same bytes has finished"
     WAR = "a write starts after the reads of the bytes that it overwrites have finished"

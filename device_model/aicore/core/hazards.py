@@ -103,7 +103,7 @@ class Span:
 class Shadow:
     """The last writer of each byte of one memory, and the readers since then.
 
-    *empty* holds the ranges of bytes, in their order, that hold nothing before their first write.
+    *empty* has the ranges of bytes, in their order, that hold nothing before their first write.
     """
 
     __slots__ = ("_empty", "_spans", "_starts", "name")

@@ -21,8 +21,9 @@ from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
 from device_model.kernel.findings import Finding, Findings, KernelError
-from device_model.kernel.greenlets import getcurrent, greenlet
+from device_model.kernel.greenlets import getcurrent
 from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
+from device_model.kernel.strands import Strand
 
 if TYPE_CHECKING:
     from device_model.aicore.flags.crossing import Crossing
@@ -419,47 +420,42 @@ def _refuse_read_only(instruction: Instruction, writes: Sequence[Range]) -> None
             ) from None
 
 
-class Strand(greenlet):
-    """One block on one core: a greenlet, so that the kernel can wait for other cores inside any function it calls."""
+class BlockStrand(Strand):
+    """One block on one core; the kernel can wait for other cores inside any function that it calls.
+
+    Attributes:
+        can_give_up: Whether its present wait has a time limit.
+        has_given_up: Whether the time limit of that wait has passed.
+    """
 
     def __init__(self, core: Core, block: Callable[[], object]) -> None:
         super().__init__(block)
         self.core = core
-        self.where = "its start"
         self.can_give_up = False
-        self._ready: Callable[[], bool] | None = None
-        self._given_up = False
-
-    def may_run(self) -> bool:
-        """Whether it waits for nothing, or its wait is over."""
-        return self._ready is None or self._given_up or self._ready()
+        self.has_given_up = False
 
     def give_up(self) -> None:
         """End its wait although the condition is not met: the time limit of the wait has passed."""
-        self._given_up = True
+        self.has_given_up = True
+        self._ready = None
 
-    @staticmethod
-    def park(where: str, ready: Callable[[], bool], *, can_give_up: bool = False) -> bool:
-        """Let other blocks run until *ready()* is true; return False if the wait was given up.
 
-        *where* names the wait in messages. Only a wait with *can_give_up* may be given up.
-        """
-        strand = getcurrent()
-        assert isinstance(strand, Strand)
-        strand.where = where
-        strand.can_give_up = can_give_up
-        strand._ready = ready
-        assert strand.parent is not None
-        strand.parent.switch()
-        strand._ready = None
-        given_up, strand._given_up = strand._given_up, False
-        return not given_up
+def park(where: str, ready: Callable[[], bool], *, can_give_up: bool = False) -> bool:
+    """Let other blocks run until *ready()* is true; return False if the wait was given up.
+
+    *where* names the wait in messages. Only a wait with *can_give_up* may be given up.
+    """
+    strand = getcurrent()
+    assert isinstance(strand, BlockStrand), "the caller runs in no block"
+    strand.can_give_up, strand.has_given_up = can_give_up, False
+    strand.park(where, ready)
+    return not strand.has_given_up
 
 
 def running() -> Core:
     """Return the core that runs the caller; raise KernelError outside a kernel."""
     strand = getcurrent()
-    if type(strand) is not Strand:
+    if type(strand) is not BlockStrand:
         raise KernelError(
             "a function of the kernel language was called outside a core kernel",
             "call it in a function made with @asc.kernel, and launch that",

@@ -43,7 +43,7 @@ class LocalMemory:
 class GlobalMemory:
     """One allocation in GM: its bytes, a *key* that tells it from other allocations, and a *name* for messages.
 
-    *empty* holds the ranges of bytes, in their order, that hold nothing at the start of the launch. Make one for each
+    *empty* has the ranges of bytes, in their order, that hold nothing at the start of the launch. Make one for each
     launch, because its shadow records the accesses of that launch.
     """
 

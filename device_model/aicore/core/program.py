@@ -21,11 +21,11 @@ class Kind(IntEnum):
 
     WORK = 0  # occupies the pipe
     SET = 1  # SetFlag: done when all before it in its pipe is
-    WAIT = 2  # WaitFlag: holds its pipe until the sets in `waits` are done
-    BARRIER = 3  # holds its pipe until all before it in the pipe is done
-    BARRIER_ALL = 4  # in S: holds the scalar pipe, and so all issue, until all pipes are done
+    WAIT = 2  # WaitFlag: stops its pipe until the sets in `waits` are done
+    BARRIER = 3  # stops its pipe until all before it in the pipe is done
+    BARRIER_ALL = 4  # in S: stops the scalar pipe, and so all issue, until all pipes are done
     CROSS_SET = 5  # CrossCoreSetFlag: as SET, for other cores
-    CROSS_WAIT = 6  # CrossCoreWaitFlag, in S: holds all issue until the sets in `waits`, of other cores, are done
+    CROSS_WAIT = 6  # CrossCoreWaitFlag, in S: stops all issue until the sets in `waits`, of other cores, are done
 
 
 class Direction(IntEnum):
@@ -156,7 +156,7 @@ class Program:
     """The instructions of one core for one block.
 
     *block* is the block's index in the launch, *sub_block* the index of the vector core in a mixed block (0 on cube
-    cores), and *index* the index of the program in the launch. *conflicts* holds the instructions with bank conflicts.
+    cores), and *index* the index of the program in the launch. *conflicts* has the instructions with bank conflicts.
     """
 
     __slots__ = ("block", "conflicts", "core_type", "index", "instructions", "sub_block", "tail_scalar")

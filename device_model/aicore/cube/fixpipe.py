@@ -24,7 +24,7 @@ from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.program import Direction, Flow
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube.mmad import MAX_SIDE, SIDE, Array, CubeUnit, Plan, cube_unit, fractals, k0
+from device_model.aicore.cube.mmad import MAX_SIDE, SIDE, Array, CubePlan, CubeUnit, cube_unit, fractals, k0
 from device_model.kernel.findings import KernelError
 
 QUANT_BYTES = 2048  # of FB that can hold factors of columns
@@ -164,7 +164,7 @@ def Fixpipe(
 
 def _plan_fixpipe(
     unit: CubeUnit, dst: GlobalTensor | LocalTensor, src: LocalTensor, params: FixpipeParams, layout: CO2Layout
-) -> Plan:
+) -> CubePlan:
     m, n = params.m_size, params.n_size
     if src.memory.space is not Space.L0C or dst.memory.space not in (Space.GM, Space.L1):
         raise KernelError(f"Fixpipe from {src!r} to {dst!r}", "it goes from L0C to GM or L1")
@@ -196,11 +196,11 @@ def _plan_fixpipe(
     spec = unit.core.spec
     if isinstance(dst, LocalTensor):
         rate = spec.local_copy_bytes_per_cycle[Space.L0C, Space.L1]
-        return Plan(Pipe.FIX, "Fixpipe", spec.copy_issue, -(-rows * length // rate), reads, writes, compute)
+        return CubePlan(Pipe.FIX, "Fixpipe", spec.copy_issue, -(-rows * length // rate), reads, writes, compute)
     if length == stride:
         rows, length, stride = 1, length * rows, 0
     flow = Flow(Direction.WRITE, "l0c", dst.memory.key, dst.address, length, rows, stride, bypass=dst.bypass_l2)
-    return Plan(Pipe.FIX, "Fixpipe", 0, 0, reads, writes, compute, flow)
+    return CubePlan(Pipe.FIX, "Fixpipe", 0, 0, reads, writes, compute, flow)
 
 
 _Place = tuple[Callable[[Array], None], tuple[Range, ...], int, int, int]

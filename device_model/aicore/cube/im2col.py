@@ -17,7 +17,7 @@ import numpy as np
 from device_model.aicore.core.machine import Core
 from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.tensors import LocalTensor
-from device_model.aicore.cube.mmad import FRACTAL, SIDE, Array, Plan, fractals, k0
+from device_model.aicore.cube.mmad import FRACTAL, SIDE, Array, CubePlan, fractals, k0
 from device_model.kernel.findings import KernelError
 
 
@@ -76,7 +76,7 @@ _LIMITS = {
 }  # fmt: skip
 
 
-def plan(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> Plan:
+def plan(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> CubePlan:
     """Plan the instruction that loads the part of the matrix that *params* describe."""
     width = k0(src.dtype)
     _check(dst, src, params, width)
@@ -110,7 +110,7 @@ def plan(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParam
 
     used = params.channel_size * params.l1_h * params.l1_w * src.dtype.itemsize
     rate = core.spec.local_copy_bytes_per_cycle[Space.L1, dst.memory.space]
-    return Plan(
+    return CubePlan(
         Pipe.MTE1,
         "LoadData",
         core.spec.load_issue,

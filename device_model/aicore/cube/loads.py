@@ -10,7 +10,7 @@ from device_model.aicore.core.names import Pipe, Space
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.cube import im2col
 from device_model.aicore.cube.im2col import LoadData3DParamsV2
-from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, ROW, SIDE, Array, Plan, cube_unit, k0
+from device_model.aicore.cube.mmad import FRACTAL, PRODUCTS, ROW, SIDE, Array, CubePlan, cube_unit, k0
 from device_model.kernel.findings import KernelError
 
 MAX_REPEATS = 255
@@ -75,12 +75,12 @@ def LoadData(dst: LocalTensor, src: LocalTensor, params: LoadData2DParams | Load
     unit.issue(("LoadData", dst, src, params), lambda: _plan_load(unit.core, dst, src, params))
 
 
-def _plan_image(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> Plan:
+def _plan_image(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData3DParamsV2) -> CubePlan:
     _check_load("LoadData", dst, src, 1)
     return im2col.plan(core, dst, src, params)
 
 
-def _plan_load(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2DParams) -> Plan:
+def _plan_load(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2DParams) -> CubePlan:
     _check_load("LoadData", dst, src, params.repeat_times)
     if params.if_transpose and src.dtype.itemsize != 2:
         raise KernelError(
@@ -99,7 +99,7 @@ def _plan_load(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2
         def compute() -> None:
             into[to] = out_of[at]
 
-    return Plan(Pipe.MTE1, "LoadData", *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
+    return CubePlan(Pipe.MTE1, "LoadData", *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
 
 
 def LoadDataWithTranspose(dst: LocalTensor, src: LocalTensor, params: LoadData2dTransposeParams) -> None:
@@ -119,7 +119,7 @@ def LoadDataWithTranspose(dst: LocalTensor, src: LocalTensor, params: LoadData2d
     unit.issue(("LoadDataWithTranspose", dst, src, params), lambda: _plan_transposed(unit.core, dst, src, params))
 
 
-def _plan_transposed(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2dTransposeParams) -> Plan:
+def _plan_transposed(core: Core, dst: LocalTensor, src: LocalTensor, params: LoadData2dTransposeParams) -> CubePlan:
     name = "LoadDataWithTranspose"
     _check_load(name, dst, src, params.repeat_times)
     width = k0(src.dtype)
@@ -139,7 +139,7 @@ def _plan_transposed(core: Core, dst: LocalTensor, src: LocalTensor, params: Loa
             turned = pieces.reshape(-1, each * SIDE, width).transpose(0, 2, 1)
         into[to] = turned.reshape(len(to), -1)
 
-    return Plan(Pipe.MTE1, name, *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
+    return CubePlan(Pipe.MTE1, name, *_load_cost(core, dst, len(at)), _touch(src, at), _touch(dst, to), compute)
 
 
 def _check_load(name: str, dst: LocalTensor, src: LocalTensor, repeats: int) -> None:

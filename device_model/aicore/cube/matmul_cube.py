@@ -88,7 +88,7 @@ class _Flag:
         SetFlag(self.empty, self.empty_id)
         self.is_empty_set = True
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Wait for the flag that is still set, if any, and release the ids."""
         self.wait_empty()
         ReleaseEventID(self.full, self.full_id)
@@ -152,7 +152,7 @@ class Cube:
             self._bias = staged, table
         self._pipe = pipe
         self._quant: tuple[_Slot, _Slot] | None = None  # made when columns are scaled
-        self._turn = self._results = self._clock = 0
+        self._loaded = self._results = self._clock = 0  # pairs, results and look-ups so far
 
     @staticmethod
     def _slots(
@@ -172,7 +172,7 @@ class Cube:
     def close(self) -> None:
         """Wait for all flags, and release their ids."""
         for slot in (*self._a1, *self._b1, *self._a2, *self._c, *(self._bias or ()), *(self._quant or ())):
-            slot.flag.release()
+            slot.flag.close()
 
     def compute(self, job: Job, row: int, column: int) -> _Slot:
         """Issue the instructions for the piece of C at (*row*, *column*), counted in pieces; return its slot in L0C."""
@@ -191,8 +191,8 @@ class Cube:
             k = min(tiling.base_k, job.k - index * tiling.base_k)
             a1 = self._chunk_a(job, row, m, index // tiling.step_ka)
             b1 = self._chunk_b(job, column, n, index // tiling.step_kb)
-            pair, b2 = self._a2[self._turn % len(self._a2)], self._b2[self._turn % len(self._b2)]
-            self._turn += 1
+            pair, b2 = self._a2[self._loaded % len(self._a2)], self._b2[self._loaded % len(self._b2)]
+            self._loaded += 1
             pair.flag.wait_empty()
             self._load_a(job, a1.tensor, pair.tensor, m, k, index)
             self._load_b(job, b1.tensor, b2, n, k, index)

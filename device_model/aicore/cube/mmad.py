@@ -53,7 +53,7 @@ class MmadParams(NamedTuple):
     unit_flag: int = 0
 
 
-class Plan(NamedTuple):
+class CubePlan(NamedTuple):
     """The arguments of `Core.issue` for one instruction."""
 
     pipe: Pipe
@@ -78,15 +78,15 @@ class CubeUnit:
                 "only cube cores have it: launch the kernel as AIC_ONLY or mixed, and put it under `if ASCEND_IS_AIC:`",
             )
         self.core = core
-        self.plans: dict[Hashable, Plan] = {}
+        self.plans: dict[Hashable, CubePlan] = {}
         self.unit_flags = UnitFlags(core)
         self.quant_pre: LocalTensor | None = None  # factors of columns for Fixpipe
 
-    def issue(self, key: Hashable, make: Callable[[], Plan]) -> None:
+    def issue(self, key: Hashable, make: Callable[[], CubePlan]) -> None:
         """Issue the plan of *key*; *make* makes it the first time."""
         self.core.issue(*self._plan(key, make))
 
-    def issue_flagged(self, unit_flag: int, key: Hashable, make: Callable[[], Plan]) -> None:
+    def issue_flagged(self, unit_flag: int, key: Hashable, make: Callable[[], CubePlan]) -> None:
         """Do as `issue`, for an instruction whose first range is L0C: written by M or read by FIX."""
         plan = self._plan(key, make)
         if unit_flag:
@@ -95,7 +95,7 @@ class CubeUnit:
         else:
             self.core.issue(*plan)
 
-    def _plan(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+    def _plan(self, key: Hashable, make: Callable[[], CubePlan]) -> CubePlan:
         plan = self.plans.get(key)
         if plan is None:
             plan = self.plans[key] = make()
@@ -162,7 +162,7 @@ def Mmad(
 
 def _plan_mmad(
     core: Core, dst: LocalTensor, fm: LocalTensor, weights: LocalTensor, bias: LocalTensor | None, params: MmadParams
-) -> Plan:
+) -> CubePlan:
     m, n, k, initial, _ = params
     dtype = fm.dtype
     total = _check_mmad(dst, fm, weights, params)
@@ -199,7 +199,7 @@ def _plan_mmad(
         else:
             cells[...] += product
 
-    return Plan(
+    return CubePlan(
         Pipe.M,
         "Mmad",
         core.spec.mmad_startup,

@@ -16,11 +16,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from device_model.aicore.core.findings import Rule
-from device_model.aicore.core.machine import Core, Knowledge, Strand, Token, running
+from device_model.aicore.core.machine import Core, Knowledge, Token, park, running
 from device_model.aicore.core.names import PIPES, CoreType, Pipe, Space
 from device_model.aicore.core.program import Instruction, Kind
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, int32
-from device_model.aicore.flags.sync import barrier_all, settle
+from device_model.aicore.flags.sync import barrier_all, check_waits
 from device_model.kernel.findings import KernelError, KernelHangError
 
 IDS = 16
@@ -131,10 +131,10 @@ class Crossing:
 
     def wait(self, core: Core, flag: int, name: str, *, timeout_us: float | None = None) -> bool:
         """Wait on *core* for a count of *flag* while other blocks run; return False if the time limit passed."""
-        settle(core)
+        check_waits(core)
         tokens = core.tokens.setdefault(flag, deque())
         while not tokens:
-            if not Strand.park(f"{name} at {core.site()}", lambda: bool(tokens), can_give_up=timeout_us is not None):
+            if not park(f"{name} at {core.site()}", lambda: bool(tokens), can_give_up=timeout_us is not None):
                 return False
         token = tokens.popleft()
         core.note(Pipe.S, Kind.CROSS_WAIT, name, token.sets)
@@ -185,7 +185,7 @@ def _learn(mine: Knowledge, other: Knowledge, skipped: int = -1) -> None:
 def CrossCoreSetFlag(mode: int, pipe: Pipe, flag: int) -> None:
     """Count up a flag of other cores when *pipe* has finished its instructions (Ascend C: CrossCoreSetFlag).
 
-    Runs on *pipe* and holds nothing back.
+    Runs on *pipe* and stops nothing.
 
     Args:
         mode: Which cores set the flag together and which receive it. 0: all cores of this type. 1: the vector cores

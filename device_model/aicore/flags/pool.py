@@ -1,9 +1,9 @@
 """A pool of buffers, or of other items, that hands a released item out again only after a gap.
 
-A pipe finishes in order, so one flag per turn of a loop is enough. A loop that waits, at turn t, for the store of turn
-t - 1 - gap knows that all earlier stores have finished too. Buffers that those stores read may be filled again; buffers
-of later stores may not. A pool with that gap hands out only the former, in whatever order they are released, and
-without a flag for each buffer.
+A pipe finishes in order, so one flag per round of a loop is enough. A loop that waits, in round t, for the store of
+round t - 1 - gap knows that all earlier stores have finished too. Buffers that those stores read may be filled again;
+buffers of later stores may not. A pool with that gap hands out only the former, in whatever order they are released,
+and without a flag for each buffer.
 """
 
 from collections.abc import Iterable

@@ -142,7 +142,7 @@ class FlagLink:
             ReleaseEventID(self._full, full_id)
 
 
-class Pipeline(stages.Pipeline):
+class Pipeline(stages.StagePipeline):
     """The stages of a vector kernel: one that loads (MTE2), any number that compute (V), and one that stores (MTE3).
 
         pipeline = Pipeline(pipe, depth=2)

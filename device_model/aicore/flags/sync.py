@@ -2,7 +2,7 @@
 
 A flag is one bit for each HardEvent and event id. SetFlag is an instruction of the event's source pipe: it sets the
 flag when all earlier instructions of that pipe have finished. WaitFlag is an instruction of the destination pipe: it
-holds that pipe until the flag is set, and clears the flag.
+stops that pipe until the flag is set, and clears the flag.
 
     DataCopy(x, x_gm, n)                  # MTE2
     SetFlag(HardEvent.MTE2_V, EVENT_ID0)  # MTE2 sets the flag when the copy has finished
@@ -28,7 +28,7 @@ from device_model.kernel.findings import KernelError, KernelHangError
 def SetFlag(event: HardEvent, event_id: int) -> None:
     """Set a flag when all earlier instructions of the event's source pipe have finished (Ascend C: SetFlag).
 
-    Runs on the source pipe of *event*. Later instructions of that pipe are not held back.
+    Runs on the source pipe of *event*. Later instructions of that pipe go on.
 
     Args:
         event: The kind of flag; "MTE2_V" is set by MTE2 and waited for by V.
@@ -209,7 +209,7 @@ def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
         instruction = core.note(pipe, Kind.WAIT, event.wait_name)
         core.stuck.setdefault(slot, deque()).append(instruction)
         if pipe is Pipe.S:
-            settle(core)
+            check_waits(core)
         return
     core.note(pipe, Kind.WAIT, event.wait_name, (setter,))
     core.flags[slot] = None
@@ -220,13 +220,13 @@ def wait_flag(core: Core, event: HardEvent, event_id: int) -> None:
         core.flag_clocks[slot] = None
         core.learn(pipe, clock)
     if pipe is Pipe.S and core.stuck:
-        settle(core)
+        check_waits(core)
 
 
 def barrier_all(core: Core) -> None:
     """Stop all issue on *core* until its pipes have finished, as PipeBarrier(Pipe.ALL) does."""
     core.note(Pipe.S, Kind.BARRIER_ALL, "PipeBarrier<ALL>")
-    settle(core)
+    check_waits(core)
     for pipe in PIPES:
         core.learn(pipe, core.seqs)
 
@@ -273,7 +273,7 @@ def _slot(core: Core, event: HardEvent, event_id: int) -> int:
 # Hangs
 
 
-def settle(core: Core) -> None:
+def check_waits(core: Core) -> None:
     """Check that each wait that was issued before its set can end; raise KernelHangError if one cannot."""
     if not core.stuck:
         return
@@ -300,7 +300,7 @@ def settle(core: Core) -> None:
 def _hung(instructions: list[Instruction], sets: Mapping[int, Instruction]) -> list[Instruction]:
     """Return the waits at which pipes stop for good when each runs its instructions in order.
 
-    *sets* holds the sets that were issued after their waits, by the id() of the wait.
+    *sets* has the sets that were issued after their waits, by the id() of the wait.
     """
     queues: list[deque[Instruction]] = [deque() for _ in PIPES]
     for instruction in instructions:
@@ -337,7 +337,7 @@ def _why(head: Instruction, late: Instruction | None) -> str:
 
 def finish(core: Core) -> None:
     """Report flags that a block leaves set, and lines of the scalar data cache that it did not flush."""
-    settle(core)
+    check_waits(core)
     for event in HardEvent:
         for event_id in range(EVENT_IDS):
             setter = core.flags[event * EVENT_IDS + event_id]

@@ -32,7 +32,7 @@ Tensor = LocalTensor | GlobalTensor
 
 _S = Space
 # (from, to): the pipe, and the path of a flow through GM.
-_WAYS: dict[tuple[Space, Space], tuple[Pipe, str]] = {
+_PATHS: dict[tuple[Space, Space], tuple[Pipe, str]] = {
     (_S.GM, _S.UB): (Pipe.MTE2, "ub"),
     (_S.GM, _S.L1): (Pipe.MTE2, "l1"),
     (_S.UB, _S.GM): (Pipe.MTE3, "ub"),
@@ -156,7 +156,7 @@ def DataCopy(dst: Tensor, src: Tensor, params: "int | DataCopyParams | Nd2NzPara
 
 
 def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
-    pipe, path = _way(core, dst, src)
+    pipe, path = _pipe_and_path(core, dst, src)
     itemsize = src.dtype.itemsize
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
@@ -194,11 +194,11 @@ def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
     )
 
 
-def _way(core: Core, dst: Tensor, src: Tensor) -> tuple[Pipe, str]:
+def _pipe_and_path(core: Core, dst: Tensor, src: Tensor) -> tuple[Pipe, str]:
     if src.memory is NOWHERE or dst.memory is NOWHERE:
         raise KernelError(f"a copy from {src!r} to {dst!r}", "give the GlobalTensor a buffer with SetGlobalBuffer()")
-    way = _WAYS.get((src.memory.space, dst.memory.space))
-    if way is None:
+    pipe_and_path = _PATHS.get((src.memory.space, dst.memory.space))
+    if pipe_and_path is None:
         raise KernelError(
             f"no pipe of {core.program} copies from {src!r} to {dst!r}",
             "DataCopy goes between GM and UB or L1, within UB, and from L1 to BT or FB",
@@ -209,7 +209,7 @@ def _way(core: Core, dst: Tensor, src: Tensor) -> tuple[Pipe, str]:
             raise KernelError(
                 f"{tensor!r} does not begin at a multiple of {alignment} bytes", "a card raises an alignment error here"
             )
-    return way
+    return pipe_and_path
 
 
 def _drop_tail(core: Core, nbytes: int, count: int, src: Tensor) -> int:
@@ -356,7 +356,7 @@ class _Rows:
 
 def _copy_rows(core: Core, name: str, source: _Rows, target: _Rows, fill: Callable[[], object] | None = None) -> None:
     src, dst = source.tensor, target.tensor
-    pipe, path = _way(core, dst, src)
+    pipe, path = _pipe_and_path(core, dst, src)
     if not source.count or not source.length:
         return
     for rows in (source, target):
@@ -383,7 +383,7 @@ def _copy_rows(core: Core, name: str, source: _Rows, target: _Rows, fill: Callab
 
 
 def _copy_nd2nz(core: Core, dst: Tensor, src: Tensor, params: Nd2NzParams) -> None:
-    pipe, path = _way(core, dst, src)
+    pipe, path = _pipe_and_path(core, dst, src)
     if pipe is not Pipe.MTE2 or path != "l1":
         raise KernelError(f"DataCopy with {params} from {src!r} to {dst!r}", "ND to NZ goes from GM to L1")
     if dst.dtype != src.dtype:

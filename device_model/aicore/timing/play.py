@@ -144,7 +144,7 @@ class _Play:
         self.places = {name: place for place, name in enumerate(self.to_run)}
         for place, (name, queue) in enumerate(self.to_run.items()):
             self._begin(name, queue.popleft(), fixed + place * spec.start_interval_ns * self.cycles_per_ns)
-            self._settle()
+            self._run_woken()
         self._flow()
         end = max(self.free_cycles.values(), default=fixed)
         duration = round(end / self.cycles_per_ns) + spec.report_ns
@@ -187,7 +187,7 @@ class _Play:
         core = _Core(program, name, begin, init, away)
         self.woken.append(core.queues[Pipe.S])
 
-    def _settle(self) -> None:
+    def _run_woken(self) -> None:
         """Let all woken queues go on, and the queues that they wake."""
         woken = self.woken
         while woken:
@@ -414,6 +414,6 @@ class _Play:
             self._schedule(queue, flowing[0], now)
         if queue.waits_for is None or queue.waits_for.end is not inf:  # or its end wakes it
             self.woken.append(queue)
-        self._settle()
+        self._run_woken()
         for other in self.incomplete.pop(each, ()):
             self._flow_ended(other, now)

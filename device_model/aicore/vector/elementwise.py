@@ -46,7 +46,7 @@ from device_model.aicore.vector.math import (
     subtract_relu,
 )
 from device_model.aicore.vector.unit import (
-    Plan,
+    VectorPlan,
     VectorUnit,
     check_count,
     check_overlap,
@@ -87,7 +87,7 @@ def elementwise(
     repeat_time: int | None,
     dst_strides: Strides,
     strides: Sequence[Strides],
-) -> Plan:
+) -> VectorPlan:
     """Plan `compute(*scalar, *sources, out)`; check counts, sizes and overlaps, but not types."""
     core = unit.core
     if repeat_time is None:
@@ -105,7 +105,7 @@ def elementwise(
     for index, (tensor, access) in enumerate(reads):
         check_reach(name, f"src{index}" if len(reads) > 1 else "src", tensor, access)
     stepwise = check_overlap(core, name, dst, written, reads)
-    return Plan(
+    return VectorPlan(
         name,
         cost(
             core,

@@ -11,7 +11,7 @@ from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import WORDS, access_of
 from device_model.aicore.vector.masks import REPEAT, Access, Lanes, counted, frozen, strided
 from device_model.aicore.vector.unit import (
-    Plan,
+    VectorPlan,
     VectorUnit,
     check_count,
     check_overlap,
@@ -95,7 +95,7 @@ def Gather(
                 )
             out[written.where] = view[at // itemsize]
 
-        plan = Plan(
+        plan = VectorPlan(
             "Gather",
             plain_cost(unit.core, "Gather", written.repeats),
             (src.span, *offsets.ranges(src_offset.memory, src_offset.address)),
@@ -155,7 +155,7 @@ def _plan_gather_mask(
     reduce_mode: bool,
     mask: int,
     params: GatherMaskParams,
-) -> Plan:
+) -> VectorPlan:
     check_type("GatherMask", "dst", dst, WORDS)
     check_type("GatherMask", "src0", src0, (dst.dtype.name,))
     itemsize, lanes = src0.dtype.itemsize, lanes_of(src0)
@@ -197,7 +197,7 @@ def _plan_gather_mask(
         out[: len(chosen)] = chosen
         counts.append(len(chosen))
 
-    return Plan(
+    return VectorPlan(
         "GatherMask",
         plain_cost(unit.core, "GatherMask", -(-read.size // lanes)),
         reads,
@@ -251,7 +251,7 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
         def compute() -> None:
             out[where] = np.repeat(view, each)
 
-        plan = Plan(
+        plan = VectorPlan(
             "Brcb",
             cost(unit.core, "Brcb", (), (dst.address, written)),
             read.ranges(src0.memory, src0.address),
@@ -288,7 +288,7 @@ def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
         def compute() -> None:
             out[...] = view.T.copy()
 
-        plan = Plan(
+        plan = VectorPlan(
             "Transpose",
             plain_cost(unit.core, "Transpose", whole.repeats),
             whole.ranges(src.memory, src.address),

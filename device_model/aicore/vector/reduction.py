@@ -18,7 +18,7 @@ from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.masks import Access, Counter, Mask, active_lanes, strided
 from device_model.aicore.vector.math import padded
 from device_model.aicore.vector.unit import (
-    Plan,
+    VectorPlan,
     VectorUnit,
     check_reach,
     check_unread,
@@ -48,7 +48,7 @@ def plan_reduction(
     alignment: int,
     *,
     in_order: bool = True,
-) -> Plan:
+) -> VectorPlan:
     """Plan a reduction. *rows* gets the source as repeats by lanes, with *neutral* in the lanes outside the mask.
 
     With *in_order*, the result of a repeat is written before the next repeat is read.
@@ -79,7 +79,7 @@ def plan_reduction(
         price = cost(unit.core, name, ((src.address, read),), (dst.address, written), whole=is_whole)
     else:  # all repeats become one number, and there is no row of results for each to conflict with
         price = plain_cost(unit.core, name, read.repeats, whole=is_whole)
-    return Plan(
+    return VectorPlan(
         name,
         price,
         read.ranges(src.memory, src.address),

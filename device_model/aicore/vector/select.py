@@ -23,7 +23,7 @@ from device_model.aicore.vector.masks import (
     frozen,
 )
 from device_model.aicore.vector.unit import (
-    Plan,
+    VectorPlan,
     VectorUnit,
     check_count,
     check_overlap,
@@ -140,7 +140,7 @@ def _plan_compare(
     count: Mask,
     repeat_time: int | None,
     strides: tuple[tuple[int, int], ...],
-) -> Plan:
+) -> VectorPlan:
     types = (*FLOATS, "int32") if mode is CMPMODE.EQ else FLOATS
     for index, source in enumerate(sources):
         check_type(name, f"src{index}", source, types if index == 0 else (sources[0].dtype.name,))
@@ -172,7 +172,7 @@ def _plan_compare(
         out[...] = np.packbits(ask(*[view[where] for view, where in views], *scalar), bitorder="little")
 
     operands = tuple((tensor.address, access) for tensor, access in reads)
-    return Plan(
+    return VectorPlan(
         name,
         cost(unit.core, name, operands, (dst.address, written)),
         tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address)),
@@ -239,7 +239,7 @@ def _plan_select(
     count: Mask,
     repeat_time: int | None,
     params: BinaryRepeatParams,
-) -> Plan:
+) -> VectorPlan:
     check_type("Select", "dst", dst, FLOATS)
     check_type("Select", "selMask", sel_mask, MASKS)
     sources = [src0] if src1 is None else [src0, src1]
@@ -277,7 +277,7 @@ def _plan_select(
         out[written.where] = np.where(chosen, *[view[where] for view, where in views], *scalar)
 
     operands = tuple((tensor.address, access) for tensor, access in reads)
-    return Plan(
+    return VectorPlan(
         "Select",
         cost(unit.core, "Select", operands, (dst.address, written), whole=written.size == written.repeats * lanes),
         tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address))

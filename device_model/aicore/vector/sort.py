@@ -13,7 +13,7 @@ from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import FLOATS
 from device_model.aicore.vector.masks import counted
 from device_model.aicore.vector.unit import (
-    Plan,
+    VectorPlan,
     VectorUnit,
     check_overlap,
     check_reach,
@@ -96,7 +96,7 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
             out["score"] = np.take_along_axis(score, order, 1)
             out["index"] = np.take_along_axis(index, order, 1)
 
-        plan = Plan(
+        plan = VectorPlan(
             "Sort32",
             plain_cost(unit.core, "Sort32", repeat_time),
             scores.ranges(src0.memory, src0.address) + indices.ranges(src1.memory, src1.address),
@@ -166,7 +166,7 @@ def _lists_to_merge(dst: LocalTensor, lists: tuple[LocalTensor, ...], params: Mr
     return used
 
 
-def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> Plan:
+def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> VectorPlan:
     lengths, repeats = params.element_lengths, params.repeat_times
     used = _lists_to_merge(dst, lists, params)
     itemsize = dst.dtype.itemsize
@@ -202,7 +202,7 @@ def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ..
             out[repeat * merged : repeat * merged + len(chosen)] = chosen
             taken.append((*counts, *(0,) * (4 - len(counts))))
 
-    return Plan(
+    return VectorPlan(
         "MrgSort",
         # A repeat of the cost table is 64 records.
         plain_cost(unit.core, "MrgSort", -(-merged * repeats // 64)),

@@ -1,6 +1,6 @@
 """The vector unit of a core: checks an instruction, plans it once, and issues it.
 
-A plan holds everything that follows from an instruction's operands and shape: the bytes it touches, its cycles, and the
+A plan has everything that follows from an instruction's operands and shape: the bytes it touches, its cycles, and the
 NumPy work with its views. A kernel runs the same lines on the same buffers again and again, so a plan is made once and
 looked up by the tensors themselves.
 
@@ -37,7 +37,7 @@ class Cost(NamedTuple):
     conflict: Conflict | None = None
 
 
-class Plan:
+class VectorPlan:
     """One instruction on given operands, ready to be issued."""
 
     __slots__ = ("compute", "conflict", "cycles", "name", "reads", "startup", "writes")
@@ -57,9 +57,9 @@ class Plan:
         self.compute = compute
 
     def __repr__(self) -> str:
-        return f"<Plan {self.name}: {self.startup} + {self.cycles} cycles>"
+        return f"<VectorPlan {self.name}: {self.startup} + {self.cycles} cycles>"
 
-    def depends_on(self, earlier: "Plan") -> bool:
+    def depends_on(self, earlier: "VectorPlan") -> bool:
         """Whether this instruction must wait until *earlier*, which was issued before it, has finished."""
         return _meet(self.reads + self.writes, earlier.writes) or _meet(self.writes, earlier.reads)
 
@@ -76,11 +76,12 @@ class VectorUnit:
                 "cube cores have no vector pipe: put vector instructions under `if ASCEND_IS_AIV:`",
             )
         self.core = core
-        self.plans: dict[Hashable, Plan] = {}
-        self._in_flight: deque[tuple[Plan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
-        self._dependent: dict[Plan, dict[Plan, bool]] = {}  # plan -> earlier plan -> whether it depends on it
+        self.plans: dict[Hashable, VectorPlan] = {}
+        self._in_flight: deque[tuple[VectorPlan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
+        # plan -> earlier plan -> whether it depends on it
+        self._dependent: dict[VectorPlan, dict[VectorPlan, bool]] = {}
 
-    def issue(self, plan: Plan, compute: Callable[[], object]) -> None:
+    def issue(self, plan: VectorPlan, compute: Callable[[], object]) -> None:
         """Issue *plan*; *compute* does its work."""
         dependent = self._dependent.get(plan)
         if dependent is None:

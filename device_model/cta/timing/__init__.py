@@ -1,12 +1,14 @@
 """How long blocks of threads take: rows of instructions are played on an SM, and blocks spread over the card.
 
-From the top down; each module imports only from those below it:
+From the top down; each line imports only from those below it:
 
-    card        the blocks of a launch, spread over the SMs
-    history     what those warps did and when, for those who ask
-    sm          the warps of the blocks that are resident on one SM
-    memory      the L2 and DRAM, as one SM sees them
-    occupancy   how many blocks an SM holds
+    report              occupancy, traffic by level, bank conflicts and hidden copies of a launch
+    card                the blocks of a launch, spread over the SMs
+    history             what those warps did and when, for those who ask
+    sm                  the warps of the blocks that are resident on one SM
+    memory occupancy    the L2 and DRAM, as one SM sees them; how many blocks an SM holds
+    traffic             bank conflicts and sectors of an access, kept by pattern
+    banks               bank conflicts in shared memory, and sectors of global memory, from addresses
 
-Imports the rows and the numbers of SMs, and nothing else of cta.
+Imports the rows, the numbers of SMs, numbers and types, and nothing else of cta.
 """

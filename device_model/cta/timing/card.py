@@ -26,7 +26,7 @@ class Placing(NamedTuple):
     sm: int
 
 
-class Timeline:
+class CardTimeline:
     """When the blocks of a launch ran.
 
     Attributes:
@@ -62,7 +62,7 @@ class Timeline:
         self._histories: dict[tuple[int, int], list[list[Instruction]]] = {}  # by kind and others
 
     def __repr__(self) -> str:
-        return f"<Timeline of {len(self.spans)} blocks, {self.resident} per SM: {self.cycles:.0f} cycles>"
+        return f"<CardTimeline of {len(self.spans)} blocks, {self.resident} per SM: {self.cycles:.0f} cycles>"
 
     def count(self, block: int) -> int:
         """Return how many instructions the warps of *block* have."""
@@ -84,7 +84,7 @@ class Timeline:
         )
         return self.spans[block][0] + max(ends, default=0.0)
 
-    def replay(self, mend: Callable[[Row], Row], resident: int) -> "Timeline":
+    def replay(self, mend: Callable[[Row], Row], resident: int) -> "CardTimeline":
         """Return when the blocks would have run with each row mended, and *resident* blocks on an SM."""
         card = Card(self.sms, resident, self._spec)
         card.repeat([list(map(mend, rows)) for rows in self.kinds], [placing.kind for placing in self.placings])
@@ -129,7 +129,7 @@ class Card:
         """Take blocks of these *kinds*, instead of those that were added; *of_block* is the kind of each."""
         self._rows, self._of_block = list(kinds), list(of_block)
 
-    def play(self) -> Timeline:
+    def play(self) -> CardTimeline:
         """Return when the blocks that were added ran."""
         blocks = len(self._of_block)
         used = min(self._sms, blocks)
@@ -153,7 +153,7 @@ class Card:
             placings.append(Placing(kind, others, place // self._sms, sm))
             for unit, share in shares.items():
                 busy[unit] += share / blocks
-        return Timeline(spans, placings, resident, busy, self._rows, self._spec, self._sms)
+        return CardTimeline(spans, placings, resident, busy, self._rows, self._spec, self._sms)
 
 
 def _part(unit: Unit, busy: float, cycles: float) -> float:

@@ -233,14 +233,14 @@ class _History(Sm):
         self._arrival = end
         super()._done(warp, row, instructions, first, end)
 
-    def _release(self, barrier: Barrier) -> None:
+    def _complete(self, barrier: Barrier) -> None:
         """Note that the warps at *barrier* go on, because of the arrival of the present one."""
-        assert self._arriving is not None, "a barrier is released by an arrival"
+        assert self._arriving is not None, "a barrier is completed by an arrival"
         for warp in barrier.waiting:
             each = self._of_warp[warp.number].now[Pipe.ISSUE]
             each.end = barrier.end
             each.waits = () if each is self._arriving else (self._arriving,)
-        super()._release(barrier)
+        super()._complete(barrier)
 
 
 def _last_of(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:

@@ -21,7 +21,7 @@ from device_model.cta.spec import SmSpec
 _GOLDEN = 0.6180339887498949
 
 
-class Memory:
+class SmMemory:
     """The L2 and DRAM, used by *sharers* SMs that do the same."""
 
     __slots__ = (

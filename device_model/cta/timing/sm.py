@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from device_model.cta.instructions import UNIT, Op, Row, Unit
 from device_model.cta.spec import SmSpec
-from device_model.cta.timing.memory import Memory
+from device_model.cta.timing.memory import SmMemory
 
 SCHEDULERS = 4
-_TURN = 16  # instructions
+_AT_ONCE = 16  # instructions of a warp, before those of others
 
 
 class Played:
@@ -122,7 +122,7 @@ class Sm:
     """An SM while it plays its blocks; `History` notes what it does."""
 
     def __init__(self, blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int) -> None:
-        self.memory = Memory(spec, sharers)
+        self.memory = SmMemory(spec, sharers)
         self.blocks = [_Block(number, rows) for number, rows in enumerate(blocks)]
         self.warps = [
             Warp(block, index, own)
@@ -225,7 +225,7 @@ class Sm:
         unit = UNIT[row.op]
         pipes = self.pipes[warp.scheduler]
         start = max(now, pipes[unit])
-        count = min(warp.left, _TURN)
+        count = min(warp.left, _AT_ONCE)
         if row.op is Op.MMA:
             warp.mma = start + count * between
         self.issue[warp.scheduler] = now + count
@@ -241,7 +241,7 @@ class Sm:
 
     def _shared(self, warp: Warp, row: Row, now: float) -> float | None:
         phases = row.phases if isinstance(row.phases, int) else row.phases[warp.index]
-        count = min(warp.left, max(1, _TURN // max(1, phases)))  # warps take turns at the LSU by its phases
+        count = min(warp.left, max(1, _AT_ONCE // max(1, phases)))  # warps take turns at the LSU by its phases
         start = max(now, self.lsu)
         self.issue[warp.scheduler] = now + count
         self.lsu = start + count * phases
@@ -297,7 +297,7 @@ class Sm:
         barrier.waiting.append(warp)
         if barrier.arrived == row.number:
             del warp.block.barriers[row.key]
-            self._release(barrier)
+            self._complete(barrier)
         return None
 
     def _arrive(self, warp: Warp, row: Row, now: float) -> float | None:
@@ -309,7 +309,7 @@ class Sm:
         phase.time = max(phase.time, time) + self.arrival
         phase.arrived += row.count
         if phase.arrived == warp.block.expected[key]:
-            self._release(phase)
+            self._complete(phase)
         return then
 
     def _wait_phase(self, warp: Warp, row: Row, now: float) -> float | None:
@@ -321,7 +321,7 @@ class Sm:
         phase.waiting.append(warp)
         return None
 
-    def _release(self, barrier: Barrier) -> None:
+    def _complete(self, barrier: Barrier) -> None:
         """Let all warps go on that wait at *barrier*, which is complete."""
         waiting, barrier.waiting = barrier.waiting, []
         for warp in waiting:

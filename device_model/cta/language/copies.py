@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from device_model.cta import traffic
-from device_model.cta.block import Block, running, threads_text
+from device_model.cta.block import Block, running
+from device_model.cta.checks.rules import Rule
 from device_model.cta.instructions import Op
-from device_model.cta.memories import Shared
-from device_model.cta.names import Ints
-from device_model.cta.places import WIDEST, Places, check_places
-from device_model.cta.registers import values_of
-from device_model.cta.rules import Rule
-from device_model.cta.tensors import Tensor
+from device_model.cta.language.memories import Shared
+from device_model.cta.language.places import WIDEST, Places, check_places
+from device_model.cta.language.registers import values_of
+from device_model.cta.language.tensors import Tensor
+from device_model.cta.names import Ints, threads_text
+from device_model.cta.timing import traffic
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -45,7 +45,7 @@ def cp_async(
         nbytes: 4, 8 or 16.
         cache: "ca" keeps the bytes in the L1, "cg" does not, and copies 16 bytes only.
         src_size: How many bytes are read, for all, for each thread or for each of its places; the others are zeros.
-        ignore: Threads, or places of threads, for which it holds read nothing and write zeros.
+        ignore: Threads, or places of threads, for which it is true read nothing and write zeros.
 
     Raises:
         KernelError: The width is not possible, a place is not in the right memory, or it is misaligned.

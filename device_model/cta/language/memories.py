@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.shadows import GlobalShadow, SharedShadow
+from device_model.cta.checks.shadows import GlobalShadow, SharedShadow
 
 
 class Shared:

@@ -9,13 +9,15 @@ Global memory has a truth value for each byte: was it written, was it read befor
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from device_model.cta.block import Block, threads_text
-from device_model.cta.names import WARP, Bools, Ints
-from device_model.cta.rules import Rule
+from device_model.cta.checks.rules import Rule
+from device_model.cta.names import WARP, Bools, Ints, threads_text
+
+if TYPE_CHECKING:
+    from device_model.cta.block import Block
 
 NOBODY = -1
 # A read in one number: its stamp, its line, its thread.
@@ -34,7 +36,7 @@ class SharedShadow:
         "_write_site", "_writer", "end", "granule",
     )  # fmt: skip
 
-    def __init__(self, block: Block, address: int, nbytes: int, name: str) -> None:
+    def __init__(self, block: "Block", address: int, nbytes: int, name: str) -> None:
         count = -(-nbytes // _WIDEST)
         self._block = block
         self._address = address
@@ -148,7 +150,7 @@ class SharedShadow:
         """Check that each of *owners* knows that the last write of its granule is over."""
         block = self._block
         order = block.order
-        if stamps.max(initial=0) < order.settled:
+        if stamps.max(initial=0) < order.floor_with_copies:
             return  # all threads know all of these writes, by a barrier
         writers = self._writer[granules]
         wrong = ~order.knows(owners, writers, stamps) & (stamps > 0)
@@ -300,6 +302,6 @@ def _parts(words: Ints, width: int) -> tuple[Ints, np.dtype[Any]]:
 
 
 def _runs(flags: Bools, start: int) -> Iterator[tuple[int, int]]:
-    """Return the ranges in which *flags*, whose first is byte *start*, hold."""
+    """Return the ranges in which *flags*, whose first is byte *start*, are true."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
     return ((start + first, start + last) for first, last in edges.reshape(-1, 2).tolist())

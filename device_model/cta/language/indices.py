@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from device_model.cta.block import running
+from device_model.cta.language.registers import Register, check_set, register, values_of
 from device_model.cta.names import WARP, Dim3
-from device_model.cta.registers import Register, check_set, register, values_of
 
 
 def tid() -> Register:
@@ -43,7 +43,7 @@ def threads() -> int:
 
 @contextmanager
 def where(condition: Any) -> Iterator[None]:
-    """Let only threads for which *condition* holds take part in what follows.
+    """Let only threads for which *condition* is true take part in what follows.
 
     A warp with no such thread issues nothing. Loads, stores, copies, arrivals and assignments to a register
     (`r[...] = v`, `r += v`) are done for active threads only; a new name for a result is no assignment to a register.

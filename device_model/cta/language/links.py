@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import numpy.typing as npt
 
-from device_model.cta.barriers import Mbarrier, cp_async_mbarrier_arrive, syncthreads
 from device_model.cta.block import running
-from device_model.cta.copies import commit_group, wait_group
-from device_model.cta.tensors import Tensor, shared
+from device_model.cta.language.barriers import Mbarrier, cp_async_mbarrier_arrive, syncthreads
+from device_model.cta.language.copies import commit_group, wait_group
+from device_model.cta.language.tensors import Tensor, shared
 
 Shapes = Sequence[tuple[npt.DTypeLike, tuple[int, ...] | int]]  # type and shape of each array of a slot
 Tensors = tuple[Tensor, ...]
@@ -93,9 +93,9 @@ class BarrierLink(_Slots):
 
     def acquire(self) -> Tensors:
         """Wait until all threads have released the slot."""
-        turn, place = divmod(self._acquired, self._depth)
-        if turn:
-            self._empty[place].wait((turn - 1) & 1)
+        uses, place = divmod(self._acquired, self._depth)
+        if uses:
+            self._empty[place].wait((uses - 1) & 1)
         return super().acquire()
 
     def commit(self) -> None:
@@ -105,8 +105,8 @@ class BarrierLink(_Slots):
 
     def wait(self, later: int = 0) -> Tensors:
         """Wait until the copies of all threads are there."""
-        turn, place = divmod(self._released + later, self._depth)
-        self._full[place].wait(turn & 1)
+        uses, place = divmod(self._released + later, self._depth)
+        self._full[place].wait(uses & 1)
         return super().wait(later)
 
     def release(self) -> None:

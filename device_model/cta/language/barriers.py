@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from device_model.cta.block import Block, running, threads_text
+from device_model.cta.block import Block, running
+from device_model.cta.checks.rules import Rule
 from device_model.cta.instructions import Op
-from device_model.cta.names import WARP, Bools, Ints
-from device_model.cta.registers import Register, check_set, ids_of, register, values_of
-from device_model.cta.roles import park
-from device_model.cta.rules import Rule
+from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
+from device_model.cta.language.roles import park
+from device_model.cta.names import WARP, Bools, Ints, threads_text
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import Site, site
 
@@ -32,7 +32,7 @@ def syncthreads() -> None:
 
 
 def syncthreads_or(condition: Any) -> Register:
-    """Wait as syncthreads() does; return whether *condition* holds for a thread of the block (__syncthreads_or).
+    """Wait as syncthreads() does; return whether *condition* is true for a thread of the block (__syncthreads_or).
 
     Raises:
         KernelHangError: Some threads do not call it.
@@ -42,7 +42,7 @@ def syncthreads_or(condition: Any) -> Register:
 
 
 def syncthreads_and(condition: Any) -> Register:
-    """Wait as syncthreads() does; return whether *condition* holds for all threads (__syncthreads_and).
+    """Wait as syncthreads() does; return whether *condition* is true for all threads (__syncthreads_and).
 
     Raises:
         KernelHangError: Some threads do not call it.
@@ -52,7 +52,7 @@ def syncthreads_and(condition: Any) -> Register:
 
 
 def syncthreads_count(condition: Any) -> Register:
-    """Wait as syncthreads() does; return for how many threads *condition* holds, as an int32 (__syncthreads_count).
+    """Wait as syncthreads() does; return for how many threads *condition* is true, as an int32 (__syncthreads_count).
 
     Raises:
         KernelHangError: Some threads do not call it.
@@ -132,7 +132,7 @@ def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
     block.check_free()
     name = f"bar.sync {barrier}"
     arrivals = block.arrivals.setdefault(barrier, [])
-    arrivals.append((block.active, block.order.release(block.active), waits))
+    arrivals.append((block.active, block.order.tell(block.active), waits))
     if waits:
         block.block(name, block.active)
     arrived = sum(len(who) for who, _, _ in arrivals)
@@ -152,7 +152,7 @@ def _arrive(block: Block, barrier: int, threads: int, *, waits: bool) -> None:
     known = np.max([each for _, each, _ in arrivals], axis=0)
     for who, _, has_waited in arrivals:
         if has_waited:
-            block.order.acquire(who, known)
+            block.order.learn(who, known)
     del block.arrivals[barrier]
 
 
@@ -215,7 +215,7 @@ class Mbarrier:
         block = running()
         self.check_made(block)
         block.issue(Op.ARRIVE, "mbarrier.arrive", count=count, number=self.phase, key=self.key)
-        return self.count_arrivals(len(block.active) * count, block.order.release(block.active))
+        return self.count_arrivals(len(block.active) * count, block.order.tell(block.active))
 
     def expect(self, arrivals: int) -> None:
         """Let the phase need *arrivals* more, such as those of copies (mbarrier.expect)."""
@@ -255,7 +255,7 @@ class Mbarrier:
         self._waited[block.active] = phase
         self._lines[phase] = site()
         if phase >= 0:
-            block.order.acquire(block.active, self._phases[phase])
+            block.order.learn(block.active, self._phases[phase])
 
     def count_arrivals(self, count: int, known: Ints) -> int:
         """Count arrivals that show *known* to those who wait; return the phase that they belong to."""

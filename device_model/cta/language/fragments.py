@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.tensor import DEPTH, Array, Integers, check_types, mma
+from device_model.cta.language.tensor_core import DEPTH, Array, check_types, mma
+from device_model.cta.names import MATRIX_ROW, Ints
 
 LANES = 32
 ROWS, COLUMNS = 16, 8  # of the result of one mma
-MATRIX_ROW = 16  # bytes in a row of the 8 x 8 matrices that ldmatrix loads
 _SIZES = {"g": 8, "t": 4, "r": 2, "h": 2, "e": 2}
 
 
@@ -78,7 +78,7 @@ def _reordered(values: Array, old: str, new: str, shape: tuple[int, int]) -> Arr
 
 
 @cache
-def _order(old: str, new: str) -> Integers:
+def _order(old: str, new: str) -> Ints:
     """Return the places of elements in the old order of digits, in the new order."""
     places = np.arange(_product(old)).reshape([_SIZES[digit] for digit in old])
     return places.transpose([old.index(digit) for digit in new]).reshape(-1)
@@ -103,7 +103,7 @@ def mma_m16n8k16(a: Array, b: Array, c: Array) -> Array:
     return C.split(mma(A.join(a), B.join(b), C.join(c)))
 
 
-def ldmatrix(memory: NDArray[np.uint8], addresses: Integers, count: int, *, transposed: bool = False) -> Array:
+def ldmatrix(memory: NDArray[np.uint8], addresses: Ints, count: int, *, transposed: bool = False) -> Array:
     """Return what each lane gets from ldmatrix: two 16-bit elements of each of `count` 8 x 8 matrices.
 
     Args:
@@ -134,7 +134,7 @@ def ldmatrix(memory: NDArray[np.uint8], addresses: Integers, count: int, *, tran
     return whole.take(elements_of_rows(addresses, count, transposed=transposed))
 
 
-def elements_of_rows(addresses: Integers, count: int, *, transposed: bool = False) -> Integers:
+def elements_of_rows(addresses: Ints, count: int, *, transposed: bool = False) -> Ints:
     """Return which 16-bit elements of shared memory `ldmatrix` gives to each lane: shape (..., 32, 2 * count)."""
     rows = addresses[..., : 8 * count]
     lead = rows.shape[:-1]

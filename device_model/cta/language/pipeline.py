@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from device_model.cta.links import BarrierLink, GroupLink, Shapes, ThreadLink
+from device_model.cta.language.links import BarrierLink, GroupLink, Shapes, ThreadLink
 from device_model.kernel import stages
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import site
@@ -114,7 +114,7 @@ class Pipeline:
             raise KernelError(f"{call}() at {site()} after quit() of {self!r}")
 
 
-class Stages(stages.Pipeline):
+class Stages(stages.StagePipeline):
     """Stages of a block, and links of shared memory between them: the copies of a tile run while others are computed.
 
         stages = cta.Stages(depth=2)

@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.cta import banks, fragments, traffic
 from device_model.cta.block import Block, running
 from device_model.cta.instructions import Op
-from device_model.cta.memories import Shared
-from device_model.cta.names import WARP, Ints
-from device_model.cta.places import Places, check_places
-from device_model.cta.registers import Register, ids_of, register
-from device_model.cta.tensor import check_types
+from device_model.cta.language import fragments
+from device_model.cta.language.memories import Shared
+from device_model.cta.language.places import Places, check_places
+from device_model.cta.language.registers import Register, ids_of, register
+from device_model.cta.language.tensor_core import check_types
+from device_model.cta.names import MATRIX_ROW, WARP, Ints
+from device_model.cta.timing import banks, traffic
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -44,10 +45,10 @@ def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Regis
     base, pattern = traffic.relative(addresses)
     done = _rows(pattern.tobytes(), rows.offsets.shape, count, transposed)
     if not done.is_aligned:
-        rows.check_aligned(addresses, fragments.MATRIX_ROW)
+        rows.check_aligned(addresses, MATRIX_ROW)
     if base + done.end > memory.shadow.end:
         raise KernelError(
-            f"ldmatrix at {site()} reads a row of {fragments.MATRIX_ROW} bytes that ends "
+            f"ldmatrix at {site()} reads a row of {MATRIX_ROW} bytes that ends "
             f"{base + done.end - memory.shadow.end} bytes beyond {rows.tensor!r}",
             "make the array as long as its last row",
         )
@@ -63,7 +64,7 @@ def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Regis
     )
     if block.hazards:
         used = ... if count == 4 else block.tids % WARP < 8 * count  # nobody looks at the rows of other lanes
-        memory.shadow.read(block.tids[used], addresses[used], fragments.MATRIX_ROW)
+        memory.shadow.read(block.tids[used], addresses[used], MATRIX_ROW)
     return register(values.view(rows.tensor.dtype), writes)
 
 
@@ -96,8 +97,8 @@ def _rows(pattern: bytes, shape: tuple[int, ...], count: int, transposed: bool) 
     return _Rows(
         np.ascontiguousarray(by_thread),
         *traffic.means(banks.load_matrices(lanes, count), len(lanes)),
-        int(rows.max()) + fragments.MATRIX_ROW,
-        not (rows % fragments.MATRIX_ROW).any(),
+        int(rows.max()) + MATRIX_ROW,
+        not (rows % MATRIX_ROW).any(),
     )
 
 

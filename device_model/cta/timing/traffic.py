@@ -5,21 +5,43 @@ a multiple of 128 bytes, after which banks and sectors repeat.
 """
 
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
-from device_model.cta import banks
-from device_model.cta.block import Block
 from device_model.cta.instructions import SECTOR
 from device_model.cta.names import WARP, Bools, Ints
-from device_model.cta.shadows import GlobalShadow
+from device_model.cta.timing import banks
 
 _PERIOD = 128  # bytes
 _KEPT = 1024  # patterns
 PerWarp = tuple[int, ...]
 
 
-def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> tuple[PerWarp, PerWarp]:
+class Threads(Protocol):
+    """What traffic reads of the block that makes an access."""
+
+    @property
+    def active(self) -> Ints:
+        """The threads that take part, in their order."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all threads take part."""
+
+    @property
+    def warps(self) -> int:
+        """How many warps it has."""
+
+
+class L2(Protocol):
+    """What traffic asks about an allocation in global memory."""
+
+    def misses(self, sectors: Ints) -> Bools:
+        """Return which of *sectors* are not in the L2 yet; from here on they are."""
+
+
+def phases(block: Threads, addresses: Ints, width: int, *, is_store: bool) -> tuple[PerWarp, PerWarp]:
     """Return the phases in shared memory that an access takes, and those of them that it takes because banks conflict.
 
     Both are by warp; means if each thread makes several. *addresses* are [thread, number].
@@ -29,12 +51,12 @@ def phases(block: Block, addresses: Ints, width: int, *, is_store: bool) -> tupl
     return _phases(pattern.tobytes(), addresses.shape, who, width, is_store)
 
 
-def sectors(block: Block, addresses: Ints, shadow: GlobalShadow) -> tuple[PerWarp, PerWarp]:
+def sectors(block: Threads, addresses: Ints, l2: L2) -> tuple[PerWarp, PerWarp]:
     """Return the sectors of global memory that each warp moves, and those of them that are not in the L2 yet."""
     base, pattern = relative(addresses)
     who = None if block.is_whole else block.active.tobytes()
     moved, first, warps = _sectors(pattern.tobytes(), addresses.shape, who)
-    misses = shadow.misses(first + base // SECTOR)
+    misses = l2.misses(first + base // SECTOR)
     if not misses.any():
         return moved, (0,) * block.warps
     return moved, tuple(np.bincount(warps[misses].astype(np.intp), minlength=block.warps).tolist())

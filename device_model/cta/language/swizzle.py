@@ -2,8 +2,7 @@
 
 from typing import NamedTuple, Self
 
-from device_model.cta.fragments import MATRIX_ROW
-from device_model.cta.tensor import Integers
+from device_model.cta.names import MATRIX_ROW, Ints
 
 _LINE = 128  # bytes that all banks hold together
 
@@ -37,7 +36,7 @@ class Swizzle(NamedTuple):
         pieces = min(row_bytes, _LINE) // MATRIX_ROW
         return cls(pieces.bit_length() - 1, base, max(row_bytes, _LINE).bit_length() - 1 - base)
 
-    def place(self, offsets: Integers) -> Integers:
+    def place(self, offsets: Ints) -> Ints:
         """Return where the bytes at these offsets of the tile are: byte offsets too.
 
         Raises:

@@ -51,13 +51,13 @@ class Order:
         "_thresholds",
         "completed",
         "floor",
+        "floor_with_copies",
         "handed",
         "last_copy",
         "last_copy_site",
         "log",
         "now",
         "roles_since",
-        "settled",
         "shown",
         "threads",
     )
@@ -68,7 +68,7 @@ class Order:
         self.now = 1
         self.roles_since = 0  # what comes later belongs to roles, if there are any
         self.floor = 0  # all threads know what threads did before
-        self.settled = 0  # all threads know what threads and copies did before
+        self.floor_with_copies = 0  # all threads know what threads and copies did before
         self.completed = np.zeros(threads, np.int64)  # by thread: it knows that its copies before are done
         self.shown = np.zeros(threads, np.int64)  # by thread: all threads know that its copies before are done
         self.last_copy = np.zeros(threads, np.int64)  # by thread: the stamp of its last copy, if it has to wait for it
@@ -141,12 +141,12 @@ class Order:
         self.floor = self.tick()
         is_idle = ((self.last_copy == 0) | (self.last_copy < self.completed)) & (self.handed == 0)
         self.shown = np.where(is_idle, self.floor, self.completed)  # a thread without pending copies has none before
-        self.settled = min(self.floor, int(self.shown.min()))
+        self.floor_with_copies = min(self.floor, int(self.shown.min()))
         if self._known is not None:
             self._known[:] = self._known.max(axis=0)
 
     @_logged
-    def release(self, threads: Ints) -> Ints:
+    def tell(self, threads: Ints) -> Ints:
         """Return what *threads* know and did so far, by source; what they do from here on comes later."""
         known: Ints = self._table()[threads].max(axis=0)
         now = self.tick()
@@ -156,14 +156,14 @@ class Order:
         return known
 
     @_logged
-    def acquire(self, threads: Ints, known: Ints) -> None:
-        """Let *threads* know what was released."""
+    def learn(self, threads: Ints, known: Ints) -> None:
+        """Let *threads* know what others have told."""
         table = self._table()
         table[threads] = np.maximum(table[threads], known)
 
     def join(self, threads: Ints) -> None:
         """Let all of *threads* know what each of them knows and did."""
-        self.acquire(threads, self.release(threads))
+        self.learn(threads, self.tell(threads))
 
     def _table(self) -> Ints:
         if self._known is None:

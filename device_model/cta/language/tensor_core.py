@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Integers: TypeAlias = NDArray[np.int64]
+from device_model.cta.names import Ints
+
 Array: TypeAlias = NDArray[Any]
 
 DEPTH = 16  # products in a sum
@@ -118,7 +119,7 @@ def _terms(words: Array, form: _Format) -> _Terms:
     return _Terms(value, np.where(significand == 0, _NO_EXPONENT, exponent).astype(np.int16))
 
 
-def _single(total: NDArray[np.float64], unit: Integers) -> NDArray[np.uint32]:
+def _single(total: NDArray[np.float64], unit: Ints) -> NDArray[np.uint32]:
     """Return the bits of total * 2**unit as float32, truncated toward zero; a zero is positive."""
     is_finite = np.isfinite(total)
     size = np.abs(np.where(is_finite, total, 0)).astype(np.int64)
@@ -132,6 +133,6 @@ def _single(total: NDArray[np.float64], unit: Integers) -> NDArray[np.uint32]:
     return np.where(np.isnan(total), _NAN, bits).astype(np.uint32)
 
 
-def _shifted(numbers: Integers, by: Integers) -> Integers:
+def _shifted(numbers: Ints, by: Ints) -> Ints:
     """Return numbers that are not negative times 2**by, without the bits that fall off."""
     return np.where(by >= 0, numbers << np.clip(by, 0, 40), numbers >> np.clip(-by, 0, 63))

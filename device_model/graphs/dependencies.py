@@ -1,7 +1,8 @@
-"""Chains: the nodes of a graph divided into sequences, and pictures of them.
+"""Dependencies: which nodes of a graph each node depends on, divided into chains, and drawn.
 
-Nodes are numbers here: each is named by its place, and depends on nodes of smaller places. A node continues the chain
-of one that it depends on, if no other node does.
+Nodes are numbers here: each is named by its place, and depends on nodes of smaller places. A chain is a sequence of
+nodes, each of which depends on the one before. A node continues the chain of one that it depends on, if no other node
+does.
 """
 
 from collections.abc import Sequence

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.block import Block, running, threads_text
-from device_model.cta.memories import GlobalMemory, Shared
-from device_model.cta.places import WIDEST, Places, strides_of
-from device_model.cta.registers import Register, check_set
-from device_model.cta.shadows import SharedShadow
+from device_model.cta.block import Block, running
+from device_model.cta.checks.shadows import SharedShadow
+from device_model.cta.language.memories import GlobalMemory, Shared
+from device_model.cta.language.places import WIDEST, Places, strides_of
+from device_model.cta.language.registers import Register, check_set
+from device_model.cta.names import threads_text
 from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site

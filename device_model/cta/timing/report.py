@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from device_model.cta.instructions import SECTOR, Op, Row
 from device_model.cta.spec import SmSpec
-from device_model.cta.timing.card import Timeline
+from device_model.cta.timing.card import CardTimeline
 from device_model.cta.timing.history import Instruction, Kind, Pipe
 from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel.sites import Site
@@ -85,7 +85,7 @@ class LaunchReport(NamedTuple):
         dram: The traffic of the device's memory.
         conflicts: Lines with bank conflicts, those with most first.
         copy_us: How long asynchronous copies were on their way to an SM, on average over the waves of blocks.
-        hidden: The part of that time in which at least one warp of the SM was held by no wait and no barrier (0 to 1);
+        hidden: The part of that time in which at least one warp of the SM was in no wait and at no barrier (0 to 1);
             None if the launch has no asynchronous copies.
     """
 
@@ -131,7 +131,7 @@ class LaunchReport(NamedTuple):
         return "\n".join(lines)
 
 
-def report(card: Timeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
+def report(card: CardTimeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
     """Return the report of a launch whose blocks ran as *card* says, on SMs of *spec*."""
     rows = _rows(card)
     passes = sum(times * row.count * (row.of_warps(row.phases) - row.of_warps(row.conflicts))
@@ -161,7 +161,7 @@ def report(card: Timeline, occupancy: Occupancy, spec: SmSpec) -> LaunchReport:
     )
 
 
-def conflicts_of(card: Timeline) -> list[Conflict]:
+def conflicts_of(card: CardTimeline) -> list[Conflict]:
     """Return the lines with bank conflicts, those with most first."""
     lines: dict[tuple[Site, str], Conflict] = {}
     for row, times in _rows(card):
@@ -174,14 +174,14 @@ def conflicts_of(card: Timeline) -> list[Conflict]:
     return sorted(lines.values(), key=lambda line: -line.conflicts)
 
 
-def _rows(card: Timeline) -> list[tuple[Row, int]]:
+def _rows(card: CardTimeline) -> list[tuple[Row, int]]:
     """Return the rows of each kind of block, with the number of blocks of that kind."""
     kinds = Counter(placing.kind for placing in card.placings)
     return [(row, times) for kind, times in kinds.items() for row in card.kinds[kind]]
 
 
-def _copies(card: Timeline) -> tuple[float, float]:
-    """Return for how many cycles copies were on their way to an SM, and in how many of these a warp was not held.
+def _copies(card: CardTimeline) -> tuple[float, float]:
+    """Return for how many cycles copies were on their way to an SM, and in how many of these a warp did not wait.
 
     Both are means over the groups of blocks that began together on an SM.
     """
@@ -203,7 +203,7 @@ def _copies(card: Timeline) -> tuple[float, float]:
 
 
 def _active(block: Sequence[Instruction]) -> Iterator[tuple[float, float]]:
-    """Yield the times in which each warp of *block* is held by no wait and no barrier."""
+    """Yield the times in which each warp of *block* is in no wait and at no barrier."""
     of_warp: dict[int, list[Instruction]] = {}
     for each in block:
         if each.pipe is not Pipe.MEM:

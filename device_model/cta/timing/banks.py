@@ -18,13 +18,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.fragments import LANES, MATRIX_ROW
-from device_model.cta.tensor import Integers
+from device_model.cta.names import MATRIX_ROW, WARP, Bools, Ints
 
 BANKS = 32
 WORD = 4  # bytes
 SECTOR = 32  # bytes of global memory that are moved together
-Mask = NDArray[np.bool_]
 
 
 class Traffic(NamedTuple):
@@ -38,10 +36,10 @@ class Traffic(NamedTuple):
         passes: Passes in which a lane takes part: as many phases as there would be without conflicts.
     """
 
-    phases: Integers
-    ways: Integers
-    joins: Integers
-    passes: Integers
+    phases: Ints
+    ways: Ints
+    joins: Ints
+    passes: Ints
 
 
 class SharedMemory(Protocol):
@@ -60,7 +58,7 @@ class SharedMemory(Protocol):
         """From one phase of a warp to its next; phases of other warps come in between."""
 
 
-def load(addresses: Integers, width: int, active: Mask | None = None) -> Traffic:
+def load(addresses: Ints, width: int, active: Bools | None = None) -> Traffic:
     """Return the traffic of a load of *width* bytes by each lane.
 
     Args:
@@ -79,17 +77,17 @@ def load(addresses: Integers, width: int, active: Mask | None = None) -> Traffic
     return Traffic(*(np.where(is_merged, *pair) for pair in zip(together, apart, strict=True)))
 
 
-def store(addresses: Integers, width: int, active: Mask | None = None) -> Traffic:
+def store(addresses: Ints, width: int, active: Bools | None = None) -> Traffic:
     """Return the traffic of a store of *width* bytes by each lane; the arguments are those of `load`."""
     return _traffic(_passes(addresses, width, _lanes_of_a_pass(width), active), is_joined=False)
 
 
-def load_matrices(addresses: Integers, count: int) -> Traffic:
+def load_matrices(addresses: Ints, count: int) -> Traffic:
     """Return the traffic of ldmatrix of *count* matrices, transposed or not, whose rows are at these addresses."""
     return _traffic(_passes(addresses[..., : 8 * count], MATRIX_ROW, 8, None), is_joined=False)
 
 
-def sectors(addresses: Integers, width: int, active: Mask | None = None) -> Integers:
+def sectors(addresses: Ints, width: int, active: Bools | None = None) -> Ints:
     """Return how many sectors of global memory each warp touches with *width* bytes per lane.
 
     An element that is not aligned to its width may touch two.
@@ -126,26 +124,26 @@ def store_cycles(spec: SharedMemory, traffic: Traffic, warps: int, between: floa
 
 
 def _lanes_of_a_pass(width: int) -> int:
-    return LANES * WORD // max(width, WORD)
+    return WARP * WORD // max(width, WORD)
 
 
-def _agree(addresses: Integers, distance: int, active: Mask | None) -> Mask:
+def _agree(addresses: Ints, distance: int, active: Bools | None) -> Bools:
     """Return whether each lane i of a warp has the address of lane `i ^ distance`."""
-    partner = np.arange(LANES) ^ distance
+    partner = np.arange(WARP) ^ distance
     agree = addresses == addresses[..., partner]
     if active is not None:
         agree |= ~(active & active[..., partner])
     return np.asarray(agree.all(-1))
 
 
-def _traffic(phases: Integers, *, is_joined: bool) -> Traffic:
+def _traffic(phases: Ints, *, is_joined: bool) -> Traffic:
     """Return the traffic of passes with so many phases, by the last axis."""
     passes = (phases > 0).sum(-1)
     joins = np.maximum(passes - 1, 0) if is_joined else np.zeros_like(phases[..., 0])
     return Traffic(phases.sum(-1), phases.max(-1), joins, passes)
 
 
-def _passes(addresses: Integers, width: int, lanes: int, active: Mask | None) -> Integers:
+def _passes(addresses: Ints, width: int, lanes: int, active: Bools | None) -> Ints:
     """Return the phases of each pass of so many lanes: shape (..., passes).
 
     Addresses are multiples of the width, so it is enough to count pieces of that width in their groups of banks.
@@ -161,7 +159,7 @@ def _passes(addresses: Integers, width: int, lanes: int, active: Mask | None) ->
     return np.asarray(counts.reshape(*pieces.shape[:-1], groups).max(-1))
 
 
-def _is_new(values: Integers) -> Mask:
+def _is_new(values: Ints) -> Bools:
     """Return which of the sorted values are none of those before, along the last axis; -1 is no value."""
     is_new = values >= 0
     is_new[..., 1:] &= values[..., 1:] != values[..., :-1]

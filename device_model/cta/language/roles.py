@@ -38,22 +38,22 @@ def roles(*parts: tuple[int, Callable[[], object]]) -> None:
         )
     numbers = np.full(block.threads, -1, np.int64)
     numbers[: sum(counts)] = np.repeat(np.arange(len(parts)), counts)
-    from device_model.cta.strands import Strand, run  # imported here: most kernels have no roles, and need no greenlet
+    from device_model.cta.language import strands  # imported here: most kernels have no roles, and need no greenlet
 
-    strands = [Strand(block, numbers == number, program) for number, (_, program) in enumerate(parts)]
+    own = [strands.RoleStrand(block, numbers == number, program) for number, (_, program) in enumerate(parts)]
     block.roles = numbers
     block.order.begin_roles()
     try:
-        run(block, strands)
+        strands.run(block, own)
     finally:
         block.roles = None
 
 
 def park(where: str, ready: Callable[[], bool]) -> bool:
-    """Let other roles run until *ready()* holds; return False if the caller is no role. *where* is for messages."""
+    """Let other roles run until *ready()* is true; return False if the caller is no role. *where* is for messages."""
     if running().roles is None:
         return False
-    from device_model.cta.strands import Strand  # imported by now
+    from device_model.cta.language import strands  # imported by now
 
-    Strand.park(where, ready)
+    strands.park(where, ready)
     return True

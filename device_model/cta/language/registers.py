@@ -34,10 +34,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta.block import Block, running, threads_text
+from device_model.cta.block import Block, running
+from device_model.cta.checks.rules import Rule
 from device_model.cta.instructions import Op
-from device_model.cta.names import Bools
-from device_model.cta.rules import Rule
+from device_model.cta.names import Bools, threads_text
 from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import Site, site
@@ -287,7 +287,7 @@ def fma(a: Any, b: Any, c: Any) -> Register:
 
 
 def select(condition: Any, first: Any, second: Any) -> Register:
-    """Return *first* where *condition* holds, else *second*: one instruction for each element."""
+    """Return *first* where *condition* is true, else *second*: one instruction for each element."""
     block = running()
     plain = [each.view(np.ndarray) if isinstance(each, Register) else each for each in (condition, first, second)]
     result = np.where(*plain)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from device_model.cta import traffic
-from device_model.cta.block import Block, Store, running, threads_text
+from device_model.cta.block import Block, Store, running
+from device_model.cta.checks.rules import Rule
 from device_model.cta.instructions import Op
-from device_model.cta.memories import GlobalMemory, Shared
-from device_model.cta.names import Bools, Ints
-from device_model.cta.registers import Register, check_set, ids_of, register, values_of
-from device_model.cta.rules import Rule
+from device_model.cta.language.memories import GlobalMemory, Shared
+from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
+from device_model.cta.names import Bools, Ints, threads_text
+from device_model.cta.timing import traffic
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
 if TYPE_CHECKING:
-    from device_model.cta.tensors import Tensor
+    from device_model.cta.language.tensors import Tensor
 
 WIDEST = 16  # bytes of one access of a thread
 _LOADS = {1: Op.LDS_32, 2: Op.LDS_32, 4: Op.LDS_32, 8: Op.LDS_64, 16: Op.LDS_128}

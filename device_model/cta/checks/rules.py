@@ -4,7 +4,7 @@ from device_model.kernel.findings import KernelRule
 
 
 class Rule(KernelRule):
-    """The rules that a kernel can break; the value says what holds when the rule is kept."""
+    """The rules that a kernel can break; the value says what is true when the rule is kept."""
 
     RAW = "a read comes after the write of the same bytes, by a barrier or a wait"
     WAR = "a write comes after the reads of the bytes that it overwrites, by a barrier"

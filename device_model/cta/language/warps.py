@@ -6,8 +6,8 @@ import numpy as np
 
 from device_model.cta.block import running
 from device_model.cta.instructions import Op
+from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
 from device_model.cta.names import WARP, Ints
-from device_model.cta.registers import Register, check_set, ids_of, register, values_of
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 
@@ -38,19 +38,19 @@ def shfl_xor(value: Any, mask: int, width: int = WARP) -> Register:
 
 
 def ballot(condition: Any) -> Register:
-    """Return for each thread the lanes of its warp for which *condition* holds, a bit each (__ballot_sync)."""
+    """Return for each thread the lanes of its warp for which *condition* is true, a bit each (__ballot_sync)."""
     bits = np.uint32(1) << (np.arange(WARP, dtype=np.uint32))
     votes = _votes(condition)
     return _vote((votes * bits).sum(axis=1, dtype=np.uint32), condition, "vote.ballot")
 
 
 def any_sync(condition: Any) -> Register:
-    """Return for each thread whether *condition* holds for a lane of its warp (__any_sync)."""
+    """Return for each thread whether *condition* is true for a lane of its warp (__any_sync)."""
     return _vote(_votes(condition).any(axis=1), condition, "vote.any")
 
 
 def all_sync(condition: Any) -> Register:
-    """Return for each thread whether *condition* holds for all active lanes of its warp (__all_sync)."""
+    """Return for each thread whether *condition* is true for all active lanes of its warp (__all_sync)."""
     return _vote(~_votes(~values_of(running(), condition)).any(axis=1), condition, "vote.all")
 
 
