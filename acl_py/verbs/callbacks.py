@@ -83,7 +83,7 @@ async def LaunchHostFunc(
         )
     op = Op(HostFunction(function, tuple(args), duration_ns), Lane.HOST, 0, site)
     runtime.submit(stream, op, runtime.cost_of("host_function"), 0)
-    runtime.called("LaunchHostFunc", enter, site, Queued(op.work, stream))
+    runtime.called(LaunchHostFunc.__name__, enter, site, Queued(op.work, stream))
     return op
 
 
@@ -176,7 +176,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
         await UnsubscribeReport(None, stream)
     """
     scope, runtime, site, enter = begin()
-    check_signals(runtime, "SubscribeReport")
+    check_signals(runtime, SubscribeReport.__name__)
     stream = resolve(scope, stream)
     who = _who(subscriber)
     subscribers = subscribers_of(runtime)
@@ -198,7 +198,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     subscribers[stream] = others[0][1] if others else Subscriber(runtime, who)
     if isinstance(runtime.bridge, BlockingBridge) and isinstance(who, int):
         runtime.bridge.expect(who)
-    runtime.called("SubscribeReport", enter, site, Plain((stream,)))
+    runtime.called(SubscribeReport.__name__, enter, site, Plain((stream,)))
 
 
 @verb(acl="aclrtUnSubscribeReport")
@@ -221,7 +221,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    check_signals(runtime, "UnsubscribeReport")
+    check_signals(runtime, UnsubscribeReport.__name__)
     stream = resolve(scope, stream)
     subscribers = subscribers_of(runtime)
     known = subscribers.get(stream)
@@ -233,7 +233,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
         )
     runtime.pay(runtime.costs.other)
     del subscribers[stream]
-    runtime.called("UnsubscribeReport", enter, site, Plain((stream,)))
+    runtime.called(UnsubscribeReport.__name__, enter, site, Plain((stream,)))
 
 
 @verb(acl="aclrtLaunchCallback")
@@ -266,7 +266,7 @@ async def LaunchCallback(
         TypeError: *function* cannot be called, or *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    check_signals(runtime, "LaunchCallback")
+    check_signals(runtime, LaunchCallback.__name__)
     stream = resolve(scope, stream)
     if not callable(function):
         raise TypeError(f"a callback must be callable, not {shown(function)}")
@@ -285,7 +285,7 @@ async def LaunchCallback(
     remedy = "let the stream's subscriber call ProcessReport()"
     callback.turn = stream.step(StepKind.CALLBACK, function_name, what, site, turn, remedy=remedy)
     runtime.scheduler.settle()
-    runtime.called("LaunchCallback", enter, site, HandedOver(stream, int(block)))
+    runtime.called(LaunchCallback.__name__, enter, site, HandedOver(stream, int(block)))
     return callback.turn
 
 
@@ -330,7 +330,7 @@ async def take_report(timeout: Integer) -> "Callback":
     afterwards. In a thread beside the main one, a call that no callback ends takes no time and is not recorded: how
     many of them there are is up to the system.
     """
-    call = begin_without_context("ProcessReport")
+    call = begin_without_context(ProcessReport.__name__)
     bridge = call[1].bridge
     if isinstance(bridge, BlockingBridge) and threading.current_thread() is not threading.main_thread():
         return await _take(call, timeout, bridge.rest)
@@ -352,7 +352,7 @@ async def end_report(report: "Callback") -> None:
 
 async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Callback":
     _, runtime, site, enter = call
-    check_signals(runtime, "ProcessReport")
+    check_signals(runtime, ProcessReport.__name__)
     if not is_integer(timeout) or not (timeout == -1 or timeout > 0):
         raise runtime.error(Kind.NULL_POINTER, f"timeout {timeout!r}", "it is in milliseconds: -1, or more than 0")
     timeout = int(timeout)
@@ -371,7 +371,7 @@ async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Call
 
     def note() -> None:
         if rest is None or act.stream is not None:
-            runtime.called("ProcessReport", enter, site, act)
+            runtime.called(ProcessReport.__name__, enter, site, act)
 
     try:
         if rest is None:

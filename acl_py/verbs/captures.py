@@ -53,7 +53,7 @@ async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> No
         await LaunchKernel(work, 8, (), stream)
         graph = await EndCapture(stream)
     """
-    _begin(begin(), "BeginCapture", stream, mode, None, ())
+    _begin(begin(), BeginCapture.__name__, stream, mode, None, ())
 
 
 @verb(cuda="cudaStreamBeginCaptureToGraph")
@@ -80,7 +80,7 @@ async def BeginCaptureToGraph(
     """
     call = begin()
     check_graph(call, graph)
-    _begin(call, "BeginCaptureToGraph", stream, mode, graph, check_dependencies(call, graph, dependencies))
+    _begin(call, BeginCaptureToGraph.__name__, stream, mode, graph, check_dependencies(call, graph, dependencies))
 
 
 def _begin(
@@ -150,7 +150,7 @@ async def EndCapture(stream: StreamLike) -> Graph:
     if stream is capture.origin:
         runtime.captures.end(runtime, capture)
         # Also if what follows refuses the graph: the capture is over.
-        runtime.called("EndCapture", enter, site, CaptureEnded(stream, capture.graph))
+        runtime.called(EndCapture.__name__, enter, site, CaptureEnded(stream, capture.graph))
         if capture.mode is not CaptureMode.RELAXED and capture.owner is not runtime.captures.host():
             raise runtime.error(
                 Kind.CAPTURE_WRONG_THREAD,
@@ -198,7 +198,7 @@ class capture:  # noqa: N801 - used as a function
             runtime.pay(runtime.profile.graphs.end[len(capture.graph.nodes)])
             runtime.captures.end(runtime, capture)
             act = CaptureEnded(capture.origin, capture.graph)
-            runtime.called("EndCapture", enter, site_of(_getframe(1)), act)
+            runtime.called(EndCapture.__name__, enter, site_of(_getframe(1)), act)
 
 
 @verb(cuda="cudaStreamIsCapturing")
@@ -221,7 +221,7 @@ async def IsCapturing(stream: StreamLike) -> CaptureStatus:
             INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *stream* is not a stream.
     """
-    return _info(begin(), "IsCapturing", stream).status
+    return _info(begin(), IsCapturing.__name__, stream).status
 
 
 @verb(acl="aclmdlRICaptureGetInfo", cuda="cudaStreamGetCaptureInfo")
@@ -243,7 +243,7 @@ async def CaptureInfo(stream: StreamLike) -> CaptureState:
         AclError: As IsCapturing() does.
         TypeError: *stream* is not a stream.
     """
-    return _info(begin(), "CaptureInfo", stream)
+    return _info(begin(), CaptureInfo.__name__, stream)
 
 
 def _info(call: Call, name: str, stream: StreamLike) -> CaptureState:
@@ -287,7 +287,7 @@ async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
         raise runtime.error(Kind.INVALID_VALUE, f"capture mode {mode}", "use a member of CaptureMode")
     runtime.pay(runtime.profile.graphs.begin)
     before = runtime.captures.exchange(CaptureMode(mode))
-    runtime.called("ThreadExchangeStreamCaptureMode", enter, site, Plain((mode,)))
+    runtime.called(ThreadExchangeStreamCaptureMode.__name__, enter, site, Plain((mode,)))
     return before
 
 

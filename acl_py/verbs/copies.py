@@ -92,7 +92,7 @@ async def MemcpyAsync(
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.check_call(scope.context, "MemcpyAsync")
+        runtime.check_call(scope.context, MemcpyAsync.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
@@ -119,16 +119,16 @@ async def MemcpyAsync(
     if copy is None:
         if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
             runtime.pay(runtime.costs.other)
-            runtime.called("MemcpyAsync", enter, site)
+            runtime.called(MemcpyAsync.__name__, enter, site)
             return NOTHING
         copy = _copy_of(runtime, dst, src, count, kind)
         label = copy.label
         if not count or ((kind, copy.dst.space, copy.src.space) not in runtime.async_routes and not _is_queued(copy)):
             work = _copy_with_host(scope, stream, kind, copy, site)
-            return await runtime.carry_out("MemcpyAsync", site, work, Queued(copy, stream))
+            return await runtime.carry_out(MemcpyAsync.__name__, site, work, Queued(copy, stream))
         if label is not D2D and label in ON_DEVICES:
             work = transfers.queue(runtime, stream, copy, site)
-            return await runtime.carry_out("MemcpyAsync", site, work, Queued(copy, stream))
+            return await runtime.carry_out(MemcpyAsync.__name__, site, work, Queued(copy, stream))
     op = Op(copy, label.lane, count, site, enter)
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
@@ -184,7 +184,7 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
         _check_kind(runtime, kind, copy)
     elif count:  # the addresses of a copy of no bytes are not looked at
         copy = _copy_of(runtime, dst, src, count, MemcpyKind.DEFAULT)
-    await runtime.carry_out("Memcpy", site, _copy_and_wait(scope, copy, site), Completed(copy))
+    await runtime.carry_out(Memcpy.__name__, site, _copy_and_wait(scope, copy, site), Completed(copy))
 
 
 @verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync")
@@ -242,7 +242,7 @@ async def Memcpy2dAsync(
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
         raise _no_host_to_host(runtime, copy)
     work = transfers.in_rows(runtime, stream, copy, site)
-    return await runtime.carry_out("Memcpy2dAsync", site, work, Queued(copy, stream))
+    return await runtime.carry_out(Memcpy2dAsync.__name__, site, work, Queued(copy, stream))
 
 
 @verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES)
@@ -285,7 +285,7 @@ async def Memcpy2d(
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     _check_kind(runtime, MemcpyKind.DEFAULT if outside else kind, copy)
-    await runtime.carry_out("Memcpy2d", site, _rows_and_wait(scope, copy, site), Completed(copy))
+    await runtime.carry_out(Memcpy2d.__name__, site, _rows_and_wait(scope, copy, site), Completed(copy))
 
 
 # --- copies in which the host takes part

@@ -49,7 +49,7 @@ async def Init() -> None:
             Kind.ALREADY_INITIALIZED, "Init() when the runtime is initialised already", "ignore this, or call it once"
         )
     initialized.count += 1
-    runtime.called("Init", enter, site)
+    runtime.called(Init.__name__, enter, site)
 
 
 @verb(acl="aclFinalize")
@@ -77,7 +77,7 @@ async def Finalize() -> list[str]:
     await runtime.wait(work, "Finalize()", site, runtime.devices)
     runtime.pay(runtime.costs.other)
     initialized.count -= 1
-    runtime.called("Finalize", enter, site)
+    runtime.called(Finalize.__name__, enter, site)
     leaks = leaks_of(runtime)
     if not initialized.count:
         runtime.shut("the runtime was finalised at " + str(site))
@@ -105,7 +105,7 @@ async def SetDevice(device: Integer) -> None:
     runtime.pay(runtime.costs.set_device)
     target.uses += 1
     change(scope, target.primary)
-    runtime.called("SetDevice", enter, site, Plain((target,)))
+    runtime.called(SetDevice.__name__, enter, site, Plain((target,)))
 
 
 @verb(acl="aclrtGetDevice", cuda="cudaGetDevice")
@@ -128,7 +128,7 @@ async def GetDevice() -> int:
     if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
         raise runtime.context_error(scope.context)
     runtime.pay(runtime.costs.other)
-    runtime.called("GetDevice", enter, site)
+    runtime.called(GetDevice.__name__, enter, site)
     return scope.context.device.ordinal
 
 
@@ -146,7 +146,7 @@ async def GetDeviceCount() -> int:
     """
     _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
-    runtime.called("GetDeviceCount", enter, site)
+    runtime.called(GetDeviceCount.__name__, enter, site)
     return runtime.profile.devices
 
 
@@ -172,7 +172,7 @@ async def GetRunMode() -> RunMode:
     """
     _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
-    runtime.called("GetRunMode", enter, site)
+    runtime.called(GetRunMode.__name__, enter, site)
     return RunMode(runtime.profile.run_mode)
 
 
@@ -201,7 +201,7 @@ async def ResetDevice(device: Integer) -> None:
     target = runtime.device(device)
     if runtime.rules.reset is Reset.COUNTED and not target.uses:
         raise runtime.error(Kind.INVALID_DEVICE, f"{target!r} is not in use", "SetDevice() comes before ResetDevice()")
-    await _reset(call, "ResetDevice", target, max(target.uses - 1, 0))
+    await _reset(call, ResetDevice.__name__, target, max(target.uses - 1, 0))
 
 
 @verb(acl="aclrtResetDeviceForce", does=HostCall.WAITS_FOR_DEVICE)
@@ -222,7 +222,7 @@ async def ResetDeviceForce(device: Integer) -> None:
         DeadlockError: The work can never complete.
     """
     _, runtime, _, _ = call = begin_without_context()
-    await _reset(call, "ResetDeviceForce", runtime.device(device), 0)
+    await _reset(call, ResetDeviceForce.__name__, runtime.device(device), 0)
 
 
 async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
@@ -261,7 +261,7 @@ async def SynchronizeDevice() -> None:
         AclError: The kind of the failure if the context has failed; under ACL's rules, if one of its streams has.
         DeadlockError: The work can never complete.
     """
-    await _synchronize(begin(), "SynchronizeDevice", None)
+    await _synchronize(begin(), SynchronizeDevice.__name__, None)
 
 
 @verb(acl="aclrtSynchronizeDeviceWithTimeout", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE)
@@ -284,7 +284,7 @@ async def SynchronizeDeviceWithTimeout(timeout: Integer) -> None:
         TypeError: *timeout* is not an int.
     """
     _, runtime, _, _ = call = begin()
-    await _synchronize(call, "SynchronizeDeviceWithTimeout", limit_of(runtime, timeout, Kind.STREAM_TIMEOUT))
+    await _synchronize(call, SynchronizeDeviceWithTimeout.__name__, limit_of(runtime, timeout, Kind.STREAM_TIMEOUT))
 
 
 async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
@@ -330,7 +330,7 @@ async def CreateContext(device: Integer) -> Context:
     runtime.pay(runtime.costs.other)
     context = target.create_context(site)
     change(scope, context)
-    runtime.called("CreateContext", enter, site, Made(None, context))
+    runtime.called(CreateContext.__name__, enter, site, Made(None, context))
     return context
 
 
@@ -364,7 +364,7 @@ async def DestroyContext(context: Context) -> None:
     context.destroy(site)
     if scope.context is context and runtime.rules.context_gone is ContextGone.PRIMARY:
         change(scope, context.device.primary)
-    runtime.called("DestroyContext", enter, site, Destroyed(context))
+    runtime.called(DestroyContext.__name__, enter, site, Destroyed(context))
 
 
 @verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent")
@@ -387,7 +387,7 @@ async def SetCurrentContext(context: Context) -> None:
     _check(scope, context)
     runtime.pay(runtime.costs.set_device)
     change(scope, context)
-    runtime.called("SetCurrentContext", enter, site, Plain((context,)))
+    runtime.called(SetCurrentContext.__name__, enter, site, Plain((context,)))
 
 
 @verb(acl="aclrtGetCurrentContext", cuda="cuCtxGetCurrent")
@@ -404,7 +404,7 @@ async def GetCurrentContext() -> Context:
     """
     scope, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
-    runtime.called("GetCurrentContext", enter, site)
+    runtime.called(GetCurrentContext.__name__, enter, site)
     return scope.context
 
 

@@ -62,7 +62,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str 
     """
     call = begin()
     check_name(name)
-    event = _create(call, "CreateEvent", None, timing=bool(timing), waitable=True, name=name)
+    event = _create(call, CreateEvent.__name__, None, timing=bool(timing), waitable=True, name=name)
     event.blocking = bool(blocking)
     return event
 
@@ -97,7 +97,7 @@ async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> hand
         await RecordEvent(ready, other)
         await ResetEvent(ready, stream)  # behind the wait: ready for the next round
     """
-    return _create_with(begin(), "CreateEventWithFlag", EventClass.FLAG, flag, name)
+    return _create_with(begin(), CreateEventWithFlag.__name__, EventClass.FLAG, flag, name)
 
 
 @verb(acl="aclrtCreateEventExWithFlag")
@@ -124,7 +124,7 @@ async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> ha
         TypeError: *flag* is not an EventFlag or an int, or *name* is not a str.
         ValueError: *name* is empty, too long or not printable.
     """
-    return _create_with(begin(), "CreateEventExWithFlag", EventClass.SNAPSHOT, flag, name)
+    return _create_with(begin(), CreateEventExWithFlag.__name__, EventClass.SNAPSHOT, flag, name)
 
 
 def _create_with(call: Call, verb: str, class_: EventClass, flag: Integer, name: str | None) -> Event:
@@ -195,7 +195,7 @@ async def DestroyEvent(event: handles.Event) -> None:
     event = check_event(scope, event)
     runtime.pay(runtime.costs.destroy_event)
     event.destroy(site)
-    runtime.called("DestroyEvent", enter, site, Destroyed(event))
+    runtime.called(DestroyEvent.__name__, enter, site, Destroyed(event))
 
 
 @verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
@@ -239,7 +239,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.check_call(scope.context, "RecordEvent")
+        runtime.check_call(scope.context, RecordEvent.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
@@ -311,7 +311,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
         )
     runtime.pay(runtime.costs.record)
     completion = event.reset(stream, site) if isinstance(event, FlagEvent) else stream.turn()
-    runtime.called("ResetEvent", enter, site, Cleared(event, stream))
+    runtime.called(ResetEvent.__name__, enter, site, Cleared(event, stream))
     return completion
 
 
@@ -338,7 +338,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    event = _check_host(scope, event, "QueryEventWaitStatus")
+    event = _check_host(scope, event, QueryEventWaitStatus.__name__)
     if event.class_ is EventClass.SNAPSHOT:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{event!r} does not count its waits", "ask QueryEventStatus()")
     runtime.pay(runtime.costs.query)
@@ -349,7 +349,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
         lambda: Waiting(runtime.callers, f"QueryEventWaitStatus({event.name})", NOTHING, site),
         (),
     )
-    runtime.called("QueryEventWaitStatus", enter, site, Asked(event, int(done), of_waits=1))
+    runtime.called(QueryEventWaitStatus.__name__, enter, site, Asked(event, int(done), of_waits=1))
     return Status.COMPLETE if done else Status.NOT_READY
 
 
@@ -376,12 +376,12 @@ async def GetEventTimestamp(event: handles.Event) -> int:
     """
     scope, runtime, site, enter = begin()
     event = check_event(scope, event)
-    runtime.captures.refuse_event(runtime, event, "GetEventTimestamp")
+    runtime.captures.refuse_event(runtime, event, GetEventTimestamp.__name__)
     runtime.pay(runtime.costs.elapsed)
     try:
         _check_time(scope, event)
     finally:
-        runtime.called("GetEventTimestamp", enter, site, Plain((event,)))
+        runtime.called(GetEventTimestamp.__name__, enter, site, Plain((event,)))
     return event.timestamp_ns() // 1000
 
 
@@ -399,7 +399,7 @@ async def GetEventAvailNum() -> int:
     """
     scope, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
-    runtime.called("GetEventAvailNum", enter, site)
+    runtime.called(GetEventAvailNum.__name__, enter, site)
     return scope.context.device.event_ids.free
 
 
@@ -427,13 +427,13 @@ async def QueryEventStatus(event: handles.Event) -> Status:
         TypeError: *event* is not an event.
     """
     scope, runtime, site, enter = begin()
-    event = _check_host(scope, event, "QueryEventStatus")
+    event = _check_host(scope, event, QueryEventStatus.__name__)
     runtime.pay(runtime.costs.query)
     done = event.done and (event.work is not None or event.class_ is EventClass.SNAPSHOT)
     work = event.work or NOTHING
     poll = Waiting(runtime.callers, f"QueryEventStatus({event.name})", work, site)
     await answered(scope, work if done else None, lambda: poll, (event,))
-    runtime.called("QueryEventStatus", enter, site, Asked(event, int(done)))
+    runtime.called(QueryEventStatus.__name__, enter, site, Asked(event, int(done)))
     if event.context.error is not None:
         raise runtime.context_error(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
@@ -462,7 +462,7 @@ async def SynchronizeEvent(event: handles.Event) -> None:
         DeadlockError: The work can never complete.
         TypeError: *event* is not an event.
     """
-    await _synchronize(begin(), "SynchronizeEvent", event, None)
+    await _synchronize(begin(), SynchronizeEvent.__name__, event, None)
 
 
 @verb(acl="aclrtSynchronizeEventWithTimeout", cuda="cudaEventSynchronize", does=HostCall.SYNCHRONISES)
@@ -487,7 +487,7 @@ async def SynchronizeEventWithTimeout(event: handles.Event, timeout: Integer) ->
     """
     _, runtime, _, _ = call = begin()
     limit = limit_of(runtime, timeout, Kind.EVENT_TIMEOUT)
-    await _synchronize(call, "SynchronizeEventWithTimeout", event, limit)
+    await _synchronize(call, SynchronizeEventWithTimeout.__name__, event, limit)
 
 
 async def _synchronize(call: Call, name: str, event: handles.Event, limit: Limit | None) -> None:
@@ -540,7 +540,7 @@ async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
     scope, runtime, site, enter = begin()
     start, end = check_event(scope, start), check_event(scope, end)
     for event in (start, end):
-        runtime.captures.refuse_event(runtime, event, "EventElapsedTime")
+        runtime.captures.refuse_event(runtime, event, EventElapsedTime.__name__)
     if start.context.device is not end.context.device:
         raise runtime.error(
             Kind.INVALID_HANDLE,
@@ -552,7 +552,7 @@ async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
         for event in (start, end):
             _check_time(scope, event)
     finally:
-        runtime.called("EventElapsedTime", enter, site, Plain((start, end)))
+        runtime.called(EventElapsedTime.__name__, enter, site, Plain((start, end)))
     return (end.timestamp_ns() - start.timestamp_ns()) / 1e6
 
 

@@ -47,7 +47,7 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    _check_rules(runtime, "SetStreamFailureMode")
+    _check_rules(runtime, SetStreamFailureMode.__name__)
     stream = resolve(scope, stream)
     if mode not in tuple(FailureMode):
         raise runtime.error(Kind.INVALID_VALUE, f"failure mode {mode!r}", f"use one of {list(FailureMode)}")
@@ -57,7 +57,7 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
         )
     runtime.pay(runtime.costs.other)
     stream.stops_on_failure = mode == FailureMode.STOP
-    runtime.called("SetStreamFailureMode", enter, site)
+    runtime.called(SetStreamFailureMode.__name__, enter, site)
 
 
 @verb(acl="aclrtSetOpWaitTimeout")
@@ -78,10 +78,10 @@ async def SetOpWaitTimeOut(seconds: Integer) -> None:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
     _, runtime, site, enter = begin_without_context()
-    limit_ns = _limit_ns(runtime, "SetOpWaitTimeOut", seconds)
+    limit_ns = _limit_ns(runtime, SetOpWaitTimeOut.__name__, seconds)
     runtime.pay(runtime.costs.other)
     runtime.state(WaitLimit).ns = limit_ns
-    runtime.called("SetOpWaitTimeOut", enter, site)
+    runtime.called(SetOpWaitTimeOut.__name__, enter, site)
 
 
 @verb(acl="aclrtSetOpExecuteTimeOut")
@@ -102,10 +102,10 @@ async def SetOpExecuteTimeOut(seconds: Integer) -> None:
         AclError: NOT_SUPPORTED under CUDA's rules; INVALID_VALUE if *seconds* is not a whole number, 0 or more.
     """
     _, runtime, site, enter = begin_without_context()
-    limit_ns = _limit_ns(runtime, "SetOpExecuteTimeOut", seconds)
+    limit_ns = _limit_ns(runtime, SetOpExecuteTimeOut.__name__, seconds)
     runtime.pay(runtime.costs.other)
     runtime.state(Launches).limit(limit_ns)
-    runtime.called("SetOpExecuteTimeOut", enter, site)
+    runtime.called(SetOpExecuteTimeOut.__name__, enter, site)
 
 
 def _limit_ns(runtime: Runtime, name: str, seconds: Integer) -> Nanoseconds:
@@ -176,7 +176,7 @@ async def SetExceptionInfoCallback(callback: Callable[[ExceptionInfo], object] |
     if callback is not None:
         current_callback.teller = _Teller(runtime, callback)
         runtime.hooks.add(current_callback.teller)
-    runtime.called("SetExceptionInfoCallback", enter, site)
+    runtime.called(SetExceptionInfoCallback.__name__, enter, site)
 
 
 def _check_rules(runtime: Runtime, name: str) -> None:

@@ -54,7 +54,7 @@ async def MemsetAsync(
     scope, runtime, site, _ = begin()
     stream = resolve(scope, stream, captures=True)
     fill = _fill_of(runtime, dst, dest_max, value, count)
-    return await runtime.carry_out("MemsetAsync", site, _fill(runtime, stream, fill, site), Queued(fill, stream))
+    return await runtime.carry_out(MemsetAsync.__name__, site, _fill(runtime, stream, fill, site), Queued(fill, stream))
 
 
 @verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES)
@@ -84,7 +84,7 @@ async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer)
     """
     scope, runtime, site, _ = begin()
     fill = _fill_of(runtime, dst, dest_max, value, count)
-    await runtime.carry_out("Memset", site, _fill_and_wait(scope, fill, site), Completed(fill))
+    await runtime.carry_out(Memset.__name__, site, _fill_and_wait(scope, fill, site), Completed(fill))
 
 
 async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:

@@ -46,7 +46,7 @@ async def GraphCreate() -> Graph:
     _, runtime, site, enter = begin()
     runtime.pay(runtime.profile.graphs.begin)
     graph = Graph(f"graph {runtime.captures.next_number()}", site, runtime.scheduler)
-    runtime.called("GraphCreate", enter, site, Made(None, graph))
+    runtime.called(GraphCreate.__name__, enter, site, Made(None, graph))
     return graph
 
 
@@ -72,7 +72,7 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
         TypeError: *graph* is not a graph, or a dependency is not a node.
     """
     act = NodeAdded(graph, None, None, (), ())
-    return _add(begin(), "GraphAddEmptyNode", act, NodeKind.EMPTY, dependencies)
+    return _add(begin(), GraphAddEmptyNode.__name__, act, NodeKind.EMPTY, dependencies)
 
 
 @verb(cuda="cudaGraphAddChildGraphNode")
@@ -103,7 +103,7 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
         raise call[1].refuse(Kind.INVALID_VALUE, f"{graph!r} as a child of itself", "add a GraphClone() of it")
     copy = child.copy(child.name, call[2])
     act = NodeAdded(graph, child, None, (copy, *copy.bodies), ())
-    return _add(call, "GraphAddChildGraphNode", act, NodeKind.CHILD, dependencies, copy)
+    return _add(call, GraphAddChildGraphNode.__name__, act, NodeKind.CHILD, dependencies, copy)
 
 
 @verb(cuda="cudaGraphAddNode")
@@ -140,7 +140,7 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
     call = begin()
     body = Graph(f"body {len(check_graph(call, graph).nodes)} of {graph.name}", call[2], graph.scheduler)
     act = NodeAdded(graph, None, int(bool(default)), (body,), ())
-    node = _add(call, "GraphAddIfNode", act, NodeKind.IF, dependencies, body)
+    node = _add(call, GraphAddIfNode.__name__, act, NodeKind.IF, dependencies, body)
     node.condition = Condition(bool(default))
     return node
 
@@ -189,7 +189,7 @@ async def GraphClone(graph: Graph) -> Graph:
     graph.check_copy(runtime.refuse)
     runtime.pay(runtime.profile.graphs.begin)
     clone = graph.copy(f"graph {runtime.captures.next_number()}", site)
-    runtime.called("GraphClone", enter, site, Made(graph, clone, tuple(clone.bodies)))
+    runtime.called(GraphClone.__name__, enter, site, Made(graph, clone, tuple(clone.bodies)))
     return clone
 
 
@@ -219,7 +219,7 @@ async def GraphDestroy(graph: Graph) -> None:
             raise runtime.refuse(Kind.INVALID_VALUE, what, "end the capture first")
     graph.destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
-    runtime.called("GraphDestroy", enter, site, Destroyed(graph))
+    runtime.called(GraphDestroy.__name__, enter, site, Destroyed(graph))
 
 
 @verb(cuda="cudaGraphInstantiate")
@@ -264,7 +264,7 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
         runtime.pay(makeup.upload_ns(graphs))
         executable.is_uploaded = True
     graph.is_bound = True
-    runtime.called("GraphInstantiate", enter, site, Made[object](graph, executable, flags=int(flags)))
+    runtime.called(GraphInstantiate.__name__, enter, site, Made[object](graph, executable, flags=int(flags)))
     return executable
 
 
@@ -306,7 +306,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     stream = resolve(scope, stream)
     runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
     executable.is_uploaded = True
-    runtime.called("GraphUpload", enter, site, Plain((executable, stream)))
+    runtime.called(GraphUpload.__name__, enter, site, Plain((executable, stream)))
 
 
 @verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch")
@@ -342,7 +342,7 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
 async def launch_as_recorded(executable: Executable, stream: StreamLike, taken: Sequence[bool]) -> Completion:
     """Launch as GraphLaunch() does; *taken* says for each IF node of the plan whether its body runs."""
     decided = dict(zip(executable.plan.conditional, taken, strict=True))
-    return await _launch(begin("GraphLaunch"), executable, stream, decided)
+    return await _launch(begin(GraphLaunch.__name__), executable, stream, decided)
 
 
 async def _launch(
@@ -380,9 +380,9 @@ async def _launch(
     except GeneratorExit:
         raise
     except BaseException:
-        runtime.called("GraphLaunch", enter, site, GraphLaunched(executable, stream))
+        runtime.called(GraphLaunch.__name__, enter, site, GraphLaunched(executable, stream))
         raise
-    runtime.called("GraphLaunch", enter, site, GraphLaunched(executable, stream))
+    runtime.called(GraphLaunch.__name__, enter, site, GraphLaunched(executable, stream))
     return launch
 
 
@@ -426,7 +426,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
                 "instantiate the new graph",
             )
     finally:
-        runtime.called("GraphExecUpdate", enter, site, GraphUpdated(executable, graph))
+        runtime.called(GraphExecUpdate.__name__, enter, site, GraphUpdated(executable, graph))
 
 
 @verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy")
@@ -459,7 +459,7 @@ async def GraphExecDestroy(executable: Executable) -> None:
         runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
         if not until.done:
             until.add_waiter(Then(partial(_drop, allocation, runtime.workers)))
-    runtime.called("GraphExecDestroy", enter, site, Destroyed(executable))
+    runtime.called(GraphExecDestroy.__name__, enter, site, Destroyed(executable))
 
 
 def _drop(

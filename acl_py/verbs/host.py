@@ -30,7 +30,7 @@ async def HostWork(us: float) -> None:
     """
     _, runtime, site, enter = begin_without_context()
     runtime.pay(nanoseconds("us of HostWork()", us, 1000))
-    runtime.called("HostWork", enter, site, SLEPT)
+    runtime.called(HostWork.__name__, enter, site, SLEPT)
 
 
 @verb()
@@ -60,7 +60,7 @@ async def Sleep(us: float) -> None:
             runtime.scheduler.cancel(timer)  # a task that is cancelled does not sleep on
     else:
         await runtime.bridge.breathe()
-    runtime.called("Sleep", enter, site, SLEPT)
+    runtime.called(Sleep.__name__, enter, site, SLEPT)
 
 
 @verb()
@@ -92,7 +92,7 @@ async def HostThread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kw
     check_function("the function of HostThread()", function)
     result: _T = await runtime.bridge.in_thread(function, *args, **kwargs)
     runtime.pay(0)
-    runtime.called("HostThread", enter, site)
+    runtime.called(HostThread.__name__, enter, site)
     return result
 
 
@@ -110,7 +110,7 @@ async def GetLastError() -> int:
     """
     _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
-    runtime.called("GetLastError", enter, site)
+    runtime.called(GetLastError.__name__, enter, site)
     code = last_error.get().value
     last_error.set(SUCCESS)
     return code
@@ -130,5 +130,5 @@ async def PeekAtLastError() -> int:
     """
     _, runtime, site, enter = begin_without_context()
     runtime.pay(runtime.costs.other)
-    runtime.called("PeekAtLastError", enter, site)
+    runtime.called(PeekAtLastError.__name__, enter, site)
     return last_error.get().value

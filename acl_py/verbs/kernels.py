@@ -408,7 +408,7 @@ async def LaunchKernel(
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.check_call(scope.context, "LaunchKernel")
+        runtime.check_call(scope.context, LaunchKernel.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

@@ -127,7 +127,7 @@ async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     buffer.allocation.given_name = name
     runtime.pay(_costs(runtime).malloc)
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("MallocManaged", enter, site, Began(buffer.allocation))
+    runtime.called(MallocManaged.__name__, enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -165,11 +165,11 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     scope, runtime, site, enter = begin()
     costs = _costs(runtime)
     stream = resolve(scope, stream)
-    allocation, pages, start, stop = _range_of(runtime, buffer, nbytes, "MemPrefetchAsync")
+    allocation, pages, start, stop = _range_of(runtime, buffer, nbytes, MemPrefetchAsync.__name__)
     location = _location(runtime, location)
     prefetch = Prefetch(allocation, start, stop, location)
     op = await _prefetch(runtime, costs, stream, prefetch, pages, site)
-    runtime.called("MemPrefetchAsync", enter, site, Queued(prefetch, stream))
+    runtime.called(MemPrefetchAsync.__name__, enter, site, Queued(prefetch, stream))
     return op
 
 
@@ -199,7 +199,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
     """
     _, runtime, site, enter = begin()
     costs = _costs(runtime)
-    allocation, pages, start, stop = _range_of(runtime, buffer, nbytes, "MemAdvise")
+    allocation, pages, start, stop = _range_of(runtime, buffer, nbytes, MemAdvise.__name__)
     known = _member(runtime, Advice, advice, "an Advice")
     location = _location(runtime, location) if known in _HAS_LOCATION else HOST
     cost = costs.advise
@@ -209,7 +209,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
         cost += pages.missing(start, stop, location) * costs.advise_map
     runtime.pay(cost)
     pages.advise(start, stop, known, location)
-    runtime.called("MemAdvise", enter, site, Plain((allocation, start, stop - start, int(known), location)))
+    runtime.called(MemAdvise.__name__, enter, site, Plain((allocation, start, stop - start, int(known), location)))
 
 
 @verb(cuda="cudaStreamAttachMemAsync")
@@ -246,7 +246,7 @@ async def StreamAttachMemAsync(
     stream = resolve(scope, stream)
     _member(runtime, MemAttach, flags, "a MemAttach")
     nbytes = integer("nbytes", nbytes)
-    allocation, _, start, stop = _range_of(runtime, buffer, nbytes or 1, "StreamAttachMemAsync")
+    allocation, _, start, stop = _range_of(runtime, buffer, nbytes or 1, StreamAttachMemAsync.__name__)
     if start or nbytes not in (0, allocation.nbytes):
         what = f"StreamAttachMemAsync() of {stop - start} bytes at {start} of {allocation!r}"
         raise runtime.refuse(Kind.INVALID_VALUE, what, "attach whole allocations")
@@ -254,7 +254,7 @@ async def StreamAttachMemAsync(
     done: Completion = NOTHING
     if not stream.turn().done:
         done = _by_driver(runtime, costs, stream, driver_attaches, site)
-    runtime.called("StreamAttachMemAsync", enter, site, Plain((allocation, stream, int(flags))))
+    runtime.called(StreamAttachMemAsync.__name__, enter, site, Plain((allocation, stream, int(flags))))
     return done
 
 
@@ -279,7 +279,7 @@ async def PointerGetAttributes(memory: Memory) -> PointerAttributes:
     _, runtime, site, enter = begin()
     allocation, _ = runtime.memory.locate(_plain(memory), 0, "memory")
     runtime.pay(runtime.costs.other)
-    runtime.called("PointerGetAttributes", enter, site)
+    runtime.called(PointerGetAttributes.__name__, enter, site)
     return PointerAttributes(_TYPES[allocation.space], allocation.device)
 
 
@@ -310,10 +310,10 @@ async def MemRangeGetAttribute(buffer: Memory, nbytes: Integer, attribute: int) 
     """
     _, runtime, site, enter = begin()
     costs = _costs(runtime)
-    _, pages, start, stop = _range_of(runtime, buffer, nbytes, "MemRangeGetAttribute")
+    _, pages, start, stop = _range_of(runtime, buffer, nbytes, MemRangeGetAttribute.__name__)
     known = _member(runtime, RangeAttribute, attribute, "a RangeAttribute")
     runtime.pay(costs.range_attribute)
-    runtime.called("MemRangeGetAttribute", enter, site)
+    runtime.called(MemRangeGetAttribute.__name__, enter, site)
     if known is RangeAttribute.READ_MOSTLY:
         return int(pages.is_read_mostly(start, stop))
     if known is RangeAttribute.ACCESSED_BY:

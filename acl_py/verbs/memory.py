@@ -88,7 +88,7 @@ async def Malloc(
     buffer.allocation.given_name = name
     runtime.pay(runtime.costs.malloc[nbytes])
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("Malloc", enter, site, Began(buffer.allocation))
+    runtime.called(Malloc.__name__, enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -118,16 +118,16 @@ async def Free(buffer: Memory | None) -> None:
     _, runtime, site, enter = call = begin()
     if buffer is None:
         runtime.pay(runtime.costs.free[0])
-        runtime.called("Free", enter, site)
+        runtime.called(Free.__name__, enter, site)
         return
-    allocation = runtime.memory.root(buffer, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED)
+    allocation = runtime.memory.root(buffer, Free.__name__, Origin.MALLOC, Origin.POOL, Origin.MANAGED)
     if allocation.origin is Origin.POOL:
         give_back = partial(_give_back, runtime, allocation.device)
-        await _end(call, "Free", allocation, (), runtime.costs.free[0], give_back)
+        await _end(call, Free.__name__, allocation, (), runtime.costs.free[0], give_back)
     else:
         devices = runtime.devices if allocation.pages is not None else (runtime.device(allocation.device),)
         cost = runtime.costs.free[allocation.nbytes]
-        await _end(call, "Free", allocation, devices, cost, runtime.memory.free)
+        await _end(call, Free.__name__, allocation, devices, cost, runtime.memory.free)
 
 
 @verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES)
@@ -148,10 +148,10 @@ async def FreeWithDevSync(buffer: Memory) -> None:
         DeadlockError: The work of the device can never complete.
     """
     _, runtime, _, _ = call = begin()
-    allocation = runtime.memory.root(buffer, "FreeWithDevSync", Origin.MALLOC)
+    allocation = runtime.memory.root(buffer, FreeWithDevSync.__name__, Origin.MALLOC)
     devices = [runtime.device(allocation.device)]
     cost = runtime.costs.free[allocation.nbytes]
-    await _end(call, "FreeWithDevSync", allocation, devices, cost, runtime.memory.free, waits=True)
+    await _end(call, FreeWithDevSync.__name__, allocation, devices, cost, runtime.memory.free, waits=True)
 
 
 @verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES)
@@ -182,7 +182,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("MallocHost", enter, site, Began(buffer.allocation))
+    runtime.called(MallocHost.__name__, enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -209,11 +209,11 @@ async def FreeHost(buffer: Memory | None) -> None:
     _, runtime, site, enter = call = begin()
     if buffer is None:
         runtime.pay(_by_size(runtime.costs.free_host, 0))
-        runtime.called("FreeHost", enter, site)
+        runtime.called(FreeHost.__name__, enter, site)
         return
-    allocation = runtime.memory.root(buffer, "FreeHost", Origin.MALLOC_HOST)
+    allocation = runtime.memory.root(buffer, FreeHost.__name__, Origin.MALLOC_HOST)
     cost = _by_size(runtime.costs.free_host, allocation.nbytes)
-    await _end(call, "FreeHost", allocation, runtime.devices, cost, runtime.memory.free_host)
+    await _end(call, FreeHost.__name__, allocation, runtime.devices, cost, runtime.memory.free_host)
 
 
 @verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES)
@@ -234,10 +234,10 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
         DeadlockError: The work of a device can never complete.
     """
     _, runtime, _, _ = call = begin()
-    allocation = runtime.memory.root(buffer, "FreeHostWithDevSync", Origin.MALLOC_HOST)
+    allocation = runtime.memory.root(buffer, FreeHostWithDevSync.__name__, Origin.MALLOC_HOST)
     cost = _by_size(runtime.costs.free_host, allocation.nbytes)
     verb = runtime.memory.free_host
-    await _end(call, "FreeHostWithDevSync", allocation, runtime.devices, cost, verb, waits=True)
+    await _end(call, FreeHostWithDevSync.__name__, allocation, runtime.devices, cost, verb, waits=True)
 
 
 @verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES)
@@ -277,7 +277,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     buffer.allocation.given_name = name
     runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
     tell_allocated(runtime, buffer.allocation)
-    runtime.called("HostRegister", enter, site, Began(buffer.allocation))
+    runtime.called(HostRegister.__name__, enter, site, Began(buffer.allocation))
     return buffer
 
 
@@ -301,9 +301,9 @@ async def HostUnregister(memory: Memory) -> None:
         DeadlockError: The work of a device can never complete.
     """
     _, runtime, _, _ = call = begin()
-    allocation = runtime.memory.root(memory, "HostUnregister", Origin.REGISTERED)
+    allocation = runtime.memory.root(memory, HostUnregister.__name__, Origin.REGISTERED)
     cost = _by_size(runtime.costs.unregister, allocation.nbytes)
-    await _end(call, "HostUnregister", allocation, runtime.devices, cost, runtime.memory.host_unregister)
+    await _end(call, HostUnregister.__name__, allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
 @verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync")
@@ -359,7 +359,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     if stream.branch is not None:
         runtime.pay(runtime.profile.graphs.captured)
         stream.branch.add(NodeKind.ALLOCATE, site, subject=buffer.allocation)
-        runtime.called("MallocAsync", enter, site, Began(buffer.allocation, stream))
+        runtime.called(MallocAsync.__name__, enter, site, Began(buffer.allocation, stream))
         return buffer
     grown = mapped_bytes(runtime, pool) - mapped
     runtime.pay(runtime.costs.malloc_async + (runtime.costs.pool_growth[grown] if grown else 0))
@@ -367,7 +367,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     if after is not None:
         stream.wait(since)
     tell_allocated(runtime, buffer.allocation, since)
-    runtime.called("MallocAsync", enter, site, Began(buffer.allocation, stream))
+    runtime.called(MallocAsync.__name__, enter, site, Began(buffer.allocation, stream))
     return buffer
 
 
@@ -395,7 +395,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     """
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream, captures=True)
-    allocation = runtime.memory.root(buffer, "FreeAsync", Origin.MALLOC, Origin.POOL)
+    allocation = runtime.memory.root(buffer, FreeAsync.__name__, Origin.MALLOC, Origin.POOL)
     if stream.branch is not None:
         return _free_in_capture(runtime, stream.branch, allocation, site)
     runtime.pay(runtime.costs.free_async)
@@ -406,7 +406,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     if not behind.done:
         behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
     _tell_freed(runtime, allocation, behind)
-    runtime.called("FreeAsync", enter, site, Ended(allocation, stream))
+    runtime.called(FreeAsync.__name__, enter, site, Ended(allocation, stream))
     return behind
 
 
@@ -422,7 +422,7 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
         )
     branch.add(NodeKind.FREE, site, subject=allocation)
     act = Ended(allocation, branch.stream)
-    runtime.called("FreeAsync", runtime.host_ns - runtime.profile.graphs.captured, site, act)
+    runtime.called(FreeAsync.__name__, runtime.host_ns - runtime.profile.graphs.captured, site, act)
     return NOTHING
 
 
@@ -450,7 +450,7 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
         raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
     runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
     runtime.pay(runtime.costs.other)
-    runtime.called("SetMemPoolThreshold", enter, site, Plain((nbytes,)))
+    runtime.called(SetMemPoolThreshold.__name__, enter, site, Plain((nbytes,)))
 
 
 @verb(acl="aclrtGetMemInfo", cuda="cudaMemGetInfo")
@@ -471,7 +471,7 @@ async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - a
     scope, runtime, site, enter = begin()
     ordinal = scope.context.device.ordinal
     runtime.pay(runtime.costs.memory_info)
-    runtime.called("GetMemInfo", enter, site)
+    runtime.called(GetMemInfo.__name__, enter, site)
     return runtime.memory.free_bytes(ordinal), runtime.memory.total_bytes(ordinal)
 
 

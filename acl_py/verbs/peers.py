@@ -35,7 +35,7 @@ async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     _, runtime, site, enter = begin_without_context()
     can = runtime.device(device) is not runtime.device(peer)
     runtime.pay(runtime.costs.other)
-    runtime.called("DeviceCanAccessPeer", enter, site)
+    runtime.called(DeviceCanAccessPeer.__name__, enter, site)
     return can
 
 
@@ -68,7 +68,7 @@ async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
         )
     runtime.pay(runtime.costs.other)
     device.reaches[peer] = None
-    runtime.called("DeviceEnablePeerAccess", enter, site)
+    runtime.called(DeviceEnablePeerAccess.__name__, enter, site)
 
 
 @verb(acl="aclrtDeviceDisablePeerAccess", cuda="cudaDeviceDisablePeerAccess")
@@ -96,7 +96,7 @@ async def DeviceDisablePeerAccess(peer: Integer) -> None:
         )
     runtime.pay(runtime.costs.other)
     del device.reaches[peer]
-    runtime.called("DeviceDisablePeerAccess", enter, site)
+    runtime.called(DeviceDisablePeerAccess.__name__, enter, site)
 
 
 @verb(acl="aclrtDevicePeerAccessStatus")
@@ -121,7 +121,7 @@ async def DevicePeerAccessStatus(device: Integer, peer: Integer) -> bool:
     _, runtime, site, enter = begin_without_context()
     status = runtime.device(peer).ordinal in runtime.device(device).reaches
     runtime.pay(runtime.costs.other)
-    runtime.called("DevicePeerAccessStatus", enter, site)
+    runtime.called(DevicePeerAccessStatus.__name__, enter, site)
     return status
 
 

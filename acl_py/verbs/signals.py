@@ -45,7 +45,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
         ValueError: *name* is empty, too long or not printable.
     """
     scope, runtime, site, enter = begin()
-    check_signals(runtime, "CreateNotify")
+    check_signals(runtime, CreateNotify.__name__)
     check_name(name)
     if flag != 0:
         raise runtime.error(Kind.NOT_SUPPORTED, f"CreateNotify({flag!r})", "0 makes one for hosts and devices alike")
@@ -58,7 +58,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
         )
     runtime.pay(runtime.costs.create_event)
     notify = device.create_notify(site, name)
-    runtime.called("CreateNotify", enter, site, Made(None, notify))
+    runtime.called(CreateNotify.__name__, enter, site, Made(None, notify))
     return notify
 
 
@@ -84,7 +84,7 @@ async def DestroyNotify(notify: Notify) -> None:
     runtime.pay(runtime.costs.destroy_event)
     notify.destroyed = site
     notify.device.notify_ids.give(runtime.scheduler.now)
-    runtime.called("DestroyNotify", enter, site, Destroyed(notify))
+    runtime.called(DestroyNotify.__name__, enter, site, Destroyed(notify))
 
 
 @verb(acl="aclrtRecordNotify")
@@ -116,7 +116,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     runtime.pay(runtime.costs.record)
     completion = notify.record(stream, site)
     runtime.scheduler.settle()
-    runtime.called("RecordNotify", enter, site, Set(notify, None, stream))
+    runtime.called(RecordNotify.__name__, enter, site, Set(notify, None, stream))
     return completion
 
 
@@ -160,7 +160,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
     runtime.pay(runtime.costs.wait)
     completion = notify.wait(stream, site, _shorter(limit_ns, runtime.state(WaitLimit).ns))
     runtime.scheduler.settle()
-    runtime.called("WaitAndResetNotify", enter, site, Awaited(notify, None, None, stream, timeout))
+    runtime.called(WaitAndResetNotify.__name__, enter, site, Awaited(notify, None, None, stream, timeout))
     return completion
 
 
@@ -190,7 +190,7 @@ async def ResetNotifies(notifies: Iterable[Notify]) -> None:
     runtime.pay(runtime.costs.other)
     for notify in notifies:
         notify.reset()
-    runtime.called("ResetNotifies", enter, site)
+    runtime.called(ResetNotifies.__name__, enter, site)
 
 
 @verb(acl="aclrtValueWrite", cuda="cuStreamWriteValue64")
@@ -219,13 +219,13 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
         TypeError: *value* is not such a number, or *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream, allocation, offset, value = _word(scope, "ValueWrite", address, value, stream)
+    stream, allocation, offset, value = _word(scope, ValueWrite.__name__, address, value, stream)
     if flag != 0:
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWrite()", "it must be 0")
     runtime.pay(runtime.costs.record)
     completion = stream.context.device.words.write(stream, site, allocation, offset, value)
     runtime.scheduler.settle()
-    runtime.called("ValueWrite", enter, site, Set(Word(allocation, offset), value, stream))
+    runtime.called(ValueWrite.__name__, enter, site, Set(Word(allocation, offset), value, stream))
     return completion
 
 
@@ -264,14 +264,14 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
         await ValueWrite(buffer, 3, 0, other)
     """
     scope, runtime, site, enter = begin()
-    stream, allocation, offset, value = _word(scope, "ValueWait", address, value, stream)
+    stream, allocation, offset, value = _word(scope, ValueWait.__name__, address, value, stream)
     if flag not in tuple(Compare):
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
     runtime.pay(runtime.costs.wait)
     words = stream.context.device.words
     completion = words.wait(stream, site, allocation, offset, value, Compare(flag), runtime.state(WaitLimit).ns)
     runtime.scheduler.settle()
-    runtime.called("ValueWait", enter, site, Awaited(Word(allocation, offset), value, flag, stream))
+    runtime.called(ValueWait.__name__, enter, site, Awaited(Word(allocation, offset), value, flag, stream))
     return completion
 
 

@@ -164,7 +164,9 @@ async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name
     call = begin()
     check_name(name)
     priority = integer("priority", priority)
-    return _create(call, "CreateStream", nonblocking=bool(nonblocking), priority=priority, bound=False, name=name)
+    return _create(
+        call, CreateStream.__name__, nonblocking=bool(nonblocking), priority=priority, bound=False, name=name
+    )
 
 
 @verb(acl="aclrtCreateStreamWithConfig")
@@ -206,7 +208,7 @@ async def CreateStreamWithConfig(priority: Integer, flag: Integer, *, name: str 
     if flag < 0 or flag & ~_STREAM_FLAGS:
         raise runtime.error(Kind.INVALID_VALUE, f"stream flag {flag:#x}", f"use {list(StreamFlag)}")
     bound = bool(flag & _BOUND)
-    return _create(call, "CreateStreamWithConfig", nonblocking=True, priority=priority, bound=bound, name=name)
+    return _create(call, CreateStreamWithConfig.__name__, nonblocking=True, priority=priority, bound=bound, name=name)
 
 
 def _create(call: Call, verb: str, *, nonblocking: bool, priority: int, bound: bool, name: str | None) -> Stream:
@@ -238,7 +240,7 @@ async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
     """
     _, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
-    runtime.called("DeviceGetStreamPriorityRange", enter, site)
+    runtime.called(DeviceGetStreamPriorityRange.__name__, enter, site)
     return runtime.rules.priorities
 
 
@@ -264,7 +266,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
     scope, runtime, site, enter = begin()
     stream = resolve_any(scope, stream)
     runtime.pay(runtime.costs.other)
-    runtime.called("StreamGetPriority", enter, site, Asked(stream))
+    runtime.called(StreamGetPriority.__name__, enter, site, Asked(stream))
     return stream.priority
 
 
@@ -282,7 +284,7 @@ async def GetStreamAvailableNum() -> int:
     """
     scope, runtime, site, enter = begin()
     runtime.pay(runtime.costs.other)
-    runtime.called("GetStreamAvailableNum", enter, site)
+    runtime.called(GetStreamAvailableNum.__name__, enter, site)
     return scope.context.device.stream_ids.free
 
 
@@ -313,7 +315,7 @@ async def DestroyStream(stream: handles.Stream) -> None:
         await runtime.wait(stream.backlog(), f"DestroyStream({stream.name})", site, (stream,))
         runtime.check_stream(stream)  # refuses it if another task has destroyed it
     stream.context.destroy_stream(stream, site)
-    runtime.called("DestroyStream", enter, site, Destroyed(stream))
+    runtime.called(DestroyStream.__name__, enter, site, Destroyed(stream))
 
 
 def _destroyable(scope: Scope, stream: StreamLike) -> Stream:
@@ -348,7 +350,7 @@ async def DestroyStreamForce(stream: handles.Stream) -> None:
     runtime.pay(runtime.costs.destroy_stream)
     stream.context.device.abort(stream, _aborted(stream, site))
     stream.context.destroy_stream(stream, site)
-    runtime.called("DestroyStreamForce", enter, site, Destroyed(stream, forced=1))
+    runtime.called(DestroyStreamForce.__name__, enter, site, Destroyed(stream, forced=1))
 
 
 @verb(acl="aclrtStreamAbort")
@@ -372,7 +374,7 @@ async def StreamAbort(stream: handles.Stream) -> None:
     stream = resolve(scope, stream)
     runtime.pay(runtime.costs.other)
     stream.context.device.abort(stream, _aborted(stream, site))
-    runtime.called("StreamAbort", enter, site, Plain((stream,)))
+    runtime.called(StreamAbort.__name__, enter, site, Plain((stream,)))
 
 
 def _aborted(stream: Stream, site: Site) -> DeviceError:
@@ -399,7 +401,7 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
         DeadlockError: The work can never complete.
         TypeError: *stream* is not a stream.
     """
-    await synchronize(begin(), "SynchronizeStream", stream, None)
+    await synchronize(begin(), SynchronizeStream.__name__, stream, None)
 
 
 @verb(acl="aclrtSynchronizeStreamWithTimeout", cuda="cudaStreamSynchronize", does=HostCall.SYNCHRONISES)
@@ -433,7 +435,7 @@ async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> 
     """
     _, runtime, _, _ = call = begin()
     limit = limit_of(runtime, timeout, Kind.STREAM_TIMEOUT)
-    await synchronize(call, "SynchronizeStreamWithTimeout", stream, limit)
+    await synchronize(call, SynchronizeStreamWithTimeout.__name__, stream, limit)
 
 
 async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | None) -> None:
@@ -491,7 +493,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     await answered(
         scope, known, lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site), (stream,)
     )
-    runtime.called("StreamQuery", enter, site, Asked(stream, int(idle)))
+    runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(idle)))
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)
     return Status.COMPLETE if idle else Status.NOT_READY
@@ -547,7 +549,7 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
     if scope.context.alert:
-        runtime.check_call(scope.context, "StreamWaitEvent")
+        runtime.check_call(scope.context, StreamWaitEvent.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:

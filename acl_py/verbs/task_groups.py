@@ -36,7 +36,7 @@ async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
         TypeError: *stream* is not a stream.
     """
     _, runtime, site, enter = call = begin()
-    branch = _branch(call, "CaptureTaskGrpBegin", stream)
+    branch = _branch(call, CaptureTaskGrpBegin.__name__, stream)
     branch.capture.check(runtime.error)
     if branch.group is not None:
         raise runtime.error(
@@ -46,7 +46,7 @@ async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
         )
     runtime.pay(runtime.profile.graphs.begin)
     branch.capture.begin_group(branch.stream, site)
-    runtime.called("CaptureTaskGrpBegin", enter, site, Plain((branch.stream,)))
+    runtime.called(CaptureTaskGrpBegin.__name__, enter, site, Plain((branch.stream,)))
 
 
 @verb(acl="aclmdlRICaptureTaskGrpEnd")
@@ -73,7 +73,7 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
         TypeError: *stream* is not a stream.
     """
     _, runtime, site, enter = call = begin()
-    branch = _branch(call, "CaptureTaskGrpEnd", stream)
+    branch = _branch(call, CaptureTaskGrpEnd.__name__, stream)
     if branch.group is None:
         raise runtime.error(
             Kind.GROUP_STATUS,
@@ -82,7 +82,7 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
         )
     runtime.pay(runtime.profile.graphs.begin)
     # The group is over, also if it is broken.
-    runtime.called("CaptureTaskGrpEnd", enter, site, Plain((branch.stream, branch.group)))
+    runtime.called(CaptureTaskGrpEnd.__name__, enter, site, Plain((branch.stream, branch.group)))
     return branch.capture.end_group(branch.stream, runtime.error)
 
 
@@ -120,9 +120,9 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
         await GraphLaunch(executable, stream)  # with 16 blocks
     """
     scope, runtime, site, enter = begin()
-    _check_rules(runtime, "CaptureTaskUpdateBegin")
+    _check_rules(runtime, CaptureTaskUpdateBegin.__name__)
     stream = resolve_any(scope, stream)
-    _check_no_capture(runtime, "CaptureTaskUpdateBegin", stream)
+    _check_no_capture(runtime, CaptureTaskUpdateBegin.__name__, stream)
     if not isinstance(group, TaskGroup):
         raise TypeError(f"a task group must be what CaptureTaskGrpEnd() gave, not {shown(group)}")
     if group.device is not stream.context.device:
@@ -140,7 +140,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
             )
     runtime.pay(runtime.profile.graphs.begin)
     Update(group, stream, site)
-    runtime.called("CaptureTaskUpdateBegin", enter, site, Plain((stream, group)))
+    runtime.called(CaptureTaskUpdateBegin.__name__, enter, site, Plain((stream, group)))
 
 
 @verb(acl="aclmdlRICaptureTaskUpdateEnd")
@@ -168,9 +168,9 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    _check_rules(runtime, "CaptureTaskUpdateEnd")
+    _check_rules(runtime, CaptureTaskUpdateEnd.__name__)
     stream = resolve_any(scope, stream)
-    _check_no_capture(runtime, "CaptureTaskUpdateEnd", stream)
+    _check_no_capture(runtime, CaptureTaskUpdateEnd.__name__, stream)
     update = stream.update
     if update is None:
         raise runtime.error(
@@ -182,7 +182,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     update.close()
     new, old = len(update.works), len(update.group.nodes)
     if new < old:
-        runtime.called("CaptureTaskUpdateEnd", enter, site, Plain((stream,)))  # the update is over
+        runtime.called(CaptureTaskUpdateEnd.__name__, enter, site, Plain((stream,)))  # the update is over
         raise runtime.error(
             Kind.GROUP_UPDATE,
             f"CaptureTaskUpdateEnd() of the {repr(update)[1:-1]}, which has new work for {new} of {old} kernels",
@@ -190,7 +190,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
         )
     completion = update.queue(site)
     runtime.scheduler.settle()
-    runtime.called("CaptureTaskUpdateEnd", enter, site, Plain((stream,)))
+    runtime.called(CaptureTaskUpdateEnd.__name__, enter, site, Plain((stream,)))
     return completion
 
 
