@@ -42,9 +42,7 @@ TRACED = (
     "acl/sync_inference",
     "aicore/add_flags",
     "attention/graph",
-    "attention/five_stages",
     "moe/graph",
-    "moe/moe",
     "server/server",
 )
 FORMATS = {
