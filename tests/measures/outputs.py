@@ -59,7 +59,7 @@ _ERRORS = "\nstandard error:\n"
 
 
 def acl_py(*arguments, cwd):
-    """What `acl-py *arguments` prints in the folder *cwd*, and its exit code. 2 would mean that *arguments* are wrong."""
+    """What `acl-py *arguments` prints in the folder *cwd*, and its exit code, which is 2 for wrong arguments."""
     done = forks.run("-m", "acl_py", *arguments, cwd=cwd)
     assert done.returncode != 2, done.stderr
     return f"exit code {done.returncode}\n\nstandard output:\n{done.stdout}{_ERRORS}{done.stderr}"
