@@ -9,7 +9,8 @@ FOLDER gets these. Nothing in them depends on the time of day or on where this c
     replayed/   tables of the measured stream programs under both vendors' rules, with what the sanitizer finds in them
     names.json  names and signatures of the packages
 
-Files that `acl-py report` reads are not among them, because their form may change: their reports are.
+Files that `acl-py report` reads are not among them, because their form may change: their reports are. samples/server is
+not traced, because it has a client in real time. It takes three minutes of a processor.
 """
 
 import json
@@ -43,7 +44,6 @@ TRACED = (
     "aicore/add_flags",
     "attention/graph",
     "moe/graph",
-    "server/server",
 )
 BY_CHANCE = ("worker_threads",)  # the system decides which of its threads does what, so the summary differs
 FORMATS = {
