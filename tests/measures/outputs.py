@@ -10,7 +10,7 @@ FOLDER gets these. Nothing in them depends on the time of day or on where this c
     names.json  names and signatures of the packages
 
 Files that `acl-py report` reads are not among them, because their form may change: their reports are. samples/server is
-not traced, because it has a client in real time. It takes three minutes of a processor.
+not traced, because it has a client in real time. All of it takes three minutes of processor time.
 """
 
 import json
