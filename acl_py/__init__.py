@@ -5,62 +5,93 @@ only from those below it, and all of them may import device_model:
 
     cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
     teaching/       what notebooks use: pictures, prices, predictions, what a card did; the notebooks' files
-    explain/        explanations of recordings
-        path host slack lines           the critical path, and how much longer each operation could be, by line
-        findings order                  implicit waits; which operations are in order, and conflicts
+    explain/        what would make a recorded run faster, or a wrong one right
         prices whatif                   programs run again with an edit
         edits cases                     the edits, and what they change
+        fixes edges rewrites            the order that a program lacks, and the program that has it
         recordings                      recordings of runs, as programs
         relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
-        diff                            what moved between two recordings
+        launched                        which steps are captured, and which launches run them
+        diff assertions                 what moved between two recordings; assertions for tests
         profiler stages                 stages of a running program, and the overlap of copies and computation
+        pages                           pages with prices
+    explore/        programs run again and again, each time under another schedule
+        explorer strategies shrinking   which schedules are tried, until one fails; the fewest deviations that fail
+        scripts functions preloaded     a run of a script, in a process of its own, and of a function
+        outcomes gathering              what came out of one run, and the findings of all
     tools/          what the command line calls
         sanitizing                      what the sanitizer found in a run
-        replay player operations        stream programs: played, call by call
+        replay player                   stream programs: played, call by call
+        operations graph_operations     what each step calls
         objects tasks programs          what their calls are about; several tasks; how they are read
         portability                     stream programs, tried under other rules
         kernels                         what stream programs launch
         documents                       JSON files from anywhere, read document by document
+        compare writes                  arrays beside those of a reference; what wrote them
         demo demo_aicore demo_flash     the demos
-        scripts                         scripts that use `acl`
+        scripts own_modules             scripts that use `acl`, and the files that they import
     compat/acl/     `acl`, the vendor's Python binding
         processes hanging report        processes of a script; what a hang prints; the summary of a session
-        functions/                      base rt mdl op blas media util: a folder for each module of the binding
+        functions/                      base rt mdl op blas media prof util: a folder for each module of the binding
         standins/                       models, operators and kernel binaries, described in Python or in files
+        simulated_time                  what scripts find as `time`
         face/                           module objects, argument wrappers, the session, handles, host objects,
                                         failed calls, tracebacks
     simulation      run, simulate, open
     options         what a simulation is begun with
     faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
     verbs/          the verbs, one module for each noun
-        devices peers memory managed streams events signals failures host
-        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks
+        devices peers memory managed streams events signals failures host marks
+        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks costs
         captures capturing graphs task_groups
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
         captures pools                  what captures refuse; what a pool gives back to its device
+    causes/         why a recorded run took as long as it did
+        path slack lines                the critical path, and how much longer each operation could be, by line
+        findings pages                  implicit waits, and waits that order nothing; pages with both
+        relation captured               which operations are in order; which calls were captured
+        host                            when the one host clock was busy
     recorded/       the stream program of a recording
         acts translations host_order    calls as steps, in the words of the format, and in their order
+        graphs                          what steps of captures need to know of launches
     sanitizer/      what a program gets right only by the times of one run
         findings parts watch            findings; what may be asked for; all simulations of a run
-        suppressions reports            findings that a project accepts; text, JSON, SARIF, GitHub
-        sanitizer                       the observer
+        suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
+        sanitizer guards                the observers for each part; mistakes of their own
+        races pairs accesses shadow     accesses to the same bytes that nothing orders
+        order signals launches          what is over before what; what streams signal; launches of graphs
+        hosts handovers                 what tasks and threads know of one another
+        lifetimes leaks                 uses after an end; what is never freed
+        unwritten tearing weak digests  bytes that nobody has written, or half of them; sources that change
+        views host_view numpy_changes   arrays of the host that report their uses
+        instructions stacks ranges      which instruction of a kernel, which lines, which bytes
     log             one event for each call, if it is turned on
     trace/          the recorder, and the views of what it recorded
         chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
         kineto msprof msprof_op table   the formats of other profilers, and CSV
-        drawing reading                 lanes of characters; which call queued an operation
+        figure page/                    pictures by matplotlib, and the page for a browser
+        drawing reading shown           lanes of characters; which call queued an operation; what a person reads
         tracks jsontext columns         lanes of viewers; how long files are written
-        fields decoding unpacking       columns of rows, and where they come from
-        recorder reasons instructions   rows of operations and calls; why each started when it did; AI cores
+        files checks                    saved recordings, and what is true of each of their rows
+        synchronisations                what each wait of a stream and each synchronising call has waited for
+        rows fields                     rows of a recording, and their fields as columns
+        decoding unpacking packing      what the recorder stores of each, and how that is read
+        recorder writers accesses       what observes a run, and stores operations, calls and uses by the host
+        reasons instructions launches   why each operation started when it did; AI cores; graphs
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
-        hang deadlocks                  whether anything could still wake the program; what to do about it
-    wording signatures              the functions of `acl`, and messages that name them in place of verbs
+        clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
+        ready interrupts                which task goes first under a schedule; signals in the middle of a call
+        hang standstill deadlocks       whether anything could still wake the program; what to do about it
+    schedules       what a run does where it has a choice
+    wording         messages that name the functions of `acl` in place of verbs
     calls/          calls as data
         table                           what is known of each verb: its noun, the vendors' names, its aliases
-    callers codes errors sites      the ground: tasks, return codes, exceptions, lines of the user's program
+    callers codes errors sites signatures whole_files
+                    the ground: tasks, return codes, exceptions, lines of the user's program, the functions of `acl`,
+                    files that are written whole or not at all
 """
 
 from acl_py.errors import AclError as AclError

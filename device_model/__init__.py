@@ -6,6 +6,7 @@ From the top down; each line imports only from those below it:
     choices                         what a run may do otherwise than the model
     contexts chains faults          contexts and their failures; chains of waits for reports; fault rules
     engines/                        copies and host functions; blocks on cores; pageable memory; bodies in threads
+    graphs/                         work that is described once and launched many times; captures
     events signals                  events; notifies and values to wait for
     streams                         first in, first out, and the default-stream rule
     queues steps                    hardware queues; entries in a stream that take no engine
@@ -20,8 +21,9 @@ From the top down; each line imports only from those below it:
     memory/                         device memory, host memory, allocations and pools
     rules observe ids               which call waits for what; observers; what a device has a limited number of
     scheduler                       the clock, and the heap of what will happen
-    completions dtypes errors       what can be waited for; the dtypes of NumPy and ml_dtypes; errors, and text from
-                                    outside made safe to print
+    completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
+    integers names                  numbers that a caller gives; what a program calls its streams and memory
+    errors handles                  errors, and text from outside made safe to print; what a program holds
 
 Words, each with one meaning:
 

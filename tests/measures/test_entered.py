@@ -1,0 +1,28 @@
+"""A call enters no more functions than before, in no more files, and no deeper."""
+
+import sys
+
+import pytest
+
+from tests.measures.entered import entered
+
+# They may only fall; entered.py has the targets.
+LIMITS = {
+    "MemcpyAsync": (10, 8, 6),
+    "SynchronizeStream": (45, 19, 14),
+    "await op": (37, 16, 12),
+    "GraphLaunch": (73, 18, 8),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_call_enters_no_more_than_before(name):
+    entries = entered(name)
+    numbers = entries.numbers
+    assert all(number <= limit for number, limit in zip(numbers, LIMITS[name], strict=True)), (numbers, entries.rows)
+
+
+def test_the_entries_are_those_of_the_call_alone():
+    depth, file, function = entered("MemcpyAsync").rows[0]
+    assert (depth, file, function) == (1, "acl_py/verbs/copies.py", "MemcpyAsync")
+    assert sys.getprofile() is None
