@@ -61,20 +61,24 @@ only from those below it, and all of them may import device_model:
         suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
         sanitizer guards                the observers for each part; mistakes of their own
         races pairs accesses shadow     accesses to the same bytes that nothing orders
-        order signals launches          what is over before what; what streams signal; launches of graphs
+        launches                        launches of graphs in the order
         hosts handovers                 what tasks and threads know of one another
         lifetimes leaks                 uses after an end; what is never freed
         unwritten tearing weak digests  bytes that nobody has written, or half of them; sources that change
         views host_view numpy_changes   arrays of the host that report their uses
         instructions stacks ranges      which instruction of a kernel, which lines, which bytes
     log             one event for each call, if it is turned on
+    order/          what is certain to be over before what
+        relate                          what each act orders
+        order signals                   the relation of streams and hosts; what streams signal
+        things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded
         chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
         kineto msprof msprof_op table   the formats of other profilers, and CSV
         figure page/                    pictures by matplotlib, and the page for a browser
         drawing reading shown           lanes of characters; which call queued an operation; what a person reads
         tracks jsontext columns         lanes of viewers; how long files are written
-        files checks                    saved recordings, and what is true of each of their rows
+        files checks form10             saved recordings, what is true of each of their rows; the form before
         synchronisations                what each wait of a stream and each synchronising call has waited for
         rows fields                     rows of a recording, and their fields as columns
         decoding unpacking packing      what the recorder stores of each, and how that is read
@@ -88,7 +92,7 @@ only from those below it, and all of them may import device_model:
     schedules       what a run does where it has a choice
     wording         messages that name the functions of `acl` in place of verbs
     calls/          calls as data
-        table                           what is known of each verb: its noun, the vendors' names, its aliases
+        table acts                      what is known of each verb; what a call has done
     callers codes errors sites signatures whole_files
                     the ground: tasks, return codes, exceptions, lines of the user's program, the functions of `acl`,
                     files that are written whole or not at all

@@ -31,6 +31,8 @@ class Verb:
         acl: ACL's function of the same meaning; None if ACL has none.
         cuda: CUDA's function of the same meaning, or for a wait with a limit that of the wait; None if CUDA has none.
         does: What a capture beside a call may forbid of it; None if nothing.
+        step: The step of a stream program that makes the same call; None if the format has none.
+        fields: The names that the step has for what the act of the call names, in its order (`leaves`).
         aliases: Other names of the same function.
     """
 
@@ -39,6 +41,8 @@ class Verb:
     acl: str | None
     cuda: str | None
     does: HostCall | None
+    step: str | None
+    fields: tuple[str, ...]
     aliases: tuple[str, ...]
 
 
@@ -46,7 +50,13 @@ _TABLE: dict[str, Verb] = {}
 
 
 def verb(
-    *, acl: str | None = None, cuda: str | None = None, does: HostCall | None = None, aliases: tuple[str, ...] = ()
+    *,
+    acl: str | None = None,
+    cuda: str | None = None,
+    does: HostCall | None = None,
+    step: str | None = None,
+    fields: tuple[str, ...] = (),
+    aliases: tuple[str, ...] = (),
 ) -> Callable[[_F], _F]:
     """Enter the decorated coroutine function in the table, and give it back unchanged. The arguments are those of
     `Verb`.
@@ -55,7 +65,7 @@ def verb(
     def enter(function: _F) -> _F:
         name, noun = function.__name__, function.__module__.rpartition(".")[2]
         assert name not in _TABLE, f"two verbs are called {name}"
-        _TABLE[name] = Verb(name, noun, acl, cuda, does, aliases)
+        _TABLE[name] = Verb(name, noun, acl, cuda, does, step, fields, aliases)
         return function
 
     return enter

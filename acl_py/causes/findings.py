@@ -16,10 +16,10 @@ from operator import attrgetter
 
 import numpy as np
 
-from acl_py.calls.acts import leaves
+from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leaves
 from acl_py.causes.captured import captured
 from acl_py.causes.lines import us
-from acl_py.causes.relation import SYNCHRONISATIONS, WAITS, Relation
+from acl_py.causes.relation import Relation, is_wait
 from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.reading import as_timeline, launching, short_site, site_of_call
 from acl_py.trace.rows import FAULTS, Call, Copied, Migration, Operation, StreamStep, Timeline
@@ -103,11 +103,8 @@ _FREES = {
     "FreeHost": "Keep the memory for the next round, or free it behind the last synchronisation",
     "HostUnregister": "Keep it registered for the next round, or unregister it behind the last synchronisation",
 }
-_DESTROYS = ("DestroyStream", "DestroyContext", "ResetDevice")
-_SYNC_COPIES = ("Memcpy", "Memcpy2d", "Memset")
-_QUEUES = ("MemcpyAsync", "Memcpy2dAsync", "MemsetAsync", "MemPrefetchAsync", "LaunchKernel", "GraphLaunch")
+_WAIT_UNASKED = (Destroyed, Completed, Queued, GraphLaunched)  # and frees: by the name of the call
 _BARRIERS = (Pitfall.LEGACY, Pitfall.SYNC_COPY)  # what waited by these rules is in order; frees promise none
-_WAIT_UNASKED = (*_FREES, *_DESTROYS, *_SYNC_COPIES, *_QUEUES)
 
 
 class _Found:
@@ -130,7 +127,7 @@ class _Found:
 
     @cached_property
     def sync_copies(self) -> list[Call]:
-        copies = [call for call in self.timeline.calls if call.name in _SYNC_COPIES]
+        copies = [call for call in self.timeline.calls if isinstance(call.act, Completed)]
         return sorted(copies, key=attrgetter("enter_ns"))
 
     @cached_property
@@ -232,14 +229,14 @@ class _Found:
             what = f"{call.called}() waited for all work of the device"
             edit = _FREES["FreeHost" if self.is_script and call.name == "Free" else call.name]  # acl has no FreeAsync
             self._call(Pitfall.FREE, index, call.waited_ns, what, edit)
-        elif call.name in _DESTROYS:
+        elif isinstance(call.act, Destroyed):
             edit = "Destroy it behind a synchronisation that the program needs anyway"
             self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.called}() waited for work", edit)
-        elif call.name in _SYNC_COPIES:
+        elif isinstance(call.act, Completed):
             edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
             staged, waited = f"in {call.called}(), {_STAGED}", f"{call.called}() waited for its work"
             self._staged(Pitfall.SYNC_COPY, index, asleep_ns, staged, waited, edit)
-        elif call.name in _QUEUES and not self._waited_for_own_work(call):
+        elif isinstance(call.act, Queued | GraphLaunched) and not self._waited_for_own_work(call):
             edit = "Queue fewer and larger operations, or use more streams"
             self._call(
                 Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.called}() waited for room in a full queue", edit
@@ -283,11 +280,11 @@ class _Found:
         that are findings come first: whoever gets rid of them must be able to follow this advice, too.
         """
         nothing_new = self._nothing_new()
-        places = [(kind.name, short_site(kind.file, kind.line)) for kind in self.calls.kinds]
+        kinds = self.calls.kinds
+        places = [(kind.name, short_site(kind.file, kind.line)) for kind in kinds]
         of_rest = np.unique(np.delete(self.calls.kind, nothing_new)).tolist()
-        useful = {places[kind] for kind in of_rest if places[kind][0].startswith((*WAITS, *SYNCHRONISATIONS))}
-        kinds = self.calls.kind[nothing_new].tolist()
-        for index, kind in zip(nothing_new, kinds, strict=True):
+        useful = {places[kind] for kind in of_rest if is_wait(kinds[kind].act)}
+        for index, kind in zip(nothing_new, self.calls.kind[nothing_new].tolist(), strict=True):
             if places[kind] not in useful:
                 call = self.timeline.calls[index]
                 what = f"{call.called}() orders nothing that was not in order before"
@@ -362,7 +359,7 @@ def _copied(call: Call | CallKind) -> Copied | None:
 def _may_wait(call: CallKind) -> bool:
     """Whether a call of this kind that sleeps is a finding."""
     copy = _copied(call)
-    return call.name in _WAIT_UNASKED or (copy is not None and copy.kind == "h2h")
+    return call.name in _FREES or isinstance(call.act, _WAIT_UNASKED) or (copy is not None and copy.kind == "h2h")
 
 
 def _previous(ops: OpColumns) -> list[int]:

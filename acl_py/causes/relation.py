@@ -48,8 +48,6 @@ from acl_py.trace.fields import CallKind, call_columns, op_columns
 from acl_py.trace.rows import Copied, Ref, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, EventClass, PageableCopy
 
-WAITS = ("StreamWaitEvent", "WaitAndResetNotify")
-SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
 
 
@@ -236,7 +234,7 @@ class Relation:
     def _learn(self, index: int, act: Act[Any], host: Host) -> None:
         """Let the host know what the call *index* has waited for."""
         points = [*self._waited_for(index, act)]
-        if _is_synchronisation(act) and all(self._covers([host.past.clock], point) for point in points):
+        if is_synchronisation(act) and all(self._covers([host.past.clock], point) for point in points):
             self.nothing_new.append(index)
         points += [self._points[after] for after in self._woken.get(index, ()) if after >= 0]
         self._order.learn(host, points)
@@ -316,7 +314,13 @@ class Relation:
         return self._events[place]
 
 
-def _is_synchronisation(act: Act[Any]) -> bool:
+def is_wait(act: Act[Any]) -> bool:
+    """Whether *act* is that of a call which is there to wait, and can be one that orders nothing new."""
+    is_of_word = isinstance(act, Awaited) and isinstance(act.signal, Word)
+    return is_synchronisation(act) or (isinstance(act, Waited | Awaited) and not is_of_word)
+
+
+def is_synchronisation(act: Act[Any]) -> bool:
     """Whether *act* is that of a call which is there to wait for all work of something."""
     return isinstance(act, Synchronised) and act.subject is not None
 

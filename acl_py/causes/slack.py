@@ -7,7 +7,7 @@ slack of an operation on the critical path is 0.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from acl_py.calls.acts import leaves
 from acl_py.causes.host import BusyTimes, busy_times
 from acl_py.causes.path import Cause, Part, makespan_ns
+from acl_py.causes.relation import is_synchronisation
 from acl_py.trace.fields import (
     CallColumns,
     CallKind,
@@ -27,7 +28,7 @@ from acl_py.trace.fields import (
     step_columns,
 )  # fmt: skip
 from acl_py.trace.reading import as_timeline
-from acl_py.trace.rows import Ref, Timeline
+from acl_py.trace.rows import Handle, Ref, Timeline
 from device_model.completions import Why
 
 _ONE_AT_A_TIME = ("H2D", "D2H", "P2P")  # engines that run one operation after the other
@@ -50,7 +51,7 @@ def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
             slack[part.op] = 0
     visit = np.empty(len(end_ns), np.int64)
     visit[np.lexsort((end_ns, begin_ns))[::-1]] = np.arange(len(end_ns))
-    nodes, earlier, spare = _edges(ops, calls, step_columns(timeline.steps), busy)
+    nodes, earlier, spare = _edges(ops, calls, step_columns(timeline.steps), busy, timeline.handles)
     order = np.argsort(visit[nodes])
     edges = nodes[order].tolist(), earlier[order].tolist(), np.maximum(spare[order], 0).tolist()
     for node, before, spare_ns in zip(*edges, strict=True):
@@ -63,11 +64,13 @@ def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
 _Edges = tuple[Ints, Ints, Ints]  # a node, what comes before it, and by how much that could be later
 
 
-def _edges(ops: OpColumns, calls: CallColumns, steps: StepColumns, busy: BusyTimes) -> _Edges:
+def _edges(
+    ops: OpColumns, calls: CallColumns, steps: StepColumns, busy: BusyTimes, handles: Sequence[Handle]
+) -> _Edges:
     """Return the relations of a recording: what comes before each operation and each busy time, and the time to spare,
     by which that could be later without changing it.
     """
-    queued = _Queued(ops)
+    queued = _Queued(ops, handles)
     of_ops = [*_neighbours(ops), _waits(steps, queued)]
     of_host, last = _synchronised(ops, calls, busy, queued)
     held = np.flatnonzero(ops.after >= 0)
@@ -161,7 +164,7 @@ def _woken(calls: CallColumns, busy: BusyTimes) -> tuple[Ints, Ints]:
 
 def _synchronised(ops: OpColumns, calls: CallColumns, busy: BusyTimes, queued: "_Queued") -> tuple[Ints, Ints]:
     """Return the busy times that end with calls which synchronise, and the last operations that these waited for."""
-    synchronises = np.array([kind.name.startswith("Synchronize") for kind in calls.kinds], bool)
+    synchronises = np.array([is_synchronisation(kind.act) for kind in calls.kinds], bool)
     is_last = synchronises[calls.kind[busy.call]] & (busy.end_ns == calls.exit_ns[busy.call])
     found = [
         (place, tail)
@@ -177,7 +180,8 @@ def _synchronised(ops: OpColumns, calls: CallColumns, busy: BusyTimes, queued: "
 class _Queued:
     """The operations of each stream in the order in which they were queued."""
 
-    def __init__(self, ops: OpColumns) -> None:
+    def __init__(self, ops: OpColumns, handles: Sequence[Handle]) -> None:
+        self._handles = handles
         self.streams: dict[int, list[tuple[int, int]]] = {}  # when, and the index of the operation
         for index, (kind, queued_ns) in enumerate(zip(ops.kind.tolist(), ops.queued_ns.tolist(), strict=True)):
             self.streams.setdefault(ops.kinds[kind].in_stream, []).append((queued_ns, index))
@@ -192,12 +196,11 @@ class _Queued:
 
     def waited_for(self, call: CallKind, at_ns: int) -> Iterator[int]:
         """Yield the last operations that a call which synchronises waits for: of its streams, or of all of them."""
-        if call.name.startswith("SynchronizeDevice"):
+        handles = [each.handle for each in leaves(call.act) if isinstance(each, Ref)]
+        if any(self._handles[handle].kind in ("context", "device") for handle in handles):
             streams: Iterable[int] = self.streams
         else:
-            streams = [
-                each.handle for each in leaves(call.act) if isinstance(each, Ref) and each.handle in self.streams
-            ]
+            streams = [handle for handle in handles if handle in self.streams]
         for stream in streams:
             of_stream = self.streams[stream]
             place = bisect_right(of_stream, at_ns, key=itemgetter(0)) - 1

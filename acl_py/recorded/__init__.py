@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from acl_py.calls.acts import CallbackBegan
 from acl_py.recorded.acts import Act, acts_of
 from acl_py.recorded.host_order import Item, order_of
 from acl_py.recorded.translations import Fields, Translator, unique
@@ -67,7 +68,7 @@ def _acts(timeline: Timeline, translator: Translator) -> list[Act]:
             "the run counted the real time between two calls (host_time='measured'), and the program has it only in "
             "its host work"
         )
-    hosts = dict.fromkeys(call.by for call in timeline.calls if call.name == "ProcessReport" and call.function)
+    hosts = dict.fromkeys(call.by for call in timeline.calls if isinstance(call.act, CallbackBegan) and call.function)
     if hosts.keys() - {call.by for call in timeline.calls[:1]}:
         translator.note(
             "a thread of the script waited for callbacks, which took no time of the script's; in the program it does"

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from acl_py.calls.acts import Asked
+from acl_py.calls.acts import Asked, Queued
 from acl_py.recorded.translations import Fields, Translator, asleep_since, in_us, site_of
 from acl_py.trace.rows import Access, Call, Timeline
 
-_QUEUING = ("LaunchKernel", "MemcpyAsync")  # an operation has the facts of these calls, unless it was staged
 SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
 QUERIES = ("query_stream", "query_event", "query_waits")
 # Calls that change what later calls do, and that the format does not have.
@@ -59,7 +58,7 @@ def acts_of(timeline: Timeline, translator: Translator) -> list[Act]:
     by_time = {(act.caller, act.enter, act.exit): act for act in acts}
     for row, call in enumerate(timeline.calls):
         key = call.by, call.enter_ns, call.exit_ns
-        if call.name in _QUEUING and queued[key]:
+        if isinstance(call.act, Queued) and call.act.work is None and queued[key]:  # its operation has the facts
             queued[key] -= 1
             by_time[key].row, by_time[key].since = row, asleep_since(call)
             continue

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.calls.acts import Began, CallbackBegan, Made, Queued, Recorded, Synchronised, Waited, leaves
+from acl_py.calls.table import all_verbs
 from acl_py.recorded.graphs import Graphs
 from acl_py.trace.rows import (
     FAULTS,
@@ -83,13 +84,13 @@ class Translator:
 
     def translated(self, call: Call) -> Fields | None:
         """Return the fields of the step that makes the same call; None if the format has none."""
-        translate = _TRANSLATIONS.get(call.name)
-        if translate is None:
+        verb = all_verbs().get(call.name)
+        op, names = _OTHERS.get(call.name, ("", ())) if verb is None else (verb.step, verb.fields)
+        if not op:
             match call.act:
                 case Synchronised(Ref() as stream, None) if asleep_since(call) >= 0:  # of another face
                     return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
             return None
-        op, names = translate
         fields: Fields = {"op": op}
         about = list(leaves(call.act))
         for name in names:
@@ -304,91 +305,11 @@ class Translator:
 
 
 _NOWHERE = Extent(-1, 0, 0)
-# The op of each call, and the names of the fields for what the call was about, in its order.
-_TRANSLATIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "CreateStream": ("create_stream", ("name",)),
-    "DestroyStream": ("destroy_stream", ("name",)),
-    "CreateEvent": ("create_event", ("event",)),
-    "CreateEventWithFlag": ("create_event", ("event",)),
-    "CreateEventExWithFlag": ("create_event", ("event",)),
-    "DestroyEvent": ("destroy_event", ("event",)),
-    "RecordEvent": ("record", ("event", "stream")),
-    "StreamWaitEvent": ("wait", ("event", "stream")),
-    "ResetEvent": ("reset", ("event", "stream")),
-    "SynchronizeStream": ("sync_stream", ("stream",)),
-    "SynchronizeStreamWithTimeout": ("sync_stream", ("stream",)),
-    "SynchronizeEvent": ("sync_event", ("event",)),
-    "SynchronizeEventWithTimeout": ("sync_event", ("event",)),
-    "SynchronizeDevice": ("sync_device", ()),
-    "SynchronizeDeviceWithTimeout": ("sync_device", ()),
+# What a recording has besides verbs: the step, and the names of its fields for what the act names.
+_OTHERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "await": ("sync_op", ()),
-    "StreamQuery": ("query_stream", ("stream",)),
-    "QueryEventStatus": ("query_event", ("event",)),
-    "QueryEventWaitStatus": ("query_waits", ("event",)),
-    "EventElapsedTime": ("elapsed", ("start", "end")),
-    "GetEventTimestamp": ("timestamp", ("event",)),
-    "MemcpyAsync": ("memcpy_async", ("copy", "stream")),
-    "Memcpy": ("memcpy", ("copy",)),
-    "Memcpy2dAsync": ("memcpy2d_async", ("copy", "stream")),
-    "Memcpy2d": ("memcpy2d", ("copy",)),
-    "MemsetAsync": ("memset_async", ("fill", "stream")),
-    "Memset": ("memset", ("fill",)),
-    "LaunchHostFunc": ("host_func", ()),
-    "HostWork": ("host_work", ()),
-    "Sleep": ("sleep", ()),
-    "Malloc": ("malloc", ("name",)),
-    "MallocHost": ("malloc_host", ("name",)),
-    "MallocManaged": ("malloc_managed", ("name",)),
-    "MemPrefetchAsync": ("prefetch", ("prefetch", "stream")),
-    "MemAdvise": ("advise", ("buf", "off", "bytes", "advice", "to")),
-    "StreamAttachMemAsync": ("attach", ("buf", "stream", "to")),
     FAULTS: ("host_access", ("buf", "writes")),
-    "HostRegister": ("host_register", ("name",)),
-    "MallocAsync": ("malloc_async", ("name", "stream")),
-    "Free": ("free", ("name",)),
-    "FreeWithDevSync": ("free", ("name",)),
-    "FreeHost": ("free_host", ("name",)),
-    "FreeHostWithDevSync": ("free_host", ("name",)),
-    "HostUnregister": ("host_unregister", ("name",)),
-    "FreeAsync": ("free_async", ("name", "stream")),
-    "SetMemPoolThreshold": ("pool_threshold", ("bytes",)),
-    "CreateNotify": ("create_notify", ("notify",)),
-    "DestroyNotify": ("destroy_notify", ("notify",)),
-    "RecordNotify": ("record_notify", ("notify", "stream")),
-    "WaitAndResetNotify": ("wait_notify", ("notify", "stream", "limit_s")),
-    "ValueWrite": ("value_write", ("buf", "off", "value", "stream")),
-    "ValueWait": ("value_wait", ("buf", "off", "value", "compare", "stream")),
-    "SubscribeReport": ("subscribe", ("stream",)),
-    "UnsubscribeReport": ("unsubscribe", ("stream",)),
-    "LaunchCallback": ("launch_callback", ("stream", "block")),
-    "ProcessReport": ("process_report", ()),
     "EndReport": ("end_report", ()),
-    "CreateContext": ("create_context", ("context",)),
-    "SetCurrentContext": ("set_context", ("context",)),
-    "DestroyContext": ("destroy_context", ("context",)),
-    "SetDevice": ("set_device", ("device",)),
-    "LaunchKernel": ("launch", ("kernel", "stream")),
-    "BeginCapture": ("begin_capture", ("stream", "mode", "graph")),
-    "BeginCaptureToGraph": ("begin_capture_to", ("stream", "mode", "graph")),
-    "EndCapture": ("end_capture", ("stream", "graph")),
-    "IsCapturing": ("is_capturing", ("stream",)),
-    "CaptureInfo": ("capture_info", ("stream",)),
-    "ThreadExchangeStreamCaptureMode": ("exchange_mode", ("mode",)),
-    "CaptureTaskGrpBegin": ("group_begin", ("stream",)),
-    "CaptureTaskGrpEnd": ("group_end", ("stream", "group")),
-    "CaptureTaskUpdateBegin": ("update_begin", ("stream", "group")),
-    "CaptureTaskUpdateEnd": ("update_end", ("stream",)),
-    "GraphCreate": ("graph_create", ("graph",)),
-    "GraphDestroy": ("graph_destroy", ("graph",)),
-    "GraphClone": ("clone", ("graph", "to")),
-    "GraphAddEmptyNode": ("add_empty", ("graph",)),
-    "GraphAddChildGraphNode": ("add_child", ("graph", "child")),
-    "GraphAddIfNode": ("add_if", ("graph", "default")),
-    "GraphInstantiate": ("instantiate", ("graph", "exec", "flags")),
-    "GraphUpload": ("upload", ("exec", "stream")),
-    "GraphLaunch": ("graph_launch", ("exec", "stream")),
-    "GraphExecUpdate": ("exec_update", ("exec", "graph")),
-    "GraphExecDestroy": ("exec_destroy", ("exec",)),
 }
 _DEFAULTS: Mapping[str, object] = {
     "flags": "blocking", "priority": 0, "timing": True, "blocking": False, "dst_off": 0, "src_off": 0, "value": 0,

@@ -70,23 +70,25 @@ def _made(thing: Any) -> Any:
     return Made(None, thing)
 
 
+def _of(names: str, make: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    return dict.fromkeys(names.split(), make)
+
+
 _ACTS: Mapping[str, Callable[..., Any]] = {
-    **dict.fromkeys(("MemcpyAsync", "Memcpy2dAsync", "MemsetAsync", "LaunchKernel"), _queued),
-    **dict.fromkeys(("Memcpy", "Memcpy2d", "Memset"), lambda work: Completed(None if work == "None" else work)),
-    **dict.fromkeys(("Malloc", "MallocHost", "HostRegister", "MallocManaged", "MallocAsync"), Began),
-    **dict.fromkeys(("Free", "FreeWithDevSync", "FreeHost", "FreeHostWithDevSync", "HostUnregister"), Ended),
-    **dict.fromkeys(("CreateStream", "CreateStreamWithConfig", "CreateEvent", "CreateEventWithFlag"), _made),
-    **dict.fromkeys(("CreateEventExWithFlag", "CreateNotify", "CreateContext", "GraphCreate"), _made),
-    **dict.fromkeys(("DestroyStream", "DestroyEvent", "DestroyNotify", "DestroyContext"), Destroyed),
-    **dict.fromkeys(("ResetDevice", "ResetDeviceForce", "GraphDestroy", "GraphExecDestroy"), Destroyed),
-    **dict.fromkeys(("SynchronizeStream", "SynchronizeEvent", "SynchronizeDevice", "await"), Synchronised),
-    **dict.fromkeys(
-        ("SynchronizeStreamWithTimeout", "SynchronizeEventWithTimeout", "SynchronizeDeviceWithTimeout"), Synchronised
-    ),
-    **dict.fromkeys(("StreamQuery", "QueryEventStatus", "StreamGetPriority", "IsCapturing", "CaptureInfo"), Asked),
-    **dict.fromkeys(("BeginCapture", "BeginCaptureToGraph"), lambda stream, mode, graph, *behind: CaptureBegan(
+    **_of("MemcpyAsync Memcpy2dAsync MemsetAsync LaunchKernel", _queued),
+    **_of("Memcpy Memcpy2d Memset", lambda work: Completed(None if work == "None" else work)),
+    **_of("Malloc MallocHost HostRegister MallocManaged MallocAsync", Began),
+    **_of("Free FreeWithDevSync FreeHost FreeHostWithDevSync HostUnregister FreeAsync", Ended),
+    **_of("CreateStream CreateStreamWithConfig CreateEvent CreateEventWithFlag CreateEventExWithFlag", _made),
+    **_of("CreateNotify CreateContext GraphCreate", _made),
+    **_of("DestroyStream DestroyEvent DestroyNotify DestroyContext ResetDevice ResetDeviceForce", Destroyed),
+    **_of("GraphDestroy GraphExecDestroy", Destroyed),
+    **_of("SynchronizeStream SynchronizeEvent SynchronizeDevice await", Synchronised),
+    **_of("SynchronizeStreamWithTimeout SynchronizeEventWithTimeout SynchronizeDeviceWithTimeout", Synchronised),
+    **_of("StreamQuery QueryEventStatus StreamGetPriority IsCapturing CaptureInfo", Asked),
+    **_of("BeginCapture BeginCaptureToGraph", lambda stream, mode, graph, *behind: CaptureBegan(
         stream, mode, graph, behind)),
-    **dict.fromkeys(("Sleep", "HostWork", "time.sleep"), lambda: SLEPT),
+    **_of("Sleep HostWork time.sleep", lambda: SLEPT),
     "DestroyStreamForce": lambda stream: Destroyed(stream, 1),
     "QueryEventWaitStatus": lambda event, answer: Asked(event, answer, 1),
     "LaunchHostFunc": lambda stream, work: Queued(work, stream),
@@ -101,7 +103,6 @@ _ACTS: Mapping[str, Callable[..., Any]] = {
     "LaunchCallback": HandedOver,
     "ProcessReport": CallbackBegan,
     "EndReport": CallbackEnded,
-    "FreeAsync": Ended,
     "EndCapture": CaptureEnded,
     "GraphClone": lambda graph, clone, *bodies: Made(graph, clone, bodies),
     "GraphInstantiate": lambda graph, executable, flags: Made(graph, executable, (), flags),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from acl_py.calls.acts import Recorded, Waited
+from acl_py.calls.acts import GraphLaunched, Recorded, Waited
 from acl_py.trace.fields import (
     CallColumns,
     CallKind,
@@ -219,7 +219,7 @@ def launching(ops: OpColumns, calls: CallColumns) -> Ints:
     queued, caller, call_of = np.full(count, _NEVER), np.zeros(count, np.int64), np.full(count, -1, np.int32)
     np.minimum.at(queued, ops.launch[nodes], ops.queued_ns[nodes])
     caller[ops.launch[nodes]] = ops.caller[nodes]
-    is_launch = np.array([kind.name == "GraphLaunch" for kind in calls.kinds], bool)[calls.kind]
+    is_launch = np.array([isinstance(kind.act, GraphLaunched) for kind in calls.kinds], bool)[calls.kind]
     for name in set(ops.callers):
         own = np.flatnonzero(is_launch & np.array([each == name for each in calls.callers], bool)[calls.caller])
         launches = np.flatnonzero(np.array([each == name for each in ops.callers], bool)[caller] & (queued < _NEVER))

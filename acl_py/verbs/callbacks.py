@@ -41,7 +41,7 @@ class CallbackBlock(IntEnum):
     BLOCK = 1
 
 
-@verb(acl="aclrtLaunchHostFunc", cuda="cudaLaunchHostFunc")
+@verb(acl="aclrtLaunchHostFunc", cuda="cudaLaunchHostFunc", step="host_func")
 async def LaunchHostFunc(
     stream: StreamLike, function: Callable[..., object], args: Sequence[object] = (), *, us: float = 0
 ) -> Completion:
@@ -74,7 +74,7 @@ async def LaunchHostFunc(
         await LaunchHostFunc(stream, print, ["the copies are done"], us=20)
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream, captures=True)
+    stream = resolve(scope, stream, LaunchHostFunc.__name__, captures=True)
     check_function("a host function", function)
     duration_ns = nanoseconds("us of a host function", us, 1000)
     if stream in subscribers_of(runtime):
@@ -148,7 +148,7 @@ class Callback:
         return self.function(self.user_data)
 
 
-@verb(acl="aclrtSubscribeReport")
+@verb(acl="aclrtSubscribeReport", step="subscribe", fields=("stream",))
 async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
     """Let *subscriber* run the callbacks of *stream*.
 
@@ -177,7 +177,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     """
     scope, runtime, site, enter = begin()
     check_signals(runtime, SubscribeReport.__name__)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, SubscribeReport.__name__)
     who = _who(subscriber)
     subscribers = subscribers_of(runtime)
     if stream in subscribers:
@@ -201,7 +201,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     runtime.called(SubscribeReport.__name__, enter, site, Plain((stream,)))
 
 
-@verb(acl="aclrtUnSubscribeReport")
+@verb(acl="aclrtUnSubscribeReport", step="unsubscribe", fields=("stream",))
 async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
     """Let *subscriber* run the callbacks of *stream* no longer.
 
@@ -222,7 +222,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     """
     scope, runtime, site, enter = begin()
     check_signals(runtime, UnsubscribeReport.__name__)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, UnsubscribeReport.__name__)
     subscribers = subscribers_of(runtime)
     known = subscribers.get(stream)
     if known is None or known.who != _who(subscriber):
@@ -236,7 +236,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     runtime.called(UnsubscribeReport.__name__, enter, site, Plain((stream,)))
 
 
-@verb(acl="aclrtLaunchCallback")
+@verb(acl="aclrtLaunchCallback", step="launch_callback", fields=("stream", "block"))
 async def LaunchCallback(
     function: Callable[[Any], object], user_data: object, block: int, stream: StreamLike = None
 ) -> Completion:
@@ -267,7 +267,7 @@ async def LaunchCallback(
     """
     scope, runtime, site, enter = begin()
     check_signals(runtime, LaunchCallback.__name__)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, LaunchCallback.__name__)
     if not callable(function):
         raise TypeError(f"a callback must be callable, not {shown(function)}")
     if block not in tuple(CallbackBlock):
@@ -295,7 +295,7 @@ def _turn(runtime: Runtime, subscriber: Subscriber, callback: Callback) -> Itera
         yield callback.over
 
 
-@verb(acl="aclrtProcessReport")
+@verb(acl="aclrtProcessReport", step="process_report")
 async def ProcessReport(timeout: Integer) -> None:
     """Run the next callback of the streams that the calling task or thread has subscribed to.
 

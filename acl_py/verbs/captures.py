@@ -28,7 +28,9 @@ class CaptureState(NamedTuple):
     dependencies: tuple[Node, ...]
 
 
-@verb(acl="aclmdlRICaptureBegin", cuda="cudaStreamBeginCapture")
+@verb(
+    acl="aclmdlRICaptureBegin", cuda="cudaStreamBeginCapture", step="begin_capture", fields=("stream", "mode", "graph")
+)
 async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> None:
     """Capture what is queued in *stream* from now on, until EndCapture().
 
@@ -56,7 +58,7 @@ async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> No
     _begin(begin(), BeginCapture.__name__, stream, mode, None, ())
 
 
-@verb(cuda="cudaStreamBeginCaptureToGraph")
+@verb(cuda="cudaStreamBeginCaptureToGraph", step="begin_capture_to", fields=("stream", "mode", "graph"))
 async def BeginCaptureToGraph(
     stream: StreamLike, graph: Graph, dependencies: Iterable[Node] = (), mode: int = CaptureMode.GLOBAL
 ) -> None:
@@ -115,7 +117,7 @@ def _begin(
     runtime.called(name, enter, site, CaptureBegan(stream, int(mode), graph, behind))
 
 
-@verb(acl="aclmdlRICaptureEnd", cuda="cudaStreamEndCapture")
+@verb(acl="aclmdlRICaptureEnd", cuda="cudaStreamEndCapture", step="end_capture", fields=("stream", "graph"))
 async def EndCapture(stream: StreamLike) -> Graph:
     """End the capture that began on *stream*, and return its graph.
 
@@ -201,7 +203,7 @@ class capture:  # noqa: N801 - used as a function
             runtime.called(EndCapture.__name__, enter, site_of(_getframe(1)), act)
 
 
-@verb(cuda="cudaStreamIsCapturing")
+@verb(cuda="cudaStreamIsCapturing", step="is_capturing", fields=("stream",))
 async def IsCapturing(stream: StreamLike) -> CaptureStatus:
     """Return whether *stream* captures.
 
@@ -224,7 +226,7 @@ async def IsCapturing(stream: StreamLike) -> CaptureStatus:
     return _info(begin(), IsCapturing.__name__, stream).status
 
 
-@verb(acl="aclmdlRICaptureGetInfo", cuda="cudaStreamGetCaptureInfo")
+@verb(acl="aclmdlRICaptureGetInfo", cuda="cudaStreamGetCaptureInfo", step="capture_info", fields=("stream",))
 async def CaptureInfo(stream: StreamLike) -> CaptureState:
     """Return what *stream* captures.
 
@@ -260,7 +262,12 @@ def _info(call: Call, name: str, stream: StreamLike) -> CaptureState:
     return CaptureState(CaptureStatus.ACTIVE, branch.capture.graph, tuple(branch.frontier))
 
 
-@verb(acl="aclmdlRICaptureThreadExchangeMode", cuda="cudaThreadExchangeStreamCaptureMode")
+@verb(
+    acl="aclmdlRICaptureThreadExchangeMode",
+    cuda="cudaThreadExchangeStreamCaptureMode",
+    step="exchange_mode",
+    fields=("mode",),
+)
 async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
     """Set the capture mode of the calling task or thread: which captures of others forbid its unsafe calls.
 

@@ -39,7 +39,13 @@ _PLACES = {
 _MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
 
 
-@verb(acl="aclrtMemcpyAsync", cuda="cudaMemcpyAsync", aliases=("MemcpyAsyncWithCondition",))
+@verb(
+    acl="aclrtMemcpyAsync",
+    cuda="cudaMemcpyAsync",
+    aliases=("MemcpyAsyncWithCondition",),
+    step="memcpy_async",
+    fields=("copy", "stream"),
+)
 async def MemcpyAsync(
     dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int, stream: StreamLike = None
 ) -> Completion:
@@ -96,7 +102,7 @@ async def MemcpyAsync(
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
-        stream = resolve(scope, stream, captures=True)
+        stream = resolve(scope, stream, MemcpyAsync.__name__, captures=True)
     if type(count) is not int or type(dest_max) is not int or not 0 <= count <= dest_max:
         count = check_count(runtime, count, dest_max)
     memory = runtime.memory
@@ -141,7 +147,7 @@ async def MemcpyAsync(
     return op
 
 
-@verb(acl="aclrtMemcpy", cuda="cudaMemcpy", does=HostCall.COPIES)
+@verb(acl="aclrtMemcpy", cuda="cudaMemcpy", does=HostCall.COPIES, step="memcpy", fields=("copy",))
 async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int) -> None:
     """Copy *count* bytes from *src* to *dst*.
 
@@ -187,7 +193,7 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
     await runtime.carry_out(Memcpy.__name__, site, _copy_and_wait(scope, copy, site), Completed(copy))
 
 
-@verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync")
+@verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync", step="memcpy2d_async", fields=("copy", "stream"))
 async def Memcpy2dAsync(
     dst: Memory,
     dst_pitch: Integer,
@@ -236,7 +242,7 @@ async def Memcpy2dAsync(
         await Memcpy2dAsync(buffer, 64, pinned, 256, 64, 16, MemcpyKind.DEFAULT, stream)
     """
     scope, runtime, site, _ = begin()
-    stream = resolve(scope, stream, captures=True)
+    stream = resolve(scope, stream, Memcpy2dAsync.__name__, captures=True)
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
     _check_kind(runtime, kind, copy)
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
@@ -245,7 +251,7 @@ async def Memcpy2dAsync(
     return await runtime.carry_out(Memcpy2dAsync.__name__, site, work, Queued(copy, stream))
 
 
-@verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES)
+@verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES, step="memcpy2d", fields=("copy",))
 async def Memcpy2d(
     dst: Memory,
     dst_pitch: Integer,

@@ -84,7 +84,7 @@ async def Finalize() -> list[str]:
     return leaks
 
 
-@verb(acl="aclrtSetDevice", cuda="cudaSetDevice")
+@verb(acl="aclrtSetDevice", cuda="cudaSetDevice", step="set_device", fields=("device",))
 async def SetDevice(device: Integer) -> None:
     """Make the primary context of *device* current for the calling task and for the tasks it makes later.
 
@@ -247,7 +247,7 @@ async def _reset(call: Call, name: str, device: Device, uses: int) -> None:
     runtime.called(name, enter, site, Destroyed(device))
 
 
-@verb(acl="aclrtSynchronizeDevice", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE)
+@verb(acl="aclrtSynchronizeDevice", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE, step="sync_device")
 async def SynchronizeDevice() -> None:
     """Wait until the work of the current device has completed.
 
@@ -264,7 +264,12 @@ async def SynchronizeDevice() -> None:
     await _synchronize(begin(), SynchronizeDevice.__name__, None)
 
 
-@verb(acl="aclrtSynchronizeDeviceWithTimeout", cuda="cudaDeviceSynchronize", does=HostCall.WAITS_FOR_DEVICE)
+@verb(
+    acl="aclrtSynchronizeDeviceWithTimeout",
+    cuda="cudaDeviceSynchronize",
+    does=HostCall.WAITS_FOR_DEVICE,
+    step="sync_device",
+)
 async def SynchronizeDeviceWithTimeout(timeout: Integer) -> None:
     """Wait as SynchronizeDevice() does, for at most *timeout* milliseconds.
 
@@ -301,7 +306,7 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     )
 
 
-@verb(acl="aclrtCreateContext", cuda="cuCtxCreate")
+@verb(acl="aclrtCreateContext", cuda="cuCtxCreate", step="create_context", fields=("context",))
 async def CreateContext(device: Integer) -> Context:
     """Create a context on *device*, with default streams of its own, and make it current.
 
@@ -334,7 +339,7 @@ async def CreateContext(device: Integer) -> Context:
     return context
 
 
-@verb(acl="aclrtDestroyContext", cuda="cuCtxDestroy")
+@verb(acl="aclrtDestroyContext", cuda="cuCtxDestroy", step="destroy_context", fields=("context",))
 async def DestroyContext(context: Context) -> None:
     """Destroy *context* with its streams and events; its work completes.
 
@@ -367,7 +372,7 @@ async def DestroyContext(context: Context) -> None:
     runtime.called(DestroyContext.__name__, enter, site, Destroyed(context))
 
 
-@verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent")
+@verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent", step="set_context", fields=("context",))
 async def SetCurrentContext(context: Context) -> None:
     """Make *context* current for the calling task and for the tasks it makes later.
 

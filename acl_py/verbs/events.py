@@ -36,7 +36,7 @@ class EventFlag(IntFlag):
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
-@verb(acl="aclrtCreateEvent", cuda="cudaEventCreate")
+@verb(acl="aclrtCreateEvent", cuda="cudaEventCreate", step="create_event", fields=("event",))
 async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str | None = None) -> handles.Event:
     """Create an event in the current context.
 
@@ -67,7 +67,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str 
     return event
 
 
-@verb(acl="aclrtCreateEventWithFlag")
+@verb(acl="aclrtCreateEventWithFlag", step="create_event", fields=("event",))
 async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
 
@@ -100,7 +100,7 @@ async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> hand
     return _create_with(begin(), CreateEventWithFlag.__name__, EventClass.FLAG, flag, name)
 
 
-@verb(acl="aclrtCreateEventExWithFlag")
+@verb(acl="aclrtCreateEventExWithFlag", step="create_event", fields=("event",))
 async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a snapshot event, which behaves as CUDA's events do.
 
@@ -174,7 +174,7 @@ def _create(
     return event
 
 
-@verb(acl="aclrtDestroyEvent", cuda="cudaEventDestroy")
+@verb(acl="aclrtDestroyEvent", cuda="cudaEventDestroy", step="destroy_event", fields=("event",))
 async def DestroyEvent(event: handles.Event) -> None:
     """Destroy *event*.
 
@@ -198,7 +198,9 @@ async def DestroyEvent(event: handles.Event) -> None:
     runtime.called(DestroyEvent.__name__, enter, site, Destroyed(event))
 
 
-@verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
+@verb(
+    acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",), step="record", fields=("event", "stream")
+)
 async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, external: bool = False) -> Completion:
     """Let *event* stand for all work that is queued in *stream* so far.
 
@@ -243,7 +245,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
-        stream = resolve(scope, stream, captures=True)
+        stream = resolve(scope, stream, RecordEvent.__name__, captures=True)
     if type(event) is not Event or event.home is not scope.context:
         event = check_event(scope, event)
     if event.context.device is not stream.context.device:
@@ -255,7 +257,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
     if type(event) is not Event:
         await _get_ready(scope, event, stream, site)
     if stream.branch is not None:
-        return record_in_capture(runtime, stream.branch, event, site, external=external)
+        return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)
     if event.captured is not None:
         event.leave_capture()
     runtime.pay(runtime.costs.record if not runtime.cold else runtime.cost_of("record"))
@@ -275,7 +277,7 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
         check_event(scope, event)
 
 
-@verb(acl="aclrtResetEvent")
+@verb(acl="aclrtResetEvent", step="reset", fields=("event", "stream"))
 async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
     """Clear the flag of *event* when *stream* comes to the reset.
 
@@ -300,7 +302,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
         TypeError: *event* is not an event, or *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, ResetEvent.__name__)
     event = check_event(scope, event)
     check_bound(runtime, stream, event)
     if event.class_ is EventClass.SNAPSHOT or not event.waitable:
@@ -315,7 +317,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
     return completion
 
 
-@verb(acl="aclrtQueryEventWaitStatus")
+@verb(acl="aclrtQueryEventWaitStatus", step="query_waits", fields=("event",))
 async def QueryEventWaitStatus(event: handles.Event) -> Status:
     """Return whether all waits of streams for *event* are over.
 
@@ -353,7 +355,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     return Status.COMPLETE if done else Status.NOT_READY
 
 
-@verb(acl="aclrtEventGetTimestamp")
+@verb(acl="aclrtEventGetTimestamp", step="timestamp", fields=("event",))
 async def GetEventTimestamp(event: handles.Event) -> int:
     """Return when the last record of *event* took place.
 
@@ -403,7 +405,14 @@ async def GetEventAvailNum() -> int:
     return scope.context.device.event_ids.free
 
 
-@verb(acl="aclrtQueryEventStatus", cuda="cudaEventQuery", does=HostCall.QUERIES, aliases=("EventQuery",))
+@verb(
+    acl="aclrtQueryEventStatus",
+    cuda="cudaEventQuery",
+    does=HostCall.QUERIES,
+    aliases=("EventQuery",),
+    step="query_event",
+    fields=("event",),
+)
 async def QueryEventStatus(event: handles.Event) -> Status:
     """Return whether the last record of *event* has completed.
 
@@ -440,7 +449,12 @@ async def QueryEventStatus(event: handles.Event) -> Status:
 
 
 @verb(
-    acl="aclrtSynchronizeEvent", cuda="cudaEventSynchronize", does=HostCall.SYNCHRONISES, aliases=("EventSynchronize",)
+    acl="aclrtSynchronizeEvent",
+    cuda="cudaEventSynchronize",
+    does=HostCall.SYNCHRONISES,
+    aliases=("EventSynchronize",),
+    step="sync_event",
+    fields=("event",),
 )
 async def SynchronizeEvent(event: handles.Event) -> None:
     """Wait until the last record of *event* has completed.
@@ -465,7 +479,13 @@ async def SynchronizeEvent(event: handles.Event) -> None:
     await _synchronize(begin(), SynchronizeEvent.__name__, event, None)
 
 
-@verb(acl="aclrtSynchronizeEventWithTimeout", cuda="cudaEventSynchronize", does=HostCall.SYNCHRONISES)
+@verb(
+    acl="aclrtSynchronizeEventWithTimeout",
+    cuda="cudaEventSynchronize",
+    does=HostCall.SYNCHRONISES,
+    step="sync_event",
+    fields=("event",),
+)
 async def SynchronizeEventWithTimeout(event: handles.Event, timeout: Integer) -> None:
     """Wait as SynchronizeEvent() does, for at most *timeout* milliseconds.
 
@@ -514,7 +534,7 @@ def _check_host(scope: Scope, event: handles.Event, name: str) -> Event:
     return event
 
 
-@verb(acl="aclrtEventElapsedTime", cuda="cudaEventElapsedTime")
+@verb(acl="aclrtEventElapsedTime", cuda="cudaEventElapsedTime", step="elapsed", fields=("start", "end"))
 async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
     """Return the time from the record of *start* to the record of *end*.
 

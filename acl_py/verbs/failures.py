@@ -48,7 +48,7 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     """
     scope, runtime, site, enter = begin()
     _check_rules(runtime, SetStreamFailureMode.__name__)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, SetStreamFailureMode.__name__, queues=False)
     if mode not in tuple(FailureMode):
         raise runtime.error(Kind.INVALID_VALUE, f"failure mode {mode!r}", f"use one of {list(FailureMode)}")
     if stream.stops_on_failure and mode == FailureMode.CONTINUE:

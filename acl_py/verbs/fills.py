@@ -20,7 +20,7 @@ from device_model.streams import Stream
 from device_model.work import Fill, PagedFill
 
 
-@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync")
+@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync", step="memset_async", fields=("fill", "stream"))
 async def MemsetAsync(
     dst: Memory, dest_max: Integer, value: Integer, count: Integer, stream: StreamLike = None
 ) -> Completion:
@@ -52,12 +52,12 @@ async def MemsetAsync(
         TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
     """
     scope, runtime, site, _ = begin()
-    stream = resolve(scope, stream, captures=True)
+    stream = resolve(scope, stream, MemsetAsync.__name__, captures=True)
     fill = _fill_of(runtime, dst, dest_max, value, count)
     return await runtime.carry_out(MemsetAsync.__name__, site, _fill(runtime, stream, fill, site), Queued(fill, stream))
 
 
-@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES)
+@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES, step="memset", fields=("fill",))
 async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> None:
     """Fill *count* bytes of *dst* with the byte *value*.
 

@@ -31,7 +31,7 @@ class GraphInstantiateFlag(IntFlag):
     USE_NODE_PRIORITY = 8  # kernels keep the priority of the stream that captured them; else the launch's stream counts
 
 
-@verb(cuda="cudaGraphCreate")
+@verb(cuda="cudaGraphCreate", step="graph_create", fields=("graph",))
 async def GraphCreate() -> Graph:
     """Create an empty graph.
 
@@ -50,7 +50,7 @@ async def GraphCreate() -> Graph:
     return graph
 
 
-@verb(cuda="cudaGraphAddEmptyNode")
+@verb(cuda="cudaGraphAddEmptyNode", step="add_empty", fields=("graph",))
 async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does nothing, as a place where others meet.
 
@@ -75,7 +75,7 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
     return _add(begin(), GraphAddEmptyNode.__name__, act, NodeKind.EMPTY, dependencies)
 
 
-@verb(cuda="cudaGraphAddChildGraphNode")
+@verb(cuda="cudaGraphAddChildGraphNode", step="add_child", fields=("graph", "child"))
 async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does all that *child* does, as it is now.
 
@@ -106,7 +106,7 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
     return _add(call, GraphAddChildGraphNode.__name__, act, NodeKind.CHILD, dependencies, copy)
 
 
-@verb(cuda="cudaGraphAddNode")
+@verb(cuda="cudaGraphAddNode", step="add_if", fields=("graph", "default"))
 async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
     """Add a node that runs its `body`, a graph, if its `condition` is true when its turn comes.
 
@@ -163,7 +163,7 @@ def _add(
     return graph.add(kind, before, site, subject=subject)
 
 
-@verb(cuda="cudaGraphClone")
+@verb(cuda="cudaGraphClone", step="clone", fields=("graph", "to"))
 async def GraphClone(graph: Graph) -> Graph:
     """Return a copy of *graph*, with nodes of its own.
 
@@ -193,7 +193,7 @@ async def GraphClone(graph: Graph) -> Graph:
     return clone
 
 
-@verb(cuda="cudaGraphDestroy")
+@verb(cuda="cudaGraphDestroy", step="graph_destroy", fields=("graph",))
 async def GraphDestroy(graph: Graph) -> None:
     """Destroy *graph*. Its executables stay.
 
@@ -222,7 +222,7 @@ async def GraphDestroy(graph: Graph) -> None:
     runtime.called(GraphDestroy.__name__, enter, site, Destroyed(graph))
 
 
-@verb(cuda="cudaGraphInstantiate")
+@verb(cuda="cudaGraphInstantiate", step="instantiate", fields=("graph", "exec", "flags"))
 async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     """Make *graph*, as it is now, ready for launches on the current device.
 
@@ -281,7 +281,7 @@ def _check_flags(runtime: Runtime, flags: int) -> int:
     return flags
 
 
-@verb(cuda="cudaGraphUpload")
+@verb(cuda="cudaGraphUpload", step="upload", fields=("exec", "stream"))
 async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None:
     """Send the nodes of *executable* to the device, so that its first launch takes no longer than the others.
 
@@ -303,13 +303,13 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     call = begin()
     scope, runtime, site, enter = call
     _check(call, executable)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, GraphUpload.__name__)
     runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
     executable.is_uploaded = True
     runtime.called(GraphUpload.__name__, enter, site, Plain((executable, stream)))
 
 
-@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch")
+@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch", step="graph_launch", fields=("exec", "stream"))
 async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Completion:
     """Queue all work of *executable* in *stream*.
 
@@ -350,7 +350,7 @@ async def _launch(
 ) -> Completion:
     scope, runtime, site, enter = call
     _check(call, executable)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, GraphLaunch.__name__)
     if stream.context.device is not executable.device:
         raise runtime.refuse(
             Kind.INVALID_HANDLE,
@@ -394,7 +394,7 @@ def _check_own_memory(runtime: Runtime, executable: Executable) -> None:
             raise runtime.refuse(Kind.NOT_SUPPORTED, what, "free it after the last launch, or in the capture")
 
 
-@verb(cuda="cudaGraphExecUpdate")
+@verb(cuda="cudaGraphExecUpdate", step="exec_update", fields=("exec", "graph"))
 async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     """Let *executable* do the work of *graph* from its next launch on.
 
@@ -429,7 +429,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
         runtime.called(GraphExecUpdate.__name__, enter, site, GraphUpdated(executable, graph))
 
 
-@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy")
+@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy", step="exec_destroy", fields=("exec",))
 async def GraphExecDestroy(executable: Executable) -> None:
     """Destroy *executable*; launches that are queued complete, and then the memory of its graph is free.
 

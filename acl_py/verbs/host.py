@@ -13,7 +13,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-@verb()
+@verb(step="host_work")
 async def HostWork(us: float) -> None:
     """Keep the host busy for *us* microseconds of simulated time.
 
@@ -33,7 +33,7 @@ async def HostWork(us: float) -> None:
     runtime.called(HostWork.__name__, enter, site, SLEPT)
 
 
-@verb()
+@verb(step="sleep")
 async def Sleep(us: float) -> None:
     """Let the calling task rest for *us* microseconds of simulated time while other tasks run.
 

@@ -369,7 +369,7 @@ def block_kernel(
     return make if function is None else make(function)
 
 
-@verb(acl="aclrtLaunchKernel", cuda="cudaLaunchKernel")
+@verb(acl="aclrtLaunchKernel", cuda="cudaLaunchKernel", step="launch", fields=("kernel", "stream"))
 async def LaunchKernel(
     kernel: Launchable[...], block_dim: Integer, args: Sequence[Any] = (), stream: StreamLike = None
 ) -> Op:
@@ -430,7 +430,7 @@ async def LaunchKernel(
 
 
 def _resolve(scope: Scope, kernel: object, stream: StreamLike) -> Stream:
-    stream = resolve(scope, stream, captures=True, is_kernel=True)
+    stream = resolve(scope, stream, LaunchKernel.__name__, captures=True, is_kernel=True)
     if stream.context.device is not scope.context.device:
         raise scope.runtime.error(
             Kind.INVALID_HANDLE,

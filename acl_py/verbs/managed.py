@@ -91,7 +91,7 @@ _TYPES = {
 }
 
 
-@verb(cuda="cudaMallocManaged", does=HostCall.ALLOCATES)
+@verb(cuda="cudaMallocManaged", does=HostCall.ALLOCATES, step="malloc_managed", fields=("name",))
 async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of managed memory, which the host and all devices can use.
 
@@ -131,7 +131,7 @@ async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return buffer
 
 
-@verb(cuda="cudaMemPrefetchAsync")
+@verb(cuda="cudaMemPrefetchAsync", step="prefetch", fields=("prefetch", "stream"))
 async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, stream: StreamLike = None) -> Completion:
     """Move the pages of the first *nbytes* of *buffer* to *location*, in *stream*.
 
@@ -164,7 +164,7 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     """
     scope, runtime, site, enter = begin()
     costs = _costs(runtime)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, MemPrefetchAsync.__name__)
     allocation, pages, start, stop = _range_of(runtime, buffer, nbytes, MemPrefetchAsync.__name__)
     location = _location(runtime, location)
     prefetch = Prefetch(allocation, start, stop, location)
@@ -173,7 +173,7 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     return op
 
 
-@verb(cuda="cudaMemAdvise")
+@verb(cuda="cudaMemAdvise", step="advise", fields=("buf", "off", "bytes", "advice", "to"))
 async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Integer = HOST) -> None:
     """Say how the first *nbytes* of *buffer* will be used.
 
@@ -212,7 +212,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
     runtime.called(MemAdvise.__name__, enter, site, Plain((allocation, start, stop - start, int(known), location)))
 
 
-@verb(cuda="cudaStreamAttachMemAsync")
+@verb(cuda="cudaStreamAttachMemAsync", step="attach", fields=("buf", "stream", "to"))
 async def StreamAttachMemAsync(
     stream: StreamLike, buffer: Memory, nbytes: Integer = 0, flags: int = MemAttach.SINGLE
 ) -> Completion:
@@ -243,7 +243,7 @@ async def StreamAttachMemAsync(
     """
     scope, runtime, site, enter = begin()
     costs = _costs(runtime)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, StreamAttachMemAsync.__name__)
     _member(runtime, MemAttach, flags, "a MemAttach")
     nbytes = integer("nbytes", nbytes)
     allocation, _, start, stop = _range_of(runtime, buffer, nbytes or 1, StreamAttachMemAsync.__name__)

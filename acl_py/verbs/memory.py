@@ -50,7 +50,7 @@ Memory: TypeAlias = Buffer | Array | SupportsIndex | HasBytes | npt.NDArray[Any]
 _MIB = 1 << 20
 
 
-@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES)
+@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES, step="malloc", fields=("name",))
 async def Malloc(
     nbytes: Integer,
     policy: int = 0,  # noqa: ARG001 - aclrt's huge-page policy: no difference here
@@ -92,7 +92,7 @@ async def Malloc(
     return buffer
 
 
-@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES)
+@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES, step="free", fields=("name",))
 async def Free(buffer: Memory | None) -> None:
     """Free memory of Malloc(), MallocAsync() or MallocManaged(); None is accepted, and nothing is freed.
 
@@ -130,7 +130,7 @@ async def Free(buffer: Memory | None) -> None:
         await _end(call, Free.__name__, allocation, devices, cost, runtime.memory.free)
 
 
-@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES)
+@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES, step="free", fields=("name",))
 async def FreeWithDevSync(buffer: Memory) -> None:
     """Wait until the device is idle and free *buffer*, which Malloc() returned.
 
@@ -154,7 +154,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     await _end(call, FreeWithDevSync.__name__, allocation, devices, cost, runtime.memory.free, waits=True)
 
 
-@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES)
+@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES, step="malloc_host", fields=("name",))
 async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
@@ -186,7 +186,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return buffer
 
 
-@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES)
+@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES, step="free_host", fields=("name",))
 async def FreeHost(buffer: Memory | None) -> None:
     """Free pinned memory of MallocHost(); None is accepted, and nothing is freed.
 
@@ -216,7 +216,7 @@ async def FreeHost(buffer: Memory | None) -> None:
     await _end(call, FreeHost.__name__, allocation, runtime.devices, cost, runtime.memory.free_host)
 
 
-@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES)
+@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES, step="free_host", fields=("name",))
 async def FreeHostWithDevSync(buffer: Memory) -> None:
     """Wait until all devices are idle and free *buffer*, which MallocHost() returned.
 
@@ -240,7 +240,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
     await _end(call, FreeHostWithDevSync.__name__, allocation, runtime.devices, cost, verb, waits=True)
 
 
-@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES)
+@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES, step="host_register", fields=("name",))
 async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: str | None = None) -> Buffer:
     """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
 
@@ -281,7 +281,9 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     return buffer
 
 
-@verb(acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES)
+@verb(
+    acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES, step="host_unregister", fields=("name",)
+)
 async def HostUnregister(memory: Memory) -> None:
     """End HostRegister(); the memory is ordinary, pageable memory again.
 
@@ -306,7 +308,7 @@ async def HostUnregister(memory: Memory) -> None:
     await _end(call, HostUnregister.__name__, allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
-@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync")
+@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync", step="malloc_async", fields=("name", "stream"))
 async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str | None = None) -> Buffer:
     """Take *nbytes* from the stream-ordered pool of the device of *stream*.
 
@@ -343,7 +345,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
         await FreeAsync(scratch, stream)  # behind the fill, and the host does not wait
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream, captures=True)
+    stream = resolve(scope, stream, MallocAsync.__name__, captures=True)
     check_name(name)
     nbytes = runtime.memory.check_size(nbytes, Origin.POOL)
     ordinal = stream.context.device.ordinal
@@ -371,7 +373,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     return buffer
 
 
-@verb(cuda="cudaFreeAsync")
+@verb(cuda="cudaFreeAsync", step="free_async", fields=("name", "stream"))
 async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     """Give *buffer* back behind everything that is queued in *stream* so far.
 
@@ -394,7 +396,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream, captures=True)
+    stream = resolve(scope, stream, FreeAsync.__name__, captures=True)
     allocation = runtime.memory.root(buffer, FreeAsync.__name__, Origin.MALLOC, Origin.POOL)
     if stream.branch is not None:
         return _free_in_capture(runtime, stream.branch, allocation, site)
@@ -426,7 +428,7 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
     return NOTHING
 
 
-@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute")
+@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute", step="pool_threshold", fields=("bytes",))
 async def SetMemPoolThreshold(nbytes: Integer) -> None:
     """Let the stream-ordered pool of the current device keep up to *nbytes* of unused memory across synchronisations.
 

@@ -21,7 +21,7 @@ from device_model.signals import Notify as Notify
 from device_model.streams import Stream
 
 
-@verb(acl="aclrtCreateNotify")
+@verb(acl="aclrtCreateNotify", step="create_notify", fields=("notify",))
 async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     """Create a notify, a binary semaphore for streams, on the current device.
 
@@ -62,7 +62,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     return notify
 
 
-@verb(acl="aclrtDestroyNotify")
+@verb(acl="aclrtDestroyNotify", step="destroy_notify", fields=("notify",))
 async def DestroyNotify(notify: Notify) -> None:
     """Destroy *notify*; streams that wait for it keep waiting.
 
@@ -87,7 +87,7 @@ async def DestroyNotify(notify: Notify) -> None:
     runtime.called(DestroyNotify.__name__, enter, site, Destroyed(notify))
 
 
-@verb(acl="aclrtRecordNotify")
+@verb(acl="aclrtRecordNotify", step="record_notify", fields=("notify", "stream"))
 async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     """Set *notify* when *stream* comes to the record.
 
@@ -111,7 +111,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
         TypeError: *notify* is not a notify, or *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, RecordNotify.__name__)
     check_notify(scope, notify)
     runtime.pay(runtime.costs.record)
     completion = notify.record(stream, site)
@@ -120,7 +120,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     return completion
 
 
-@verb(acl="aclrtWaitAndResetNotify")
+@verb(acl="aclrtWaitAndResetNotify", step="wait_notify", fields=("notify", "stream", "limit_s"))
 async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout: Integer = 0) -> Completion:
     """Let the work that is queued in *stream* from now on wait until *notify* is set, and clear it then.
 
@@ -153,7 +153,7 @@ async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout:
         await RecordNotify(notify, other)
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, WaitAndResetNotify.__name__)
     check_notify(scope, notify)
     timeout = integer("timeout", timeout, "a whole number of seconds, 0 to 4294967295", range(1 << 32))
     limit_ns = runtime.limit_ns("timeout", timeout, 10**9)
@@ -193,7 +193,7 @@ async def ResetNotifies(notifies: Iterable[Notify]) -> None:
     runtime.called(ResetNotifies.__name__, enter, site)
 
 
-@verb(acl="aclrtValueWrite", cuda="cuStreamWriteValue64")
+@verb(acl="aclrtValueWrite", cuda="cuStreamWriteValue64", step="value_write", fields=("buf", "off", "value", "stream"))
 async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: StreamLike = None) -> Completion:
     """Write the eight bytes of *value* to the device memory at *address* when *stream* comes to the write.
 
@@ -229,7 +229,12 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
     return completion
 
 
-@verb(acl="aclrtValueWait", cuda="cuStreamWaitValue64")
+@verb(
+    acl="aclrtValueWait",
+    cuda="cuStreamWaitValue64",
+    step="value_wait",
+    fields=("buf", "off", "value", "compare", "stream"),
+)
 async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, stream: StreamLike = None) -> Completion:
     """Let the work that is queued in *stream* from now on wait until the eight bytes at *address* compare with *value*
     as *flag* says.
@@ -298,7 +303,7 @@ def _word(
 ) -> tuple[Stream, Allocation, int, int]:
     runtime = scope.runtime
     check_signals(runtime, name)
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, name)
     value = integer(f"the value of {name}()", value, "a whole number of 64 bits", range(1 << 64))
     allocation, offset = runtime.memory.locate(address, 8, "address")
     if allocation.space is not Space.DEVICE or (allocation.address + offset) % 8:

@@ -7,7 +7,7 @@ from typing import NoReturn
 from acl_py.calls.acts import Asked, Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import DeviceError, Kind
-from acl_py.runtime.calls import Call, begin, verb_name
+from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Limit, Runtime, Subjects
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
@@ -70,28 +70,23 @@ class WaitLimit:
 LEGACY_STREAM = NamedStream.LEGACY
 PER_THREAD_STREAM = NamedStream.PER_THREAD
 
-# These look at the work of a stream, and add none.
-_QUEUE_NOTHING = frozenset(
-    {"SynchronizeStream", "SynchronizeStreamWithTimeout", "StreamQuery", "StreamAbort", "SetStreamFailureMode"}
-)
-
 # A stream as verbs take it; None is the default stream, which the rules choose.
 StreamLike = handles.Stream | NamedStream | None
 
 
-def resolve(scope: Scope, stream: StreamLike, *, captures: bool = False, is_kernel: bool = False) -> Stream:
-    """Return the stream that *stream* means in *scope*; refuse one that cannot be used there.
+def resolve(
+    scope: Scope, stream: StreamLike, name: str, *, captures: bool = False, is_kernel: bool = False, queues: bool = True
+) -> Stream:
+    """Return the stream that *stream* means in *scope* for a call of the verb *name*; refuse one that cannot be used
+    there.
 
-    A stream that captures can be used if the calling verb *captures*: its work can become a node of a graph. What is no
-    kernel cannot be in a task group, or its update.
+    A stream that captures can be used if the verb *captures*: its work can become a node of a graph. During the update
+    of a task group a verb that *queues* may queue only kernels.
     """
     found = resolve_any(scope, stream)
-    if found.update is not None:
-        name = verb_name(_getframe(1))
-        if name not in _QUEUE_NOTHING:
-            found.update.check(name, scope.runtime.error, is_kernel=is_kernel)
+    if found.update is not None and queues:
+        found.update.check(name, scope.runtime.error, is_kernel=is_kernel)
     if scope.runtime.captures.running:
-        name = verb_name(_getframe(1))
         scope.runtime.captures.refuse_legacy(scope.runtime, found, name)
         if found.branch is not None:
             if not captures:
@@ -135,7 +130,7 @@ def resolve_any(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
-@verb(acl="aclrtCreateStream", cuda="cudaStreamCreate")
+@verb(acl="aclrtCreateStream", cuda="cudaStreamCreate", step="create_stream", fields=("name",))
 async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name: str | None = None) -> handles.Stream:
     """Create a stream in the current context.
 
@@ -288,7 +283,7 @@ async def GetStreamAvailableNum() -> int:
     return scope.context.device.stream_ids.free
 
 
-@verb(acl="aclrtDestroyStream", cuda="cudaStreamDestroy")
+@verb(acl="aclrtDestroyStream", cuda="cudaStreamDestroy", step="destroy_stream", fields=("name",))
 async def DestroyStream(stream: handles.Stream) -> None:
     """Destroy *stream*; its work completes.
 
@@ -371,7 +366,7 @@ async def StreamAbort(stream: handles.Stream) -> None:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, StreamAbort.__name__, queues=False)
     runtime.pay(runtime.costs.other)
     stream.context.device.abort(stream, _aborted(stream, site))
     runtime.called(StreamAbort.__name__, enter, site, Plain((stream,)))
@@ -381,7 +376,13 @@ def _aborted(stream: Stream, site: Site) -> DeviceError:
     return DeviceError(Kind.STREAM_ABORTED, f"{stream!r} was aborted at {site}", "queue its work again if it is needed")
 
 
-@verb(acl="aclrtSynchronizeStream", cuda="cudaStreamSynchronize", does=HostCall.SYNCHRONISES)
+@verb(
+    acl="aclrtSynchronizeStream",
+    cuda="cudaStreamSynchronize",
+    does=HostCall.SYNCHRONISES,
+    step="sync_stream",
+    fields=("stream",),
+)
 async def SynchronizeStream(stream: StreamLike = None) -> None:
     """Wait until all work that is queued in *stream* has completed.
 
@@ -404,7 +405,13 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     await synchronize(begin(), SynchronizeStream.__name__, stream, None)
 
 
-@verb(acl="aclrtSynchronizeStreamWithTimeout", cuda="cudaStreamSynchronize", does=HostCall.SYNCHRONISES)
+@verb(
+    acl="aclrtSynchronizeStreamWithTimeout",
+    cuda="cudaStreamSynchronize",
+    does=HostCall.SYNCHRONISES,
+    step="sync_stream",
+    fields=("stream",),
+)
 async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> None:
     """Wait as SynchronizeStream() does, for at most *timeout* milliseconds.
 
@@ -441,7 +448,7 @@ async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> 
 async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | None) -> None:
     """Wait for the work of *stream* in a *call* of the function *name*, which traces and messages then show."""
     scope, runtime, site, _ = call
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, name, queues=False)
     what = f"{name}({stream.name})"
     await runtime.synchronize(
         name, _wait_of(stream), what, site, stream.context, (stream,), Synchronised(stream), limit, subjects=(stream,),
@@ -463,7 +470,7 @@ def _wait_of(stream: Stream) -> Completion:
     return NOTHING if stream.bound else stream.backlog()
 
 
-@verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES)
+@verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES, step="query_stream", fields=("stream",))
 async def StreamQuery(stream: StreamLike = None) -> Status:
     """Return whether all work that is queued in *stream* has completed.
 
@@ -486,7 +493,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    stream = resolve(scope, stream)
+    stream = resolve(scope, stream, StreamQuery.__name__, queues=False)
     runtime.pay(runtime.costs.query)
     idle = stream.idle or stream.bound
     known = stream.tail if idle else None
@@ -513,7 +520,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects:
     runtime.learn(known, subjects)
 
 
-@verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent")
+@verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent", step="wait", fields=("event", "stream"))
 async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external: bool = False) -> None:
     """Let the work that is queued in *stream* from now on wait for the last record of *event*.
 
@@ -553,12 +560,12 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
     enter = runtime.host_ns
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
-        stream = resolve(scope, stream, captures=True)
+        stream = resolve(scope, stream, StreamWaitEvent.__name__, captures=True)
     if type(event) is not Event or event.home is not scope.context:
         event = check_event(scope, event)
         _check_wait(runtime, stream, event)
     if stream.branch is not None or event.captured is not None:
-        wait_in_capture(runtime, stream, event, site, external=external)
+        wait_in_capture(runtime, StreamWaitEvent.__name__, stream, event, site, external=external)
         return
     runtime.pay(runtime.costs.wait if not runtime.cold else runtime.cost_of("wait"))
     work = event.work

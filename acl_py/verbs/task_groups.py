@@ -15,7 +15,7 @@ from device_model.rules import EventClass
 from device_model.streams import Stream
 
 
-@verb(acl="aclmdlRICaptureTaskGrpBegin")
+@verb(acl="aclmdlRICaptureTaskGrpBegin", step="group_begin", fields=("stream",))
 async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
     """Begin a task group: the kernels that are launched in *stream* until CaptureTaskGrpEnd() can be updated later.
 
@@ -49,7 +49,7 @@ async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
     runtime.called(CaptureTaskGrpBegin.__name__, enter, site, Plain((branch.stream,)))
 
 
-@verb(acl="aclmdlRICaptureTaskGrpEnd")
+@verb(acl="aclmdlRICaptureTaskGrpEnd", step="group_end", fields=("stream", "group"))
 async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
     """End the task group that CaptureTaskGrpBegin() began on *stream*, and return it.
 
@@ -86,7 +86,7 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
     return branch.capture.end_group(branch.stream, runtime.error)
 
 
-@verb(acl="aclmdlRICaptureTaskUpdateBegin")
+@verb(acl="aclmdlRICaptureTaskUpdateBegin", step="update_begin", fields=("stream", "group"))
 async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
     """Begin an update of *group*: *stream* takes the kernels that are launched in it as new work, and runs none.
 
@@ -143,7 +143,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
     runtime.called(CaptureTaskUpdateBegin.__name__, enter, site, Plain((stream, group)))
 
 
-@verb(acl="aclmdlRICaptureTaskUpdateEnd")
+@verb(acl="aclmdlRICaptureTaskUpdateEnd", step="update_end", fields=("stream",))
 async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     """End the update that CaptureTaskUpdateBegin() began on *stream*: its kernels replace those of the group.
 

@@ -1,8 +1,13 @@
 """Recordings written by hand: rows with what a test is about, and round numbers for the rest."""
 
-from acl_py.trace.rows import Call, Operation, Sleep, StreamStep, Timeline
+from acl_py.calls.acts import PLAIN, Queued, Synchronised
+from acl_py.trace.rows import Call, Handle, Operation, Ref, Sleep, StreamStep, Timeline
 from device_model.completions import Why
 
+# The places of handles: a context, and behind it the streams by their numbers.
+HANDLES = [Handle("context", "primary", 0, "", {}), *(Handle("stream", f"stream {n}", 0, "", {}, n) for n in (1, 2, 3))]
+ACTS = {"LaunchKernel": Queued(None, Ref(1)), "MemcpyAsync": Queued(None, Ref(1)),
+        "SynchronizeDevice": Synchronised(Ref(0)), "SynchronizeStream": Synchronised(Ref(1))}  # fmt: skip
 ENGINES = {"h2d": "H2D", "d2h": "D2H", "kernel": "cores"}
 
 
@@ -17,6 +22,7 @@ def call(name, enter, exit_, *sleeps, line=9, caller="task 1", **more):
     slept = tuple(Sleep(*sleep) for sleep in sleeps)
     waited = sum(sleep.waited_ns for sleep in slept)
     after = slept[-1].after if slept else None
+    more = {"act": ACTS.get(name, PLAIN)} | more
     return Call(name, enter, exit_, "a.py", line, caller, waited_ns=waited, after=after, sleeps=slept, **more)
 
 
@@ -27,4 +33,5 @@ def wait(stream, queued, end, *, kind="wait", **more):
 def recording(ops=(), calls=(), end=0, steps=(), **more):
     """A recording that ends with its last row, or at *end*."""
     end = max([end, *(each.exit_ns for each in calls)])
+    more = {"handles": HANDLES} | more
     return Timeline(ops=list(ops), calls=list(calls), steps=list(steps), end_ns=end, **more)

@@ -17,8 +17,8 @@ _Verb = Callable[[Any], Coroutine[Any, Any, Any]]
 
 async def resolved(here: Session, handle: int) -> Stream:
     """Return the stream of *handle*; for 0 that is the default stream."""
-    scope, *_ = begin()
-    return resolve(scope, here.streams[handle])
+    scope, _, site, _ = begin()
+    return resolve(scope, here.streams[handle], called_function(site))
 
 
 async def end(here: Session, verb: _Verb, things: Things[Any], handle: int) -> None:

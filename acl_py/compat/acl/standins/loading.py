@@ -44,7 +44,8 @@ class LoadedModel:
         scope = scope_here()
         stream = self.streams.get(scope.context)
         if stream is None:
-            stream = self.streams[scope.context] = resolve(scope, await native.CreateStream())
+            made = await native.CreateStream()
+            stream = self.streams[scope.context] = resolve(scope, made, native.CreateStream.__name__)
         return stream
 
 
