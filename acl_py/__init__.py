@@ -5,28 +5,12 @@ only from those below it, and all of them may import device_model:
 
     cli/, __main__, pytest_plugin   the command line, and what a pytest run of `acl` scripts needs
     teaching/       what notebooks use: pictures, prices, predictions, what a card did; the notebooks' files
-    explain/        what would make a recorded run faster, or a wrong one right
-        prices whatif                   programs run again with an edit
-        edits cases                     the edits, and what they change
-        fixes edges rewrites            the order that a program lacks, and the program that has it
-        recordings                      recordings of runs, as programs
-        relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
-        launched                        which steps are captured, and which launches run them
-        diff assertions                 what moved between two recordings; assertions for tests
-        profiler stages                 stages of a running program, and the overlap of copies and computation
-        pages                           pages with prices
     explore/        programs run again and again, each time under another schedule
         explorer strategies shrinking   which schedules are tried, until one fails; the fewest deviations that fail
         scripts functions preloaded     a run of a script, in a process of its own, and of a function
         outcomes gathering              what came out of one run, and the findings of all
     tools/          what the command line calls
         sanitizing                      what the sanitizer found in a run
-        replay player                   stream programs: played, call by call
-        operations graph_operations     what each step calls
-        objects tasks programs          what their calls are about; several tasks; how they are read
-        portability                     stream programs, tried under other rules
-        kernels                         what stream programs launch
-        documents                       JSON files from anywhere, read document by document
         compare writes                  arrays beside those of a reference; what wrote them
         demo demo_aicore demo_flash     the demos
         scripts own_modules             scripts that use `acl`, and the files that they import
@@ -37,6 +21,23 @@ only from those below it, and all of them may import device_model:
         simulated_time                  what scripts find as `time`
         face/                           module objects, argument wrappers, the session, handles, host objects,
                                         failed calls, tracebacks
+    explain/        what would make a recorded run faster, or a wrong one right
+        prices whatif                   programs run again with an edit
+        edits cases                     the edits, and what they change
+        fixes edges rewrites            the order that a program lacks, and the program that has it
+        recordings                      recordings of runs, as programs
+        relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
+        launched                        which steps are captured, and which launches run them
+        diff assertions                 what moved between two recordings; assertions for tests
+        profiler stages                 stages of a running program, and the overlap of copies and computation
+        pages                           pages with prices
+    programs/       stream programs
+        format documents                how they are read and checked; JSON files from anywhere
+        replay player                   a program is played, call by call
+        operations graph_operations     what each step calls
+        objects tasks                   what the calls are about; several tasks
+        portability                     one program, tried under other rules
+        kernels                         what programs launch
     simulation      run, simulate, open
     options         what a simulation is begun with
     faults asc cta  fault rules; the languages of core kernels and of thread-block kernels

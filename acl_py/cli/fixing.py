@@ -13,8 +13,8 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.fixes import FIXED, Fixer, try_fixes
 from acl_py.explain.optimiser import write_program
 from acl_py.explain.recordings import case_of
+from acl_py.programs.format import Program, ProgramError
 from acl_py.sanitizer.reports import Report
-from acl_py.tools.programs import Program, ProgramError
 from acl_py.trace import Trace
 
 Fix = Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acl_py.tools.programs import OPS, Program, Step
+from acl_py.programs.format import OPS, Program, Step
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 

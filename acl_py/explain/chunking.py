@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from acl_py.explain.cases import Case, EditError, with_fields
-from acl_py.tools.programs import Step
+from acl_py.programs.format import Step
 
 SMALLEST = 256 << 10  # bytes of a part: below, the fixed cost of a copy counts more than its overlap
 _ALIGNED = 256  # where parts begin

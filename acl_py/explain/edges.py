@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from acl_py.explain.cases import Case, EditError, made_like
-from acl_py.tools.programs import Program, Step
+from acl_py.programs.format import Program, Step
 
 
 class Edge(NamedTuple):

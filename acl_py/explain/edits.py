@@ -16,7 +16,7 @@ from math import isfinite
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
-from acl_py.tools.programs import Program, Step
+from acl_py.programs.format import Program, Step
 from acl_py.trace.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST

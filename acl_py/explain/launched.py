@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 
-from acl_py.tools.programs import Step
+from acl_py.programs.format import Step
 
 _BEGIN = ("begin_capture", "begin_capture_to")
 

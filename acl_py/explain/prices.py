@@ -15,8 +15,8 @@ from acl_py.causes.lines import us
 from acl_py.explain.cases import ASYNCHRONOUS, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
+from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
-from acl_py.tools.programs import Program, Step
 from acl_py.trace.reading import site_of_call
 from acl_py.trace.rows import Operation, StreamStep, Timeline
 from device_model.kernel.ranges import MOST

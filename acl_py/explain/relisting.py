@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, made_like, with_fields
-from acl_py.tools.programs import GRAPH_OPS, Step
+from acl_py.programs.format import GRAPH_OPS, Step
 from device_model.rules import Destroy, Release
 
 _COPIES = ("memcpy_async", "memcpy_peer_async")

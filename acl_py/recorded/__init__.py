@@ -23,7 +23,7 @@ from acl_py.whole_files import write_text
 def program(timeline: Timeline, name: str = "recorded") -> Fields:
     """Return the stream program called *name* of the run in *timeline*, as a JSON document: see docs/programs.md.
 
-    `acl_py.tools.programs.parse` checks it, and `acl_py.tools.replay.replay` runs it on `timeline.device`, with
+    `acl_py.programs.format.parse` checks it, and `acl_py.programs.replay.replay` runs it on `timeline.device`, with
     `timeline.overlay` if there is one, under `timeline.rules`.
     """
     translator = Translator(timeline)

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from acl_py.teaching.mistakes import NotebookError
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
 
 DATA = Path(__file__).parent / "data" / "h200.json"
 

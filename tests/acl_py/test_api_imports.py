@@ -88,7 +88,7 @@ def test_a_script_without_options_runs_without_the_libraries_of_the_command_line
     script.write_text("import sys, acl\nacl.rt.set_device(0)\nprint(*sys.argv[1:], *sys.modules)", encoding="utf-8")
     found = modules_of("-m", "acl_py", "run", *options, str(script), "--strict", "first")
     assert {"--strict", "first", "acl", "acl.rt"} <= found  # what is behind the script is the script's
-    assert not found & {"typer", "rich", "pydantic", "structlog", "acl_py.cli", "acl_py.tools.replay"}
+    assert not found & {"typer", "rich", "pydantic", "structlog", "acl_py.cli", "acl_py.programs.replay"}
     assert ("acl_py.sanitizer.races" in found) is (not options)
 
 

@@ -6,7 +6,7 @@ Mechanisms are profile values, so leaving one out is another profile.
 from dataclasses import replace as changed
 from statistics import mean
 
-from acl_py.tools.replay import replay
+from acl_py.programs.replay import replay
 from device_model.profile import load
 from tests.bench.measure import say, show
 from tests.conformance.criteria import distribution, makespan_error, measured, program

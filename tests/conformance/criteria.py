@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from acl_py.tools.programs import GRAPH_OPS, Program, parse
-from acl_py.tools.replay import Replay, replay
+from acl_py.programs.format import GRAPH_OPS, Program, parse
+from acl_py.programs.replay import Replay, replay
 from device_model import overlay
 from device_model.profile import DeviceProfile, load
 

@@ -15,8 +15,8 @@ sys.path.insert(0, str(HERE))  # pytest knows `criteria` by its bare name
 
 from criteria import is_capture, measured, replayed, wrong_codes, wrong_overlaps, wrong_waits  # noqa: E402
 
-from acl_py.tools.portability import differences  # noqa: E402
-from acl_py.tools.programs import parse  # noqa: E402
+from acl_py.programs.format import parse  # noqa: E402
+from acl_py.programs.portability import differences  # noqa: E402
 from device_model.rules import ACL, CUDA  # noqa: E402
 
 PAGE = HERE.parent.parent / "docs" / "semantics.md"

@@ -4,8 +4,8 @@ import json
 from collections import defaultdict
 
 from acl_py import recorded
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from acl_py.trace.rows import Timeline
 
 _PAY_WAKE_UP = ("SynchronizeStream", "SynchronizeEvent", "SynchronizeDevice", "await")

@@ -8,8 +8,8 @@ from criteria import measured
 
 from acl_py.errors import DeadlockError
 from acl_py.faults import hang
-from acl_py.tools.programs import OPS, Program, ProgramError, load, parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import OPS, Program, ProgramError, load, parse
+from acl_py.programs.replay import replay
 from device_model.errors import printable
 
 LAUNCH = {"op": "launch", "stream": "A", "us": 10}

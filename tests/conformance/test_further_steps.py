@@ -3,8 +3,8 @@
 import pytest
 from criteria import measured, replayed, wrong_codes
 
-from acl_py.tools.programs import ProgramError, parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import ProgramError, parse
+from acl_py.programs.replay import replay
 
 KIB, MIB = 1 << 10, 1 << 20
 BUFFERS = {

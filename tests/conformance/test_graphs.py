@@ -3,7 +3,7 @@
 import pytest
 from criteria import measured, replayed, wrong_codes
 
-from acl_py.tools.programs import GRAPH_OPS
+from acl_py.programs.format import GRAPH_OPS
 from tests.conformance.graph_costs import CALLS, chains, costs, errors, rows
 
 PROGRAMS = [

@@ -12,8 +12,8 @@ from criteria import is_near, measured
 from roundtrips import differences
 
 import acl_py
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from tests.acl_py.managed_programs import PROGRAMS
 
 COMPARED = (

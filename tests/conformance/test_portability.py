@@ -5,8 +5,8 @@ import json
 from typer.testing import CliRunner
 
 from acl_py.cli import app
-from acl_py.tools.portability import differences
-from acl_py.tools.programs import parse
+from acl_py.programs.format import parse
+from acl_py.programs.portability import differences
 from device_model.rules import ACL, CUDA, CUDA_PER_THREAD
 
 MIB = 1 << 20

@@ -8,8 +8,8 @@ import pytest
 from roundtrips import differences, document_of
 
 import acl_py as acl
-from acl_py.tools.programs import ProgramError, parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import ProgramError, parse
+from acl_py.programs.replay import replay
 from acl_py.verbs.kernels import Cost, InOut, kernel
 
 IN, OUT = acl.MemcpyKind.HOST_TO_DEVICE, acl.MemcpyKind.DEVICE_TO_HOST

@@ -10,8 +10,8 @@ from roundtrips import differences, document_of
 
 import acl_py as acl
 from acl_py import asc
-from acl_py.tools.programs import ProgramError, parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import ProgramError, parse
+from acl_py.programs.replay import replay
 from acl_py.trace.files import read_trace, save
 from acl_py.verbs.kernels import Cost, InOut, kernel
 

@@ -8,7 +8,7 @@ from test_recorded_samples import SAMPLES, timelines
 
 from acl_py import recorded
 from acl_py.errors import DeadlockError
-from acl_py.tools.programs import parse
+from acl_py.programs.format import parse
 from tests.sanitizer.oracle.comparing import difference_of
 from tests.sanitizer.oracle.edits import without_each
 from tests.sanitizer.oracle.promises import Promises

@@ -3,8 +3,8 @@
 import pytest
 
 from acl_py.errors import DeadlockError
-from acl_py.tools.programs import ProgramError, parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import ProgramError, parse
+from acl_py.programs.replay import replay
 
 LAUNCH = {"op": "launch", "us": 100}
 WORK = {"op": "host_work", "us": 10}

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from acl_py.cli import app
 from acl_py.errors import DeadlockError
-from acl_py.tools.programs import OPS, Program, ProgramError, load, parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import OPS, Program, ProgramError, load, parse
+from acl_py.programs.replay import replay
 from device_model import profile
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import acl_py as acl
-from acl_py.tools import kernels
-from acl_py.tools.programs import Program
+from acl_py.programs import kernels
+from acl_py.programs.format import Program
 from acl_py.verbs.kernels import Array
 from device_model import memory
 from device_model.observe import Observer

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from acl_py.sanitizer import Kind
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
 from tests import forks
 
 # Core kernels find their mistakes themselves, so that this script has a finding whatever the sanitizer looks for.

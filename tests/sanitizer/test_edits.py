@@ -9,7 +9,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import apply, parse
 from acl_py.explain.whatif import Answer, Asker
-from acl_py.tools.programs import parse as program_of
+from acl_py.programs.format import parse as program_of
 from device_model.profile import load
 from device_model.rules import RULES
 from tests.sanitizer.oracle import programs

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from acl_py.tools.programs import parse
+from acl_py.programs.format import parse
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end, enter, leave
 from tests.sanitizer.oracle.reading import Run, read

@@ -9,10 +9,10 @@ import pytest
 import acl_py as acl
 from acl_py import asc
 from acl_py.errors import DeadlockError
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from acl_py.schedules import Replay, Schedule, following
 from acl_py.schedules import parse as parse_schedule
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
 from tests import forks
 from tests.sanitizer.bytes_of_runs import is_racy, see
 from tests.sanitizer.oracle import programs

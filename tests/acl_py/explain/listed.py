@@ -1,7 +1,7 @@
 """Stream programs in few words: a step is a function, and a program a list of them."""
 
 from acl_py.explain.cases import Case
-from acl_py.tools.programs import parse
+from acl_py.programs.format import parse
 from device_model.profile import load
 from device_model.rules import RULES
 

@@ -13,8 +13,8 @@ from acl_py.explain.edits import parse_all
 from acl_py.explain.fixes import Fixer, try_fixes
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of, case_of
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from acl_py.trace.reading import site_of_call
 
 OUT = acl.MemcpyKind.DEVICE_TO_HOST

@@ -8,7 +8,8 @@ from acl_py.explain.cases import EditError
 from acl_py.explain.edits import parse
 from acl_py.explain.optimiser import document, optimise, write_program
 from acl_py.explain.whatif import Asker
-from acl_py.tools import programs
+from acl_py.programs.format import load
+from acl_py.programs.format import parse as program_of
 
 BIG = 16 * MIB
 
@@ -48,7 +49,7 @@ def test_the_edited_program_can_be_written_and_replayed(tmp_path):
     path = tmp_path / "faster.json"
     together = optimise(Asker(case(SERIAL))).together
     write_program(together.case.program, path)
-    (read,) = programs.load(path)
+    (read,) = load(path)
     assert read == together.case.program
     assert Asker(case(read)).before_ns == together.after_ns
 
@@ -69,7 +70,7 @@ def test_a_program_as_a_document_and_back():
         step("sync_device", thread="second"),
     )
     for each in (SERIAL, more):
-        assert programs.parse(document(each)) == each
+        assert program_of(document(each)) == each
 
 
 # --- parts
@@ -125,7 +126,7 @@ def test_a_wait_for_an_operation_becomes_a_wait_for_all_of_its_parts():
         kernels = [op for op in answer.after.ops if op.kind == "kernel"]
         copies = [op for op in answer.after.ops if op.kind == "h2d"]
         assert min(op.queued_ns for op in kernels) > max(op.end_ns for op in copies)
-        assert programs.parse(document(answer.case.program)) == answer.case.program
+        assert program_of(document(answer.case.program)) == answer.case.program
 
 
 def test_other_streams_need_no_event_behind_a_wait_for_an_operation():

@@ -9,8 +9,8 @@ from histories import busy
 import acl_py
 from acl_py.causes.relation import Relation
 from acl_py.errors import DeadlockError
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end
 from tests.sanitizer.oracle.reading import read

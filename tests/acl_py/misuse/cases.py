@@ -12,7 +12,7 @@ import typer
 
 import acl_py
 from acl_py import Kind
-from acl_py.tools.programs import ProgramError
+from acl_py.programs.format import ProgramError
 from acl_py.tools.scripts import ScriptError
 
 PRELUDE = """\
@@ -1216,7 +1216,7 @@ case(
 case("simulations", "A fault rule that looks at nothing", "acl_py.faults.fail(nth=1)", ValueError, "call=...", "op=...")
 
 
-PARSE = "from acl_py.tools.programs import parse\n"
+PARSE = "from acl_py.programs.format import parse\n"
 LAUNCH = "{'op': 'launch', 'stream': 'legacy', 'us': 1}"
 case(
     "files",
@@ -1245,7 +1245,7 @@ case(
 case(
     "files",
     "A file of programs that is not there",
-    "from acl_py.tools.programs import load\nload('missing.json')",
+    "from acl_py.programs.format import load\nload('missing.json')",
     ProgramError,
     "missing.json: cannot be read",
 )

@@ -12,8 +12,8 @@ from traceable import pipeline
 
 import acl_py
 from acl_py import faults
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from acl_py.trace import chrome, read_trace
 from acl_py.trace.reading import site_of_call
 from acl_py.trace.recorder import Trace

@@ -33,8 +33,8 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from acl_py.tools.programs import parse
-from acl_py.tools.replay import replay
+from acl_py.programs.format import parse
+from acl_py.programs.replay import replay
 from device_model.profile import load
 
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acl_py.tools.programs import Program, parse
+from acl_py.programs.format import Program, parse
 
 RACE, RELIES = "race", "relies"
 BEFORE_ALLOCATION, FREE_IN_USE = "before allocation", "free in use"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from acl_py.errors import DeadlockError
-from acl_py.tools.programs import Program, parse
+from acl_py.programs.format import Program, parse
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises
 from tests.sanitizer.oracle.reading import read

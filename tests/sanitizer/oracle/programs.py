@@ -1,6 +1,6 @@
 """Random stream programs: few bytes, many streams, every way to order them, and no care taken that they are ordered.
 
-`program(seed, rules)` is one of them, as a document of `acl_py.tools.programs`. A program uses only what its rules
+`program(seed, rules)` is one of them, as a document of `acl_py.programs.format`. A program uses only what its rules
 have: ACL's three classes of events, notifies, values and contexts; CUDA's legacy and per-thread streams and host
 functions. Some programs under ACL's rules have callbacks. A few programs make a call that fails or wait without end; a
 run shows which.

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acl_py.tools.programs import Program, Step
+from acl_py.programs.format import Program, Step
 
 Bytes = tuple[tuple[int, int], ...]  # ranges of bytes, [start, stop)
 NO_EFFECT = (

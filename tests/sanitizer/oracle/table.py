@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from acl_py.errors import DeadlockError
-from acl_py.tools.programs import parse
+from acl_py.programs.format import parse
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.baselines import Pairs, by_last_writer, by_pointer
 from tests.sanitizer.oracle.comparing import Difference, difference_of

@@ -16,13 +16,13 @@ from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from acl_py.errors import AclError, Kind
+from acl_py.programs.format import Program, Step
+from acl_py.programs.graph_operations import AbsentError, GraphOperations
+from acl_py.programs.objects import model_name, space_of
+from acl_py.programs.tasks import Tasks, inside
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, last_error
-from acl_py.tools.graph_operations import AbsentError, GraphOperations
-from acl_py.tools.objects import model_name, space_of
-from acl_py.tools.programs import Program, Step
-from acl_py.tools.tasks import Tasks, inside
 from acl_py.trace import Operation, Trace
 from acl_py.verbs import devices, streams
 from device_model.completions import Completion

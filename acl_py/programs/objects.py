@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from acl_py.errors import AclError, Kind
+from acl_py.programs.format import Program, ProgramError
+from acl_py.programs.tasks import Tasks
 from acl_py.recorded.translations import NUMBERED
 from acl_py.runtime.runtime import Runtime
-from acl_py.tools.programs import Program, ProgramError
-from acl_py.tools.tasks import Tasks
 from acl_py.verbs import signals, streams
 from acl_py.verbs.managed import make_managed
 from device_model import handles

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from acl_py.tools.documents import DocumentError, Odd, read, short
+from acl_py.programs.documents import DocumentError, Odd, read, short
 from device_model.errors import listed, printable
 from device_model.scheduler import END_NS
 

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from acl_py.programs.format import Program
+from acl_py.programs.operations import Operations
+from acl_py.programs.tasks import Tasks
 from acl_py.runtime.runtime import Runtime
-from acl_py.tools.operations import Operations
-from acl_py.tools.programs import Program
-from acl_py.tools.tasks import Tasks
 from acl_py.verbs import captures, graphs, task_groups
 from device_model.completions import Completion
 from device_model.graphs.capture import CaptureMode, CaptureStatus

@@ -14,9 +14,9 @@ from types import coroutine
 from typing import Any, TypeVar
 
 from acl_py.callers import Role, role
+from acl_py.programs.format import Step
 from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.runtime import Runtime
-from acl_py.tools.programs import Step
 from acl_py.waiting.deadlocks import Waiting
 from device_model.completions import Completion
 
