@@ -234,7 +234,5 @@ def leaves(act: "Act[Any] | tuple[Any, ...]") -> Iterator[Any]:
 def mapped(act: _A, function: Callable[[Any], Any]) -> _A:
     """Return *act* with what *function* gives for each thing that it names."""
     fields: Any = act
-    values = []
-    for each in fields:  # no comprehension: a trace does this in many calls, and one is a function more to enter
-        values.append(mapped(each, function) if type(each) in (tuple, Word) else function(each))  # noqa: PERF401
+    values = [mapped(each, function) if type(each) in (tuple, Word) else function(each) for each in fields]
     return tuple(values) if type(act) is tuple else fields._make(values)  # type: ignore[return-value]

@@ -91,7 +91,8 @@ class Relate:
         """Take up what a call of *host* has done, and return the actor in which it has begun an epoch, if any.
 
         What happened to work that was captured is no act here: a launch does it. What a host has waited for, it learns
-        by `learn`. *access* returns what findings call the call, on a stream.
+        by `learn`. *access* returns what findings call the call, on a stream. A file may lack the call that handed a
+        callback over; then taking it orders nothing.
         """
         match act:
             case Recorded(event, stream):
@@ -110,10 +111,10 @@ class Relate:
                 if block:
                     self._blocking.setdefault(stream, deque()).append(self.order.hold(line))
             case CallbackBegan(_, stream):
-                if stream is not None:
+                if stream is not None and self._due.get(stream):
                     self.order.learn(host, (self._due[stream].popleft(),))
             case CallbackEnded(stream, block):
-                if block:
+                if block and self._blocking.get(stream):
                     self.order.release(self._blocking[stream].popleft(), host)
             case Began(_, stream) | Ended(_, stream) | Queued(_, stream):
                 return None if stream is None else self.order.queue(stream, host)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, Callers, current_caller, task_of
-from acl_py.calls.acts import Act, mapped
+from acl_py.calls.acts import Act, Word, mapped
 from acl_py.trace.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
 from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory, Prefetched
 from device_model.completions import Completion, Group, Nanoseconds, Why
@@ -110,11 +110,11 @@ def _call_writer(store: Store, caller_number: Callable[[], int]) -> Callable[[st
     numbers, write, pack = store.call_numbers, store.call_rows.write, CALL.pack
     plain = partial(_plain, store=store)
 
-    def call(name: str, enter_ns: int, exit_ns: int, site: object, act: Act[Any]) -> None:
+    def call(name: str, enter_ns: int, exit_ns: int, site: object, act: Any) -> None:
         """Store a row."""
         for each in act:
             if isinstance(each, _NOT_KEPT):  # what many calls have in common, in place of the objects
-                act = mapped(act, plain)
+                act = act._make(map(plain, act))
                 break
         write(pack(numbers[name, site, act], caller_number(), enter_ns, exit_ns))
 
@@ -263,7 +263,9 @@ def _touched(work: Work) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
 
 
 def _plain(subject: object, store: Store) -> object:
-    """Return what a row has in place of *subject*, which a call was about."""
+    """Return what a row has in place of *subject*, which an act names."""
+    if type(subject) is tuple or type(subject) is Word:
+        return mapped(subject, partial(_plain, store=store))
     if isinstance(subject, Allocation):
         if subject.serial not in store.allocations:  # of a node of a graph, or made before the trace began
             store.allocations[subject.serial] = memory_of(subject)

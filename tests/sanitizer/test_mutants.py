@@ -7,10 +7,12 @@ import textwrap
 import pytest
 
 from acl_py.order.order import Order
+from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.races import Races
+from tests.sanitizer import test_order
 from tests.sanitizer.cases import CASES
 from tests.sanitizer.oracle.comparing import compare_random
 from tests.sanitizer.oracle.running import run
@@ -33,7 +35,25 @@ KNOWN = """
 """
 PASSED = "passed = [other for other in signal.waits if other is not wait and over.get(other.number, 0) >= other.epoch]"
 # What is switched off: the class, the lines with the rule, and what stands there without it.
+# Rules of relate.py, which recordings read, too: the lines with the rule. Nothing stands there without it.
+RELATES = {
+    "a record of a flag sets it": "self._set(event, 1, stream, host, access)",
+    "a record stands for what the stream was given": "event.stamp = self.order.record(stream, host)",
+    "a wait for an event is behind its record": "self.order.wait(stream, host, (event.stamp,))",
+    "a wait for a flag is behind its set": (
+        "self.signals.wait(event, self.order.meet(stream, host), access=_of(access, stream))"
+    ),
+    "a wait for a notify is behind its record": "self.signals.wait(signal, line, is_consumed=True, access=access)",
+    "a wait for a word is behind its write": (
+        "self.signals.wait(self._key_of(signal), line, partial(satisfies, Compare(compare), value))"
+    ),
+    "a reset clears a flag": (
+        "self.signals.clear(signal, self._epoch(stream, host), host.past.clock, _of(access, stream))"
+    ),
+}
+OF_WORDS = "a wait for a word is behind its write"  # which no case and no early random program has
 MUTANTS = {
+    **{name: (Relate, rule, "pass") for name, rule in RELATES.items() if name != OF_WORDS},
     "legacy work is behind blocking streams": (Order, BEHIND_BLOCKING, "pass"),
     "blocking streams are behind legacy work": (Order, "line.join(rule.barrier)", "pass"),
     "non-blocking streams take no part": (Order, "(stream.order is None and stream is not context.legacy)", "False"),
@@ -104,8 +124,14 @@ EVERYBODY = [*NAMED, *range(150)]
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_switched_off_is_noticed(name, monkeypatch):
     class_, rule, instead = MUTANTS[name]
-    _switch_off(class_, rule, instead, monkeypatch)
+    switch_off(class_, rule, instead, monkeypatch)
     assert _notices(sorted(EVERYBODY, key=lambda witness: witness != NOTICED_BY.get(name)))
+
+
+def test_without_the_rule_of_words_what_waits_for_one_is_a_race(monkeypatch):
+    switch_off(Relate, RELATES[OF_WORDS], "pass", monkeypatch)
+    with pytest.raises(AssertionError):
+        test_order.test_a_wait_for_a_signal_is_behind_the_set_also_if_it_is_queued_first(test_order.by_a_word, False)
 
 
 def test_nothing_is_noticed_without_a_change():
@@ -124,15 +150,15 @@ def _differs(witness):
     return run(case.program, case.rules).triples != {*case.pairs}
 
 
-def _switch_off(class_, rule, instead, monkeypatch):
-    """Replace *class_*, wherever it has been imported, by one that has *instead* where it has *rule*."""
+def switch_off(class_, rule, instead, monkeypatch, room="acl_py.sanitizer."):
+    """Replace *class_*, wherever the *room* has imported it, by one that has *instead* where it has *rule*."""
     module = sys.modules[class_.__module__]
     text = inspect.getsource(class_)
     lines = [line.strip() for line in text.splitlines()]
     wanted = [line.strip() for line in rule.strip().splitlines()]
     names = dict(vars(module))
     exec(_replaced(text, lines, wanted, instead), names)
-    for user in [each for name, each in sys.modules.items() if name.startswith("acl_py.sanitizer.")]:
+    for user in [each for name, each in sys.modules.items() if name.startswith(room)]:
         if vars(user).get(class_.__name__) is class_:
             monkeypatch.setattr(user, class_.__name__, names[class_.__name__])
 

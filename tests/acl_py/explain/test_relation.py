@@ -1,5 +1,6 @@
 """Which operations of a recording are certain to be in order, by the relation of the sanitizer."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -9,12 +10,14 @@ from histories import busy
 import acl_py
 from acl_py.causes.relation import Relation
 from acl_py.errors import DeadlockError
+from acl_py.order.relate import Relate
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end
 from tests.sanitizer.oracle.reading import read
 from tests.sanitizer.oracle.running import run
+from tests.sanitizer.test_mutants import RELATES, switch_off
 
 a, b, c = (busy(name, 10) for name in "abc")
 
@@ -293,30 +296,71 @@ def test_a_wait_for_an_event_without_a_record_is_no_barrier():
     assert ordered(program) == set()
 
 
+def recorded_and_promised(seed):
+    """A recording of a random program of one task, whose calls do not depend on times, and what the oracle of the
+    sanitizer says of its calls; None for other programs.
+    """
+    rules = programs.RULES[seed % len(programs.RULES)]
+    program = parse(programs.program(seed, rules))
+    if any(step.task is not None or step.op in ("query_stream", "query_event", "sync_op") for step in program.steps):
+        return None
+    try:
+        recorded = replay(program, device="tiny", rules=rules).trace.timeline()
+        calls = read(program, rules, run(program, rules).run)
+    except DeadlockError:
+        return None
+    return recorded, calls
+
+
+def differing(recorded, calls, relation):
+    """The pairs of operations that the relation has otherwise than the oracle, and the number of all pairs."""
+    promises, pairs, differ = Promises(calls), 0, []
+    work = {f"step:{call.index}": call.entry for call in calls if call.entry is not None and call.entry.role == "work"}
+    for i, j in combinations(range(len(recorded.ops)), 2):
+        one, other = (work.get(recorded.ops[index].site) for index in (i, j))
+        if one is not None and other is not None and one is not other:
+            pairs += 1
+            is_promised = promises.is_before(end(one), begin(other))
+            if relation.is_before(i, j) != is_promised:
+                differ.append((i, j))
+            assert not is_promised or recorded.ops[i].end_ns <= recorded.ops[j].start_ns, (i, j)
+    return differ, pairs
+
+
+SEEDS = (*range(90), 521, 931, 1055)
+
+
 def test_the_relation_of_a_recording_is_what_the_documents_promise_and_the_device_keeps():
-    """Random programs of one task, whose calls do not depend on times, against the oracle of the sanitizer."""
-    pairs = 0
-    for seed in (*range(90), 521, 931, 1055):
-        rules = programs.RULES[seed % len(programs.RULES)]
-        program = parse(programs.program(seed, rules))
-        if any(
-            step.task is not None or step.op in ("query_stream", "query_event", "sync_op") for step in program.steps
-        ):
-            continue
-        try:
-            recorded = replay(program, device="tiny", rules=rules).trace.timeline()
-            calls = read(program, rules, run(program, rules).run)
-        except DeadlockError:
-            continue
-        promises, relation = Promises(calls), Relation(recorded)
-        work = {
-            f"step:{call.index}": call.entry for call in calls if call.entry is not None and call.entry.role == "work"
-        }
-        for i, j in combinations(range(len(recorded.ops)), 2):
-            one, other = (work.get(recorded.ops[index].site) for index in (i, j))
-            if one is not None and other is not None and one is not other:
-                pairs += 1
-                is_promised = promises.is_before(end(one), begin(other))
-                assert relation.is_before(i, j) == is_promised, (program.id, i, j)
-                assert not is_promised or recorded.ops[i].end_ns <= recorded.ops[j].start_ns, (program.id, i, j)
-    assert pairs > 500
+    """Random programs against the oracle of the sanitizer."""
+    all_pairs = 0
+    for seed in SEEDS:
+        found = recorded_and_promised(seed)
+        if found is not None:
+            differ, pairs = differing(*found, Relation(found[0]))
+            assert differ == [], seed
+            all_pairs += pairs
+    assert all_pairs > 500
+
+
+# Who notices that a rule of acts is switched off.
+WITNESSES = {
+    "a record of a flag sets it": test_a_set_that_was_cleared_before_the_host_goes_on_ends_no_later_wait,
+    "a record stands for what the stream was given": partial(
+        test_a_wait_for_a_flag_is_behind_what_all_sets_have_in_common, flag=False
+    ),
+    "a wait for an event is behind its record": partial(
+        test_a_wait_for_a_flag_is_behind_what_all_sets_have_in_common, flag=False
+    ),
+    "a wait for a flag is behind its set": test_a_set_that_was_cleared_before_the_host_goes_on_ends_no_later_wait,
+    "a wait for a notify is behind its record": test_a_notify_orders_two_streams,
+    "a wait for a word is behind its write": test_a_word_that_a_stream_sets_orders_the_one_that_waits_for_it,
+    "a reset clears a flag": test_a_set_that_was_cleared_before_the_host_goes_on_ends_no_later_wait,
+}
+
+
+@pytest.mark.parametrize("name", RELATES)
+def test_a_rule_of_acts_that_is_switched_off_is_noticed_in_recordings(name, monkeypatch):
+    """tests/sanitizer/test_mutants.py switches off the same rules for programs that run."""
+    switch_off(Relate, RELATES[name], "pass", monkeypatch, "acl_py.causes.")
+    with pytest.raises(AssertionError, match="assert"):
+        WITNESSES[name]()
