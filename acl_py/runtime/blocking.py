@@ -18,7 +18,8 @@ If nothing is scheduled on a device and another thread could act, two things tak
 A thread that waits for callbacks, one that asks `rest` and is not the main thread, is no part of the program's time.
 If nothing but such waits is scheduled, their limits end in real time and the clock stays. Such a thread drives the
 device only if no other thread makes calls. While it is at a callback, the others drive it no further, and their waits
-do not end, for `_TURN_S` at most: so the order of calls does not depend on how fast the system wakes a thread.
+do not end, for `_TURN_S` at most: so the order of calls does not depend on how fast the system wakes a thread. Time in
+which a thread gets no processor does not count (`Fair`).
 
 A thread that only polls, with queries or with waits that have a limit, wakes no other thread. After ten thousand such
 calls in a row, with all other threads blocked, their waits are a deadlock. The thread may poll until a time on the wall
@@ -40,7 +41,7 @@ from acl_py.waiting.browser import running_loop
 from acl_py.waiting.deadlocks import Waiting
 from acl_py.waiting.interrupts import admit, guard, held, unguarded
 from acl_py.waiting.loops import outside_of
-from acl_py.waiting.threads import GRACE_S, Company, Thread, is_hopeless
+from acl_py.waiting.threads import GRACE_S, Company, Fair, Thread, is_hopeless
 from device_model.completions import Completion, FirstOf, Nanoseconds
 from device_model.contexts import Context
 from device_model.scheduler import check_clock
@@ -51,7 +52,9 @@ _POLL_LIMIT = 10_000  # queries in a row that were answered "not yet", or limits
 _POLL_S = 6.0  # real seconds that they must have taken: programs that give up by the clock do so sooner
 _NAP_S = 0.001  # after such a query
 _NO_LOCK = nullcontext()
-_TURN_S = 0.05  # real seconds: how long threads wait for one that is at a callback, and how long no call is a pause
+# Real seconds in which no thread lacks a processor: how long threads wait for one that is at a callback, unless it waits
+# for a device itself; and how long no call is a pause.
+_TURN_S, _PAUSE_S = 0.3, 0.05
 _WARN_S = 10.0  # other threads may take their time
 
 
@@ -80,7 +83,8 @@ class BlockingBridge:
         self.runtime = runtime
         self.lock = threading.RLock()
         self.on_hang: Callable[[DeadlockError], None] | None = None  # called with each hang before a thread raises it
-        self.after_call: list[Callable[[], object]] = []  # for faces that do what a call made due, without the lock
+        # What calls made due: by a thread, which does it at the end of its call, without the lock. Faces see to that.
+        self.after_call: list[tuple[int, Callable[[], object]]] = []
         self.polling_s = _POLL_S  # real seconds that queries, or waits that run out, must have taken in vain
         self._calls = threading.Condition(self.lock)  # notified at each call
         self._company = None if alone else Company()
@@ -94,6 +98,7 @@ class BlockingBridge:
         self._running_out_since = 0.0
         self._ran_out_at = 0  # how much had been scheduled then
         self._resting: dict[Completion, Completion | None] = {}  # the waits of threads for callbacks, by their limits
+        self._fair = Fair()
         self._at_callback: dict[Thread, float] = {}  # the threads at a callback, or on their way to it, and since when
 
     def __repr__(self) -> str:
@@ -126,14 +131,14 @@ class BlockingBridge:
         self._called_s = time.monotonic()
         self._calls.notify_all()
         if self._at_callback or (self._resting and self._is_at_callback()):
-            self.after_call.append(self._let_callbacks_end)  # another thread goes first
+            self.after_call.append((threading.get_ident(), self._let_callbacks_end))  # another thread goes first
 
     def expect(self, number: int) -> None:
         """Note that the thread with this number has a stream now: it will wait for callbacks."""
         thread = next((each for each in threading.enumerate() if each.ident == number), None)
         if self._company is not None and thread is not None and thread is not threading.current_thread():
             self._at_callback[thread] = time.monotonic()
-            self.after_call.append(self._let_callbacks_end)
+            self.after_call.append((threading.get_ident(), self._let_callbacks_end))
 
     async def wait(self, completion: Completion, waiting: Waiting) -> None:
         """Run the device until *completion* is done; wait for other threads once nothing is scheduled.
@@ -275,7 +280,7 @@ class BlockingBridge:
         if self._holders or scheduler.is_empty:
             return True
         if completion in self._resting:
-            if time.monotonic() < self._called_s + _TURN_S and self._helpers():
+            if self._fair.elapsed(self._called_s) < _PAUSE_S and self._helpers():
                 return True
         elif self._is_at_callback():
             return True
@@ -301,14 +306,22 @@ class BlockingBridge:
         for waiter in self._waiters:
             if waiter.completion in self._resting and waiter.completion.done:
                 self._at_callback.setdefault(waiter.thread, now)
-        late = [each for each, since in self._at_callback.items() if now >= since + _TURN_S or not each.is_alive()]
+        waiting = [waiter.thread for waiter in self._waiters]
+        late = [
+            each
+            for each, since in self._at_callback.items()
+            if (self._fair.elapsed(since) >= _TURN_S and each not in waiting) or not each.is_alive()
+        ]
         for thread in late:
             del self._at_callback[thread]
         return any(thread is not here for thread in self._at_callback)
 
     def _let_callbacks_end(self) -> None:
         """Wait, for a short time, until the threads that run callbacks wait for the next ones."""
-        if not (self._resting or self._at_callback) or threading.current_thread() in self._at_callback:
+        if not (self._resting or self._at_callback):
+            return
+        if threading.current_thread() in self._at_callback:  # it was in a call, which may have taken long
+            self._at_callback[threading.current_thread()] = time.monotonic()
             return
         with self.lock:
             while self._is_at_callback():
@@ -319,7 +332,7 @@ class BlockingBridge:
         if self._at_callback:
             return _NAP_S
         if self._resting and not self.runtime.scheduler.is_empty:
-            return _TURN_S
+            return _PAUSE_S
         first = min(self.runtime.limits.values(), default=inf)
         return min(GRACE_S, max(_NAP_S, first - time.monotonic()))
 

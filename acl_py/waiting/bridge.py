@@ -25,8 +25,7 @@ wait for it, except inside `Bridge.hold`. Where the loop's own time is simulated
 import asyncio
 import time
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Sized
 from contextvars import Context
 from math import inf
 from types import coroutine
@@ -204,18 +203,9 @@ class Bridge:
         if self._fruitless % POLL_CHECK == 0:
             self._check_poll(waiting)
 
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Let simulated time wait for the real world within this block: no device runs past the host clock."""
-        gate, key = self._here(), object()
-        gate.holders[key] = asyncio.current_task()
-        try:
-            yield
-        finally:
-            del gate.holders[key]
-            loop = gate.loop_ref()
-            if gate.is_needed and loop is not None and not loop.is_closed():  # a coroutine that is collected
-                gate.arm()
+    def hold(self) -> "_Hold":
+        """Return a block in which simulated time waits for the real world: no device runs past the host clock."""
+        return _Hold(self._here())
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run *function* in a thread and let simulated time wait for it."""
@@ -334,6 +324,26 @@ class Bridge:
             for future in [future for future in self.host.waiters if future.get_loop().is_closed()]:
                 del self.host.waiters[future]
         return gate
+
+
+class _Hold:
+    """A block in which simulated time waits for the real world.
+
+    It is no generator: Python may collect that before the coroutine that has entered the block, and would end it twice.
+    """
+
+    def __init__(self, gate: "Gate") -> None:
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        self._gate.holders[self] = asyncio.current_task()
+
+    def __exit__(self, *_: object) -> None:
+        gate = self._gate
+        del gate.holders[self]
+        loop = gate.loop_ref()
+        if gate.is_needed and loop is not None and not loop.is_closed():  # a coroutine that is collected
+            gate.arm()
 
 
 class Gate:

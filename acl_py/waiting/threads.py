@@ -11,6 +11,8 @@ import platform
 import signal
 import sys
 import threading
+import time
+from collections import deque
 from collections.abc import Collection, Sequence
 from concurrent.futures import thread as pool
 from functools import partial
@@ -39,6 +41,9 @@ _STEP = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", N
 
 # Real seconds until an idle pool thread has picked up its job, or until a polling thread is looked at again.
 GRACE_S = 0.1
+
+
+_SAMPLES, _SAMPLE_S = 256, 0.001  # how many looks at the system are kept, and real seconds between two
 
 
 class Company:
@@ -79,6 +84,38 @@ class Company:
             for thread in threading.enumerate()
             if not (thread in blocked or thread in self._daemons or _is_out(thread, blocked))
         ]
+
+
+class Fair:
+    """Real time, without the time in which a thread of this process was ready and got no processor: on a busy machine
+    a thread that is about to act may take long. Where the system does not say, it is real time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, int] = {}  # nanoseconds for which each thread was kept waiting so far
+        self._samples: deque[tuple[float, float]] = deque([(0.0, 0.0)], _SAMPLES)  # when, and seconds of all threads
+
+    def elapsed(self, since_s: float) -> float:
+        """Return the seconds since `time.monotonic()` was *since_s*; a little less if nobody has asked for long."""
+        now = time.monotonic()
+        latest, kept = self._samples[-1]
+        if now >= latest + _SAMPLE_S:
+            kept += self._more() / 1e9
+            self._samples.append((now, kept))
+        before = next((each for at, each in reversed(self._samples) if at <= since_s), self._samples[0][1])
+        return max(0.0, now - since_s - (kept - before))
+
+    def _more(self) -> int:
+        """Return for how many nanoseconds threads were kept waiting since the last question."""
+        more = 0
+        for number in _numbers() or ():
+            try:
+                kept = int((_TASKS / number / "schedstat").read_text().split()[1])
+            except (OSError, IndexError):  # the thread is gone, or the system does not say
+                continue
+            more += kept - self._kept.get(number, kept)
+            self._kept[number] = kept
+        return more
 
 
 class Strangers:

@@ -131,7 +131,7 @@ def _admit_signals_at_end() -> None:
     scope = scope_var.get()
     here = None if scope is None else scope.runtime.state(Face).session
     if here is not None:
-        here.pending.append(interrupts.admit)
+        here.make_due(interrupts.admit)
 
 
 interrupts.when_held.append(_admit_signals_at_end)

@@ -74,7 +74,7 @@ class Session(Handles):
         self.warned: dict[str, None] = {}  # other findings, each logged once
         self.notes: dict[Any, Any] = {}  # settings without an effect here, for scripts to read back
         self.of_dvpp: set[int] = set()  # the serial numbers of the memory that dvpp_malloc() gave
-        self.pending: list[Callable[[], object]] = []  # what a call made due, for the end of the call
+        self.pending: list[tuple[int, Callable[[], object]]] = []  # what calls made due: see `make_due`
         self.longest_kernel_ns = _longest_kernel_s(runtime.profile.name) * 10**9
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ class Session(Handles):
         """
         if not self._is_in_the_middle():
             return False
-        self.pending.append(partial(function, *args))
+        self.make_due(partial(function, *args))
         return True
 
     def _is_in_the_middle(self) -> bool:
@@ -143,14 +143,21 @@ class Session(Handles):
         calling = None if scope is None or isinstance(scope.context, Barred) else scope.context.device.calling
         return calling is None and self.turn_here()._is_owned()
 
+    def make_due(self, function: Callable[[], object]) -> None:
+        """Let *function* be called at the end of the call that this thread makes."""
+        self.pending.append((threading.get_ident(), function))
+
     def do_pending(self) -> None:
-        """Do what the last call made due; a kernel's call, in the middle of another one, leaves it to that one."""
-        while self.pending and not is_barred():
-            try:
-                due = self.pending.pop(0)
-            except IndexError:  # another thread has taken it
+        """Do what the last call of this thread made due; a kernel's call, in the middle of another one, leaves it to
+        that one.
+        """
+        own = threading.get_ident()
+        while not is_barred():
+            due = next((each for each in list(self.pending) if each[0] == own), None)
+            if due is None:
                 return
-            due()
+            self.pending.remove(due)
+            due[1]()
 
     def failed(self, error: AclError, answers: Collection[Kind] = ()) -> int:
         """Keep the message of *error*, list the failed call, and return the code. The last error is set already.

@@ -167,7 +167,7 @@ class _ExceptionCallback:
     def failed(self, info: native.ExceptionInfo) -> None:
         """Note a failure for the end of the call; a script's function must not run inside the device."""
         failure = Failure(info, _number(self._here, info))
-        self._here.pending.append(lambda: self._call(failure))
+        self._here.make_due(lambda: self._call(failure))
 
     def _call(self, failure: "Failure") -> None:
         if self._function is None:
