@@ -128,7 +128,7 @@ def test_a_process_finds_the_package_of_this_checkout_in_every_folder(tmp_path):
 
 
 def test_no_module_imports_a_conftest():
-    """Several folders have one, and which of them Python finds depends on the order in which pytest gets the folders."""
+    """Several folders have one, and which of them Python finds depends on the order of the folders."""
     line = re.compile(r"^ *(from|import) conftest\b", re.MULTILINE)
     assert [path.name for path in (ROOT / "tests").rglob("*.py") if line.search(path.read_text(encoding="utf-8"))] == []
 
