@@ -34,6 +34,7 @@ TESTS = ("tests/device_model", "tests/acl_py", "tests/conformance", "tests/fault
 COUNT, SEED, LEAST = 60, 1, 4
 NEAR_S = 30  # of the tests that run first
 LIMIT_S = 900  # of one run; a mutant that takes longer is noticed, too
+WATCHED_LIMIT_S = 3600  # of the run without a change
 AT_ONCE = 2
 KEPT = ROOT / "build" / "mutants.json"
 _RUN = ("-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1")
@@ -55,14 +56,16 @@ def copy_tree(into: Path) -> None:
         shutil.copy2(ROOT / name, into / name)
 
 
-def run(tree: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str] | None":
+def run(
+    tree: Path, *arguments: str, limit_s: int = LIMIT_S, **variables: str
+) -> "subprocess.CompletedProcess[str] | None":
     """Run pytest in *tree*; None if it takes too long."""
     command = [sys.executable, "-m", "pytest", *_RUN, *arguments]
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", **variables}
-    environment["OPENBLAS_NUM_THREADS"] = "1"
+    environment |= {"OPENBLAS_NUM_THREADS": "1", "COVERAGE_CORE": "ctrace"}  # a newer core has one context only
     try:
         return subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", timeout=LIMIT_S, check=False
+            command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
         return None
@@ -71,7 +74,7 @@ def run(tree: Path, *arguments: str, **variables: str) -> "subprocess.CompletedP
 def failures(done: "subprocess.CompletedProcess[str] | None") -> list[str]:
     """The tests that failed in a run, in words."""
     if done is None:
-        return [f"more than {LIMIT_S} s"]
+        return ["it takes too long"]
     if not done.returncode:
         return []
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
@@ -94,7 +97,7 @@ def reach_of(tree: Path) -> Reach:
     with TemporaryDirectory() as notes:
         files = json.dumps([file for room in ROOMS for file in files_of(room)])
         watched = ("-n", str(AT_ONCE), "--dist", "loadfile", "-p", "tests.mutants.reach", *TESTS)
-        failed = failures(run(tree, *watched, **{FILES: files, NOTES: notes}))
+        failed = failures(run(tree, *watched, limit_s=WATCHED_LIMIT_S, **{FILES: files, NOTES: notes}))
         if failed:  # perhaps because it was watched
             tests = [line.split()[1] for line in failed if line.startswith("FAILED")]
             again = failures(run(tree, "-p", "no:xdist", *tests)) if tests else failed

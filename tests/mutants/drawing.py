@@ -10,9 +10,9 @@ import difflib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cosmic_ray.ast import Visitor, get_ast
+from cosmic_ray.ast import get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
@@ -62,18 +62,6 @@ class Mutant(NamedTuple):
         return "\n".join(f"    {line}" for line in [*lines][3:])
 
 
-class _Counter(Visitor):
-    """Counts where an operator could change something."""
-
-    def __init__(self, operator: object) -> None:
-        self._operator = operator
-        self.count = 0
-
-    def visit(self, node: object) -> object:
-        self.count += sum(1 for _ in self._operator.mutation_positions(node))  # type: ignore[attr-defined]
-        return node
-
-
 def files_of(room: str) -> list[str]:
     """The files of *room* that are there.
 
@@ -91,14 +79,20 @@ def files_of(room: str) -> list[str]:
 
 def places() -> Iterator[Place]:
     """All of them, in an order that is always the same; operators that want arguments are for certain variables."""
-    operators = sorted(name for name in operator_names() if not get_operator(name).arguments())
+    names = sorted(name for name in operator_names() if not get_operator(name).arguments())
+    operators = [(name, get_operator(name)().mutation_positions) for name in names]
     for room in ROOMS:
         for file in files_of(room):
-            tree = get_ast((ROOT / file).read_text(encoding="utf-8"))
-            for operator in operators:
-                counter = _Counter(get_operator(operator)())
-                counter.walk(tree)
-                yield from (Place(room, file, operator, occurrence) for occurrence in range(counter.count))
+            nodes = [*_nodes(get_ast((ROOT / file).read_text(encoding="utf-8")))]
+            for name, positions in operators:
+                count = sum(1 for node in nodes for _ in positions(node))
+                yield from (Place(room, file, name, occurrence) for occurrence in range(count))
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    for child in getattr(node, "children", ()):
+        yield from _nodes(child)
 
 
 def mutant_of(place: Place) -> Mutant:
