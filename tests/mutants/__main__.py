@@ -99,7 +99,7 @@ def reach_of(tree: Path) -> Reach:
         watched = ("-n", str(AT_ONCE), "--dist", "loadfile", "-p", "tests.mutants.reach", *TESTS)
         failed = failures(run(tree, *watched, limit_s=WATCHED_LIMIT_S, **{FILES: files, NOTES: notes}))
         if failed:  # perhaps because it was watched
-            tests = [line.split()[1] for line in failed if line.startswith("FAILED")]
+            tests = sorted({line.split()[1].partition("::")[0] for line in failed if line.startswith("FAILED")})
             again = failures(run(tree, "-p", "no:xdist", *tests)) if tests else failed
             if again:
                 raise SystemExit("without any change:\n" + "\n".join(again))
