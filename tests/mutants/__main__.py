@@ -6,9 +6,11 @@ working tree, two at a time, so nothing here is changed.
 First all tests run once without a change. That shows whether they pass, and which test files run which functions
 (reach.py); the result is kept in build/mutants.json until a file of the project changes. Then each mutant meets the
 test files that run the changed function: at first the fast ones, which take half a minute together, then the others and
-all test files that start processes. A mutant that passes all of them survives, and is shown with its diff: a test file
-that does not run the changed function cannot notice it. One that changes nothing that a program could see is listed in
-equivalent.toml, with the reason. The exit code is 1 if any other survives, or if the tests fail without a change.
+all test files that start processes. A test file that does not run the changed function cannot notice the change.
+
+A mutant that passes all of them survives, and is shown with its diff. One that changes nothing that a program could see
+is listed in equivalent.toml, with the reason, and meets no tests. The exit code is 1 if any other survives, or if the
+tests fail without a change.
 
 Two idle cores need about half an hour.
 """
@@ -124,6 +126,8 @@ def stages(mutant: Mutant, reach: Reach) -> Iterator[list[str]]:
 
 def check(mutant: Mutant, reach: Reach, trees: "Queue[Path]") -> str | None:
     """What notices *mutant*, in a free one of *trees*, which is put right again."""
+    if reason(mutant) is not None:
+        return None
     tree = trees.get()
     file = tree / mutant.file
     try:

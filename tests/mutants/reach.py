@@ -39,7 +39,8 @@ class Reach(NamedTuple):
     def tests_of(self, file: str, line: int, text: str) -> tuple[list[str], list[str]]:
         """Return the test files that run the function around *line* of *file*, and others that may, the fastest first.
 
-        A line outside functions runs when the module is imported: each test file may see what it does.
+        A line outside functions runs when the module is imported, and a function whose results are kept runs for the
+        first test that asks: each test file may see what they do.
         """
         lines, of_file = _lines_of_function(text, line), self.lines.get(file, {})
         ran = {test for number, tests in of_file.items() if lines is None or int(number) in lines for test in tests}
@@ -52,7 +53,7 @@ class Reach(NamedTuple):
 
 
 def _lines_of_function(text: str, line: int) -> range | None:
-    """Return the lines of the body of the innermost function around *line*."""
+    """Return the lines of the body of the innermost function around *line*; None if it keeps its results."""
     functions = [
         node
         for node in ast.walk(ast.parse(text))
@@ -62,6 +63,8 @@ def _lines_of_function(text: str, line: int) -> range | None:
     if not functions:
         return None
     innermost = max(functions, key=lambda node: node.lineno)
+    if any("cache" in ast.unparse(each) for each in innermost.decorator_list):
+        return None
     return range(innermost.body[0].lineno, (innermost.end_lineno or 0) + 1)
 
 
