@@ -23,8 +23,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import Queue
 from tempfile import TemporaryDirectory
@@ -35,7 +35,7 @@ from tests.mutants.reach import FILES, NOTES, Reach, merged
 TESTS = ("tests/device_model", "tests/acl_py", "tests/conformance", "tests/faults", "tests/sanitizer", "tests/cta")
 COUNT, SEED, LEAST = 60, 1, 4
 NEAR_S = 30  # of the tests that run first
-LIMIT_S = 900  # of one run; a mutant that takes longer is noticed, too
+LIMIT_S = 1800  # of one run; a mutant that takes longer is noticed, too
 WATCHED_LIMIT_S = 3600  # of the run without a change
 AT_ONCE = 2
 KEPT = ROOT / "build" / "mutants.json"
@@ -161,24 +161,22 @@ def main(count: int = COUNT, seed: int = SEED) -> int:
             trees.put(Path(folder) / str(number))
         reach = reach_of(Path(folder) / "0")
         print(f"the tests pass without a change ({time.monotonic() - begin:.0f} s)", flush=True)
-        survivors = report(drawn, pool.map(lambda mutant: check(mutant, reach, trees), drawn))
+        checks = {pool.submit(check, mutant, reach, trees): mutant for mutant in drawn}
+        survivors = [checks[done] for done in as_completed(checks) if report(checks[done], done.result())]
     unexplained = sum(reason(each) is None for each in survivors)
     print(f"{len(survivors)} of {len(drawn)} survive, {unexplained} of them without a reason in equivalent.toml")
     print(f"{time.monotonic() - begin:.0f} s")
     return int(unexplained > 0)
 
 
-def report(drawn: Sequence[Mutant], noticed: Iterator[str | None]) -> list[Mutant]:
-    """Print what has *noticed* each of the mutants, and return those that survive."""
-    survivors = []
-    for mutant, by in zip(drawn, noticed, strict=True):
-        print(f"{mutant.room}: {mutant.file}:{mutant.line}: {by or 'SURVIVES'}", flush=True)
-        if by is None:
-            survivors.append(mutant)
-            print(f"{mutant.diff}\n    {reason(mutant) or 'no test notices it'}", flush=True)
-        else:
-            print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
-    return survivors
+def report(mutant: Mutant, by: str | None) -> bool:
+    """Print what has noticed *mutant*, or its diff, and return whether it survives."""
+    print(f"{mutant.room}: {mutant.file}:{mutant.line}: {by or 'SURVIVES'}")
+    if by is None:
+        print(f"{mutant.diff}\n    {reason(mutant) or 'no test notices it'}", flush=True)
+    else:
+        print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
+    return by is None
 
 
 if __name__ == "__main__":

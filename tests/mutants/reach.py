@@ -27,7 +27,7 @@ class Reach(NamedTuple):
 
     Attributes:
         lines: By file of a room and by line, as a text: the test files that ran it, in the order of their names. An
-            empty name says that it ran while tests were collected.
+            empty name says that it ran for none of them.
         seconds: By test file: how long its tests take.
         starters: The test files that start processes.
     """
@@ -45,7 +45,7 @@ class Reach(NamedTuple):
         lines, of_file = _lines_of_function(text, line), self.lines.get(file, {})
         ran = {test for number, tests in of_file.items() if lines is None or int(number) in lines for test in tests}
         may = self.seconds if lines is None or "" in ran else self.starters
-        near, others = ran - {""}, set(may) - ran
+        near, others = ran & set(self.seconds), set(may) - ran
         return self._by_time(near), self._by_time(others)
 
     def _by_time(self, tests: Iterable[str]) -> list[str]:
@@ -106,12 +106,25 @@ class _Watch:
             self._seconds[test] += time.monotonic() - begin
             self._coverage.switch_context("")
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
+        """A test file also runs what its import runs."""
+        self._coverage.switch_context(collector.nodeid.partition("::")[0] if _is_in_file(collector) else "")
+        try:
+            return (yield)
+        finally:
+            self._coverage.switch_context("")
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
         data = self._coverage.get_data()
         ran = {file: data.contexts_by_lineno(str(self._root / file)) for file in self._files}
         self._note.write_text(json.dumps([ran, self._seconds]), encoding="utf-8")
+
+
+def _is_in_file(collector: pytest.Collector) -> bool:
+    return collector.getparent(pytest.Module) is not None
 
 
 def pytest_configure(config: pytest.Config) -> None:
