@@ -13,6 +13,9 @@ Tests that set a number of their own have it in both. A slow test takes `campaig
 
 None measures time, because a machine may be busy.
 
+A process that a test starts finds the same acl_py as the test, in whichever folder it runs: its PYTHONPATH begins with
+this checkout. So the tests need no installation of the package.
+
 Of a test with many cases, `@pytest.mark.one_in(5)` leaves one in five in the fast suite. The others are slow.
 """
 
@@ -23,6 +26,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np  # noqa: F401 - its BLAS is there to be limited
 import pytest
@@ -30,6 +34,7 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ROOT = str(Path(__file__).parents[1])
 SLOW_S = 600
 UNTIMED = settings(
     deadline=None,
@@ -59,6 +64,8 @@ def pytest_configure(config):
         folder = str(config.cache.mkdir("bytecode"))
         os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
         sys.dont_write_bytecode, sys.pycache_prefix = False, folder
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join([ROOT, *(each for each in given if each not in ("", ROOT))])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     threadpool_limits(1, user_api="blas")
 

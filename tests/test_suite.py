@@ -1,6 +1,7 @@
 """The suite itself: how long a test may take, and on which Pythons and versions of libraries it runs."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,6 +118,19 @@ def test_where_no_bytecode_may_be_written_it_goes_to_the_cache_of_pytest(tmp_pat
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
     (compiled,) = tmp_path.rglob("test_nothing.*.pyc")
     assert compiled.is_relative_to(tmp_path / ".pytest_cache")
+
+
+def test_a_process_finds_the_package_of_this_checkout_in_every_folder(tmp_path):
+    """Also where the package is not installed, so a new interpreter has to look for it."""
+    command = [sys.executable, "-c", "import acl_py, acl_py_pytest, device_model; print(acl_py.__file__)"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{ROOT / 'acl_py' / '__init__.py'}\n"
+
+
+def test_no_module_imports_a_conftest():
+    """Several folders have one, and which of them Python finds depends on the order of the folders."""
+    line = re.compile(r"^ *(from|import) conftest\b", re.MULTILINE)
+    assert [path.name for path in (ROOT / "tests").rglob("*.py") if line.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_test_has_the_limit(request):

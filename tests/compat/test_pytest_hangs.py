@@ -54,9 +54,8 @@ async def app(acl_sim):
 
 
 @pytest.fixture
-def outcome(pytester, monkeypatch):
+def outcome(pytester):
     """Run a test file in a process of its own, with the options given."""
-    monkeypatch.setenv("PYTHONPATH", str(forks.ROOT))
 
     def outcome(text, *options):
         pytester.makepyfile(APP + text)

@@ -15,9 +15,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
-def outcome(pytester, monkeypatch):
+def outcome(pytester):
     """Run a test file with the plugin, in a process of its own: a forked one, or one that is new."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
 
     def outcome(text, *options, is_new=False):

@@ -43,8 +43,7 @@ def test_without_a_simulation(fresh):
 
 
 @pytest.fixture
-def outcome(pytester, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+def outcome(pytester):
     installed = any(point.value == "acl_py_pytest" for point in entry_points(group="pytest11"))
 
     def outcome(*options):

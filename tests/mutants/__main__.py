@@ -1,209 +1,182 @@
-"""Do the tests notice a change of the core? `python -m tests.mutants [mutants] [seed]`, or `make mutants`.
+"""Do the tests notice a change of the code? `python -m tests.mutants [mutants] [seed]`, or `make mutants`.
 
-cosmic-ray makes all mutants of the files in `CORE`: one operator, number, comparison, branch or decorator
-changed in each. 40 of them are drawn with seed 1. Passed over are those that are no Python, and those that change only
-the annotation of a name in a function, which Python does not evaluate. The tests run on each in a
-copy of the working tree, so nothing here is changed, and stop at the first failure; two run at a time. A mutant that
-passes all of them survives and is shown with its file, line and change. One that changes nothing that a program could
-see is listed in `EQUIVALENT`, with the reason. The exit code is 1 if any other survives, or if the tests fail without a
-change.
+60 mutants are drawn with seed 1, at least 4 from each of the `ROOMS` (drawing.py). They are made in copies of the
+working tree, two at a time, so nothing here is changed.
 
-The files: time and its order (scheduler, completions), streams, hardware queues and steps, engines and the dispatcher,
-operations and their work, contexts, the device and its ids, events, signals, pageable memory (staging), bodies in
-threads (workers), and the vendors' rules.
+First all tests run once without a change. That shows whether they pass, and which test files run which functions
+(reach.py); the result is kept in build/mutants.json until a file of the project changes. Then each mutant meets the
+test files that run the changed function: at first the fast ones, which take half a minute together, then the others and
+all test files that start processes. A test file that does not run the changed function cannot notice the change.
+
+A mutant that passes all of them survives, and is shown with its diff. One that changes nothing that a program could see
+is listed in equivalent.toml, with the reason, and meets no tests. The exit code is 1 if any other survives, or if the
+tests fail without a change.
+
+Two idle cores need about half an hour.
 """
 
-import ast
-import difflib
+import hashlib
+import json
 import os
-import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import Queue
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
-from cosmic_ray.ast import Visitor, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator, operator_names
+from tests.mutants.drawing import ROOMS, ROOT, Mutant, draw, files_of, places
+from tests.mutants.reach import FILES, NOTES, Reach, merged
 
-ROOT = Path(__file__).parents[2]
-CORE = tuple(
-    f"device_model/{name}.py"
-    for name in (
-        "scheduler", "completions", "streams", "queues", "steps", "engines/serial", "engines/dispatcher", "ops", "work",
-        "contexts", "device", "ids", "events", "signals", "engines/staging", "engines/workers", "rules",
-    )
-)  # fmt: skip
-# In this order, for most mutants fail early.
-TESTS = ("tests/device_model", "tests/acl_py", "tests/conformance", "tests/faults")
-LIMIT_S = 1200  # of one run; a mutant that takes longer is noticed, too
+TESTS = ("tests/device_model", "tests/acl_py", "tests/conformance", "tests/faults", "tests/sanitizer", "tests/cta")
+COUNT, SEED, LEAST = 60, 1, 4
+NEAR_S = 30  # of the tests that run first
+LIMIT_S = 1800  # of one run; a mutant that takes longer is noticed, too
+WATCHED_LIMIT_S = 3600  # of the run without a change
 AT_ONCE = 2
-# Survivors that no test can notice: (file, line before, line after), and why.
-EQUIVALENT: Mapping[tuple[str, str, str], str] = {
-    (
-        "device_model/streams.py",
-        "if not op.blockers and fifo[0] is op:",
-        "if not op.blockers and fifo[0] == op:",
-    ): "operations are equal only to themselves",
-}
+KEPT = ROOT / "build" / "mutants.json"
+_RUN = ("-q", "-m", "not slow", "-p", "no:cacheprovider", "--hypothesis-seed=1")
 
 
-class Place(NamedTuple):
-    """Where *operator* changes something in *file*, for the *occurrence*-th time."""
-
-    file: str
-    operator: str
-    occurrence: int
-
-
-class Mutant(NamedTuple):
-    """One change of *file*: its first line, what stood there and what stands there now; both texts of the file."""
-
-    file: str
-    line: int
-    before: str
-    after: str
-    original: str
-    text: str
-
-
-class _Counter(Visitor):
-    """Counts where an operator could change something."""
-
-    def __init__(self, operator: object) -> None:
-        self._operator = operator
-        self.count = 0
-
-    def visit(self, node: object) -> object:
-        self.count += sum(1 for _ in self._operator.mutation_positions(node))  # type: ignore[attr-defined]
-        return node
-
-
-def places() -> Iterator[Place]:
-    """All of them, in an order that is always the same; operators that want arguments are for certain variables."""
-    operators = sorted(name for name in operator_names() if not get_operator(name).arguments())
-    for file in CORE:
-        tree = get_ast((ROOT / file).read_text(encoding="utf-8"))
-        for operator in operators:
-            counter = _Counter(get_operator(operator)())
-            counter.walk(tree)
-            yield from (Place(file, operator, occurrence) for occurrence in range(counter.count))
-
-
-def mutant_of(place: Place) -> Mutant:
-    """The mutant that has its change there."""
-    original = (ROOT / place.file).read_text(encoding="utf-8")
-    text = mutate_code(original, get_operator(place.operator)(), place.occurrence)
-    assert text is not None, f"{place} does not exist"
-    old, new = original.splitlines(), text.splitlines()
-    changes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    _, first, last, start, stop = next(each for each in changes if each[0] != "equal")
-    before, after = (" ".join(" ".join(lines).split()) for lines in (old[first:last], new[start:stop]))
-    return Mutant(place.file, first + 1, before, after, original, text)
-
-
-class _Unannotated(ast.NodeTransformer):
-    """Takes the annotations out of assignments in functions."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        for each in ast.walk(node):
-            if isinstance(each, ast.AnnAssign):
-                each.annotation = ast.Constant(None)
-        return node
-
-
-def dumped(text: str) -> str:
-    """What *text* runs, as text."""
-    return ast.dump(_Unannotated().visit(ast.parse(text)))
-
-
-def draw(everything: Sequence[Place], count: int, seed: int) -> list[Mutant]:
-    """*count* of them by chance, without those that are no Python or change nothing that runs."""
-    drawn: list[Mutant] = []
-    for place in random.Random(seed).sample(everything, len(everything)):
-        if len(drawn) == count:
-            break
-        mutant = mutant_of(place)
-        try:
-            changes_what_runs = dumped(mutant.text) != dumped(mutant.original)
-        except SyntaxError:
-            continue
-        if changes_what_runs:
-            drawn.append(mutant)
-    return drawn
-
-
-def copy_tree(into: Path) -> None:
+def tree_files() -> list[str]:
     """The files of the working tree that git knows or would take."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT, capture_output=True, check=True, encoding="utf-8",
     )  # fmt: skip
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).is_file():
-            (into / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, into / name)
+    return sorted(name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file())
 
 
-def notices(tree: Path) -> str | None:
-    """The first test that fails in *tree*, in words; None if all pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command += ["--hypothesis-seed=1", *TESTS]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+def copy_tree(into: Path) -> None:
+    """Copy these files."""
+    for name in tree_files():
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, into / name)
+
+
+def run(
+    tree: Path, *arguments: str, limit_s: int = LIMIT_S, **variables: str
+) -> "subprocess.CompletedProcess[str] | None":
+    """Run pytest in *tree*; None if it takes too long."""
+    command = [sys.executable, "-m", "pytest", *_RUN, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    environment |= {"OPENBLAS_NUM_THREADS": "1", "COVERAGE_CORE": "ctrace"}  # a newer core has one context only
     try:
-        done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", timeout=LIMIT_S, check=False
+        return subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, encoding="utf-8", timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"more than {LIMIT_S} s"
-    if not done.returncode:
         return None
+
+
+def failures(done: "subprocess.CompletedProcess[str] | None") -> list[str]:
+    """The tests that failed in a run, in words."""
+    if done is None:
+        return ["it takes too long"]
+    if not done.returncode:
+        return []
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0] if failed else (done.stdout + done.stderr).strip().splitlines()[-1]
+    return failed or (done.stdout + done.stderr).strip().splitlines()[-1:]
 
 
-def check(mutant: Mutant, trees: "Queue[Path]") -> str | None:
+def reach_of(tree: Path) -> Reach:
+    """What the tests run without a change; kept from an earlier run if nothing has changed since.
+
+    Raises:
+        SystemExit: They fail.
+    """
+    digest = hashlib.sha256()
+    for name in tree_files():
+        digest.update(f"{name}\0".encode() + (ROOT / name).read_bytes())
+    if KEPT.exists():
+        kept, *fields = json.loads(KEPT.read_text(encoding="utf-8"))
+        if kept == digest.hexdigest():
+            return Reach(*fields)
+    with TemporaryDirectory() as notes:
+        files = json.dumps([file for room in ROOMS for file in files_of(room)])
+        watched = ("-n", str(AT_ONCE), "--dist", "loadfile", "-p", "tests.mutants.reach", *TESTS)
+        failed = failures(run(tree, *watched, limit_s=WATCHED_LIMIT_S, **{FILES: files, NOTES: notes}))
+        if failed:  # perhaps because it was watched
+            tests = sorted({line.split()[1].partition("::")[0] for line in failed if line.startswith("FAILED")})
+            again = failures(run(tree, "-p", "no:xdist", *tests)) if tests else failed
+            if again:
+                raise SystemExit("without any change:\n" + "\n".join(again))
+        reach = merged(Path(notes), ROOT)
+    KEPT.parent.mkdir(exist_ok=True)
+    KEPT.write_text(json.dumps([digest.hexdigest(), *reach]), encoding="utf-8")
+    return reach
+
+
+def stages(mutant: Mutant, reach: Reach) -> Iterator[list[str]]:
+    """The test files that *mutant* meets: the fast near ones, then the others."""
+    near, others = reach.tests_of(mutant.file, mutant.line, mutant.original)
+    seconds, count = 0.0, 0
+    for test in near:
+        seconds += reach.seconds[test]
+        if count and seconds > NEAR_S:
+            break
+        count += 1
+    yield near[:count]
+    yield near[count:] + others
+
+
+def check(mutant: Mutant, reach: Reach, trees: "Queue[Path]") -> str | None:
     """What notices *mutant*, in a free one of *trees*, which is put right again."""
+    if reason(mutant) is not None:
+        return None
     tree = trees.get()
     file = tree / mutant.file
     try:
         file.write_text(mutant.text, encoding="utf-8")
-        return notices(tree)
+        for tests in stages(mutant, reach):
+            if tests and (failed := failures(run(tree, "-x", "-p", "no:xdist", *tests))):
+                return failed[0]
+        return None
     finally:
         file.write_text(mutant.original, encoding="utf-8")
         trees.put(tree)
 
 
-def main(count: int = 40, seed: int = 1) -> int:
+def reason(mutant: Mutant) -> str | None:
+    """Why no test can notice *mutant*, if that is known."""
+    known = tomllib.loads(Path(__file__).with_name("equivalent.toml").read_text(encoding="utf-8"))["mutant"]
+    change = mutant.file, mutant.before, mutant.after
+    return next((each["reason"] for each in known if (each["file"], each["before"], each["after"]) == change), None)
+
+
+def main(count: int = COUNT, seed: int = SEED) -> int:
     """Draw, run and report: the exit code."""
+    begin = time.monotonic()
     everything = list(places())
-    drawn = draw(everything, count, seed)
-    print(f"{count} of {len(everything)} mutants of {len(CORE)} files, drawn with seed {seed}", flush=True)
-    trees: Queue[Path] = Queue()
-    survivors = unexplained = 0
+    drawn = draw(everything, count, seed, LEAST)
+    print(f"{len(drawn)} of {len(everything)} mutants of {', '.join(ROOMS)}, drawn with seed {seed}", flush=True)
     with TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+        trees: Queue[Path] = Queue()
         for number in range(AT_ONCE):
             copy_tree(Path(folder) / str(number))
             trees.put(Path(folder) / str(number))
-        failure = notices(Path(folder) / "0")
-        if failure is not None:
-            print(f"without any change: {failure}")
-            return 1
-        for mutant, by in zip(drawn, pool.map(lambda each: check(each, trees), drawn), strict=True):
-            print(f"{mutant.file}:{mutant.line}: {by or 'SURVIVES'}", flush=True)
-            print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
-            if by is None:
-                survivors += 1
-                reason = EQUIVALENT.get((mutant.file, mutant.before, mutant.after))
-                unexplained += reason is None
-                print(f"  {reason or 'no test notices it'}", flush=True)
-    print(f"{survivors} of {count} survive, {unexplained} of them without a reason in EQUIVALENT")
+        reach = reach_of(Path(folder) / "0")
+        print(f"the tests pass without a change ({time.monotonic() - begin:.0f} s)", flush=True)
+        checks = {pool.submit(check, mutant, reach, trees): mutant for mutant in drawn}
+        survivors = [checks[done] for done in as_completed(checks) if report(checks[done], done.result())]
+    unexplained = sum(reason(each) is None for each in survivors)
+    print(f"{len(survivors)} of {len(drawn)} survive, {unexplained} of them without a reason in equivalent.toml")
+    print(f"{time.monotonic() - begin:.0f} s")
     return int(unexplained > 0)
+
+
+def report(mutant: Mutant, by: str | None) -> bool:
+    """Print what has noticed *mutant*, or its diff, and return whether it survives."""
+    print(f"{mutant.room}: {mutant.file}:{mutant.line}: {by or 'SURVIVES'}")
+    if by is None:
+        print(f"{mutant.diff}\n    {reason(mutant) or 'no test notices it'}", flush=True)
+    else:
+        print(f"  - {mutant.before}\n  + {mutant.after}", flush=True)
+    return by is None
 
 
 if __name__ == "__main__":

@@ -103,8 +103,9 @@ def test_over_memory_streams_busy_cores_change_nothing(quiet_history, uvloop):
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_over_memory_streams_other_processes_change_nothing(loop, seed, tmp_path):
-    folders = os.pathsep.join(str(Path(module.__file__).parent) for module in (served, sys.modules["server"]))
-    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": folders}
+    folders = [str(Path(module.__file__).parent) for module in (served, sys.modules["server"])]
+    path = os.pathsep.join([*folders, os.environ["PYTHONPATH"]])
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
     command = [sys.executable, "-W", "error", served.__file__, loop]
     told = tmp_path / "history"
     with told.open("w") as file:  # an unbuffered print may write only a part of a long line to a pipe

@@ -773,12 +773,14 @@ def test_a_new_stream_does_not_know_what_was_known_of_a_destroyed_one():
     """The second task cannot know that the work of the first one is over, whichever number its stream gets."""
 
     async def program():
-        x = await acl.Malloc(64)
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
 
         async def first():
-            stream = await acl.CreateStream()
+            stream, other = await two_streams()
+            await acl.LaunchKernel(write, 1, (y,), other)
             await produce(x, stream)
             await acl.DestroyStream(stream)
+            await acl.SynchronizeStream(other)  # when a task learns something, numbers may become free
 
         async def second():
             await acl.Sleep(10_000)
@@ -790,7 +792,8 @@ def test_a_new_stream_does_not_know_what_was_known_of_a_destroyed_one():
     assert kind == "race"
 
 
-def test_work_of_a_destroyed_stream_is_over_behind_the_synchronisation_of_its_device():
+@pytest.mark.parametrize("rules", ["acl", "cuda"])
+def test_work_of_a_destroyed_stream_is_over_behind_the_synchronisation_of_its_device(rules):
     async def program():
         x = await acl.Malloc(64)
 
@@ -806,4 +809,44 @@ def test_work_of_a_destroyed_stream_is_over_behind_the_synchronisation_of_its_de
 
         await asyncio.gather(first(), second())
 
-    assert found(program, "acl") == []
+    assert found(program, rules) == []
+
+
+def test_work_of_a_new_stream_is_new_whatever_is_known_of_a_destroyed_one():
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        await produce(x, one)
+        await acl.DestroyStream(one)
+        await produce(y, two)
+        await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
+        await consume(x, two)
+
+    [(kind, *_)] = found(program)
+    assert kind == "race"
+
+
+def test_a_new_stream_is_not_behind_the_work_of_a_destroyed_one():
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        await acl.LaunchKernel(write, 1, (x,), one)
+        await acl.DestroyStream(one)
+        await produce(y, two)
+        await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
+
+    assert found(program) == [("race", 3, 6, "0:64")]
+
+
+def test_two_new_streams_are_not_the_same_one():
+    async def program():
+        one, two = await two_streams()
+        x, y = await acl.Malloc(64), await acl.Malloc(64)
+        await produce(x, one)
+        await acl.DestroyStream(one)
+        await produce(y, two)
+        await produce(y, two)
+        await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
+        await acl.LaunchKernel(write, 1, (x,), await acl.CreateStream())
+
+    assert found(program) == [("race", 7, 8, "0:64")]

@@ -44,9 +44,8 @@ async def two_streams(ordered):
 
 
 @pytest.fixture
-def outcome(pytester, monkeypatch):
+def outcome(pytester):
     """Run a test file with the plugin, in a process of its own."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
 
     def outcome(text, *options, loads=()):

@@ -1,11 +1,13 @@
 """Which operations of a recording are certain to be in order, by the relation of the sanitizer."""
 
+import asyncio
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
 from histories import busy
+from rig import tiny
 
 import acl_py
 from acl_py.causes.relation import Relation
@@ -210,6 +212,55 @@ def test_a_copy_of_pageable_memory_is_behind_its_stream_under_acl_although_nothi
         await acl_py.MemcpyAsync(plain, 64, x, 64, acl_py.MemcpyKind.DEVICE_TO_HOST, one)
 
     assert ordered(program, rules="acl") == {"ad2h"}
+
+
+@pytest.mark.parametrize("last", ["wait", "kernel"])
+def test_a_copy_of_pageable_memory_is_behind_what_its_stream_got_at_the_instant_of_its_call(last):
+    """The call begins when the one before it ends, and finds nothing that it would have to sleep for."""
+
+    async def program():
+        one, two, three = [await acl_py.CreateStream() for _ in "123"]
+        event, x, plain = await acl_py.CreateEvent(), await acl_py.Malloc(64), np.zeros(64, np.uint8)
+        if last == "wait":
+            await a[1, one]()
+            await acl_py.RecordEvent(event, one)
+            await acl_py.Sleep(1000)
+            await acl_py.StreamWaitEvent(two, event)
+        else:
+            await busy("a", 0)[1, two]()
+        await acl_py.MemcpyAsync(plain, 64, x, 64, acl_py.MemcpyKind.DEVICE_TO_HOST, two)
+        await b[1, three]()
+
+    assert ordered(program, rules="acl") == {"ad2h", "ab", "d2hb"}
+
+
+def test_work_is_not_behind_a_synchronisation_that_ends_at_the_instant_at_which_it_is_queued():
+    """The host was in the other task when it queued b, so that b waits for a by chance."""
+
+    async def program():
+        one, two, x = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.Malloc(1 << 18)
+        await acl_py.Memcpy(x, 1 << 18, np.zeros(1 << 18, np.uint8), 1 << 18, acl_py.MemcpyKind.HOST_TO_DEVICE)
+        await a[1, one]()
+        await acl_py.Sleep(1000)
+        await asyncio.gather(acl_py.SynchronizeStream(one), b[1, two]())
+
+    relation = relation_of(program)
+    timeline = relation.timeline
+    ops = {op.name: index for index, op in enumerate(timeline.ops)}
+    ends = {call.name: call.exit_ns for call in timeline.calls}
+    assert timeline.ops[ops["b"]].queued_ns == ends["SynchronizeStream"]
+    assert ops["b"] > len(timeline.calls)  # so the order is not that of the indices
+    assert not relation.is_before(ops["a"], ops["b"])
+
+
+def test_work_is_behind_what_woke_its_host_also_if_the_host_takes_no_time():
+    async def program():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        await (await a[1, one]())
+        await b[1, two]()
+
+    free = tiny(host={"launch": 0, "wake": 0, "wake_asleep": 0})
+    assert ordered(program, device=free) == {"ab"}
 
 
 @pytest.mark.parametrize(("rules", "pairs"), [("cuda", set()), ("acl", {"ab"})])
