@@ -52,8 +52,8 @@ _POLL_LIMIT = 10_000  # queries in a row that were answered "not yet", or limits
 _POLL_S = 6.0  # real seconds that they must have taken: programs that give up by the clock do so sooner
 _NAP_S = 0.001  # after such a query
 _NO_LOCK = nullcontext()
-# Real seconds in which no thread lacks a processor: how long threads wait for one that is at a callback and does not wait
-# for a device itself; and how long no call is a pause.
+# Real seconds in which no thread lacks a processor: how long threads wait for one that is at a callback, if it does not
+# wait for a device itself; and how long no call is a pause.
 _TURN_S, _PAUSE_S = 0.3, 0.05
 _WARN_S = 10.0  # other threads may take their time
 
