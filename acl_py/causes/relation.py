@@ -153,13 +153,11 @@ class Relation:
                 return subject is not None
             case Began(_, stream) | Ended(_, stream):
                 return stream is not None
-            case Asked():
-                return act.answer is not None and act.of_waits is None
             case Destroyed(thing):
                 return isinstance(thing, Ref) and self.timeline.handles[thing.handle].kind == "stream"
-            case Plain() | Queued() | Completed() | Made() | Slept() | NodeAdded() | CaptureBegan() | CaptureEnded():
+            case Plain() | Asked() | Queued() | Completed() | Made() | Slept() | NodeAdded():
                 return False
-            case GraphUpdated():
+            case CaptureBegan() | CaptureEnded() | GraphUpdated():
                 return False
             case (
                 Recorded() | Waited() | Set() | Cleared() | Awaited() | HandedOver() | CallbackBegan() | CallbackEnded()
@@ -200,7 +198,7 @@ class Relation:
             case GraphLaunched(_, RecordedStream() as stream):
                 for event in self._captured.records[index]:
                     self._event(event).stamp = self._order.record(stream, host)
-            case Synchronised() | Asked() | Destroyed() | Completed():
+            case Synchronised() | Destroyed() | Completed():
                 self._learn(index, act, host)
         line = self._relate.act(act, host)
         if line is not None:

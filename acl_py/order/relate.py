@@ -149,10 +149,11 @@ class Relate:
         """Return what a host knows to be over because it has waited in a call, as far as its *act* says that.
 
         *syncs_devices* is whether the wait for a context covers its device, *destroy_waits* whether destroying a stream
-        waits for it. Live, observers are told what a host waits for.
+        waits for it. A query that was answered "done" counts for nothing: at another time it is answered otherwise.
+        Live, observers are told what a host waits for.
         """
         match act:
-            case Synchronised(subject) | Asked(subject, 1, None):
+            case Synchronised(subject):
                 return self.work_of(subject, syncs_devices=syncs_devices)
             case Destroyed(subject, None) if destroy_waits and isinstance(subject, _STREAMS):
                 return self.order.work_of_stream(subject)

@@ -238,6 +238,7 @@ class Translator:
     _free_host = _free
 
     def _prefetch(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
+        fields = {name: fields[name] for name in ("op", "buf", "stream") if name in fields} | fields
         return fields | {"to": "host" if fields["to"] < 0 else fields["to"]}
 
     def _advise(self, fields: Fields, call: Call) -> Fields:
