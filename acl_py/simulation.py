@@ -413,8 +413,8 @@ def run(
         clock: "simulated": timers of asyncio, such as asyncio.sleep, ring in simulated time (docs/time.md); the
             default. "real": they ring in real time.
         sanitize: True: look for races and other mistakes; a text names the parts, as "device,leaks".
-        effects: "strong": operations have their effects at their ends. "weak": luck decides the other way round.
-            "torn": the same, with half of the bytes.
+        effects: "strong": operations have their effects at their ends. "weak": operations that no promise
+            puts in order take effect in the other order. "torn": the same, with half of the bytes.
         overlay: What calls take on another host, or from a framework: "torch", or the path of a `.toml` file.
 
     Raises:

@@ -259,7 +259,7 @@ class Host:
 
 
 class Order:
-    """One relation."""
+    """What is certain to be over before what, in one program."""
 
     __slots__ = ("_ended", "_numbers", "_rules", "_unused", "_versions", "has_several_hosts", "lines", "waits")
 
@@ -374,7 +374,9 @@ class Order:
         return line
 
     def meet(self, stream: "Stream", host: Host) -> Line:
-        """The same for a set, a clear or a wait of a signal: also keep what a single host knows, for other waits."""
+        """Do what `turn` does for a set, a clear or a wait of a signal. Other waits may be behind it: so what *host*
+        knows goes into its past, also if there is one host.
+        """
         line = self.turn(stream, host)
         line.join((host.point(),))
         return line
@@ -434,7 +436,7 @@ class Order:
         return True
 
     def suspect(self, host: Host, points: Iterable[Point]) -> None:
-        """Let *host* know that *points* are over, though no promise says so."""
+        """Let *host* know that *points* are over, by a call that has waited for them and does not promise to."""
         news = [point for point in points if host.past.clock.get(point.actor, 0) < point.epoch]
         if news:
             earlier = self.waits[host.waits][-1].past if host.waits else NOTHING
@@ -494,9 +496,9 @@ class Order:
         waits = self.waits.setdefault(number, deque(maxlen=_KEPT))
         return waits[-1].epoch + 1 if waits else 1
 
-    def closure(self, clock: Clock, *, habits: bool = False) -> Clock:
-        """Return *clock* with all that is over with the waits that are in it; with *habits*, also those that nothing
-        promises.
+    def closure(self, clock: Clock, *, unpromised: bool = False) -> Clock:
+        """Return *clock* with all that is over with the waits that are in it; with *unpromised*, also with those that
+        nothing promises.
         """
         todo = [number for number in clock if number in self.waits]
         if not todo:
@@ -505,7 +507,7 @@ class Order:
         while todo:
             number = todo.pop()
             wait = self.wait_at(number, closed[number])
-            if not (wait.promised or habits):
+            if not (wait.promised or unpromised):
                 continue
             for actor, reached in wait.past.items():
                 if closed.get(actor, 0) < reached:

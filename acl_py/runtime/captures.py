@@ -93,7 +93,7 @@ class Captures:
     @staticmethod
     def _watch(runtime: "Runtime") -> None:
         for device in runtime.devices:
-            injection.watch(runtime, device)
+            injection.update_alerts(runtime, device)
 
     def refuse_stream(self, runtime: "Runtime", stream: Stream, name: str) -> None:
         """Refuse a call of *name* for *stream*, which captures, because it cannot become a node."""

@@ -38,7 +38,7 @@ def install(runtime: Injected, rule: Rule) -> None:
     """Put *rule* in force, behind the rules that are in force already."""
     runtime.faults.rules.append(rule)
     for device in runtime.devices:
-        watch(runtime, device)
+        update_alerts(runtime, device)
 
 
 def uninstall(runtime: Injected, rule: Rule) -> None:
@@ -47,10 +47,10 @@ def uninstall(runtime: Injected, rule: Rule) -> None:
     assert rule in rules, f"{rule!r} is not in force"
     rules.remove(rule)
     for device in runtime.devices:
-        watch(runtime, device)
+        update_alerts(runtime, device)
 
 
-def watch(runtime: Injected, device: Device) -> None:
+def update_alerts(runtime: Injected, device: Device) -> None:
     """Let calls, staged copies and nodes on *device* ask the fault rules of *runtime*, and calls its captures,
     if there are any; else let them ask nothing.
     """

@@ -139,7 +139,7 @@ class Runtime:
                 )
             device = Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
             self._devices[number] = device
-            injection.watch(self, device)
+            injection.update_alerts(self, device)
         return device
 
     def state(self, kind: type[T]) -> T:

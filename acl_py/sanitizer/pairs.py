@@ -113,19 +113,19 @@ class Pairs:
             return True
         return max(later.clock.get(actor, 0), later.known.get(actor, 0)) >= earlier.epoch
 
-    def is_ordered(self, one: Use, other: Use, *, habits: bool = False) -> bool:
+    def is_ordered(self, one: Use, other: Use, *, unpromised: bool = False) -> bool:
         """Whether either is over before the other: *one*, which was queued first, may wait for a set that comes later.
 
-        With *habits*, waits count that nothing promises.
+        With *unpromised*, waits count that nothing promises.
         """
-        return self.is_known(one, other, habits=habits) or self._reaches(one, other, habits=habits)
+        return self.is_known(one, other, unpromised=unpromised) or self._reaches(one, other, unpromised=unpromised)
 
-    def is_known(self, earlier: Use, later: Use, *, habits: bool = False) -> bool:
+    def is_known(self, earlier: Use, later: Use, *, unpromised: bool = False) -> bool:
         """Whether *earlier* is over before *later*, with waits for signals and callbacks."""
-        return self.is_plainly_known(earlier, later) or self._reaches(later, earlier, habits=habits)
+        return self.is_plainly_known(earlier, later) or self._reaches(later, earlier, unpromised=unpromised)
 
-    def _reaches(self, later: Use, earlier: Use, *, habits: bool) -> bool:
-        clocks = (self._order.closure(clock, habits=habits) for clock in (later.clock, later.known))
+    def _reaches(self, later: Use, earlier: Use, *, unpromised: bool) -> bool:
+        clocks = (self._order.closure(clock, unpromised=unpromised) for clock in (later.clock, later.known))
         return any(clock.get(earlier.actor, 0) >= earlier.epoch for clock in clocks)
 
     def _accesses(self, earlier: Use, later: Use, *, wrote: bool, writes: bool) -> tuple[Access, Access]:
@@ -137,7 +137,7 @@ class Pairs:
         self, earlier: Use, later: Use, allocation: Allocation, ranges: Ranges, *, wrote: bool, writes: bool
     ) -> None:
         """Add two uses of the bytes *ranges* in no promised order: the first one *wrote* or read, as the second one."""
-        kind = Kind.RELIES if self.is_ordered(earlier, later, habits=True) else Kind.RACE
+        kind = Kind.RELIES if self.is_ordered(earlier, later, unpromised=True) else Kind.RACE
         first, second = self._accesses(earlier, later, wrote=wrote, writes=writes)
         if (later.at_ns, later.host) < (earlier.at_ns, 0):  # a host function, which runs later than it was queued
             earlier, later, first, second, wrote, writes = later, earlier, second, first, writes, wrote
@@ -201,7 +201,7 @@ class Pairs:
         self, kind: Kind, text: str, uses: tuple[Use, Use], accesses: tuple[Access, Access], allocation: Allocation
     ) -> None:
         """Add a finding about the begin or the end of a life."""
-        if self.is_known(*uses, habits=True):
+        if self.is_known(*uses, unpromised=True):
             kind, text = Kind.RELIES, f"{text}: {_WHY[Kind.RELIES]}"
         span = Span(buffer_text(allocation), 0, allocation.nbytes)
         self._findings.add(Finding(kind, text, accesses, (span,), *edge_of(*uses)))

@@ -1,4 +1,4 @@
-"""Weak effects: luck decides the other way round.
+"""Weak effects: operations that no promise puts in order take effect in the other order.
 
 In the model an operation has its effect at its end. So a reader that no promise puts behind a write sees the new bytes
 in every run, if it is, by luck, late enough. With weak effects it sees the old ones:

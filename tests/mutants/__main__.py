@@ -12,7 +12,7 @@ A mutant that passes all of them survives, and is shown with its diff. One that 
 is listed in equivalent.toml, with the reason, and meets no tests. The exit code is 1 if any other survives, or if the
 tests fail without a change.
 
-Two idle cores need about half an hour.
+Two idle cores need half an hour, and more if several mutants survive the fast tests.
 """
 
 import hashlib
