@@ -24,6 +24,7 @@ from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
 from acl_py.trace.rows import Operation, Timeline
 from acl_py.trace.shown import shown
+from acl_py.verbs.host import Sleep
 from device_model.errors import listed
 
 _PARTS = parts_of("host,device,uninitialised")
@@ -214,7 +215,7 @@ def _reordered(before: Timeline, after: Timeline) -> Iterator[str]:
 def _host_order(timeline: Timeline) -> list[tuple[str, str]]:
     """Return the calls of all tasks, except their sleeps, in the order in which they began."""
     calls = sorted(timeline.calls, key=lambda call: call.enter_ns)
-    return [(call.caller, call.name) for call in calls if call.name != "Sleep"]
+    return [(call.caller, call.name) for call in calls if call.name != Sleep.__name__]
 
 
 def _engine_orders(timeline: Timeline) -> dict[tuple[int, str], list[str]]:

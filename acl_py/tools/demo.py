@@ -187,7 +187,7 @@ def _table(outcomes: list[Outcome]) -> Table:
 
 
 def _why(sim: Simulation) -> str:
-    pinning = sum(call.exit_ns - call.enter_ns for call in sim.trace.calls if call.name == "MallocHost")
+    pinning = sum(call.exit_ns - call.enter_ns for call in sim.trace.calls if call.name == MallocHost.__name__)
     return (
         "The device cannot reach pageable memory, so in versions 1 and 2 the host copies every byte through small"
         " pinned buffers, and MemcpyAsync is asynchronous in name only. With pinned memory the host is free. Version 3"
