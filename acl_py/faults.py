@@ -283,7 +283,10 @@ def parse(text: str, made: object = "the command line") -> Fault:
     """
     import shlex  # only the command line and texts of rules need it
 
-    words = shlex.split(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:  # a quotation mark without the other one
+        raise FaultError(f"{text!r}: {error}") from error
     if not words or words[0] not in MAKERS:
         lines = "".join(_entry(name, _summary(maker)) for name, maker in MAKERS.items())
         raise FaultError(
@@ -294,7 +297,7 @@ def parse(text: str, made: object = "the command line") -> Fault:
     arguments: dict[str, Any] = {}
     for word in words[1:]:
         name, equals, value = word.partition("=")
-        if not equals:
+        if not equals or not name.isidentifier():
             raise FaultError(f"{text!r}: {word!r} must be name=value, as in nth=3")
         arguments[name] = _value(value)
     try:

@@ -75,8 +75,10 @@ def _table(file: Path) -> Any:
         project = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # the last: tables in tables, a thousand deep
         raise SuppressionError(f"{file}: cannot be read, so its suppressions are not known: {error}") from error
-    tool = project.get("tool", {})
-    return tool.get("acl_py", {}).get("sanitizer") if isinstance(tool, dict) else None
+    table: Any = project
+    for name in ("tool", "acl_py", "sanitizer"):
+        table = table.get(name) if isinstance(table, dict) else None
+    return table
 
 
 def read(table: Any, where: str) -> tuple[Suppression, ...]:
