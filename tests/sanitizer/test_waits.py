@@ -58,6 +58,23 @@ def test_a_reset_by_one_of_two_waiting_streams_may_come_too_early_for_the_other(
     assert found(program, "acl") == [("wait", 5, 6)]
 
 
+def test_the_set_that_a_reset_may_clear_too_early_is_the_last_one_that_the_wait_may_see():
+    texts = []
+
+    async def program():
+        one, two, three, four = [await acl.CreateStream(name=name) for name in ("one", "two", "three", "four")]
+        event = await flag()
+        await acl.RecordEvent(event, one)
+        await acl.RecordEvent(event, two)
+        await acl.StreamWaitEvent(three, event)
+        await acl.ResetEvent(event, four)
+        await acl.SynchronizeStream(four)
+        texts.extend(finding.text for finding in acl.current_simulation().findings)
+
+    assert found(program, "acl") == [("wait", 6, 5)]
+    assert ["RecordEvent on stream 'two'" in text for text in texts] == [True]
+
+
 def test_a_set_that_is_reset_before_anything_waits_is_lost():
     texts = []
 
