@@ -223,10 +223,14 @@ def _encoded(value: Any) -> Any:
     """Return *value*, an act or a field of one, for JSON: a record as its name and its fields."""
     if not isinstance(value, tuple):
         return value
-    if type(value).__name__ in _THINGS:  # its parts are plain
-        return [type(value).__name__, *value]
+    if type(value).__name__ in _THINGS:  # its parts are plain lists
+        return [type(value).__name__, *map(_listed, value)]
     name = () if type(value) is tuple else (type(value).__name__,)
     return [*name, *map(_encoded, value)]
+
+
+def _listed(value: Any) -> Any:
+    return [*map(_listed, value)] if isinstance(value, tuple) else value
 
 
 _INT, _TEXT = _Kind("a whole number of 64 bits", _int), _Kind("a text", _text)

@@ -46,7 +46,7 @@ def as_form_10(lines, calls):
 
 
 @pytest.mark.one_in(8)
-@pytest.mark.parametrize(("rules", "name"), RUNS, ids="-".join)
+@pytest.mark.parametrize(("rules", "name"), RUNS, ids=map("-".join, RUNS))
 def test_a_trace_of_form_10_is_read_as_one_of_today(tmp_path, rules, name):
     call, places = DATA[rules]["runs"][name]
     path, old = tmp_path / "today.acl", tmp_path / "old.acl"
