@@ -130,7 +130,7 @@ def test_a_finalizer_in_the_middle_of_a_call_runs_its_calls_behind_it(acl, way):
         return acl.rt.memcpy_async(device, N, host, N, H2D, stream)
 
     done(copy(), copy())
-    count = at_instruction(0, copy, None)
+    count = max(at_instruction(0, copy, None) for _ in range(2))  # Python 3.12.1 traces no opcodes the first time
     inside = 0
     for number in range(1, count, 97):
         spare, rets = made(acl.rt.malloc(64, 0)), []
