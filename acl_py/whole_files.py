@@ -1,7 +1,7 @@
 """Whole files: a file that is written is the old one, or all of the new one, whatever ends the process.
 
 The bytes go to an unfinished file beside the path. Once they are on the disk, it takes the place of the old file. A
-process that is killed in between leaves the unfinished file, whose name says what it is.
+process that is killed in between leaves the unfinished file; its name has the word "unfinished".
 """
 
 import os

@@ -1,7 +1,7 @@
 """Acts: what a call has done, as one small record for each kind of thing that a call can do.
 
-A verb gives its act to the observers when it is over (`Runtime.called`), and a recording keeps it. So whoever asks what
-a call means matches on the class of its act, and not on the name of the verb.
+A verb gives its act to the observers when it is over (`Runtime.called`), and a recording keeps it. So code that asks
+what a call means matches on the class of its act, and not on the name of the verb.
 
 H is what stands for a thing: live, the object itself (a stream, an event, an allocation, the work of a copy); in a
 recording its plain row (`Ref`, `Extent`, `Copied` ... of acl_py.trace.rows). The records are tuples, so they are quick
@@ -16,7 +16,7 @@ _A = TypeVar("_A")
 
 
 class Word(NamedTuple, Generic[H]):
-    """Four bytes of *memory*, from *offset* on, as a signal."""
+    """Eight bytes of *memory*, from *offset* on, as a signal."""
 
     memory: H
     offset: int

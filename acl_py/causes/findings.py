@@ -277,7 +277,7 @@ class _Found:
 
     def look_for_nothing_new(self) -> None:
         """Note the lines whose waits and synchronisations order nothing new, each time that they are made. The barriers
-        that are findings come first: whoever gets rid of them must be able to follow this advice, too.
+        that are findings come first: a program that has got rid of them must be able to follow this advice, too.
         """
         nothing_new = self._nothing_new()
         kinds = self.calls.kinds

@@ -240,7 +240,7 @@ class Relation:
     def _waited_for(self, index: int, act: Act[Any]) -> Iterable[Point]:
         if self._woken.get(index, (0,))[-1] < 0:  # its time was over, or it failed
             return ()
-        return self._relate.learn(act, syncs_devices=self._syncs_devices, destroy_waits=self._destroy_waits)
+        return self._relate.waited_for(act, syncs_devices=self._syncs_devices, destroy_waits=self._destroy_waits)
 
     def _covers(self, known: list[Clock], point: Point) -> bool:
         """Whether one of the clocks *known* has each operation that is over at *point*."""

@@ -91,8 +91,8 @@ class Relate:
         """Take up what a call of *host* has done, and return the actor in which it has begun an epoch, if any.
 
         What happened to work that was captured is no act here: a launch does it. What a host has waited for, it learns
-        by `learn`. *access* returns what findings call the call, on a stream. A file may lack the call that handed a
-        callback over; then taking it orders nothing.
+        from `waited_for`. *access* returns what findings call the call, on a stream. A file may lack the call that
+        handed a callback over; then taking it orders nothing.
         """
         match act:
             case Recorded(event, stream):
@@ -121,7 +121,7 @@ class Relate:
             case Destroyed(thing):
                 self._destroy(thing, host)
             case Synchronised() | Asked() | Completed() | GraphLaunched():
-                return None  # see `learn`; a launch is related by its nodes
+                return None  # see `waited_for`; a launch is related by its nodes
             case Made() | NodeAdded() | CaptureBegan() | CaptureEnded() | GraphUpdated() | Slept() | Plain():
                 return None
             case _:
@@ -145,7 +145,7 @@ class Relate:
         elif event.stamp is not None:
             self.order.wait(stream, host, (event.stamp,))
 
-    def learn(self, act: Act[Any], *, syncs_devices: bool, destroy_waits: bool) -> Iterable[Point]:
+    def waited_for(self, act: Act[Any], *, syncs_devices: bool, destroy_waits: bool) -> Iterable[Point]:
         """Return what a host knows to be over because it has waited in a call, as far as its *act* says that.
 
         *syncs_devices* is whether the wait for a context covers its device, *destroy_waits* whether destroying a stream

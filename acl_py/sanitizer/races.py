@@ -89,8 +89,8 @@ class Races(Observer):
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
         self._signals = Signals(self._order, self._add_wait)
-        self._relate = Relate(self._order, self._signals, _key_of, self._settle)
         self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
+        self._relate = Relate(self._order, self._signals, _key_of, self._pairs.settle)
         self._accesses = Accesses(self._pairs)
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
@@ -287,9 +287,6 @@ class Races(Observer):
         """Note that the host that runs has called the callback of *wait*."""
         self._order.release(wait, self.hosts.current())
         self._signals.solve()
-        self._pairs.settle()
-
-    def _settle(self) -> None:
         self._pairs.settle()
 
     def _call(self, name: str, site: object, stream: Stream) -> Access:

@@ -90,7 +90,7 @@ def outside_of(loop: asyncio.AbstractEventLoop) -> Iterator[str]:
 def shows_all(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether whatever *loop* may hear of is in its timers, its queue and its selector: True for asyncio's own loops.
 
-    uvloop has handles that it shows to nobody, as for the look-up of a name.
+    uvloop has handles that it does not list, such as one for the look-up of a name.
     """
     return getattr(type(loop), "_run_once", None) is _RUN_ONCE and _descriptors_of(loop) is not None
 

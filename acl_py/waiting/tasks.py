@@ -1,8 +1,8 @@
 """What a task waits for: a device, another task of the program, or something unknown.
 
 asyncio does not say what a task waits for, so this module looks at the future that the task awaits and at the code of
-its innermost frame. Whoever may complete a future that is not understood, a bare one, is outside of all tasks; hang.py
-looks whether there is anybody.
+its innermost frame. A future that is not understood, a bare one, can only be completed from outside of all tasks;
+hang.py looks whether anything there can act.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ def meetings(waits: Container[Future], callers: Callers) -> Iterator[str]:
 
 
 def _failed(loop: asyncio.AbstractEventLoop) -> Iterator[Task]:
-    """Yield the tasks of *loop* that ended with an exception at which nobody has looked: those the program still has.
+    """Yield the tasks of *loop* that ended with an exception that was never retrieved: those that still exist.
 
     asyncio tells of the others, and lists none of them.
     """

@@ -13,6 +13,7 @@ from script_threads import N, at_once
 
 from acl_py import DeadlockError
 from acl_py.compat.acl.face.session import session
+from acl_py.waiting import threads
 from tests import forks
 
 pytestmark = pytest.mark.usefixtures("often")
@@ -371,6 +372,36 @@ def test_a_wait_goes_on_when_the_time_of_a_thread_at_a_callback_is_over(acl, mon
         assert (number, acl.rt.memcpy(target, 8, source, 8, H2D)) == (number, 0)
     may_end.set()
     done(acl.util.stop_thread(tid), acl.rt.unsubscribe_report(tid, stream))
+
+
+def test_what_a_call_made_due_is_done_by_its_own_thread(acl):
+    """Also if the call of another thread ends first."""
+    doers = []
+    session().make_due(lambda: doers.append(threading.current_thread()))
+    other = threading.Thread(target=lambda: made(acl.rt.get_run_mode()))
+    other.start()
+    other.join()
+    assert doers == []
+    made(acl.rt.get_run_mode())
+    assert doers == [threading.current_thread()]
+
+
+def test_time_in_which_a_thread_gets_no_processor_does_not_count(monkeypatch, tmp_path):
+    """The system says for each thread for how long it ran, and for how long it was kept waiting, in nanoseconds."""
+    (tmp_path / "7").mkdir()
+    monkeypatch.setattr(threads, "_TASKS", tmp_path)
+    now, fair = [100.0], threads.Fair()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def elapsed(seconds, kept_ns):
+        now[0] += seconds
+        (tmp_path / "7" / "schedstat").write_text(f"0 {kept_ns} 1\n", encoding="utf-8")
+        return fair.elapsed(100.0)
+
+    assert elapsed(0, 5_000_000_000) == 0  # what was before does not count either
+    assert elapsed(1, 5_000_000_000) == 1
+    assert elapsed(2, 6_500_000_000) == 1.5
+    assert elapsed(1, 6_500_000_000) == 2.5
 
 
 CALLBACKS = """\
