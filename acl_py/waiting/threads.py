@@ -96,7 +96,7 @@ class Fair:
         self._samples: deque[tuple[float, float]] = deque([(0.0, 0.0)], _SAMPLES)  # when, and seconds of all threads
 
     def elapsed(self, since_s: float) -> float:
-        """Return the seconds since `time.monotonic()` was *since_s*; a little less if the last question was long ago."""
+        """Return the seconds since `time.monotonic()` was *since_s*; a little less if the last call was long ago."""
         now = time.monotonic()
         latest, kept = self._samples[-1]
         if now >= latest + _SAMPLE_S:
