@@ -76,9 +76,9 @@ class _Scope:
 
 
 class _Jump(NamedTuple):
-    """An instruction that names labels, and the scope that it is in."""
+    """An instruction that names labels, by its place in the body, and the scope that it is in."""
 
-    index: int
+    place: int
     scope: _Scope
 
 
@@ -177,7 +177,7 @@ class _Parser:
         if at.ahead.text in (".entry", ".func"):
             self._function(is_extern=".extern" in linkage)
         elif at.ahead.text in _SPACES:
-            for variable in self._variables():
+            for variable in self.declared():
                 variable.is_extern = ".extern" in linkage
                 self._add_variable(variable)
         else:
@@ -192,7 +192,7 @@ class _Parser:
 
     # Variables
 
-    def _variables(self) -> list[Variable]:
+    def declared(self) -> list[Variable]:
         """Read the variables of one declaration, with its semicolon."""
         variables = [first := self._variable()]
         while self.at.accepts(","):
@@ -338,11 +338,11 @@ class _Body:
         for variable in (*self.function.parameters, *self.function.results):
             self._declare(variable)
         self._block()
-        for index, scope in self.jumps:
-            instruction = self.body[index]
+        for place, scope in self.jumps:
+            instruction = self.body[place]
             assert isinstance(instruction, Instruction), "labels do not jump"
             operands = tuple(self._target(each, scope) for each in instruction.operands)
-            self.body[index] = instruction._replace(operands=operands)
+            self.body[place] = instruction._replace(operands=operands)
         for name, labels, scope in self.tables:
             self.function.tables[name] = tuple(_label(label, scope) or label for label in labels)
         self.function.body = self.body
@@ -388,7 +388,7 @@ class _Body:
         elif token.text == ".reg":
             self._registers()
         elif token.text in _SPACES:
-            for variable in self.parser._variables():  # noqa: SLF001 - one parser in two classes
+            for variable in self.parser.declared():
                 self._declare(variable)
         elif token.text == ".pragma":
             at.skip_to(";")

@@ -1,0 +1,257 @@
+"""The compiler: a kernel of a module, and the functions that it calls, become a `Program`.
+
+Functions are not copied into their callers: lanes that call one from different places meet in it. A call puts the
+number of the block behind it into a register of the function, and `ret` sends each lane there. So a function that is
+called while it runs would lose it: recursion is refused.
+"""
+
+import linecache
+from collections.abc import Iterable, Mapping
+
+from device_model.ptx.code import translators
+from device_model.ptx.code.control import end_of
+from device_model.ptx.code.emitter import PRED, Emitter, Names
+from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, reads, writes
+from device_model.ptx.code.frames import Frame, frames_of
+from device_model.ptx.code.opcodes import BUILTINS, opcode_of
+from device_model.ptx.code.special import special_type
+from device_model.ptx.lanes.program import Code, Program
+from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.syntax import Function, Instruction, Module, Register, Space, Special, Symbol
+from device_model.ptx.text.types import TYPES, Type
+
+assert translators, "they have filled the table of instructions"
+FUNCTION_BASE = 0x100000  # the address of the first function
+
+
+def compile_kernel(module: Module, name: str, addresses: Mapping[str, int]) -> Program:
+    """Return the kernel *name* of *module*, whose global variables are at *addresses*.
+
+    Raises:
+        PtxError: An instruction is not supported, or its operands do not fit it.
+    """
+    return Compiler(module, module.functions[name], addresses).program()
+
+
+class Compiler:
+    """Compiles one kernel.
+
+    Attributes:
+        frame: Where its variables are.
+        first: The first block of each function.
+        labels: The block of each label of each function.
+        returns: The register of each function that says where its lanes go on.
+    """
+
+    def __init__(self, module: Module, entry: Function, addresses: Mapping[str, int]) -> None:
+        self.module = module
+        self.entry = entry
+        self.addresses = addresses
+        self.functions = _called(module, entry)
+        self.frame: Frame = frames_of(module, self.functions)
+        self.labels: dict[tuple[str, str], int] = {}
+        self.first: dict[str, int] = {}
+        self._blocks: list[Block] = []
+        self._offsets: dict[str, int] = {}
+        self._types: dict[int, Type] = {}
+        for function in self.functions:
+            self.first[function.name] = len(self._blocks)
+            self._blocks += blocks_of(function, len(self._blocks), self.labels)
+            self._offsets[function.name] = len(self._types)
+            self._types |= {len(self._types) + each.number: each.type for each in function.registers}
+        self.returns = {function.name: len(self._types) + number for number, function in enumerate(self.functions)}
+        self._types |= dict.fromkeys(self.returns.values(), TYPES["s64"])
+        self.carry = len(self._types)
+        self._types[self.carry] = PRED
+        self._special: dict[str, int] = {}
+
+    def program(self) -> Program:
+        """Translate all blocks."""
+        calls = self._calls()
+        find_live(self._blocks, lambda block: self._successors(block, calls), self._uses)
+        heads = {
+            target: max(block.number for block in self._blocks if target in self._successors(block, calls))
+            for block in self._blocks
+            for target in self._successors(block, calls)
+            if target <= block.number
+        }
+        names, lines, text = Names(), [0], ""
+        ends = []
+        for block in self._blocks:
+            emitter = Emitter(self, names, block)
+            for place, instruction in enumerate(block.instructions):
+                if instruction is not block.last:
+                    emitter.instruction(place, instruction, opcode_of(instruction).translate)
+            end, result = end_of(self, emitter, block)
+            ends.append(end)
+            source = emitter.source(f"b{block.number}", result)
+            lines += emitter.python_lines
+            meets = block.meets
+            if meets is not None:
+                source, more = self._meets(names, block, meets, source)
+                lines += more
+            text += source
+        filename = f"<ptx {self.entry.name}>"
+        linecache.cache.pop(filename, None)
+        exec(compile(text, filename, "exec"), names.values)  # made above of numbers and our own names
+        code = [
+            Code(
+                block.number,
+                _line(block),
+                names.values[f"b{block.number}"],
+                end,
+                names.values.get(f"m{block.number}"),
+                sorted(block.live_in) if block.number in heads else None,
+                reads_memory=any(map(_reads, self._blocks[block.number : heads.get(block.number, 0) + 1])),
+            )
+            for block, end in zip(self._blocks, ends, strict=True)
+        ]
+        zeros = {number: self._types[number].dtype for number in sorted(self._blocks[0].live_in)}
+        return Program(
+            self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
+            self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits, 0, lines,
+        )  # fmt: skip
+
+    # What emitters ask
+
+    def number(self, block: Block, register: Register) -> int:
+        """Return the number of a register in the kernel."""
+        return self._offsets[block.function.name] + register.number
+
+    def special(self, name: str, line: int) -> tuple[int, Type]:
+        """Return the number and the type of a special register."""
+        type_ = special_type(name, line)
+        return self._special.setdefault(name, self.carry + 1 + len(self._special)), type_
+
+    def place(self, function: str, name: str) -> tuple[Space, int] | None:
+        """Return the state space of a variable, and where in it the variable is; None if there is no such variable."""
+        place = self.frame.places.get((function, name)) or self.frame.places.get(("", name))
+        if place is None and name in self.addresses:
+            return self.module.variables[name].space, self.addresses[name]
+        return place
+
+    def address(self, function: str, symbol: Symbol, line: int) -> int:
+        """Return the address of a variable in its state space, or that of a function."""
+        place = self.place(function, symbol.name)
+        if place is not None:
+            return (place[1] + symbol.offset) % 2**64
+        if symbol.name in self.module.functions:
+            return FUNCTION_BASE + 16 * list(self.module.functions).index(symbol.name) + symbol.offset
+        raise PtxError(line, f"{symbol.name} is not declared in the module", "link the module that has it")
+
+    # Control flow
+
+    def _calls(self) -> dict[str, list[int]]:
+        """Return the blocks behind the calls of each function."""
+        calls: dict[str, list[int]] = {function.name: [] for function in self.functions}
+        for block in self._blocks:
+            if (last := block.last) is not None and last.name == "call":
+                name = callee(last)
+                if name in calls and block.then is not None:
+                    calls[name].append(block.then)
+        return calls
+
+    def _successors(self, block: Block, calls: Mapping[str, list[int]]) -> Iterable[int]:
+        last, function = block.last, block.function
+        then = () if block.then is None else (block.then,)
+        if last is None or last.name in ("bar", "barrier", "nanosleep"):
+            return then if then or function.is_entry else calls[function.name]
+        if last.name == "bra":
+            target = self.target(block, last)
+            return (target,) if last.guard is None else (target, *then)
+        if last.name == "brx":
+            return self.targets(block, last)
+        if last.name == "call":
+            name = callee(last)
+            return (self.first[name],) if name in self.first else then
+        if last.name == "ret" and not function.is_entry:
+            return calls[function.name]
+        return then if last.guard is not None else ()
+
+    def target(self, block: Block, jump: Instruction) -> int:
+        """Return the block that a jump goes to."""
+        label = jump.operands[0] if jump.operands else None
+        if isinstance(label, Symbol) and (block.function.name, label.name) in self.labels:
+            return self.labels[block.function.name, label.name]
+        raise PtxError(jump.line, f"{jump} needs a label of this function")
+
+    def targets(self, block: Block, jump: Instruction) -> tuple[int, ...]:
+        """Return the blocks of the list of labels of `brx.idx`."""
+        table = jump.operands[-1]
+        if not isinstance(table, Symbol) or table.name not in block.function.tables:
+            raise PtxError(jump.line, f"{jump} needs the name of a .branchtargets")
+        labels = block.function.tables[table.name]
+        missing = [label for label in labels if (block.function.name, label) not in self.labels]
+        if missing:
+            raise PtxError(jump.line, f"there is no label {missing[0]}")
+        return tuple(self.labels[block.function.name, label] for label in labels)
+
+    def _uses(self, block: Block) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the registers that *block* reads before it writes them, and those that it writes."""
+        needs: set[int] = set()
+        sets: set[int] = set()
+
+        def read(registers: Iterable[Register | Special]) -> None:
+            for each in registers:
+                if isinstance(each, Register) and (number := self.number(block, each)) not in sets:
+                    needs.add(number)
+
+        for item in block.instructions:
+            read(reads(item))
+            if item.name in ("addc", "subc", "madc") and self.carry not in sets:
+                needs.add(self.carry)
+            if "cc" in item.modifiers:
+                sets.add(self.carry)
+            sets.update(self.number(block, each) for each in writes(item) if isinstance(each, Register))
+        last = block.last
+        if last is not None and last.name == "call" and (name := callee(last)) in self.returns:
+            sets.add(self.returns[name])
+        if not block.function.is_entry and (block.then is None or (last is not None and last.name == "ret")):
+            needs.add(self.returns[block.function.name])
+        return frozenset(needs), frozenset(sets)
+
+    def _meets(self, names: Names, block: Block, first: Instruction, source: str) -> tuple[str, list[int]]:
+        """Add the function that returns for which lanes of their warps the lanes wait at the start of *block*."""
+        emitter = Emitter(self, names, Block(block.number, block.function))
+        emitter.line = first.line
+        mask = emitter.value(first.operands[-1], TYPES["b32"])
+        text = emitter.source(f"m{block.number}", mask)
+        return source + text, emitter.python_lines
+
+
+def _called(module: Module, entry: Function) -> list[Function]:
+    """Return *entry*, and all functions that it reaches through calls.
+
+    Raises:
+        PtxError: One of them is not in the module, or calls itself.
+    """
+    found: list[Function] = []
+
+    def visit(function: Function, outer: tuple[str, ...]) -> None:
+        if function not in found:
+            found.append(function)
+        for item in function.body or ():
+            if not isinstance(item, Instruction) or item.name != "call" or (name := callee(item)) in BUILTINS:
+                continue
+            target = module.functions.get(name)
+            if target is None or target.body is None:
+                raise PtxError(item.line, f"the function {name} is not in the module", "link the module that has it")
+            if name in (*outer, function.name):
+                raise PtxError(item.line, f"{name} calls itself, which is not supported", "write a loop")
+            if target not in found:
+                visit(target, (*outer, function.name))
+
+    visit(entry, ())
+    return found
+
+
+def _line(block: Block) -> int:
+    return block.instructions[0].line if block.instructions else block.function.line
+
+
+def _reads(block: Block) -> bool:
+    """Whether a block reads what others may change."""
+    return any(
+        item.name in ("atom", "mbarrier", "nanosleep", "call", "ld") and not {"param", "const"} & {*item.modifiers}
+        for item in block.instructions
+    )

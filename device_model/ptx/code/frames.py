@@ -1,0 +1,130 @@
+"""Where variables are: the layout of shared, local and parameter memory.
+
+A parameter that a caller prepares has the place of the function's own parameter, so a call copies nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from device_model.ptx.code.opcodes import BUILTINS
+from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol, Variable, Vector
+
+_UNIT = 16  # bytes; memories are a multiple of it
+_EVERYWHERE = ""  # stands for the function of a variable of the module
+
+
+@dataclass(slots=True)
+class Frame:
+    """The layout of one kernel: the places of variables, by function ("" for those of the module) and name."""
+
+    places: dict[tuple[str, str], tuple[Space, int]] = field(default_factory=dict)
+    shared_bytes: int = 0  # of static shared memory
+    dynamic_at: int = 0  # where dynamic shared memory begins
+    local_bytes: int = 0
+    parameter_bytes: int = 0
+
+
+def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
+    """Return the layout for *functions*, of which the first is the kernel."""
+    frame = Frame()
+    entry = functions[0]
+    for parameter in entry.parameters:
+        frame.parameter_bytes = _put(frame, entry.name, parameter, Space.PARAM, frame.parameter_bytes)
+    used = {operand.name for function in functions for operand in _symbols(function)}
+    dynamic = []
+    for name, variable in module.variables.items():
+        if variable.space is Space.SHARED and name in used | _initial_names(module, used):
+            if variable.nbytes:
+                frame.shared_bytes = _put(frame, _EVERYWHERE, variable, Space.SHARED, frame.shared_bytes)
+            else:
+                dynamic.append(variable)
+    for function in functions:
+        own = {id(each) for each in (*function.parameters, *function.results)}
+        for variable in function.variables.values():
+            if variable.space is Space.SHARED:
+                if variable.nbytes:
+                    frame.shared_bytes = _put(frame, function.name, variable, Space.SHARED, frame.shared_bytes)
+                else:
+                    frame.places[function.name, variable.name] = Space.SHARED, -1
+            elif function is not entry or id(variable) not in own:
+                frame.local_bytes = _put(frame, function.name, variable, Space.LOCAL, frame.local_bytes)
+    frame.dynamic_at = _up(frame.shared_bytes, max((_UNIT, *(variable.align for variable in dynamic))))
+    for variable in dynamic:
+        frame.places[_EVERYWHERE, variable.name] = Space.SHARED, frame.dynamic_at
+    for key, (space, place) in list(frame.places.items()):
+        if place < 0:
+            frame.places[key] = space, frame.dynamic_at
+    by_name = {function.name: function for function in functions}
+    for function in functions:
+        for item in function.body or ():
+            if isinstance(item, Instruction) and item.name == "call":
+                _share(frame, function, item, by_name)
+    frame.local_bytes = _up(frame.local_bytes, _UNIT)
+    return frame
+
+
+def _put(frame: Frame, function: str, variable: Variable, space: Space, at: int) -> int:
+    """Give *variable* the next place from *at* on; return where it ends."""
+    at = _up(at, variable.align)
+    frame.places[function, variable.name] = space, at
+    return at + variable.nbytes
+
+
+def _share(frame: Frame, caller: Function, call: Instruction, functions: dict[str, Function]) -> None:
+    """Give the parameters of a call the places of those of the function that it calls."""
+    target = next((each for each in call.operands if isinstance(each, Symbol)), None)
+    if target is None or target.name in BUILTINS:
+        return
+    function = functions[target.name]
+    results, arguments = call_parts(call)
+    for given, own in ((results, function.results), (arguments, function.parameters)):
+        if len(given) != len(own):
+            raise PtxError(call.line, f"{function.name} has {len(own)} of what the call gives {len(given)} of")
+        for name, variable in zip(given, own, strict=True):
+            frame.places[caller.name, name] = frame.places[function.name, variable.name]
+
+
+def call_parts(call: Instruction) -> tuple[list[str], list[str]]:
+    """Return the names of the results and of the arguments of a call, which are variables."""
+    lists: tuple[list[str], list[str]] = ([], [])
+    is_behind = False
+    for operand in call.operands:
+        if isinstance(operand, Vector):
+            for part in operand.parts:
+                if not isinstance(part, Symbol):
+                    raise PtxError(call.line, f"{part} is no variable in parameter memory", "give one to the call")
+                lists[is_behind].append(part.name)
+        else:
+            is_behind = True
+    return lists
+
+
+def _symbols(function: Function) -> list[Symbol]:
+    found: list[Symbol] = []
+
+    def look(operand: object) -> None:
+        if isinstance(operand, Symbol):
+            found.append(operand)
+        elif isinstance(operand, tuple):
+            for part in operand:
+                look(part)
+
+    for item in function.body or ():
+        if isinstance(item, Instruction):
+            look(item.operands)
+    return found
+
+
+def _initial_names(module: Module, used: set[str]) -> set[str]:
+    """Return the names that the initial values of used variables have."""
+    return {
+        relocation.symbol.name
+        for name in used
+        if name in module.variables
+        for relocation in module.variables[name].relocations
+    }
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

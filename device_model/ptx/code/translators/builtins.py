@@ -1,0 +1,36 @@
+"""Calls of functions that the card has: printf and assert."""
+
+from device_model.ptx.code.emitter import U32, U64, Emitter
+from device_model.ptx.code.flow import callee
+from device_model.ptx.code.frames import call_parts
+from device_model.ptx.code.opcodes import opcode
+from device_model.ptx.lanes.memory import load_local, store_local
+from device_model.ptx.lanes.printing import assert_fail, vprintf
+from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.syntax import Instruction, Symbol
+from device_model.ptx.text.types import TYPES, Type
+
+_S32 = TYPES["s32"]
+
+
+@opcode("call", results=0, is_pure=False)
+def _call(emit: Emitter, instruction: Instruction) -> None:
+    name = callee(instruction)
+    results, arguments = call_parts(instruction)
+    if name == "vprintf" and len(arguments) == 2:
+        text, packed = (_argument(emit, each, U64) for each in arguments)
+        count = emit.let(emit.call(vprintf, "at", text, packed))
+        for result in results:
+            address = emit.names.constant(emit.at(Symbol(result)), U64.dtype)
+            emit.do(emit.call(store_local, "at", address, count))
+    elif name == "__assertfail" and len(arguments) == 5:
+        types = (U64, U64, U32, U64)
+        codes = [_argument(emit, each, type_) for each, type_ in zip(arguments[:4], types, strict=True)]
+        emit.do(emit.call(assert_fail, "at", *codes))
+    else:
+        raise PtxError(instruction.line, f"{name} is not supported in kernels", "allocate the memory on the host")
+
+
+def _argument(emit: Emitter, name: str, type_: Type) -> str:
+    address = emit.names.constant(emit.at(Symbol(name)), U64.dtype)
+    return emit.let(emit.call(load_local, "at", address, emit.names.of(type_.dtype)))

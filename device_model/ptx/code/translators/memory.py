@@ -1,0 +1,81 @@
+"""Loads, stores, and what orders them or moves caches."""
+
+from device_model.ptx.code.emitter import Emitter
+from device_model.ptx.code.opcodes import opcode
+from device_model.ptx.lanes import memory
+from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.syntax import Address, Instruction, Operand, Space, Symbol, Vector
+from device_model.ptx.text.types import TYPES, Type
+
+_SPACES = {"global", "shared", "local", "param", "const"}
+_LOADS = {"global": memory.load_global, "const": memory.load_global, "shared": memory.load_shared,
+          "local": memory.load_local, "param": memory.load_param, "": memory.load_generic}  # fmt: skip
+_STORES = {"global": memory.store_global, "shared": memory.store_shared, "local": memory.store_local,
+           "": memory.store_generic}  # fmt: skip
+
+
+def space_of(emit: Emitter, instruction: Instruction, operand: Operand) -> str:
+    """Return the state space of an access: "" for generic addresses."""
+    for modifier in instruction.modifiers:
+        space, _, part = modifier.partition("::")
+        if space in _SPACES:
+            if part == "cluster" or part not in ("", "cta", "entry", "func"):
+                raise PtxError(instruction.line, f"{instruction} is not supported: clusters are not simulated")
+            if space == "param" and isinstance(operand, Address) and isinstance(operand.base, Symbol):
+                return "local" if emit.space(operand.base) is Space.LOCAL else "param"
+            if space == "param" and not emit.block.function.is_entry:
+                return "local"
+            return space
+    if isinstance(operand, Address) and isinstance(operand.base, Symbol):
+        raise PtxError(
+            instruction.line, f"{instruction} has the name of a variable and no state space", "write its space"
+        )
+    return ""
+
+
+def type_of(instruction: Instruction) -> Type:
+    """Return the type that an instruction has as its last modifier."""
+    type_ = TYPES.get(instruction.modifiers[-1]) if instruction.modifiers else None
+    if type_ is None:
+        raise PtxError(instruction.line, f"{instruction} has no type that is supported")
+    return type_
+
+
+def _parts(instruction: Instruction) -> int:
+    """Return the length of the vectors that are moved; 1 if there are none."""
+    return next((int(each[1:]) for each in instruction.modifiers if each in ("v2", "v4", "v8")), 1)
+
+
+@opcode("ld", "ldu", is_pure=False)
+def _load(emit: Emitter, instruction: Instruction) -> None:
+    if len(instruction.operands) < 2:
+        raise PtxError(instruction.line, f"{instruction} needs a result and an address")
+    result, source = instruction.operands[:2]
+    type_, count = type_of(instruction), _parts(instruction)
+    space = space_of(emit, instruction, source)
+    load = emit.call(
+        _LOADS[space], "at", emit.address(source), emit.names.of(type_.dtype), *([str(count)] * (count > 1))
+    )
+    if count == 1 and not isinstance(result, Vector):
+        emit.set(result, load, type_)
+        return
+    loaded = emit.let(load)
+    emit.set_parts(result, [f"{loaded}[{number}]" for number in range(count)] if count > 1 else [loaded], type_)
+
+
+@opcode("st", results=0, is_pure=False)
+def _store(emit: Emitter, instruction: Instruction) -> None:
+    if len(instruction.operands) < 2:
+        raise PtxError(instruction.line, f"{instruction} needs an address and a value")
+    target, value = instruction.operands[:2]
+    type_, count = type_of(instruction), _parts(instruction)
+    space = space_of(emit, instruction, target)
+    if space not in _STORES:
+        raise PtxError(instruction.line, f"{instruction}: this memory cannot be written")
+    values = emit.parts(value, type_, count) if isinstance(value, Vector) else [emit.value(value, type_)]
+    emit.do(emit.call(_STORES[space], "at", emit.address(target), *values))
+
+
+@opcode("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", results=0)
+def _order(emit: Emitter, instruction: Instruction) -> None:
+    """Do nothing: memory is sequentially consistent, and caches have no bytes of their own."""

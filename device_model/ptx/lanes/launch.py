@@ -1,0 +1,79 @@
+"""One launch, as its lanes see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from device_model.ptx.lanes.group import Array
+
+Dim3 = tuple[int, int, int]
+
+
+class Region(Protocol):
+    """Memory at the addresses from *start* to *stop*."""
+
+    start: int
+    stop: int
+
+    def read(self, dtype: np.dtype[Any]) -> Array:
+        """Return its values, to be read."""
+
+    def write(self, dtype: np.dtype[Any]) -> Array:
+        """Return its values, to be changed."""
+
+
+class GlobalMemory(Protocol):
+    """The memory of the device, as one launch sees it."""
+
+    def find(self, address: int) -> Region | None:
+        """Return what holds *address*."""
+
+    def describe(self, address: int, nbytes: int) -> str:
+        """Say where *address* is, for the message about an access that is refused."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """What all groups of a launch share.
+
+    Attributes:
+        grid: The blocks in each direction.
+        block: The threads of a block in each direction.
+        parameters: The bytes of the parameters.
+        memory: The memory of the device.
+        dynamic_shared: The bytes of dynamic shared memory of a block.
+        grid_id: The number of the launch.
+        environment: What the driver has put into `%envreg` registers.
+        sms: The SMs of the card.
+        warps_of_sm: The warps that an SM can hold.
+        cycles: The clock of the SMs, now.
+        nanoseconds: The time, now.
+        messages: What lanes have printed, each with its block and thread.
+    """
+
+    grid: Dim3
+    block: Dim3
+    parameters: Array
+    memory: GlobalMemory
+    dynamic_shared: int = 0
+    grid_id: int = 1
+    environment: Mapping[int, int] = field(default_factory=dict)
+    sms: int = 1
+    warps_of_sm: int = 64
+    cycles: int = 0
+    nanoseconds: int = 0
+    messages: list[tuple[int, int, str]] = field(default_factory=list)
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of the grid."""
+        x, y, z = self.grid
+        return x * y * z

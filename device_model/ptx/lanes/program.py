@@ -1,0 +1,77 @@
+"""A compiled kernel: what lanes run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from device_model.ptx.lanes.group import Array, Lanes
+
+
+class End(Protocol):
+    """How a block of code ends."""
+
+    def go(self, fragments: Any, at: Lanes, result: Any) -> None:
+        """Send the lanes *at* on, after the block has returned *result*."""
+
+
+class Code:
+    """A basic block: *run* does what it says, and *end* sends its lanes on.
+
+    *meets* returns the masks of lanes for which the lanes wait at its beginning; None if they wait for nobody. At the
+    head of a loop, *loops* are the registers that a lane needs; they are compared to see whether the loop makes
+    progress. *reads_memory* says whether the loop reads what others may change.
+    """
+
+    __slots__ = ("end", "line", "loops", "meets", "number", "reads_memory", "run")
+
+    def __init__(
+        self,
+        number: int,
+        line: int,
+        run: Callable[[Lanes], Any],
+        end: End,
+        meets: Callable[[Lanes], Array] | None,
+        loops: Sequence[int] | None,
+        *,
+        reads_memory: bool,
+    ) -> None:
+        self.number = number
+        self.line = line
+        self.run = run
+        self.end = end
+        self.meets = meets
+        self.loops = loops
+        self.reads_memory = reads_memory
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel.
+
+    Attributes:
+        name: Its name.
+        blocks: Its code; the first block is where lanes begin.
+        registers: How many registers there are, with the special ones.
+        special: The numbers of the special registers that it uses, by name.
+        zeros: The registers that may be read before they are written, with their types.
+        shared_bytes: The bytes of static shared memory of a block.
+        dynamic_at: Where the dynamic shared memory begins.
+        local_bytes: The bytes of local memory of a lane.
+        parameter_bytes: The bytes of its parameters.
+        limits: Its performance directives.
+        pressure: The registers of 32 bits that a thread needs at the same time.
+        lines: The line of PTX for each line of the Python code.
+    """
+
+    name: str
+    blocks: Sequence[Code]
+    registers: int
+    special: Mapping[str, int]
+    zeros: Mapping[int, Any]
+    shared_bytes: int
+    dynamic_at: int
+    local_bytes: int
+    parameter_bytes: int
+    limits: Mapping[str, tuple[int, ...]]
+    pressure: int
+    lines: Sequence[int]
