@@ -13,6 +13,7 @@ import numpy as np
 
 from device_model.ptx.code.flow import Block, reads, writes
 from device_model.ptx.code.special import CLOCKS
+from device_model.ptx.lanes.clocks import clock
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import (
     Address,
@@ -51,7 +52,10 @@ class Names:
 
     def of(self, value: Any) -> str:
         """Return the name of a function or a type."""
-        name = f"t_{value.name}" if isinstance(value, np.dtype) else str(value.__name__)
+        if isinstance(value, np.dtype):
+            name = f"t_{value.name}"
+        else:
+            name = f"{value.__module__.rpartition('.')[2]}_{value.__name__}"
         assert self.values.setdefault(name, value) is value or isinstance(value, np.dtype), (
             f"two things are named {name}"
         )
@@ -108,7 +112,7 @@ class Emitter:
                 return self._as(self._local(self._number(operand)), operand.type, type_)
             case Special(name):
                 number, own = self.kernel.special(name, self.line)
-                name = self._new(f"clock(at, {name!r})") if name in CLOCKS else self._local(number)
+                name = self._new(self.call(clock, "at", repr(name))) if name in CLOCKS else self._local(number)
                 return self._as(name, own, type_)
             case Number():
                 return self._constant(operand, type_)
@@ -251,14 +255,21 @@ class Emitter:
         """Whether anything reads the register *operand* after this instruction."""
         if not isinstance(operand, Register):
             return False
-        number = self._number(operand)
-        for later in self.block.instructions[self._place + 1 :]:
-            read = set(reads(later))
-            if operand in read:
+        for later in self.later:
+            if operand in reads(later):
                 return True
             if operand in writes(later):
                 return False
-        return number in self.block.live_out
+        return self.lives_on(operand)
+
+    @property
+    def later(self) -> list[Instruction]:
+        """The instructions of the block behind this one."""
+        return self.block.instructions[self._place + 1 :]
+
+    def lives_on(self, operand: Operand) -> bool:
+        """Whether a later block needs the register *operand*."""
+        return isinstance(operand, Register) and self._number(operand) in self.block.live_out
 
     def put(self, number: int, code: str) -> None:
         """Set the register of this number, which has no name in PTX."""

@@ -2,7 +2,8 @@
 
 from device_model.ptx.code.emitter import Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.memory import space_of, type_of
+from device_model.ptx.code.translators.memory import space_of
+from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes.atomics import STEPS, atomic
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Operand, Vector

@@ -2,10 +2,10 @@
 
 from device_model.ptx.code.emitter import Emitter
 from device_model.ptx.code.opcodes import opcode
+from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes import memory
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Address, Instruction, Operand, Space, Symbol, Vector
-from device_model.ptx.text.types import TYPES, Type
 
 _SPACES = {"global", "shared", "local", "param", "const"}
 _LOADS = {"global": memory.load_global, "const": memory.load_global, "shared": memory.load_shared,
@@ -31,14 +31,6 @@ def space_of(emit: Emitter, instruction: Instruction, operand: Operand) -> str:
             instruction.line, f"{instruction} has the name of a variable and no state space", "write its space"
         )
     return ""
-
-
-def type_of(instruction: Instruction) -> Type:
-    """Return the type that an instruction has as its last modifier."""
-    type_ = TYPES.get(instruction.modifiers[-1]) if instruction.modifiers else None
-    if type_ is None:
-        raise PtxError(instruction.line, f"{instruction} has no type that is supported")
-    return type_
 
 
 def _parts(instruction: Instruction) -> int:

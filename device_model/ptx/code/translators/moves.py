@@ -4,7 +4,7 @@ import numpy as np
 
 from device_model.ptx.code.emitter import PRED, U64, Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.memory import type_of
+from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes.memory import LOCAL, PARAM, SHARED
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Space, Symbol, Vector

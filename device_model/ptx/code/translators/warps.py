@@ -2,7 +2,7 @@
 
 from device_model.ptx.code.emitter import PRED, U32, Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.memory import type_of
+from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes import warps
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Operand, Pair

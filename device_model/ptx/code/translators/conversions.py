@@ -1,0 +1,128 @@
+"""Conversions and comparisons."""
+
+from device_model.ptx.code.emitter import PRED, Emitter
+from device_model.ptx.code.opcodes import opcode
+from device_model.ptx.code.translators.floats import set_float
+from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
+from device_model.ptx.text.syntax import Instruction, Not, Operand, Pair, Register
+from device_model.ptx.text.types import TYPES, Type
+from device_model.ptx.values import comparisons, conversions, halves
+
+_INTEGRAL = ("rni", "rzi", "rmi", "rpi")
+_COMPARISONS = frozenset((*comparisons.ORDERED, *comparisons.UNORDERED, "num", "nan"))
+_WORDS = {"and", "or", "xor"}
+
+
+@opcode("cvt")
+def _convert(emit: Emitter, instruction: Instruction) -> None:
+    to, source = (TYPES.get(each) for each in instruction.modifiers[-2:])
+    if to is None or source is None:
+        raise refuse(instruction)
+    result, *given = instruction.operands
+    if to.name in ("f16x2", "bf16x2") and len(given) == 2:
+        codes = [emit.value(each, source) for each in given]
+        options = {**rounding(instruction), **flags(instruction, "relu", "satfinite")}
+        emit.set(result, emit.call(conversions.pair, *codes, repr(to.name), **options), to)
+        return
+    result, operand = operands(instruction, 2)
+    code = emit.value(operand, source)
+    if to.name == "tf32":
+        options = {"rounding": next((each for each in ("rna", "rn", "rz") if each in instruction.modifiers), "rna")}
+        emit.set(result, emit.call(conversions.to_tf32, code, **options, **flags(instruction, "relu", "satfinite")), to)
+    elif is_whole(source):
+        _from_integer(emit, instruction, result, code, to)
+    elif is_whole(to):
+        how = next((each for each in _INTEGRAL if each in instruction.modifiers), "rzi")
+        call = emit.call(
+            conversions.float_to_integer, code, repr(source.name), emit.names.of(to.dtype), rounding=how,
+            **flags(instruction, "ftz"),
+        )  # fmt: skip
+        emit.set(result, call, to)
+    else:
+        _between_floats(emit, instruction, result, code, source, to)
+
+
+def _from_integer(emit: Emitter, instruction: Instruction, result: Operand, code: str, to: Type) -> None:
+    if not is_whole(to):
+        options = {**rounding(instruction), **flags(instruction, "sat")}
+        emit.set(result, emit.call(conversions.integer_to_float, code, repr(to.name), **options), to)
+    elif "sat" in instruction.modifiers:
+        emit.set(result, emit.call(conversions.integer_to_integer, code, emit.names.of(to.dtype), sat=True), to)
+    else:
+        emit.set(result, f"{code}.astype({emit.names.of(to.dtype)})", to)
+
+
+def _between_floats(
+    emit: Emitter, instruction: Instruction, result: Operand, code: str, source: Type, to: Type
+) -> None:
+    how = next((each for each in _INTEGRAL if each in instruction.modifiers), None)
+    options = {
+        **({"rounding": how} if how else rounding(instruction)),
+        **flags(instruction, "ftz", "sat", "relu", "satfinite"),
+    }
+    if (source.name, to.name) == ("f32", "f64") and not options:
+        set_float(emit, result, f"{code}.astype({emit.names.of(to.dtype)})", to)
+        return
+    call = emit.call(conversions.float_to_float, code, repr(source.name), repr(to.name), **options)
+    set_float(emit, result, call, to)
+
+
+@opcode("setp")
+def _setp(emit: Emitter, instruction: Instruction) -> None:
+    code, word, other = _compared(emit, instruction)
+    result = instruction.operands[0]
+    first, second = (result.first, result.second) if isinstance(result, Pair) else (result, None)
+    code = emit.let(code)
+    if word is not None and other is not None:
+        sign = {"and": "&", "or": "|", "xor": "^"}[word]
+        emit.set(first, f"{code} {sign} {other}", PRED)
+        if second is not None:
+            emit.set(second, f"~{code} {sign} {other}", PRED)
+        return
+    emit.set(first, code, PRED)
+    if second is not None:
+        emit.set(second, f"~{code}", PRED)
+
+
+@opcode("set")
+def _set(emit: Emitter, instruction: Instruction) -> None:
+    code, word, other = _compared(emit, instruction)
+    if word is not None:
+        code = emit.call(comparisons.combine, code, str(other), repr(word))
+    to = TYPES.get(instruction.modifiers[-2])
+    if to is None:
+        raise refuse(instruction)
+    if to.name in ("f16", "bf16", "f16x2", "bf16x2"):
+        emit.set(instruction.operands[0], emit.call(halves.as_value, code, repr(to.name)), to)
+    else:
+        emit.set(instruction.operands[0], emit.call(comparisons.as_value, code, emit.names.of(to.dtype)), to)
+
+
+def _compared(emit: Emitter, instruction: Instruction) -> tuple[str, str | None, str | None]:
+    """Return the code of a comparison, and the operation and the predicate that it is combined with."""
+    type_ = type_of(instruction)
+    operator = next((each for each in instruction.modifiers if each in _COMPARISONS), None)
+    word = next((each for each in instruction.modifiers if each in _WORDS), None)
+    _, a, b, *more = instruction.operands
+    if operator is None or len(more) != (word is not None) or type_.name.endswith("x2"):
+        raise refuse(instruction)
+    x, y = emit.value(a, type_), emit.value(b, type_)
+    options = flags(instruction, "ftz")
+    if type_.name in ("f16", "bf16"):
+        code = emit.call(halves.compare, x, y, repr(type_.name), repr(operator), **options)
+    elif is_whole(type_) and operator in _SIGNS:
+        code = f"{x} {_SIGNS[operator]} {y}"
+    elif type_.name in ("f32", "f64") and operator in _FLOAT_SIGNS and not options:
+        code = f"{x} {_FLOAT_SIGNS[operator]} {y}"
+    else:
+        code = emit.call(comparisons.compare, x, y, repr(operator), **options)
+    if word is None:
+        return code, None, None
+    predicate = more[0]
+    assert isinstance(predicate, Register | Not), "the operand is a predicate"
+    return emit.let(code), word, emit.let(emit.value(predicate, PRED))
+
+
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">",
+          "hs": ">="}  # fmt: skip
+_FLOAT_SIGNS = {"eq": "==", "neu": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
