@@ -125,11 +125,11 @@ class Fragments:
 
     def _joined(self, first: Lanes, second: Lanes) -> Lanes:
         """Return all lanes of both."""
-        index = np.concatenate([first.flat.reshape(-1), second.flat.reshape(-1)])
-        if len(index) == self.group.width:
+        if first.count + second.count == self.group.width:
             return self.group.everybody
-        index.sort()
-        return Lanes(self.group, index)
+        mask = np.zeros(self.group.width, np.bool_)
+        mask[first.index] = mask[second.index] = True
+        return Lanes(self.group, np.flatnonzero(mask))
 
     def _met(self, block: Code, lanes: Lanes) -> Lanes | None:
         """Return those of *lanes* whose warps are complete at *block*; the others wait there."""

@@ -2,26 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from device_model.ptx.lanes.group import Array
+from device_model.ptx.lanes.regions import Region
 
 Dim3 = tuple[int, int, int]
-
-
-class Region(Protocol):
-    """Memory at the addresses from *start* to *stop*."""
-
-    start: int
-    stop: int
-
-    def read(self, dtype: np.dtype[Any]) -> Array:
-        """Return its values, to be read."""
-
-    def write(self, dtype: np.dtype[Any]) -> Array:
-        """Return its values, to be changed."""
 
 
 class GlobalMemory(Protocol):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from device_model.ptx.lanes.group import Array, Ints, Lanes
-from device_model.ptx.lanes.launch import Region
+from device_model.ptx.lanes.regions import Region
 
 WINDOW = 1 << 56  # bytes of each window
 SHARED, LOCAL, PARAM = 0x7E << 56, 0x7D << 56, 0x7C << 56
@@ -34,8 +34,7 @@ def load_global(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
     region = _region(at, address, dtype.itemsize * count)
     if region is None:
         return _by_region(at, address, dtype, count)
-    values = region.read(dtype)
-    return _taken(values, _places(at, address, region.start, dtype.itemsize * count), count)
+    return region.load(dtype, _places(at, address, region.start, dtype.itemsize * count), count)
 
 
 def store_global(at: Lanes, address: Array, *values: Array) -> None:
@@ -47,7 +46,7 @@ def store_global(at: Lanes, address: Array, *values: Array) -> None:
             store_global(lanes, _picked(at, address, part), *(_picked(at, value, part) for value in values))
         return
     at.group.changes += 1
-    _given(region.write(dtype), _places(at, address, region.start, dtype.itemsize * count), values)
+    region.store(_places(at, address, region.start, dtype.itemsize * count), values)
 
 
 def load_shared(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
@@ -168,7 +167,8 @@ def sites(at: Lanes, space: str, address: Array, dtype: DType) -> list[Site]:
             return found
     region = _region(at, address, size)
     if region is not None:
-        return [Site(region.write(dtype), _places(at, address, region.start, size), None)]
+        places = _places(at, address, region.start, size)
+        return [Site(region.cells(dtype, places), places, None)]
     return [
         each
         for part, lanes in _parts_of_regions(at, address, size)
