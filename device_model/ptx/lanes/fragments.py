@@ -42,7 +42,7 @@ class _Loop:
 class Fragments:
     """The lanes of one group, by the place of the block of code that they run next."""
 
-    __slots__ = ("_code", "_ended", "_loops", "_meeting", "_spinning", "_tried", "at", "barriers", "group")
+    __slots__ = ("_code", "_ended", "_loops", "_meeting", "_spinning", "_tried", "at", "barriers", "group", "waiting")
 
     def __init__(self, group: Group, code: Sequence[Code]) -> None:
         self.group = group
@@ -53,6 +53,10 @@ class Fragments:
         self._spinning: dict[int, Lanes] = {}  # lanes that have given way
         self._tried: dict[int, int] = {}  # how many there were at each place at the last try, and (-1) changes so far
         self._loops: dict[int, _Loop] = {}
+        self.waiting = (
+            0,
+            group.everybody,
+        )  # once the group is stuck: the head of a loop, and lanes that repeat it
         self._ended: Array | None = None  # which lanes have ended; None if none has
 
     def go(self, place: int, lanes: Lanes) -> None:
@@ -117,6 +121,7 @@ class Fragments:
             tried[-1] = self.group.changes
             is_stuck = tried == self._tried
             self._tried = {} if is_stuck else tried
+            self.waiting = next(iter(self._spinning.items()))
             for place, lanes in self._spinning.items():
                 self.go(place, lanes)
             self._spinning.clear()

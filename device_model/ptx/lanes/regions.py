@@ -36,7 +36,7 @@ class Region:
         return self._bytes
 
     def load(self, dtype: np.dtype[Any], places: Ints, count: int) -> Any:
-        """Return the elements of *dtype* at *places*, in its own size; with a *count* a tuple of the parts of vectors."""
+        """Return the elements of *dtype* at *places*, in its own size; with a *count* the parts of vectors."""
         run = _run_of(places)
         size = dtype.itemsize * count
         self._mark_read(places if run is None else run, size)
@@ -137,5 +137,4 @@ def _ranges(marks: Array | None) -> Iterator[tuple[int, int]]:
     if marks is None:
         return
     edges = np.flatnonzero(np.diff(marks != 0, prepend=False, append=False))
-    for start, stop in edges.reshape(-1, 2).tolist():
-        yield start, stop
+    yield from edges.reshape(-1, 2).tolist()
