@@ -46,7 +46,7 @@ def bfe(a: Array, position: Array, length: Array) -> Array:
     if a.dtype.kind == "u":
         return np.asarray(field & _ones(a, length))
     rest = (np.uint32(width) - np.minimum(length, np.uint32(width))).astype(a.dtype)
-    return np.asarray(field << rest >> rest & -(length != 0).astype(a.dtype))
+    return np.asarray(field << rest >> rest)
 
 
 def bfi(a: Array, b: Array, position: Array, length: Array) -> Array:

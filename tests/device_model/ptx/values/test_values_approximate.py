@@ -183,3 +183,10 @@ def test_halves(kind, bound):
     assert halves.tanh(special, kind).view(np.uint16).tolist() == [0, 0x8000, nan, one, one | 0x8000]
     word = np.array([one << 16 | 0x8000], np.uint32)
     assert halves.ex2(word, kind + "x2").tolist() == [oracle.encoded(2, kind) << 16 | one]
+
+
+@pytest.mark.parametrize("a", [uniform(-0.5, 0.5), uniform(0.49, 0.51), uniform(-12, 12), scales(least=-40, most=3)])
+def test_before_the_last_rounding(a):
+    wide = a.astype(np.float64)
+    assert errors(approximate.ex2_wide(wide), [ex2(exact(x)) for x in a], True) < 2.0**-36
+    assert errors(approximate.tanh_wide(wide), [tanh(exact(x)) for x in a], True) < 2.0**-30

@@ -82,6 +82,15 @@ def test_fma_of_subnormals(kind, rounding):
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_fma_next_to_ties_of_subnormals(rounding):
+    # Half of the least subnormal and a little more or less, which a double does not show beside larger ones.
+    half = 127 - 75 << 23
+    a, b = [half + 8] * 80, [half - 8, half - 16] * 40  # 1 + 2**-20 and 1 - 2**-21 or 1 - 2**-20, times 2**-75
+    c = [(1 << 22) + 5 * n for n in range(40)] + [1 << 31 | (1 << 22) + 5 * n for n in range(40)]
+    check(floats.fma, oracle.fma, "f32", rounding, [a, b, c])
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_sqrt_and_rcp(kind, rounding):
     column = oracle.special(kind) + oracle.random_bits(kind, 400, 8)

@@ -74,7 +74,7 @@ def test_products_that_are_subnormal(kind):
     random = np.random.default_rng(5)
     half = (1 << exponent_bits - 2) << fraction_bits
     offsets = half - (2 << fraction_bits), half - (6 << fraction_bits), 0
-    a, b, c = (random.integers(0, 1 << fraction_bits + 2, 200) + offset for offset in offsets)
+    a, b, c = (random.integers(0, 1 << fraction_bits + 2, 600) + offset for offset in offsets)
     columns = [column.tolist() for column in (a, b, c)]
     check(halves.fma, lambda *lane: oracle.fma(*lane, kind), kind, columns)
     check(halves.mul, lambda *lane: oracle.mul(*lane, kind), kind, columns[:2])
