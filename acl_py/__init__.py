@@ -39,16 +39,6 @@ only from those below it, and all of them may import device_model:
         portability                     one program, tried under other rules
         kernels                         what programs launch
     simulation      run, simulate, open
-    options         what a simulation is begun with
-    faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
-    verbs/          the verbs, one module for each noun
-        devices peers memory managed streams events signals failures host marks
-        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks costs
-        captures capturing graphs task_groups
-    runtime/        the host clock, and the way into the device
-        runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
-        injection routes findings       how fault rules strike; where a copy goes; what core kernels print
-        captures pools                  what captures refuse; what a pool gives back to its device
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
         findings pages                  implicit waits, and waits that order nothing; pages with both
@@ -58,17 +48,13 @@ only from those below it, and all of them may import device_model:
         acts translations host_order    calls as steps, in the words of the format, and in their order
         graphs                          what steps of captures need to know of launches
     sanitizer/      what a program gets right only by the times of one run
-        findings parts watch            findings; what may be asked for; all simulations of a run
+        watch sanitizer check           all simulations of a run; the observers, which look at one thing each
         suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
-        sanitizer guards                the observers for each part; mistakes of their own
         races pairs accesses shadow     accesses to the same bytes that nothing orders
         launches                        launches of graphs in the order
         hosts handovers                 what tasks and threads know of one another
         lifetimes leaks                 uses after an end; what is never freed
         unwritten tearing weak digests  bytes that nobody has written, or half of them; sources that change
-        views host_view numpy_changes   arrays of the host that report their uses
-        instructions stacks ranges      which instruction of a kernel, which lines, which bytes
-    log             one event for each call, if it is turned on
     order/          what is certain to be over before what
         relate                          what each act orders
         order signals                   the relation of streams and hosts; what streams signal
@@ -85,6 +71,21 @@ only from those below it, and all of them may import device_model:
         decoding unpacking packing      what the recorder stores of each, and how that is read
         recorder writers accesses       what observes a run, and stores operations, calls and uses by the host
         reasons instructions launches   why each operation started when it did; AI cores; graphs
+    options         what a simulation is begun with
+    faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
+    verbs/          the verbs, one module for each noun
+        devices peers memory managed streams events signals failures host marks
+        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks costs
+        captures capturing graphs task_groups
+    runtime/        the host clock, and the way into the device
+        runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
+        injection routes findings       how fault rules strike; where a copy goes; what core kernels print
+        captures pools                  what captures refuse; what a pool gives back to its device
+        leaks                           what is never freed, or never destroyed
+    host_arrays/    arrays of the host that report their uses
+        views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
+    findings        what is wrong with a program although it ran
+    log             one event for each call, if it is turned on
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
@@ -94,9 +95,9 @@ only from those below it, and all of them may import device_model:
     wording         messages that name the functions of `acl` in place of verbs
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
-    callers codes errors sites signatures whole_files
-                    the ground: tasks, return codes, exceptions, lines of the user's program, the functions of `acl`,
-                    files that are written whole or not at all
+    callers codes errors ranges sites signatures whole_files
+                    the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
+                    functions of `acl`, files that are written whole or not at all
 """
 
 from acl_py.errors import AclError as AclError

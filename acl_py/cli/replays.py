@@ -38,11 +38,11 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault, FaultError
+from acl_py.findings import Finding
 from acl_py.programs.format import Program, ProgramError, load
 from acl_py.programs.portability import compare
 from acl_py.programs.replay import Replay, replay
 from acl_py.sanitizer import reports
-from acl_py.sanitizer.findings import Finding
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import FOUND, Sanitized
 from acl_py.trace import chart

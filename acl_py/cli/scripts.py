@@ -31,8 +31,8 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
+from acl_py.options import BY_DEFAULT
 from acl_py.sanitizer import reports
-from acl_py.sanitizer.parts import BY_DEFAULT
 from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts

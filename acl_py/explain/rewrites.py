@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from acl_py.explain.cases import Case, EditError, made_like
+from acl_py.findings import Finding, Kind
 from acl_py.programs.format import Step
-from acl_py.sanitizer.findings import Finding, Kind
 
 REWRITTEN = (Kind.UNINITIALISED, Kind.USE_AFTER_FREE, Kind.DOUBLE_FREE)  # the kinds that a rewrite can mend
 

@@ -15,12 +15,12 @@ from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import PINNED, Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
+from acl_py.findings import Finding, Kind
+from acl_py.options import parts_of
 from acl_py.programs.format import STEP, ProgramError
 from acl_py.programs.replay import Replay, replay
 from acl_py.recorded import not_known
 from acl_py.recorded.translations import PAGEABLE
-from acl_py.sanitizer.findings import Finding, Kind
-from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
 from acl_py.trace.rows import Operation, Timeline
 from acl_py.trace.shown import shown

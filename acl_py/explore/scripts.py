@@ -21,8 +21,8 @@ from acl_py.compat.acl import hanging
 from acl_py.errors import full_text
 from acl_py.explore.functions import found_by
 from acl_py.explore.outcomes import Outcome
-from acl_py.sanitizer.findings import Finding
-from acl_py.sanitizer.parts import Part
+from acl_py.findings import Finding
+from acl_py.options import Part
 from acl_py.sanitizer.watch import Watch, watching
 from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts

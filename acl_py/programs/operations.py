@@ -17,9 +17,9 @@ from acl_py.programs import kernels
 from acl_py.programs.format import Program
 from acl_py.programs.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
 from acl_py.programs.tasks import Tasks
+from acl_py.ranges import union
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.sanitizer.ranges import union
 from acl_py.sites import site_of
 from acl_py.trace.shown import shown
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, signals, streams

@@ -8,11 +8,11 @@ from typing import Any
 
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard, Rule
+from acl_py.findings import Finding, Findings
 from acl_py.options import Options
 from acl_py.programs.format import Program
 from acl_py.programs.player import Played, Player
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
-from acl_py.sanitizer.findings import Finding, Findings
 from acl_py.schedules import Effects, effects_of
 from acl_py.simulation import build
 from acl_py.trace import Trace

@@ -19,13 +19,13 @@ from acl_py.callers import Callers
 from acl_py.calls.acts import PLAIN, Act, Synchronised
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.findings import Findings
 from acl_py.runtime import injection
 from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
 from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.routes import asynchronous, routes_of
 from acl_py.runtime.scopes import Barred, last_error
-from acl_py.sanitizer.findings import Findings
 from acl_py.sites import Site
 from acl_py.waiting import deadlocks
 from acl_py.waiting.deadlocks import Poll, Waiting

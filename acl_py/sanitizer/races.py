@@ -25,29 +25,24 @@ from acl_py.calls.acts import (
     Waited,
     Word,
 )
+from acl_py.findings import Access, Finding, Findings, Kind, access_at
 from acl_py.order.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
+from acl_py.ranges import Ranges
+from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.accesses import Accesses
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
-from acl_py.sanitizer.guards import guarded
+from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.launches import Launches
 from acl_py.sanitizer.pairs import Pairs
-from acl_py.sanitizer.shadow import (
-    HostAccess,
-    LifeCall,
-    Ranges,
-    Use,
-)
-from acl_py.sanitizer.stacks import Stacks
+from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sanitizer.wording import handle_text, subject_of, work_text
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.events import Event, FlagEvent
 from device_model.graphs.executable import Run
 from device_model.memory import Allocation
-from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.queues import Place
 from device_model.steps import Step, StepKind, Turn
@@ -55,7 +50,6 @@ from device_model.streams import Stream, UnorderedStream
 from device_model.work import H2H, Copy, CoreKernel, HostFunction, Work
 
 if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
     from device_model.observe import Subject
 
 
@@ -67,8 +61,8 @@ class _Wait(NamedTuple):
     promised: bool
 
 
-class Races(Observer):
-    """Observes *runtime* and adds the races to *findings*. If it fails itself, it calls *fail*.
+class Races(Check):
+    """Adds the races to *findings*.
 
     It keeps, as their stamps, the line of each stream, the point of the last record of each event, and the use of each
     operation. Three methods are functions made for one program: a closure reaches its variables faster, and these
@@ -81,11 +75,9 @@ class Races(Observer):
     recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
     waited: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
 
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None], findings: Findings) -> None:
-        self.fail = fail
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, fail: Callable[[Exception], None], findings: Findings) -> None:
+        super().__init__(runtime, fail)
         self._findings = findings
-        self._stacks = runtime.state(Stacks)
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
         self._signals = Signals(self._order, self._add_wait)
@@ -292,8 +284,8 @@ class Races(Observer):
     def _call(self, name: str, site: object, stream: Stream) -> Access:
         """Return a call of *name* as findings have it."""
         caller, now = self.hosts.current().name, self._runtime.host_ns
-        stack, file = self._stacks.note(site), getattr(site, "file", "")
-        return Access(called_function(site, name), False, caller, stream.name, str(site), stack, now, file)
+        what, stack = called_function(site, name), self._stacks.note(site)
+        return access_at(site, what, caller=caller, stream=stream.name, stack=stack, at_ns=now)
 
     def _add_wait(self, text: str, signal: object, calls: Sequence[Access]) -> None:
         told = text.format(handle_text(signal), *map(subject_of, calls))

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.sanitizer.findings import FAILURE, Access, Finding, Kind, Trial
+from acl_py.findings import FAILURE, Access, Finding, Kind, Trial
 from acl_py.sanitizer.suppressions import Suppression
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -107,7 +107,7 @@ class Report:
         driver = {
             "name": "acl_py",
             "version": version,
-            "rules": [{"id": _rule(kind), "shortDescription": {"text": _MEANINGS[kind]}} for kind in kinds],
+            "rules": [{"id": kind.word, "shortDescription": {"text": _MEANINGS[kind]}} for kind in kinds],
         }
         suppressions = {
             finding.key: [{"kind": "external", "justification": by.reason}] for finding, by in self.suppressed
@@ -206,15 +206,11 @@ def _trial(trial: Trial) -> dict[str, Any]:
 # --- SARIF
 
 
-def _rule(kind: Kind) -> str:
-    return kind.value.replace(" ", "-")
-
-
 def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, Any]:
     fix = f" Fix: {finding.fix}." if finding.fix else ""
     places = [_location(access, folder) for access in finding.accesses]
     result: dict[str, Any] = {
-        "ruleId": _rule(finding.kind),
+        "ruleId": finding.kind.word,
         "ruleIndex": kinds.index(finding.kind),
         "level": "warning",
         "message": {"text": f"{finding.text.rstrip('.')}.{fix}"},

@@ -1,26 +1,23 @@
 """The sanitizer: observers that look at one thing each, for the parts that the program asked for."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from acl_py.findings import FAILURE, Findings
+from acl_py.host_arrays.views import UNSEEN, Views
+from acl_py.options import Part
+from acl_py.ranges import Ranges
+from acl_py.runtime.runtime import Runtime
+from acl_py.sanitizer.check import guarded
 from acl_py.sanitizer.digests import Digests
-from acl_py.sanitizer.findings import FAILURE, Findings
-from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.lifetimes import Lifetimes
-from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.races import Races
-from acl_py.sanitizer.ranges import Ranges
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.unwritten import Unwritten
-from acl_py.sanitizer.views import UNSEEN, Views
 from acl_py.sanitizer.weak import WeakEffects
 from acl_py.sites import is_in_model
 from device_model.memory import Allocation
 from device_model.observe import Observer
-
-if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
 
 
 class Sanitizer(Observer):
@@ -29,7 +26,7 @@ class Sanitizer(Observer):
     It never changes a time, a byte or a result of the program. If it fails itself, `fail` ends it with a note.
     """
 
-    def __init__(self, runtime: "Runtime", parts: frozenset[Part]) -> None:
+    def __init__(self, runtime: Runtime, parts: frozenset[Part]) -> None:
         self.runtime = runtime
         self.parts = parts
         self.findings = runtime.state(Findings)

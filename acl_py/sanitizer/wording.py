@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from acl_py.sanitizer.findings import Access, Span
+from acl_py.findings import Access, Span, access_at
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
 from acl_py.wording import freeing, reword
@@ -61,7 +61,7 @@ def access_of(use: Use, stack: tuple[str, ...], *, writes: bool) -> Access:
     what = work_text(use.work, writes=writes)
     if isinstance(use.work, LifeCall):
         what = called_function(site, what)
-    return Access(what, writes, use.caller, name, str(site), stack, use.at_ns, getattr(site, "file", ""))
+    return access_at(site, what, writes=writes, caller=use.caller, stream=name, stack=stack, at_ns=use.at_ns)
 
 
 def _stream_of(use: Use) -> Stream | None:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from acl_py import __version__
+from acl_py.findings import Finding
+from acl_py.options import parts_of
 from acl_py.sanitizer import watch
-from acl_py.sanitizer.findings import Finding
-from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.reports import Form, Report, judge
 from acl_py.sanitizer.suppressions import find
 from acl_py.trace import Trace

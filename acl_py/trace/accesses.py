@@ -6,16 +6,14 @@ was read before it was written. Reads of bytes that are not written yet come fir
 An await that finds its operation done is no call, but what comes behind it is in order with the operation.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from acl_py.ranges import ByteRanges, Ranges
 from acl_py.trace.rows import Extent
 from device_model.completions import Nanoseconds
 
 _FRESH, _WRITTEN, _READ_AGAIN = range(3)
 _K = TypeVar("_K")
-_Ranges = Sequence[tuple[int, int]]
 _Key = tuple[int, int, object, int]  # order, caller, site, the serial number of the memory
 
 
@@ -34,54 +32,16 @@ class Row(NamedTuple):
     after: int = -1
 
 
-class Bytes:
-    """Bytes of one memory, as ranges that do not touch each other."""
-
-    __slots__ = ("_starts", "_stops")
-
-    def __init__(self, ranges: _Ranges) -> None:
-        """*ranges* are in their order."""
-        self._starts = [start for start, _ in ranges]
-        self._stops = [stop for _, stop in ranges]
-
-    def ranges(self) -> Iterator[tuple[int, int]]:
-        """Return the ranges in their order."""
-        return zip(self._starts, self._stops, strict=True)
-
-    def add(self, ranges: _Ranges) -> None:
-        """Add the bytes of *ranges*, of which none is empty."""
-        for start, stop in ranges:
-            first, last = bisect_left(self._stops, start), bisect_right(self._starts, stop)
-            if first < last:
-                start, stop = min(start, self._starts[first]), max(stop, self._stops[last - 1])
-            self._starts[first:last] = [start]
-            self._stops[first:last] = [stop]
-
-    def split(self, ranges: _Ranges) -> tuple[_Ranges, _Ranges]:
-        """Return the bytes of *ranges* that are here, and the others."""
-        here, others = [], []
-        for start, stop in ranges:
-            for place in range(bisect_right(self._stops, start), bisect_left(self._starts, stop)):
-                begin, end = max(start, self._starts[place]), min(stop, self._stops[place])
-                if start < begin:
-                    others.append((start, begin))
-                here.append((begin, end))
-                start = end
-            if start < stop:
-                others.append((start, stop))
-        return here, others
-
-
 class Touched:
     """What a host function has read and written: bytes that it reads behind its own writes count as written only."""
 
     __slots__ = ("_reads", "_writes")
 
     def __init__(self) -> None:
-        self._reads: dict[int, Bytes] = {}  # by the serial number of the memory
-        self._writes: dict[int, Bytes] = {}
+        self._reads: dict[int, ByteRanges] = {}  # by the serial number of the memory
+        self._writes: dict[int, ByteRanges] = {}
 
-    def add(self, serial: int, ranges: _Ranges, *, writes: bool) -> None:
+    def add(self, serial: int, ranges: Ranges, *, writes: bool) -> None:
         """Add an access to *ranges* of the memory with number *serial*."""
         if not writes and serial in self._writes:
             _, ranges = self._writes[serial].split(ranges)
@@ -100,8 +60,8 @@ class Accesses:
     def __init__(self) -> None:
         self._rows: list[Row] = []
         self._moment = 0, 0  # the time, and the number of calls until then
-        self._joined: dict[_Key, Bytes] = {}  # of this moment
-        self._written: dict[int, Bytes] = {}  # in this moment, by the serial number of the memory
+        self._joined: dict[_Key, ByteRanges] = {}  # of this moment
+        self._written: dict[int, ByteRanges] = {}  # in this moment, by the serial number of the memory
 
     def add(
         self,
@@ -110,7 +70,7 @@ class Accesses:
         caller: int,
         site: object,
         serial: int,
-        ranges: _Ranges,
+        ranges: Ranges,
         *,
         writes: bool,
     ) -> None:
@@ -147,23 +107,23 @@ class Accesses:
 
     def _latest(self) -> list[Row]:
         """Return the rows of this moment."""
-        lines: dict[tuple[int, int, str], dict[int, Bytes]] = {}  # a line may have several sites
+        lines: dict[tuple[int, int, str], dict[int, ByteRanges]] = {}  # a line may have several sites
         sites: dict[str, object] = {}
         for (order, caller, site, serial), touched in sorted(self._joined.items(), key=lambda each: each[0][0]):
             sites.setdefault(str(site), site)
-            _join(lines.setdefault((order, caller, str(site)), {}), serial, [*touched.ranges()])
+            _join(lines.setdefault((order, caller, str(site)), {}), serial, list(touched))
         return [
             Row(*self._moment, caller, sites[line], order == _WRITTEN, _extents(memory))
             for (order, caller, line), memory in lines.items()
         ]
 
 
-def _join(touched: dict[_K, Bytes], key: _K, ranges: _Ranges) -> None:
+def _join(touched: dict[_K, ByteRanges], key: _K, ranges: Ranges) -> None:
     if key in touched:
         touched[key].add(ranges)
     elif ranges:
-        touched[key] = Bytes(ranges)
+        touched[key] = ByteRanges(ranges)
 
 
-def _extents(memory: dict[int, Bytes]) -> tuple[Extent, ...]:
-    return tuple(Extent(serial, start, stop) for serial, touched in memory.items() for start, stop in touched.ranges())
+def _extents(memory: dict[int, ByteRanges]) -> tuple[Extent, ...]:
+    return tuple(Extent(serial, start, stop) for serial, touched in memory.items() for start, stop in touched)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from acl_py.calls.acts import Act, Queued, Recorded, Waited, leaves, mapped
+from acl_py.calls.table import verb_of
 from acl_py.sites import Site, called_function
 from acl_py.trace.fields import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
 from acl_py.trace.launches import GraphNumber
@@ -56,7 +57,6 @@ from device_model.events import Event
 from device_model.ops import Op
 from device_model.signals import Notify
 from device_model.streams import Stream
-from device_model.work import Label
 
 _ASKED: Mapping[str, Any] = {"record": Recorded, "wait": Waited}
 _HANDLES = (Stream, Event, Notify, Context, Device)
@@ -175,10 +175,10 @@ class Decoding:
         kinds = CallKinds(
             [_kind(name, site, mapped(act, self._thing)) for name, site, act in store.call_numbers],
             [
-                _kind(_verb(label), site, Queued(None, Ref(places[stream])))
+                _kind(verb_of(label), site, Queued(None, Ref(places[stream])))
                 for stream, site, label, _ in store.op_numbers
             ],
-            [_kind(verb_of(op), op.site, Queued(None, Ref(places.get(op.stream, -1)))) for op in unfinished],
+            [_kind(verb_of(op.work.label), op.site, Queued(None, Ref(places.get(op.stream, -1)))) for op in unfinished],
             [
                 _kind(ASKING[kind], site, _ASKED[kind](Ref(places[cast("Event", event)]), Ref(places[stream])))
                 if kind in ASKING else None
@@ -239,15 +239,6 @@ def _described(handle: object) -> Handle:
         return Handle("context", name, handle.device.ordinal, _text(handle.made), {}, number)
     assert isinstance(handle, Device), f"{handle!r} is no handle"
     return Handle("device", f"device {handle.ordinal}", handle.ordinal, "", {})
-
-
-def verb_of(op: Op) -> str:
-    """Return the name of the verb that queued *op* and did nothing else."""
-    return _verb(op.work.label)
-
-
-def _verb(label: Label) -> str:
-    return "LaunchKernel" if label.kind == "kernel" else "MemcpyAsync"
 
 
 def _kind(name: str, site: object, act: Act[Any]) -> CallKind:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.callers import Callers
 from acl_py.calls.acts import Act, Queued
+from acl_py.calls.table import verb_of
 from acl_py.trace.accesses import Touched
-from acl_py.trace.decoding import Decoding, verb_of
+from acl_py.trace.decoding import Decoding
 from acl_py.trace.files import save
 from acl_py.trace.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED, Store, last_of
 from acl_py.trace.rows import (
@@ -164,7 +165,7 @@ class Trace(Observer):
         if op.called_ns >= 0:
             work = op.work
             about = launched(work, taken.row) if isinstance(work, Kernel | CoreKernel) else work
-            self.call(verb_of(op), op.called_ns, op.end_ns, op.site, Queued(about, op.stream))
+            self.call(verb_of(op.work.label), op.called_ns, op.end_ns, op.site, Queued(about, op.stream))
 
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
         """Store a row of a launch, and which operations the run has: they are the next ones."""

@@ -296,9 +296,6 @@ class Mark(NamedTuple):
     caller: str
 
 
-FAULTS = "HostPageFaults"  # what an access of the host is called that had to wait for pages of managed memory
-
-
 class Migration(NamedTuple):
     """Pages of managed memory that moved, or were mapped, for the operation *name* of *stream*, or for the host.
 

@@ -6,9 +6,9 @@ from acl_py.calls.acts import Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
+from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, change
-from acl_py.sanitizer.leaks import leaks_of
 from acl_py.verbs.streams import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context

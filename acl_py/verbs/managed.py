@@ -17,15 +17,14 @@ import numpy.typing as npt
 
 from acl_py.callers import current_caller
 from acl_py.calls.acts import Began, Plain, Queued
-from acl_py.calls.table import verb
+from acl_py.calls.table import FAULTS, verb
 from acl_py.errors import Kind
+from acl_py.host_arrays.views import Views
+from acl_py.ranges import Ranges
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, opened, scope_var
-from acl_py.sanitizer.ranges import Ranges
-from acl_py.sanitizer.views import Views
 from acl_py.sites import Site, site_of
-from acl_py.trace.rows import FAULTS
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.memory import Memory, tell_allocated

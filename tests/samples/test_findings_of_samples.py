@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import acl_py
-from acl_py.sanitizer.parts import BY_DEFAULT, parts_of
+from acl_py.options import BY_DEFAULT, parts_of
 from acl_py.sanitizer.watch import watching
 
 FOLDER = Path(__file__).parent.parent.parent / "samples"

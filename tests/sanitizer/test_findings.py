@@ -7,9 +7,9 @@ import pytest
 
 import acl_py
 from acl_py import asc
+from acl_py.findings import Findings
+from acl_py.options import Part, parts_of
 from acl_py.sanitizer import Access, Finding, Kind, Span
-from acl_py.sanitizer.findings import Findings
-from acl_py.sanitizer.parts import Part, parts_of
 from acl_py.sanitizer.watch import watching
 
 WRITE = Access("h2d 'weights'", True, "task 1", "stream 'copies'", "demo.py:38", at_ns=1_000, file="/home/me/demo.py")

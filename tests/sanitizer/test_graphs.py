@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import acl_py as acl
-from acl_py.sanitizer.parts import parts_of
+from acl_py.options import parts_of
 from acl_py.sanitizer.watch import watching
 from tests.acl_py.graphs.replaying import DEVICE, HOST, NBYTES, Wait, program, queue
 from tests.sanitizer.racing import CUDA, D2H, found, read, two_streams, write

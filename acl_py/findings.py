@@ -39,6 +39,11 @@ class Kind(StrEnum):
     DEADLOCK = "deadlock"
     KERNEL = "kernel"  # a mistake in a core kernel; it has a rule
 
+    @property
+    def word(self) -> str:
+        """The kind in ids and rules, such as "free-in-use"."""
+        return self.value.replace(" ", "-")
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -65,6 +70,25 @@ class Access:
     stack: tuple[str, ...] = ()
     at_ns: int = 0
     file: str = ""
+
+
+def access_at(
+    site: object,
+    what: str,
+    *,
+    writes: bool = False,
+    caller: str = "",
+    stream: str = "",
+    stack: tuple[str, ...] = (),
+    at_ns: int = 0,
+) -> Access:
+    """Return the access that *site*, a line of the program, makes; its line is "" if *site* is no line."""
+    return Access(what, writes, caller, stream, line_text(site), stack, at_ns, getattr(site, "file", ""))
+
+
+def line_text(site: object) -> str:
+    """Return *site* as messages name it; "" if it is None, or True, because it is not known."""
+    return "" if site is None or site is True else str(site)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +167,7 @@ class Finding:
     @property
     def id(self) -> str:
         """A name such as "free-in-use-1f09ab34", by which it can be suppressed."""
-        return f"{self.kind.value.replace(' ', '-')}-{sha256(repr(self.key).encode()).hexdigest()[:8]}"
+        return f"{self.kind.word}-{sha256(repr(self.key).encode()).hexdigest()[:8]}"
 
     def __str__(self) -> str:
         times = f" ({self.count:,} times)" if self.count > 1 else ""

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.sanitizer.host_view import HostView, Source, carry_out, view_of
-from acl_py.sanitizer.ranges import Ranges
+from acl_py.host_arrays.host_view import HostView, Source, carry_out, view_of
+from acl_py.ranges import Ranges
 from acl_py.sites import Site, site_of
 from device_model.memory import Allocation
 

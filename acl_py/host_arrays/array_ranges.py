@@ -1,8 +1,4 @@
-"""Ranges: which bytes of an allocation an array, or a part of it, covers.
-
-A range is (start, stop), in bytes from the begin of an allocation, without *stop*. A list of ranges is sorted, and no
-range touches the next one.
-"""
+"""Array ranges: which bytes of an allocation an array, or a part of it, covers."""
 
 from collections.abc import Iterator
 from types import EllipsisType
@@ -11,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Range: TypeAlias = tuple[int, int]
-Ranges: TypeAlias = list[Range]
+from acl_py.ranges import Range, Ranges, union
+
 _Array: TypeAlias = npt.NDArray[Any]
 
 _BASIC = (int, np.integer, slice, type(None), EllipsisType)
@@ -54,17 +50,6 @@ def joined(starts: npt.NDArray[np.int64], nbytes: int) -> Ranges:
     ends = starts + nbytes
     gaps = starts[1:] > ends[:-1]
     return list(zip(starts[np.r_[True, gaps]].tolist(), ends[np.r_[gaps, True]].tolist(), strict=True))
-
-
-def union(ranges: Ranges) -> Ranges:
-    """Return *ranges*, of any order, as a list of ranges."""
-    merged: Ranges = []
-    for start, stop in sorted(ranges):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        elif start < stop:
-            merged.append((start, stop))
-    return merged
 
 
 def is_basic(index: object) -> bool:

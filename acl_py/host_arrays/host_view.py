@@ -1,7 +1,8 @@
 """Host views: arrays that carry out each operation on the plain array below, and then report its exact bytes.
 
 Whether a function of NumPy has read its arrays follows from what it returns: a function whose results are nothing but
-views, such as `reshape`, has looked at no byte. numpy_changes.py has the exceptions.
+views, such as `reshape`, has looked at no byte. Exceptions are the functions that write one of their arguments, and
+those that read none.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,15 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.sanitizer.numpy_changes import AS_METHODS, CHANGES, LOOKS_AT_SHAPES
-from acl_py.sanitizer.ranges import Ranges, address_of, is_basic, part_of, ranges_of, selected
+from acl_py.host_arrays.array_ranges import address_of, is_basic, part_of, ranges_of, selected
+from acl_py.ranges import Ranges
 from device_model.memory import Allocation
 
 if TYPE_CHECKING:
-    from acl_py.sanitizer.views import Views
+    from acl_py.host_arrays.views import Views
 
 _Array = npt.NDArray[Any]
 _WRITABLE = 1  # PyBUF_WRITABLE
+_LOOKS_AT_SHAPES = frozenset(
+    getattr(np, name)
+    for name in (
+        *("can_cast", "common_type", "empty_like", "full_like", "iscomplexobj", "isrealobj", "may_share_memory"),
+        *("min_scalar_type", "ndim", "ones_like", "result_type", "shape", "shares_memory", "size", "zeros_like"),
+    )
+)
+_AS_METHODS = frozenset((np.put, np.take))  # whose exact items the methods know
 
 
 class Source:
@@ -156,6 +165,56 @@ class NumpyCall:
         return next((source for _, source in self.sources() if source.holds(array)), None)
 
 
+# --- functions that write one of their arguments
+
+_Change = Callable[[NumpyCall, tuple[Any, ...], dict[str, Any], Any], None]
+
+
+def _overwrites(use: NumpyCall, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> None:
+    """The first argument is written, the others are read."""
+    target, *others = (*args, *kwargs.values())
+    for other in others:
+        use.read(other)
+    use.write(target, where)
+
+
+def _overwrites_masked(use: NumpyCall, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> None:  # noqa: ARG001
+    """The first argument is written where the second, a mask of its shape, is true."""
+    target, mask, *others = (*args, *kwargs.values())
+    for other in (mask, *others):
+        use.read(other)
+    use.write(target, np.reshape(mask, np.shape(target)).astype(bool))
+
+
+def _mends(use: NumpyCall, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> None:  # noqa: ARG001
+    """The first argument is read, and written too if the second, `copy`, is false."""
+    target, *_ = (*args, *kwargs.values())
+    use.read(target)
+    if not (args[1] if len(args) > 1 else kwargs.get("copy", True)):
+        use.write(target)
+
+
+def _reorders(use: NumpyCall, args: tuple[Any, ...], kwargs: dict[str, Any], where: Any) -> None:  # noqa: ARG001
+    """The first argument is read and written."""
+    use.read(args[0])
+    use.write(args[0])
+
+
+_CHANGES: dict[Callable[..., Any], _Change] = {
+    np.copyto: _overwrites,
+    np.fill_diagonal: _overwrites,
+    np.nan_to_num: _mends,
+    np.place: _overwrites_masked,
+    np.put: _overwrites,
+    np.put_along_axis: _overwrites,
+    np.putmask: _overwrites_masked,
+    np.ndarray.fill: _overwrites,
+    np.ndarray.setfield: _overwrites,
+    np.ndarray.sort: _reorders,
+    np.ndarray.partition: _reorders,
+}
+
+
 def carry_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call *function* of NumPy with plain arrays instead of views, and report what it has read and written."""
     use = NumpyCall()
@@ -166,10 +225,10 @@ def carry_out(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     out = kwargs.get("out")
     outs = [] if out is None else [*out] if type(out) is tuple else [out]
     outs += [arg for arg in args[1:] if arg is result and use.is_view(arg)]  # `out` without its name
-    change = CHANGES.get(function)
+    change = _CHANGES.get(function)
     if change is not None:
         change(use, args, kwargs, where)
-    elif function not in LOOKS_AT_SHAPES and (outs or not use.looked_at_nothing(result)):
+    elif function not in _LOOKS_AT_SHAPES and (outs or not use.looked_at_nothing(result)):
         for array, _ in use.sources():
             if not any(array is each for each in outs):
                 use.read(array, where if args and array is args[0] else True)
@@ -209,7 +268,7 @@ class HostView(np.ndarray[Any, np.dtype[Any]]):
         return use.result(result)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if func in AS_METHODS and args and isinstance(args[0], HostView):
+        if func in _AS_METHODS and args and isinstance(args[0], HostView):
             return getattr(args[0], func.__name__)(*args[1:], **kwargs)
         return carry_out(func, args, kwargs)
 
