@@ -54,7 +54,8 @@ only from those below it, and all of them may import device_model:
         launches                        launches of graphs in the order
         hosts handovers                 what tasks and threads know of one another
         lifetimes leaks                 uses after an end; what is never freed
-        unwritten tearing weak digests  bytes that nobody has written, or half of them; sources that change
+        unwritten digests               bytes that nobody has written; sources of copies that change
+        reversed_effects tearing        effects against the order of ends; effects of half of the bytes
     order/          what is certain to be over before what
         relate                          what each act orders
         order signals                   the relation of streams and hosts; what streams signal

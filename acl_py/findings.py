@@ -185,10 +185,10 @@ class Findings:
 
     __slots__ = ("_by_key", "is_quiet", "notes")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_quiet: bool = False) -> None:
         self._by_key: dict[tuple[str, ...], Finding] = {}
         self.notes: dict[str, None] = {}  # each once, in order
-        self.is_quiet = False
+        self.is_quiet = is_quiet
 
     def __repr__(self) -> str:
         return f"<Findings: {len(self)}>"

@@ -15,7 +15,7 @@ HOST_TIMES = ("modelled", "measured")
 _CLOCKS = ("simulated", "real", None)
 
 
-class Part(StrEnum):
+class SanitizerPart(StrEnum):
     """What the sanitizer looks at; the values are the words of `sanitize=`."""
 
     DEVICE = "device"  # the order of operations, and the lives of memory, streams and events
@@ -25,10 +25,10 @@ class Part(StrEnum):
     DIGEST = "digest"  # sources that change between the call and the copy, whoever does it; only by name: it is slow
 
 
-EVERY = frozenset(Part) - {Part.DIGEST}  # those of sanitize=True
-ALL_PARTS = ",".join(part for part in Part if part in EVERY)  # the same as a text
-BY_DEFAULT = ",".join(part for part in Part if part in EVERY - {Part.LEAKS})  # of scripts: their summary has leaks
-_IMPLIED = {Part.HOST: Part.DEVICE}
+_ALL = [part for part in SanitizerPart if part is not SanitizerPart.DIGEST]  # those of sanitize=True
+ALL_PARTS = ",".join(_ALL)  # the same as a text
+PARTS_OF_SCRIPTS = ",".join(part for part in _ALL if part is not SanitizerPart.LEAKS)  # their summary has leaks
+_IMPLIED = {SanitizerPart.HOST: SanitizerPart.DEVICE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _check_seconds(name: str, value: object) -> None:
         raise ValueError(f"{name} must be 0 seconds or more, not {value}")
 
 
-def parts_of(sanitize: bool | str) -> frozenset[Part]:
+def parts_of(sanitize: bool | str) -> frozenset[SanitizerPart]:
     """Return the parts that `sanitize=` asks for: none for False, all but "digest" for True, or those of a text such as
     "device,leaks". "host" brings "device" along, because host accesses are checked against operations.
 
@@ -117,15 +117,15 @@ def parts_of(sanitize: bool | str) -> frozenset[Part]:
         TypeError: *sanitize* is neither a bool nor a str.
     """
     if isinstance(sanitize, bool):
-        return EVERY if sanitize else frozenset()
+        return frozenset(_ALL if sanitize else ())
     if not isinstance(sanitize, str):
         raise TypeError(f"sanitize must be True, False or a str such as 'device,host', not {sanitize!r}")
     words = [word.strip() for word in sanitize.split(",")]
-    unknown = next((word for word in words if word not in {*Part}), None)
+    unknown = next((word for word in words if word not in {*SanitizerPart}), None)
     if unknown is not None:
         raise ValueError(
-            f"the sanitizer has no part {unknown!r}, in sanitize={sanitize!r}; it has {', '.join(Part)}; "
+            f"the sanitizer has no part {unknown!r}, in sanitize={sanitize!r}; it has {', '.join(SanitizerPart)}; "
             "give one or more, with commas, or True for all but digest"
         )
-    parts = frozenset(map(Part, words))
+    parts = frozenset(map(SanitizerPart, words))
     return parts | {_IMPLIED[part] for part in parts if part in _IMPLIED}

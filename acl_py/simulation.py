@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
 from acl_py.findings import Finding, Findings
-from acl_py.options import HOST_TIMES, Options, Part, parts_of
+from acl_py.options import HOST_TIMES, Options, SanitizerPart, parts_of
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
@@ -188,7 +188,7 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
     if effects is not Effects.STRONG:
-        _weaken(runtime, torn=effects is Effects.TORN)
+        _reverse_effects(runtime, torn=effects is Effects.TORN)
     instructions = options.instructions or (watch.instructions if watch else 0)
     recorder = _recorder(options, runtime, instructions) if options.trace else None
     if watch is not None:
@@ -215,13 +215,13 @@ def _recorder(options: Options, runtime: Runtime, instructions: int) -> "Trace":
     return recorder
 
 
-def _weaken(runtime: Runtime, *, torn: bool) -> None:
-    from acl_py.sanitizer.weak import WeakEffects  # imported here: most programs have none
+def _reverse_effects(runtime: Runtime, *, torn: bool) -> None:
+    from acl_py.sanitizer.reversed_effects import ReversedEffects  # imported here: most programs have none
 
-    runtime.workers = WeakEffects(runtime.scheduler, torn=torn)
+    runtime.workers = ReversedEffects(runtime.scheduler, torn=torn)
 
 
-def _sanitize(runtime: Runtime, parts: frozenset[Part]) -> None:
+def _sanitize(runtime: Runtime, parts: frozenset[SanitizerPart]) -> None:
     from acl_py.sanitizer.sanitizer import Sanitizer  # imported here: most programs are not sanitized
 
     runtime.sanitizer = Sanitizer(runtime, parts)

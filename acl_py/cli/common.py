@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from acl_py import recorded
 from acl_py.causes.pages import explained
 from acl_py.options import ALL_PARTS, parts_of
-from acl_py.sanitizer.reports import Form
+from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import Fix, Sanitized
@@ -95,12 +95,12 @@ FindingsOut = Annotated[
     typer.Option("--findings", metavar="FILE", help="Write what the sanitizer finds; '-' is standard output."),
 ]
 FindingsForm = Annotated[
-    Form, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
+    ReportForm, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
 ]
 
 
 def sanitized_run(
-    parts: str | None, folder: Path, path: Path | None, form: Form, fix: Fix | None, *, is_brief: bool = False
+    parts: str | None, folder: Path, path: Path | None, form: ReportForm, fix: Fix | None, *, is_brief: bool = False
 ) -> Sanitized | None:
     """Begin the sanitized run that options ask for; None without *parts*. Raise BadParameter if that is impossible."""
     if parts is None and path is not None:

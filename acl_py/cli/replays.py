@@ -85,7 +85,7 @@ def replay_command(
     fault: FaultRules = None,
     sanitize: Sanitize = None,
     findings_out: FindingsOut = None,
-    findings_form: FindingsForm = reports.Form.JSON,
+    findings_form: FindingsForm = reports.ReportForm.JSON,
     fix: Fix = None,
     effects: EffectsOf = Effects.STRONG,
     json_out: JsonOut = None,

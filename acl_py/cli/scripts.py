@@ -31,7 +31,7 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
-from acl_py.options import BY_DEFAULT
+from acl_py.options import PARTS_OF_SCRIPTS
 from acl_py.sanitizer import reports
 from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
@@ -147,7 +147,7 @@ def run_command(
     sanitize: Sanitize = None,
     no_sanitize: NoSanitize = False,
     findings_out: FindingsOut = None,
-    findings_form: FindingsForm = reports.Form.JSON,
+    findings_form: FindingsForm = reports.ReportForm.JSON,
     fix: Fix = None,
     effects: EffectsOf = Effects.STRONG,
     strict: Strict = False,
@@ -238,7 +238,7 @@ def _parts(sanitize: str | None, *, no_sanitize: bool) -> str | None:
     """Return the parts of the sanitizer that watch the script; None if there are none."""
     if no_sanitize and sanitize is not None:
         raise typer.BadParameter("--sanitize and --no-sanitize exclude each other: leave one out")
-    return None if no_sanitize else sanitize or BY_DEFAULT
+    return None if no_sanitize else sanitize or PARTS_OF_SCRIPTS
 
 
 def _views(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from acl_py.runtime.runtime import Runtime
+from device_model.errors import listed
 from device_model.memory import Allocation, Origin, Space, size_text
 
 _SHOWN = 8  # places where handles of one kind were made
@@ -45,8 +46,7 @@ class Leak:
         several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
         what = " of ".join((noun if self.count == 1 else several, *rest))
         if self.names:
-            names = [*map(repr, self.names[:_SHOWN]), *["..."] * (len(self.names) > _SHOWN)]
-            what += f" ({', '.join(names)})"
+            what += f" ({listed(map(repr, self.names), _SHOWN, ', ...')})"
         return f"{self.count:,} {what}" + (f", {size_text(self.nbytes)}," if self.nbytes else "")
 
 
@@ -98,17 +98,10 @@ class Leaked:
 def _line(leaks: list[Leak]) -> str:
     """Return the line of *leaks* of one kind."""
     first = leaks[0]
-    places = [f"{leak.made}" for leak in leaks if leak.made is not None]
-    where = ", ".join([*places[:_SHOWN], *["..."] * (len(places) > _SHOWN)])
+    where = listed([leak.made for leak in leaks if leak.made is not None], _SHOWN, ", ...")
     names = [name for leak in leaks for name in leak.names]
-    whole = Leak(
-        first.what,
-        first.never,
-        None,
-        count=sum(leak.count for leak in leaks),
-        nbytes=first.nbytes,
-        names=names,
-    )
+    count = sum(leak.count for leak in leaks)
+    whole = Leak(first.what, first.never, None, count=count, nbytes=first.nbytes, names=names)
     return f"{whole.counted} never {first.never}{f', made at {where}' if where else ''}"
 
 

@@ -16,6 +16,7 @@ from acl_py.ranges import Ranges, union
 from acl_py.sanitizer.check import Stacks
 from acl_py.sanitizer.shadow import HostAccess, Use
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, end_later, subject_of
+from device_model.errors import listed
 from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Work
 
@@ -145,12 +146,9 @@ class Pairs:
             earlier, later, first, second, wrote, writes = later, earlier, second, first, writes, wrote
         buffer = buffer_text(allocation)
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
-        shown = ", ".join(map(str, spans[:_SHOWN])) + (
-            f" and {len(spans) - _SHOWN} more" if len(spans) > _SHOWN else ""
-        )
         both = wrote and writes
         text = (
-            f"{subject_of(first)} {'writes' if wrote else 'reads'} {shown}, and {subject_of(second)} "
+            f"{subject_of(first)} {'writes' if wrote else 'reads'} {listed(spans, _SHOWN)}, and {subject_of(second)} "
             f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: {_WHY[kind]}"
         )
         missing, fix = edge_of(earlier, later)

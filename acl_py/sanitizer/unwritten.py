@@ -31,6 +31,7 @@ from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.wording import buffer_text, work_text, write_first
 from acl_py.sites import called_function
 from device_model.completions import Completion, Nanoseconds
+from device_model.errors import listed
 from device_model.graphs.executable import Run
 from device_model.graphs.graph import NodeKind
 from device_model.graphs.streaks import NodeOp
@@ -260,12 +261,11 @@ def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
     name = buffer_text(allocation)
     birth = access_at(allocation.made, called_function(allocation.made, allocation.origin.maker))
     nbytes = sum(stop - start for start, stop in ranges)
-    where = ", ".join(f"{start:,} to {stop:,}" for start, stop in ranges[:_SHOWN])
-    more = f", and {len(ranges) - _SHOWN:,} more ranges" if len(ranges) > _SHOWN else ""
+    where = listed([f"{start:,} to {stop:,}" for start, stop in ranges], _SHOWN, ", and {:,} more ranges")
     made = f", allocated at {allocation.made}" if allocation.given_name else ""
     text = (
         f"{reader.what} at {reader.site} reads {nbytes:,} unwritten byte{'s' if nbytes > 1 else ''} of {name}: "
-        f"{where}{more}{made}; write them first, or read less"
+        f"{where}{made}; write them first, or read less"
     )
     spans = tuple(Span(name, start, stop) for start, stop in ranges)
     fix = write_first(spans, reader, allocation.space)

@@ -1,7 +1,7 @@
-"""Weak effects: operations that no promise puts in order take effect in the other order.
+"""Reversed effects, as `effects="weak"` asks for: operations that no promise orders take effect in the other order.
 
 In the model an operation has its effect at its end. So a reader that no promise puts behind a write sees the new bytes
-in every run, if it is, by luck, late enough. With weak effects it sees the old ones:
+in every run if the times of the program make it late enough. With reversed effects it sees the old ones:
 
 * The body of an operation that has ended is kept back until something needs it that a promise puts behind it: an
   operation, a host function, or a host that has waited for it.
@@ -21,7 +21,7 @@ of Python (an Event, a queue) is behind it.
 
 The parts of a copy of pageable memory are kept back one by one; what they bring to the host is there when its call
 returns. Work that a fault rule has changed is not kept back. Memory that is freed, and words that a stream waits for,
-are as without weak effects.
+have their bytes as ever.
 """
 
 from collections import deque
@@ -61,7 +61,7 @@ class _State:
         self.end = 0  # its number in the order in which operations end; 0 before that
 
 
-class WeakEffects(Workers, Observer):
+class ReversedEffects(Workers, Observer):
     """Runs the bodies of operations in an order that the promises allow, which *races* knows, from `begin` to `end`.
 
     *torn*: of what is kept back, every other block is there.
@@ -86,7 +86,7 @@ class WeakEffects(Workers, Observer):
         self._queued = self._ends = 0  # how many there were
 
     def __repr__(self) -> str:
-        return f"<WeakEffects: {len(self._ended)} of {len(self._states)} operations have ended without an effect>"
+        return f"<ReversedEffects: {len(self._ended)} of {len(self._states)} operations have ended without an effect>"
 
     def begin(self, races: "Races", memory: "Memory") -> None:
         """Keep bodies back from now on; *races* tells what is promised, *memory* is all that operations touch."""
@@ -203,10 +203,10 @@ class WeakEffects(Workers, Observer):
             settle(op, error)
 
     def _make_way(self, op: Op, *, whole: bool = True) -> None:
-        """Let those operations have their effect that are promised to be before *op*, and those that luck put after.
+        """Let those operations have their effect that are promised to be before *op*, and, if *op* will have all of its
+        effect (*whole*), those that end after it although nothing puts them there.
 
-        Torn effects: an operation that writes what *op* reads in no order has a part of its effect. *whole* is whether
-        *op* will have all of its effect.
+        Torn effects: an operation that writes what *op* reads in no order has a part of its effect.
         """
         for other in self._before(op):
             self._let(other)
