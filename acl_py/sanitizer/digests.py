@@ -68,14 +68,7 @@ class Digests(Check):
             self._begin(copy, copy, stream, site)
 
     @guarded
-    def call(
-        self,
-        name: str,  # noqa: ARG002
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,  # noqa: ARG002
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Compare a pageable source when the call returns: it is staged."""
         source = self._sources.pop(act.work, None) if isinstance(act, Queued) and isinstance(act.work, Copy) else None
         if source is not None:

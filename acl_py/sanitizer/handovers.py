@@ -55,16 +55,20 @@ def _running() -> list[Any]:
     return [] if loop is None else watchers.get(loop, [])
 
 
-def _take_up(thing: object) -> None:
+def _leave(thing: object, item: object = None) -> None:
     for watcher in _running():
-        watcher.take_up(thing)
+        watcher.leave(thing, item)
+
+
+def _take_up(thing: object, item: object = None) -> None:
+    for watcher in _running():
+        watcher.take_up(thing, item)
 
 
 def _leaves(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        for watcher in _running():
-            watcher.leave(self)
+        _leave(self)
         return function(self, *args, **options)
 
     return method
@@ -136,8 +140,7 @@ def _puts(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def method(self: Any, item: Any) -> None:
         function(self, item)  # it may be full
-        for watcher in _running():
-            watcher.leave(_shared(self), id(item))
+        _leave(_shared(self), id(item))
 
     return method
 
@@ -146,8 +149,7 @@ def _gets(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def method(self: Any) -> Any:
         item = function(self)
-        for watcher in _running():
-            watcher.take_up(_shared(self), id(item))
+        _take_up(_shared(self), id(item))
         return item
 
     return method
@@ -157,8 +159,7 @@ def _sends(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def method(self: Any, item: Any) -> None:
         # Before it sleeps, if the stream is full: a receiver takes the item, and then wakes it.
-        for watcher in _running():
-            watcher.leave(_shared(self), id(item))
+        _leave(_shared(self), id(item))
         await function(self, item)
 
     return method
@@ -168,8 +169,7 @@ def _receives(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def method(self: Any) -> Any:
         item = await function(self)
-        for watcher in _running():
-            watcher.take_up(_shared(self), id(item))
+        _take_up(_shared(self), id(item))
         return item
 
     return method
@@ -299,8 +299,7 @@ class WatchedFuture(_Watched):
 
     def _leave(self, by: FrameType) -> None:
         if hands_on(by):
-            for watcher in _running():
-                watcher.leave(self)
+            _leave(self)
 
 
 def watch() -> list[str]:

@@ -39,14 +39,7 @@ class Leaks(Check):
         return f"<Leaks: {len(self._handles)} handles>"
 
     @guarded
-    def call(
-        self,
-        name: str,
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,  # noqa: ARG002
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Take up a handle that was made or destroyed."""
         if isinstance(act, Made) and isinstance(act.thing, tuple(HANDLES)):
             self._handles[act.thing] = name

@@ -179,7 +179,7 @@ class Races(Check):
         """Do nothing: `run_queued` has taken it up."""
 
     @guarded
-    def ran(self, op: Op, result: object) -> None:  # noqa: ARG002 - it is that of the work
+    def ran(self, op: Op, result: object) -> None:  # it is that of the work
         """Say which instructions of a launch that raced made the accesses."""
         if isinstance(op.work, CoreKernel):
             self._pairs.ran(op.work)
@@ -212,14 +212,7 @@ class Races(Check):
     # --- hooks: calls
 
     @guarded
-    def call(
-        self,
-        name: str,
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,
-        site: object,
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Take up copies that the host made itself, the lives of memory, and what else an act orders."""
         match act:
             case Recorded() | Waited() | CallbackBegan() | CallbackEnded():
@@ -243,7 +236,7 @@ class Races(Check):
                 self._relate.act(act, self.hosts.current(), partial(self._call, name, site))
 
     @guarded
-    def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
+    def freed(self, allocation: Allocation, until: Completion) -> None:
         """Note that a life ends; the call that ends it follows."""
         self._freed = allocation
 

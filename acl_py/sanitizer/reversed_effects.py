@@ -112,11 +112,11 @@ class ReversedEffects(Workers, Observer):
         for allocation in state.allocations:
             self._touching.setdefault(allocation, {}).setdefault(stamp.actor, deque()).append(op)
 
-    def part_queued(self, op: Op, copy: Copy) -> None:  # noqa: ARG002 - its stamp is that of the whole copy
+    def part_queued(self, op: Op, copy: Copy) -> None:  # its stamp is that of the whole copy
         """Note a part of a copy of pageable memory."""
         self.op_queued(op)
 
-    def synchronized(self, completion: Completion) -> None:  # noqa: ARG002 - the relation knows what it stands for
+    def synchronized(self, completion: Completion) -> None:  # the relation knows what it stands for
         """Let all that the host knows to be over have its effect."""
         if self._races is None:
             return

@@ -72,13 +72,13 @@ class Unwritten(Check):
     # --- lives
 
     @guarded
-    def allocated(self, allocation: Allocation, since: Completion) -> None:  # noqa: ARG002
+    def allocated(self, allocation: Allocation, since: Completion) -> None:
         """Begin to watch a life."""
         if allocation.origin is not Origin.REGISTERED and allocation.made is not None:
             self._lives[allocation] = _Life(allocation.nbytes)
 
     @guarded
-    def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
+    def freed(self, allocation: Allocation, until: Completion) -> None:
         """Watch a life no longer than work that was queued before may use it."""
         if allocation in self._lives:
             self._ending.append(allocation)
@@ -123,7 +123,7 @@ class Unwritten(Check):
         self._used.pop(op, None)
 
     @guarded
-    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
+    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
         """Begin the lives of the memory that a launch allocates."""
         for launch in [each for each in self._launched if each.done]:
             del self._launched[launch]
@@ -154,14 +154,7 @@ class Unwritten(Check):
         return life if life is not None or op is None else self._used.get(op, {}).get(allocation)
 
     @guarded
-    def call(
-        self,
-        name: str,  # noqa: ARG002
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Take up what the host did within a call: copies from host to host, words that are written."""
         if not self._lives:
             return
