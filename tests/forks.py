@@ -222,8 +222,7 @@ def _prepare():
 
     import acl_py.explore.preloaded
     import acl_py.sanitizer.sanitizer
-    import acl_py.tools.scripts
-    import acl_py.trace.summary  # noqa: F401
+    import acl_py.tools.scripts  # noqa: F401
     from acl_py.cli import app
 
     assert CliRunner().invoke(app, ["devices"]).exit_code == 0
