@@ -74,17 +74,9 @@ only from those below it, and all of them may import device_model:
         order signals                   the relation of streams and hosts; what streams signal
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded
-        chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
-        kineto msprof msprof_op table   the formats of other profilers, and CSV
-        figure page/                    pictures by matplotlib, and the page for a browser
-        drawing reading shown           lanes of characters; which call queued an operation; what a person reads
-        tracks jsontext columns         lanes of viewers; how long files are written
-        files checks form10             saved recordings, what is true of each of their rows; the form before
-        synchronisations                what each wait of a stream and each synchronising call has waited for
-        rows fields                     rows of a recording, and their fields as columns
-        decoding unpacking packing      what the recorder stores of each, and how that is read
-        recorder writers accesses       what observes a run, and stores operations, calls and uses by the host
-        reasons instructions launches   why each operation started when it did; AI cores; graphs
+        rows/                           what is stored: rows, their columns, the recorder, saved recordings
+        views/                          charts and reports as text, figures, Chrome traces, formats of other profilers
+        page/                           the page for a browser
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser

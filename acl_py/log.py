@@ -6,7 +6,7 @@ Configure structlog as you like and turn the events on with `acl_py.log.enable()
 from typing import Any
 
 from acl_py.calls.acts import PLAIN
-from acl_py.trace.decoding import verb_of
+from acl_py.trace.rows.decoding import verb_of
 from device_model.completions import Completion
 from device_model.events import Event
 from device_model.observe import Hooks, Observer

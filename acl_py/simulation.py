@@ -24,7 +24,7 @@ from acl_py.sanitizer.watch import current_watch
 from acl_py.schedules import Effects, effects_of
 from acl_py.sites import forget_tasks, note_tasks
 from acl_py.trace import Trace
-from acl_py.trace.summary import summarize
+from acl_py.trace.views.summary import summarize
 from acl_py.waiting.bridge import Bridge
 from acl_py.waiting.browser import IN_BROWSER, page_set_aside, running_loop
 from acl_py.waiting.clock import borrow, uvloop_loop

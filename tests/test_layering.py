@@ -73,7 +73,7 @@ UPWARDS = [
     ("acl_py/runtime/scopes.py", "import acl_py.verbs.streams"),
     ("acl_py/verbs/streams.py", "import acl_py"),
     ("acl_py/compat/acl/face/session.py", "import acl_py.compat.acl.functions.rt.streams"),
-    ("acl_py/trace/drawing.py", "import acl_py.trace.chart"),
+    ("acl_py/trace/views/drawing.py", "import acl_py.trace.views.chart"),
 ]
 
 

@@ -20,9 +20,9 @@ from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leave
 from acl_py.causes.captured import captured
 from acl_py.causes.lines import us
 from acl_py.causes.relation import Relation, is_wait
-from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
-from acl_py.trace.reading import as_timeline, launching, short_site, site_of_call
-from acl_py.trace.rows import FAULTS, Call, Copied, Migration, Operation, StreamStep, Timeline
+from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
+from acl_py.trace.rows.reading import as_timeline, launching, short_site, site_of_call
+from acl_py.trace.rows.timeline import FAULTS, Call, Copied, Migration, Operation, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
 

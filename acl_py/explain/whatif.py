@@ -22,8 +22,8 @@ from acl_py.recorded.translations import PAGEABLE
 from acl_py.sanitizer.findings import Finding, Kind
 from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
-from acl_py.trace.rows import Operation, Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.timeline import Operation, Timeline
+from acl_py.trace.views.shown import shown
 from acl_py.verbs.host import Sleep
 from device_model.errors import listed
 

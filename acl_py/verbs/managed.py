@@ -25,7 +25,7 @@ from acl_py.runtime.scopes import Barred, opened, scope_var
 from acl_py.sanitizer.ranges import Ranges
 from acl_py.sanitizer.views import Views
 from acl_py.sites import Site, site_of
-from acl_py.trace.rows import FAULTS
+from acl_py.trace.rows.timeline import FAULTS
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.memory import Memory, tell_allocated

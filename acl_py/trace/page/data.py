@@ -9,10 +9,10 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from acl_py.trace.fields import call_columns, op_columns, step_columns
-from acl_py.trace.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
-from acl_py.trace.rows import PIPE_ORDER, Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
-from acl_py.trace.shown import shown, shown_for_all
+from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
+from acl_py.trace.rows.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
+from acl_py.trace.rows.timeline import PIPE_ORDER, Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
+from acl_py.trace.views.shown import shown, shown_for_all
 from device_model.completions import Why
 
 Table = dict[str, Any]  # the number of rows, and a column by each name

@@ -8,9 +8,9 @@ from functools import partial
 
 from rich.text import Text
 
-from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import PIPE_ORDER, CoreInstruction
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import PIPE_ORDER, CoreInstruction
+from acl_py.trace.views.drawing import Lane, Look, Span, Spans, draw
 
 _LOOKS = {
     "S": Look("▓", "▒", "▒", "yellow", "scalar", "scalar"),

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, CoreRun, Operation
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import Call, CoreRun, Operation
+from acl_py.trace.views.shown import shown
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime

@@ -1,4 +1,4 @@
-"""JSON text, for writers of long files: much faster than to build an object for each line. Columns.py is faster still.
+"""JSON text, for writers of long files: much faster than to build an object for each line. Lines.py is faster still.
 
 A trace repeats few strings very often, so each of them is encoded once.
 """

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from acl_py.calls.acts import Act
-from acl_py.trace.packing import Numbers
-from acl_py.trace.rows import Call, CoreRun, Operation, StreamStep, Thing
+from acl_py.trace.rows.packing import Numbers
+from acl_py.trace.rows.timeline import Call, CoreRun, Operation, StreamStep, Thing
 
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]

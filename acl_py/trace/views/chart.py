@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 from rich.text import Text
 
-from acl_py.trace.drawing import Lane, Look, Span, Spans, draw
-from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, op_columns, places
-from acl_py.trace.reading import ENGINE_ORDER, HostRow, as_timeline, queuing, share_rows, stream_order
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import GraphLaunch, Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.columns import CallColumns, Ints, OpColumns, call_columns, op_columns, places
+from acl_py.trace.rows.reading import ENGINE_ORDER, HostRow, as_timeline, queuing, share_rows, stream_order
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import GraphLaunch, Timeline
+from acl_py.trace.views.drawing import Lane, Look, Span, Spans, draw
+from acl_py.trace.views.shown import shown
 
 _MAX_STREAMS = 12  # lanes per device; more streams share lanes
 _MAX_NAMES = 4  # of streams whose kernels run side by side

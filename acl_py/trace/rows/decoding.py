@@ -12,11 +12,11 @@ import numpy as np
 
 from acl_py.calls.acts import Act, Queued, Recorded, Waited, leaves, mapped
 from acl_py.sites import Site, called_function
-from acl_py.trace.fields import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
-from acl_py.trace.launches import GraphNumber
-from acl_py.trace.packing import Store
-from acl_py.trace.reasons import Turns
-from acl_py.trace.rows import (
+from acl_py.trace.rows.columns import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
+from acl_py.trace.rows.launches import GraphNumber
+from acl_py.trace.rows.packing import Store
+from acl_py.trace.rows.reasons import Turns
+from acl_py.trace.rows.timeline import (
     ASKING,
     ENGINES,
     Access,
@@ -35,7 +35,7 @@ from acl_py.trace.rows import (
     StreamStep,
     Thing,
 )  # fmt: skip
-from acl_py.trace.unpacking import (
+from acl_py.trace.rows.unpacking import (
     CALL_ROWS,
     OP_ROWS,
     RUN_ROWS,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.trace.fields import Ints, blocks
-from acl_py.trace.packing import Numbers
+from acl_py.trace.rows.columns import Ints, blocks
+from acl_py.trace.rows.packing import Numbers
 from device_model.completions import Nanoseconds, Why
 from device_model.queues import HardwareQueue
 from device_model.streams import Stream

@@ -15,10 +15,10 @@ from struct import Struct
 from typing import Any, TypeVar
 
 from acl_py.calls.acts import Act
-from acl_py.trace.accesses import Accesses, Touched
-from acl_py.trace.instructions import Instructions
-from acl_py.trace.launches import GraphRows
-from acl_py.trace.rows import CoreRun, Extent, Memory
+from acl_py.trace.rows.accesses import Accesses, Touched
+from acl_py.trace.rows.instructions import Instructions
+from acl_py.trace.rows.launches import GraphRows
+from acl_py.trace.rows.timeline import CoreRun, Extent, Memory
 from device_model.completions import Completion, FirstOf, Group, Nanoseconds
 from device_model.events import Event
 from device_model.ops import Op

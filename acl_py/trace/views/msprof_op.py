@@ -7,10 +7,10 @@ arrow leads from the instruction that sets a flag to the end of the one that wai
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import as_timeline
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreInstruction, Timeline
+from acl_py.trace.rows.reading import as_timeline
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import CoreInstruction, Timeline
+from acl_py.trace.views.jsontext import Quoted, write_list
 from acl_py.whole_files import writing_text
 
 _PIPES = {"S": "SCALAR", "MTE2": "MTE2", "MTE1": "MTE1", "M": "CUBE", "FIX": "FIXP", "V": "VECTOR", "MTE3": "MTE3"}

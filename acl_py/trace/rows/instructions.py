@@ -9,7 +9,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from acl_py.trace.rows import CoreInstruction
+from acl_py.trace.rows.timeline import CoreInstruction
 
 if TYPE_CHECKING:
     from device_model.kernel.results import Instruction, Result

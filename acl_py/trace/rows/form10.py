@@ -31,7 +31,7 @@ from acl_py.calls.acts import (
     Waited,
     Word,
 )  # fmt: skip
-from acl_py.trace.rows import Extent, Prefetched, Ref, Thing
+from acl_py.trace.rows.timeline import Extent, Prefetched, Ref, Thing
 
 VERSION = 10
 

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acl_py.calls.table import all_verbs
-from acl_py.trace.columns import Part, joined, line, merged, only, rates, texts, us, whole
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     CallColumns,
     Ints,
     OpColumns,
@@ -32,8 +31,7 @@ from acl_py.trace.fields import (
     op_columns,
     step_columns,
 )  # fmt: skip
-from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import (
+from acl_py.trace.rows.reading import (
     StepSpans,
     as_timeline,
     asking_calls,
@@ -42,10 +40,12 @@ from acl_py.trace.reading import (
     step_spans,
     stream_ids,
 )  # fmt: skip
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreRun, GraphLaunch, Timeline
-from acl_py.trace.table import csv_row
-from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import CoreRun, GraphLaunch, Timeline
+from acl_py.trace.views.jsontext import Quoted, write_list
+from acl_py.trace.views.lines import Part, joined, line, merged, only, rates, texts, us, whole
+from acl_py.trace.views.table import csv_row
+from acl_py.trace.views.tracks import Track, Tracks, host_tracks, place, stream_tracks
 from acl_py.whole_files import write_text, writing_text
 
 _HOST_PID = 1

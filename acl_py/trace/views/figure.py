@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from acl_py.trace.fields import op_columns
-from acl_py.trace.reading import ENGINE_ORDER, queuing_calls, stream_order
-from acl_py.trace.rows import Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.columns import op_columns
+from acl_py.trace.rows.reading import ENGINE_ORDER, queuing_calls, stream_order
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views.shown import shown
 
 WIDTH = 9.5  # inches
 ROW = 0.3  # inches

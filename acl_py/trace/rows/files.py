@@ -2,7 +2,7 @@
 
 The file is compressed JSON, a line each: a head with the version of the form, a line for each column of each list of
 rows, and a last line that says that nothing is missing. A column of texts has each text once, and a number for each
-row. The columns are the fields of the rows in rows.py.
+row. The columns are the fields of the rows in timeline.py.
 
 A file may come from somebody else: `read_trace` checks every value, every index and every row (checks.py), and nothing
 in it is code. No line is read that is longer than the column of so many rows can be, because a small file can unpack to
@@ -43,9 +43,9 @@ from acl_py.calls.acts import (
     Waited,
     Word,
 )
-from acl_py.trace import form10
-from acl_py.trace.checks import wrong_row
-from acl_py.trace.rows import (
+from acl_py.trace.rows import form10
+from acl_py.trace.rows.checks import wrong_row
+from acl_py.trace.rows.timeline import (
     Access,
     Call,
     Copied,

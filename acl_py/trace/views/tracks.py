@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acl_py.trace.fields import CallColumns, Ints, OpColumns, StepColumns
-from acl_py.trace.reading import host_rows, stream_ids
+from acl_py.trace.rows.columns import CallColumns, Ints, OpColumns, StepColumns
+from acl_py.trace.rows.reading import host_rows, stream_ids
 
 _ALL = 1 << 62  # above the number of every lane
 

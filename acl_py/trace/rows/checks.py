@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from acl_py.trace.rows import (
+from acl_py.trace.rows.timeline import (
     ENGINES,
     PIPE_ORDER,
     Access,

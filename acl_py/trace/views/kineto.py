@@ -21,14 +21,23 @@ import numpy as np
 
 from acl_py.calls.acts import Act, Recorded
 from acl_py.calls.table import all_verbs
-from acl_py.trace.columns import Part, joined, line, merged, only, rates, signed, texts, us, whole
-from acl_py.trace.fields import CallColumns, Ints, OpColumns, OpKind, blocks, call_columns, op_columns, step_columns
-from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import as_timeline, correlations, short_site, stream_ids
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import CoreRun, GraphLaunch, Handle, Mark, Ref, Thing, Timeline
-from acl_py.trace.synchronisations import NAMES, Synchronisations, synchronisations
-from acl_py.trace.tracks import Track, Tracks, host_tracks, place, stream_tracks
+from acl_py.trace.rows.columns import (
+    CallColumns,
+    Ints,
+    OpColumns,
+    OpKind,
+    blocks,
+    call_columns,
+    op_columns,
+    step_columns,
+)
+from acl_py.trace.rows.reading import as_timeline, correlations, short_site, stream_ids
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import CoreRun, GraphLaunch, Handle, Mark, Ref, Thing, Timeline
+from acl_py.trace.views.jsontext import Quoted, write_list
+from acl_py.trace.views.lines import Part, joined, line, merged, only, rates, signed, texts, us, whole
+from acl_py.trace.views.synchronisations import NAMES, Synchronisations, synchronisations
+from acl_py.trace.views.tracks import Track, Tracks, host_tracks, place, stream_tracks
 from acl_py.whole_files import writing_text
 from device_model.completions import Why
 

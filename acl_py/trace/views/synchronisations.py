@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from acl_py.calls.acts import Recorded, leaves
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     CallColumns,
     Ints,
     OpColumns,
@@ -15,9 +15,9 @@ from acl_py.trace.fields import (
     op_columns,
     step_columns,
 )  # fmt: skip
-from acl_py.trace.packing import Numbers
-from acl_py.trace.reading import StepSpans, asking_calls, step_spans
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.packing import Numbers
+from acl_py.trace.rows.reading import StepSpans, asking_calls, step_spans
+from acl_py.trace.rows.timeline import Timeline
 
 NAMES = ("StreamWaitEvent", "SynchronizeStream", "SynchronizeEvent", "SynchronizeDevice")
 _LIMITED = "WithTimeout"

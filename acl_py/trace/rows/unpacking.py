@@ -1,4 +1,4 @@
-"""From the packed rows of the recorder to columns, and from these to the rows of rows.py.
+"""From the packed rows of the recorder to columns, and from these to the rows of timeline.py.
 
 Some facts are found here that the recorder has no column for. How long a call slept: from the sleeps of its caller
 between its beginning and its end. Which operation gave back a place that a host had waited for: one that ended at that
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from acl_py.calls.acts import PLAIN
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     CallColumns,
     CallKind,
     Ints,
@@ -28,10 +28,10 @@ from acl_py.trace.fields import (
     StepKind,
     blocks,
 )  # fmt: skip
-from acl_py.trace.launches import RUN, Outcome, Submitted
-from acl_py.trace.packing import ANY_OP, CALL, LATER, OP, SLEEP, STAGED, STEP
-from acl_py.trace.reasons import Row, Turns, reasons
-from acl_py.trace.rows import Call, CoreRun, Extent, GraphLaunch, Operation, Sleep, StreamStep
+from acl_py.trace.rows.launches import RUN, Outcome, Submitted
+from acl_py.trace.rows.packing import ANY_OP, CALL, LATER, OP, SLEEP, STAGED, STEP
+from acl_py.trace.rows.reasons import Row, Turns, reasons
+from acl_py.trace.rows.timeline import Call, CoreRun, Extent, GraphLaunch, Operation, Sleep, StreamStep
 from device_model.completions import Why
 from device_model.streams import Stream
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from acl_py.calls.acts import GraphLaunched, Recorded, Waited
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     CallColumns,
     CallKind,
     Ints,
@@ -31,11 +31,11 @@ from acl_py.trace.fields import (
     places,
     step_columns,
 )  # fmt: skip
-from acl_py.trace.packing import Numbers
-from acl_py.trace.rows import ASKING, Call, Operation, Ref, Timeline
+from acl_py.trace.rows.packing import Numbers
+from acl_py.trace.rows.timeline import ASKING, Call, Operation, Ref, Timeline
 
 if TYPE_CHECKING:
-    from acl_py.trace.recorder import Trace
+    from acl_py.trace.rows.recorder import Trace
 
 ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
 

@@ -1,6 +1,6 @@
 """The recorder: the observer that stores a row for each operation, call, record, wait and sleep of the host.
 
-packing.py has the packed rows, and decoding.py makes the rows of rows.py from them.
+packing.py has the packed rows, and decoding.py makes the rows of timeline.py from them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.callers import Callers
 from acl_py.calls.acts import Act, Queued
-from acl_py.trace.accesses import Touched
-from acl_py.trace.decoding import Decoding, verb_of
-from acl_py.trace.files import save
-from acl_py.trace.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED, Store, last_of
-from acl_py.trace.rows import (
+from acl_py.trace.rows.accesses import Touched
+from acl_py.trace.rows.decoding import Decoding, verb_of
+from acl_py.trace.rows.files import save
+from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED, Store, last_of
+from acl_py.trace.rows.timeline import (
     Call,
     CoreInstruction,
     CoreRun,
@@ -27,7 +27,7 @@ from acl_py.trace.rows import (
     Strike,
     Timeline,
 )  # fmt: skip
-from acl_py.trace.writers import launched, memory_of, writers
+from acl_py.trace.rows.writers import launched, memory_of, writers
 from device_model.completions import Completion, Nanoseconds, Need, Process, Then
 from device_model.device import Device
 from device_model.engines.staging import Staged

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.trace.fields import Bools, Ints, merged_order, places
+from acl_py.trace.rows.columns import Bools, Ints, merged_order, places
 
 Part = npt.NDArray[np.uint8]  # a row for each line
 

@@ -9,7 +9,7 @@ from io import BytesIO
 from struct import Struct
 from typing import NamedTuple
 
-from acl_py.trace.rows import Handle
+from acl_py.trace.rows.timeline import Handle
 from device_model.completions import Nanoseconds
 from device_model.graphs.executable import Executable, Launch, Run
 from device_model.graphs.graph import Graph

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from acl_py.trace.columns import Part, joined, line, merged, only, texts, whole
-from acl_py.trace.fields import CallColumns, Ints, OpColumns, call_columns, merged_blocks, op_columns
-from acl_py.trace.reading import as_timeline, correlations, launching, short_site
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.columns import CallColumns, Ints, OpColumns, call_columns, merged_blocks, op_columns
+from acl_py.trace.rows.reading import as_timeline, correlations, launching, short_site
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views.lines import Part, joined, line, merged, only, texts, whole
 from acl_py.whole_files import writing_text
 from device_model.completions import Why
 

@@ -29,8 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acl_py.trace.columns import Part, joined, line, merged, only, texts, us, whole
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     Bools,
     CallColumns,
     Ints,
@@ -42,8 +41,7 @@ from acl_py.trace.fields import (
     op_columns,
     step_columns,
 )  # fmt: skip
-from acl_py.trace.jsontext import Quoted, write_list
-from acl_py.trace.reading import (
+from acl_py.trace.rows.reading import (
     ENGINE_ORDER,
     as_timeline,
     correlations,
@@ -53,10 +51,12 @@ from acl_py.trace.reading import (
     stream_ids,
     stream_order,
 )  # fmt: skip
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import PIPE_ORDER, CoreInstruction, CoreRun, Mark, Memory, Migration, Strike, Timeline
-from acl_py.trace.shown import shown
-from acl_py.trace.tracks import Track, Tracks, host_tracks, place
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import PIPE_ORDER, CoreInstruction, CoreRun, Mark, Memory, Migration, Strike, Timeline
+from acl_py.trace.views.jsontext import Quoted, write_list
+from acl_py.trace.views.lines import Part, joined, line, merged, only, texts, us, whole
+from acl_py.trace.views.shown import shown
+from acl_py.trace.views.tracks import Track, Tracks, host_tracks, place
 from acl_py.whole_files import writing_text
 from device_model.completions import Why
 

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, Callers, current_caller, task_of
 from acl_py.calls.acts import Act, Word, mapped
-from acl_py.trace.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
-from acl_py.trace.rows import Copied, Extent, Filled, Launched, Memory, Prefetched
+from acl_py.trace.rows.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
+from acl_py.trace.rows.timeline import Copied, Extent, Filled, Launched, Memory, Prefetched
 from device_model.completions import Completion, Group, Nanoseconds, Why
 from device_model.events import Event
 from device_model.graphs.executable import Executable

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from acl_py.trace.fields import Ints
+from acl_py.trace.rows.columns import Ints
 
 _TICK_COLUMNS = 12  # the least distance of two ticks
 _SHARE_COLUMNS = 6

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from acl_py.trace.rows import Extent
+from acl_py.trace.rows.timeline import Extent
 from device_model.completions import Nanoseconds
 
 _FRESH, _WRITTEN, _READ_AGAIN = range(3)
