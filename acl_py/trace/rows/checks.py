@@ -96,7 +96,7 @@ def _call(call: Call) -> bool:
 
 def _sleep(sleep: Sleep, since_ns: int, until_ns: int) -> bool:
     return since_ns <= sleep.begin_ns <= sleep.end_ns <= until_ns and all(
-        _sleep(wait, sleep.begin_ns, sleep.end_ns) for wait in sleep.waits or ()
+        wait.waits is None and _sleep(wait, sleep.begin_ns, sleep.end_ns) for wait in sleep.waits or ()
     )
 
 

@@ -97,7 +97,8 @@ class Launched(NamedTuple):
     number: int = -1
 
 
-Thing = Extent | Copied | Filled | Launched | Prefetched | Ref | int | str  # what the act of a call names
+Record = Extent | Copied | Filled | Launched | Prefetched | Ref
+Thing = Record | int | str  # what the act of a call names
 
 
 class CoreRun(NamedTuple):
@@ -428,3 +429,19 @@ class Timeline:
     migrations: Sequence[Migration] = ()
     launches: Sequence[GraphLaunch] = ()
     overlay: str = ""
+
+
+# The list in which a field of this name is a place, in all rows and records.
+PLACES = {
+    "after": "ops",
+    "behind": "calls",
+    "buffer": "buffers",
+    "dst": "buffers",
+    "handle": "handles",
+    "in_stream": "handles",
+    "launch": "launches",
+    "operation": "ops",
+    "record": "steps",
+    "src": "buffers",
+    "waited_for": "instructions",
+}
