@@ -7,7 +7,7 @@ read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar, overload
@@ -17,14 +17,16 @@ import numpy.typing as npt
 
 from acl_py.calls.acts import Act
 from acl_py.trace.rows.packing import Numbers
-from acl_py.trace.rows.timeline import Call, CoreRun, Operation, StreamStep, Thing
+from acl_py.trace.rows.timeline import PLACES, Call, CoreRun, Operation, StreamStep, Thing
 
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-_C = TypeVar("_C", bound="OpColumns | CallColumns | StepColumns")
+_K = TypeVar("_K")
+_C = TypeVar("_C", bound="Columns[Any]")
 
+_ALL = slice(None)
 _ROWS = 1000  # of a block: the bytes of its lines stay in the cache
 
 
@@ -67,13 +69,22 @@ class StepKind(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OpColumns:
-    """The fields of operations; *caller* is a place in *callers*."""
+class Columns(Generic[_K]):
+    """The fields that all rows have: the place of each row's kind in *kinds*, and of its caller in *callers*."""
 
-    kinds: Sequence[OpKind]
+    kinds: Sequence[_K]
     kind: Ints
     callers: Sequence[str]
     caller: Ints
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True)
+class OpColumns(Columns[OpKind]):
+    """The fields of operations."""
+
     queued_ns: Ints
     start_ns: Ints
     end_ns: Ints
@@ -83,22 +94,6 @@ class OpColumns:
     after: Ints
     launch: Ints
     cores: Mapping[int, CoreRun]  # by the index of the operation
-
-    @classmethod
-    def of(cls, ops: Sequence[Operation]) -> "OpColumns":
-        """Return the columns of row objects."""
-        kind, kinds = places(map(_OP_KIND, ops), len(ops))
-        caller, callers = places(map(attrgetter("caller"), ops), len(ops))
-        queued, start, end, called = (numbers(ops, f"{when}_ns") for when in ("queued", "start", "end", "called"))
-        cores = {index: op.cores for index, op in enumerate(ops) if op.cores is not None}
-        return cls(
-            [OpKind(*each) for each in kinds], kind, callers, caller, queued, start, end, called,
-            numbers(ops, "bytes"), numbers(ops, "why"), optional(op.after for op in ops),
-            optional(op.launch for op in ops), cores,
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.kind)
 
     def kind_at(self, places: Ints) -> Ints:
         """Return the kinds of some operations; -1 for those at -1."""
@@ -120,66 +115,22 @@ class SleepColumns:
 
 
 @dataclass(frozen=True)
-class CallColumns:
-    """The fields of calls; *caller* is a place in *callers*."""
+class CallColumns(Columns[CallKind]):
+    """The fields of calls."""
 
-    kinds: Sequence[CallKind]
-    kind: Ints
-    callers: Sequence[str]
-    caller: Ints
     enter_ns: Ints
     exit_ns: Ints
     sleeps: SleepColumns
 
-    @classmethod
-    def of(cls, calls: Sequence[Call]) -> "CallColumns":
-        """Return the columns of row objects."""
-        kind, kinds = places(map(_CALL_KIND, calls), len(calls))
-        caller, callers = places(map(attrgetter("caller"), calls), len(calls))
-        slept = [(index, sleep) for index, call in enumerate(calls) for sleep in call.sleeps]
-        sleeps = SleepColumns(
-            np.array([index for index, _ in slept], np.int64),
-            np.array([sleep.begin_ns for _, sleep in slept], np.int64),
-            np.array([sleep.end_ns for _, sleep in slept], np.int64),
-            optional(sleep.after for _, sleep in slept),
-            np.array([sleep.waits is not None for _, sleep in slept], bool),
-        )
-        times = numbers(calls, "enter_ns"), numbers(calls, "exit_ns")
-        return cls([CallKind(*each) for each in kinds], kind, callers, caller, *times, sleeps)
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
 
 @dataclass(frozen=True)
-class StepColumns:
-    """The fields of steps; *caller* is a place in *callers*."""
+class StepColumns(Columns[StepKind]):
+    """The fields of steps."""
 
-    kinds: Sequence[StepKind]
-    kind: Ints
-    callers: Sequence[str]
-    caller: Ints
     queued_ns: Ints
     end_ns: Ints
     record: Ints
     after: Ints
-
-    @classmethod
-    def of(cls, steps: Sequence[StreamStep]) -> "StepColumns":
-        """Return the columns of row objects."""
-        kind, kinds = places(map(_STEP_KIND, steps), len(steps))
-        caller, callers = places(map(attrgetter("caller"), steps), len(steps))
-        return cls(
-            [StepKind(*each) for each in kinds], kind, callers, caller,
-            numbers(steps, "queued_ns"), numbers(steps, "end_ns"),
-            optional(step.record for step in steps), optional(step.after for step in steps),
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
-
-_OP_KIND, _CALL_KIND, _STEP_KIND = (attrgetter(*cls._fields) for cls in (OpKind, CallKind, StepKind))
 
 
 class Rows(Sequence[_R], Generic[_R, _C]):
@@ -222,17 +173,57 @@ class Rows(Sequence[_R], Generic[_R, _C]):
 
 def op_columns(ops: Sequence[Operation]) -> OpColumns:
     """Return the columns of *ops*."""
-    return ops.columns if isinstance(ops, Rows) else OpColumns.of(ops)
+    return ops.columns if isinstance(ops, Rows) else _columns(OpColumns, OpKind, ops, cores=_cores(ops))
+
+
+def _cores(ops: Sequence[Operation]) -> dict[int, CoreRun]:
+    return {index: op.cores for index, op in enumerate(ops) if op.cores is not None}
 
 
 def call_columns(calls: Sequence[Call]) -> CallColumns:
     """Return the columns of *calls*."""
-    return calls.columns if isinstance(calls, Rows) else CallColumns.of(calls)
+    return calls.columns if isinstance(calls, Rows) else _columns(CallColumns, CallKind, calls, sleeps=_sleeps(calls))
+
+
+def _sleeps(calls: Sequence[Call]) -> SleepColumns:
+    sleeps = [sleep for call in calls for sleep in call.sleeps]
+    return SleepColumns(
+        np.repeat(np.arange(len(calls)), np.array([len(call.sleeps) for call in calls], np.int64)),
+        numbers(sleeps, "begin_ns"), numbers(sleeps, "end_ns"), numbers(sleeps, "after"),
+        np.array([sleep.waits is not None for sleep in sleeps], bool),
+    )  # fmt: skip
 
 
 def step_columns(steps: Sequence[StreamStep]) -> StepColumns:
     """Return the columns of *steps*."""
-    return steps.columns if isinstance(steps, Rows) else StepColumns.of(steps)
+    return steps.columns if isinstance(steps, Rows) else _columns(StepColumns, StepKind, steps)
+
+
+def _columns(columns: type[_C], kind: Any, rows: Sequence[Any], **others: Any) -> _C:
+    """Return the columns of row objects, which have a kind of the class *kind*; *others* are no fields of one row."""
+    number, kinds = places(map(attrgetter(*kind._fields), rows), len(rows))
+    caller, callers = places(map(attrgetter("caller"), rows), len(rows))
+    values: dict[str, Any] = {
+        "kinds": [*map(kind._make, kinds)], "kind": number, "callers": callers, "caller": caller, **others,
+    }  # fmt: skip
+    values |= {field.name: numbers(rows, field.name) for field in fields(columns) if field.name not in values}
+    return columns(**values)
+
+
+def made(row: Any, columns: Columns[Any], block: slice = _ALL, **others: Iterable[Any]) -> list[Any]:
+    """Return the rows of the class *row* that *columns* have in *block*; *others* are fields that they do not have."""
+    kinds = [columns.kinds[number] for number in columns.kind[block].tolist()]
+    caller = columns.caller[block].tolist()
+    values: dict[str, Iterable[Any]] = {"caller": map(columns.callers.__getitem__, caller), "by": caller, **others}
+    if not kinds:
+        return []
+    for field in row._fields:
+        if hasattr(kinds[0], field):
+            values.setdefault(field, map(attrgetter(field), kinds))
+        elif field not in values:
+            column = getattr(columns, field)[block].tolist()
+            values[field] = [None if each < 0 else each for each in column] if field in PLACES else column
+    return [*map(row, *map(values.__getitem__, row._fields))]
 
 
 def blocks(count: int) -> Iterator[slice]:
@@ -264,13 +255,9 @@ def merged_order(count: int, behind: Ints) -> Ints:
 
 
 def numbers(rows: Sequence[Any], field: str) -> Ints:
-    """Return a field of all *rows* as an array."""
-    return np.fromiter(map(attrgetter(field), rows), np.int64, len(rows))
-
-
-def optional(values: Iterable[int | None]) -> Ints:
-    """Return *values* as an array, with -1 for None."""
-    return np.array([-1 if value is None else value for value in values], np.int64)
+    """Return a field of all *rows* as an array, with -1 for None."""
+    values = map(attrgetter(field), rows)
+    return np.fromiter((-1 if value is None else value for value in values), np.int64, len(rows))
 
 
 def places(values: Iterable[_T], count: int) -> tuple[Ints, list[_T]]:

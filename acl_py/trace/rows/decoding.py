@@ -4,7 +4,7 @@ unpacking.py makes columns and rows of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -12,10 +12,11 @@ import numpy as np
 
 from acl_py.calls.acts import Act, Queued, Recorded, Waited, leaves, mapped
 from acl_py.sites import Site, called_function
-from acl_py.trace.rows.columns import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind
+from acl_py.trace.rows.columns import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind, made
 from acl_py.trace.rows.launches import GraphNumber
-from acl_py.trace.rows.packing import Store
+from acl_py.trace.rows.packing import CALL, OP, RUN, SLEEP, STEP
 from acl_py.trace.rows.reasons import Turns
+from acl_py.trace.rows.store import Store
 from acl_py.trace.rows.timeline import (
     ASKING,
     ENGINES,
@@ -36,17 +37,11 @@ from acl_py.trace.rows.timeline import (
     Thing,
 )  # fmt: skip
 from acl_py.trace.rows.unpacking import (
-    CALL_ROWS,
-    OP_ROWS,
-    RUN_ROWS,
-    SLEEP_ROWS,
-    STEP_ROWS,
     CallKinds,
     PackedCalls,
     PackedOps,
     PackedSteps,
     Places,
-    decoded_steps,
     launches,
 )  # fmt: skip
 from device_model.contexts import Context
@@ -98,7 +93,7 @@ class Decoding:
     @property
     def steps(self) -> Rows[StreamStep, StepColumns]:
         """All steps."""
-        return Rows(self._steps.columns, decoded_steps)
+        return Rows(self._steps.columns, partial(made, StreamStep))
 
     @cached_property
     def marks(self) -> list[Mark]:
@@ -152,9 +147,9 @@ class Decoding:
             (blocks, block_ns, exclusive, self._known(reads), self._known(writes))
             for blocks, block_ns, exclusive, reads, writes in store.launches
         ]
-        rows = np.frombuffer(store.op_rows.getvalue(), OP_ROWS)
+        rows = OP.rows(store.op_rows)
         return PackedOps(rows, kinds, turns, self._callers, dict(store.core_runs), kernels, self._buffer_places,
-                         np.frombuffer(store.graphs.runs.getvalue(), RUN_ROWS))  # fmt: skip
+                         RUN.rows(store.graphs.runs))  # fmt: skip
 
     @cached_property
     def _steps(self) -> PackedSteps:
@@ -164,7 +159,7 @@ class Decoding:
                      stream.context.device.ordinal, str(site), self._places[stream])
             for kind, subject, stream, site in steps.numbers
         ]  # fmt: skip
-        rows = np.frombuffer(steps.rows.getvalue(), STEP_ROWS)
+        rows = STEP.rows(steps.rows)
         return PackedSteps(rows, kinds, self._callers, dict(steps.over), self._ops.rows)
 
     @cached_property
@@ -186,8 +181,8 @@ class Decoding:
             ],
         )  # fmt: skip
         return PackedCalls(
-            np.frombuffer(store.call_rows.getvalue(), CALL_ROWS), self._ops.rows, np.array(others, CALL_ROWS),
-            self._steps.rows, kinds, self._callers, np.frombuffer(store.sleep_rows.getvalue(), SLEEP_ROWS),
+            CALL.rows(store.call_rows), self._ops.rows, np.array(others, CALL.type),
+            self._steps.rows, kinds, self._callers, SLEEP.rows(store.sleep_rows),
         )  # fmt: skip
 
     def _known(self, extents: Iterable[Extent]) -> tuple[Extent, ...]:

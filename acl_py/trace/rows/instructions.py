@@ -6,16 +6,16 @@ the beginning of the last one. The trace also has the number of instructions tha
 
 from io import BytesIO
 from operator import attrgetter
-from struct import Struct
 from typing import TYPE_CHECKING
 
+from acl_py.trace.rows.packing import Packing
 from acl_py.trace.rows.timeline import CoreInstruction
 
 if TYPE_CHECKING:
     from device_model.kernel.results import Instruction, Result
     from device_model.kernel.sites import Site
 
-_ROW = Struct("<IIddqi")  # program, number; start, end; bytes; the row waited for, or -1
+_ROW = Packing(program="I", number="I", start="d", end="d", bytes="q", waited_for="i")  # -1: for none
 _end = attrgetter("end")
 
 
@@ -39,7 +39,7 @@ class Instructions:
         timeline = result.timeline
         assert timeline is not None, "a launch that was stopped has no instructions to show"
         write, pack, per_cycle = self._rows.write, _ROW.pack, timeline.ns_per_cycle
-        row = self._rows.tell() // _ROW.size
+        row = _ROW.count(self._rows)
         row_of: dict[Instruction, int] = {}
         kept: list[tuple[int, Instruction]] = []
         left_out = 0
@@ -81,7 +81,7 @@ class Instructions:
         """All rows."""
         labels = [(pipe, kind, name, str(site)) for pipe, kind, name, site in self._labels]
         rows = []
-        for program, number, start, end, nbytes, waited_for in _ROW.iter_unpack(self._rows.getvalue()):
+        for program, number, start, end, nbytes, waited_for in _ROW.rows(self._rows).tolist():
             operation, core, block = self._programs[program]
             pipe, kind, name, site = labels[number]
             awaited = None if waited_for < 0 else waited_for

@@ -6,9 +6,9 @@ Graphs and launches themselves are not kept: they have the memory and the functi
 
 from collections.abc import Callable
 from io import BytesIO
-from struct import Struct
 from typing import NamedTuple
 
+from acl_py.trace.rows.packing import RUN
 from acl_py.trace.rows.timeline import Handle
 from device_model.completions import Nanoseconds
 from device_model.graphs.executable import Executable, Launch, Run
@@ -16,7 +16,6 @@ from device_model.graphs.graph import Graph
 from device_model.graphs.groups import TaskGroup
 from device_model.streams import Stream
 
-RUN = Struct("<iii")  # the number of a launch, the serial number of its first operation, and how many follow
 _FIRST_LOOK = 1024  # so many launches are kept before those that are done are let go
 
 

@@ -13,36 +13,10 @@ import numpy.typing as npt
 
 from acl_py.trace.rows.columns import Ints, blocks
 from acl_py.trace.rows.packing import Numbers
-from device_model.completions import Nanoseconds, Why
+from device_model.completions import Why
 from device_model.queues import HardwareQueue
 from device_model.streams import Stream
 from device_model.work import Lane
-
-
-class Row(NamedTuple):
-    """The row of an operation; *serial* is its number in the order of queuing.
-
-    *number* stands for its stream, site and label, *caller* for the task or thread that called, *dst* and *src* for the
-    memory at both ends, *dst* of a kernel for what its launches have in common; *called* to *end* are times.
-
-    It was *ready* because of *why*, and waited for the operation with the serial number *after*; -1 for none.
-    """
-
-    serial: int
-    number: int
-    caller: int
-    dst: int
-    src: int
-    dst_offset: int
-    src_offset: int
-    bytes: int
-    called: Nanoseconds
-    queued: Nanoseconds
-    ready: Nanoseconds
-    start: Nanoseconds
-    end: Nanoseconds
-    why: int
-    after: int
 
 
 class Turns(NamedTuple):
@@ -67,7 +41,7 @@ class Turns(NamedTuple):
 def reasons(rows: npt.NDArray[Any], after: Ints, turns: Turns) -> npt.NDArray[np.uint8]:
     """Return why the operation of each row did not start earlier.
 
-    *rows* have the fields of `Row`; *after* has the index of the operation that each waited for, or -1.
+    *rows* have the fields of `OP`; *after* has the index of the operation that each waited for, or -1.
     """
     why: npt.NDArray[np.uint8] = rows["why"].copy()
     for block in blocks(len(rows)):

@@ -12,7 +12,8 @@ from acl_py.calls.acts import Act, Queued
 from acl_py.trace.rows.accesses import Touched
 from acl_py.trace.rows.decoding import Decoding, verb_of
 from acl_py.trace.rows.files import save
-from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED, Store, last_of
+from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED
+from acl_py.trace.rows.store import Store, last_of
 from acl_py.trace.rows.timeline import (
     Call,
     CoreInstruction,
@@ -255,14 +256,14 @@ class Trace(Observer):
         if by is not None:
             store.touched.setdefault(by, Touched()).add(allocation.serial, ranges, writes=writes)
             return
-        now, calls = self._host_ns(), store.call_rows.tell() // CALL.size
+        now, calls = self._host_ns(), CALL.count(store.call_rows)
         store.accesses.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges, writes=writes)
 
     def noticed(self, completion: Completion, site: object) -> None:
         """Store a row, if the host awaited an operation."""
         last = last_of(completion)
         if isinstance(last, Op) and last.row >= 0:
-            calls = self._store.call_rows.tell() // CALL.size
+            calls = CALL.count(self._store.call_rows)
             self._store.accesses.add_await(self._host_ns(), calls, self._writers.caller_number(), site, last.row)
 
     def ran(self, op: Op, result: "Result") -> None:

@@ -10,7 +10,6 @@ Nothing here refers to the program that made the rows, so a timeline does not ke
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,31 +26,20 @@ from acl_py.trace.rows.columns import (
     StepColumns,
     StepKind,
     blocks,
+    made,
 )  # fmt: skip
-from acl_py.trace.rows.launches import RUN, Outcome, Submitted
-from acl_py.trace.rows.packing import ANY_OP, CALL, LATER, OP, SLEEP, STAGED, STEP
-from acl_py.trace.rows.reasons import Row, Turns, reasons
-from acl_py.trace.rows.timeline import Call, CoreRun, Extent, GraphLaunch, Operation, Sleep, StreamStep
+from acl_py.trace.rows.launches import Outcome, Submitted
+from acl_py.trace.rows.packing import ANY_OP, LATER, STAGED
+from acl_py.trace.rows.reasons import Turns, reasons
+from acl_py.trace.rows.store import Launch
+from acl_py.trace.rows.timeline import Call, CoreRun, Extent, GraphLaunch, Operation, Sleep
 from device_model.completions import Why
 from device_model.streams import Stream
 
 Packed = npt.NDArray[Any]
-_TYPES = {"I": "<i4", "i": "<i4", "q": "<i8", "B": "u1"}  # numbers of things are below 2**31
 _WHY = sorted(Why)
-Launched = tuple[int, int, bool, tuple[Extent, ...], tuple[Extent, ...]]  # blocks, block_ns, exclusive, reads, writes
-_NO_LAUNCH: Launched = (0, 0, False, (), ())  # of aborted work
-
-
-def _type_of(packed: Struct, *names: str) -> np.dtype[Any]:
-    """Return the type of rows that *packed* has packed, whose fields have *names*."""
-    return np.dtype([(name, _TYPES[code]) for name, code in zip(names, packed.format[1:], strict=True)])
-
-
-OP_ROWS = _type_of(OP, *Row._fields)
-CALL_ROWS = _type_of(CALL, "number", "caller", "enter", "exit")
-STEP_ROWS = _type_of(STEP, "number", "caller", "enter", "exit", "record", "serial")
-RUN_ROWS = _type_of(RUN, "launch", "first", "count")
-SLEEP_ROWS = _type_of(SLEEP, "caller", "begin", "end", "after")
+_LAUNCH = ("blocks", "block_ns", "exclusive", "reads", "writes")  # the fields of a `Launch`
+_NO_LAUNCH: Launch = (0, 0, False, (), ())  # of aborted work
 
 
 class PackedOps(NamedTuple):
@@ -62,7 +50,7 @@ class PackedOps(NamedTuple):
     turns: Turns
     callers: Sequence[str]
     cores: Mapping[int, CoreRun]
-    launches: Sequence[Launched]
+    launches: Sequence[Launch]
     buffers: Mapping[int, int]  # the places of memory in `Timeline.buffers`, by serial number
     runs: Packed  # of launches
 
@@ -88,27 +76,22 @@ class PackedOps(NamedTuple):
     def decoded(self, columns: OpColumns) -> list[Operation]:
         """Return the row objects."""
         ops: list[Operation] = []
-        callers, cores = columns.callers, self.cores.get
         for block in blocks(len(columns)):
-            rows = map(Row._make, self.rows[block].tolist())
-            fields = columns.why, columns.after, columns.launch
-            known = zip(rows, *(field[block].tolist() for field in fields), strict=True)
-            for index, (row, why, after, launch) in enumerate(known, start=block.start):
-                name, kind, stream, engine, site, device, in_stream = self.kinds[row.number]
-                ops.append(
-                    Operation(
-                        name, kind, stream, engine, row.queued, row.start, row.end, row.bytes, site, device,
-                        cores(index), _WHY[why], None if after < 0 else after, callers[row.caller], row.called,
-                        row.ready, in_stream, *self._touched(kind, row), row.caller, None if launch < 0 else launch,
-                    )
-                )  # fmt: skip
+            rows, kinds = self.rows[block], columns.kind[block].tolist()
+            ends = rows[["dst", "src", "dst_offset", "src_offset", "bytes"]].tolist()
+            touched = [self._touched(self.kinds[number].kind, *each) for number, each in zip(kinds, ends, strict=True)]
+            ops += made(
+                Operation, columns, block,
+                why=map(_WHY.__getitem__, columns.why[block].tolist()), ready_ns=rows["ready"].tolist(),
+                cores=map(self.cores.get, range(block.start, block.stop)),
+                **dict(zip(_LAUNCH, zip(*touched, strict=True), strict=True)),
+            )  # fmt: skip
         return ops
 
-    def _touched(self, kind: str, row: Row) -> Launched:
+    def _touched(self, kind: str, dst: int, src: int, dst_offset: int, src_offset: int, nbytes: int) -> Launch:
         if kind in ("kernel", "host_function"):
-            return _NO_LAUNCH if row.dst < 0 else self.launches[row.dst]
-        reads = self._bytes(row.src, row.src_offset, row.bytes)
-        return 0, 0, False, reads, self._bytes(row.dst, row.dst_offset, row.bytes)
+            return _NO_LAUNCH if dst < 0 else self.launches[dst]
+        return 0, 0, False, self._bytes(src, src_offset, nbytes), self._bytes(dst, dst_offset, nbytes)
 
     def _bytes(self, serial: int, offset: int, nbytes: int) -> tuple[Extent, ...]:
         place = self.buffers.get(serial)
@@ -153,21 +136,6 @@ class PackedSteps(NamedTuple):
             end[later] = np.where(over < 0, -1, np.maximum(over, exit_[later]))
             after[later] = places[last]
         return StepColumns(self.kinds, rows["number"], self.callers, rows["caller"], exit_, end, rows["record"], after)
-
-
-def decoded_steps(columns: StepColumns) -> list[StreamStep]:
-    """Return the row objects."""
-    steps = []
-    fields = columns.kind, columns.caller, columns.queued_ns, columns.end_ns, columns.record, columns.after
-    for number, caller, queued, end, record, after in zip(*map(np.ndarray.tolist, fields), strict=True):
-        kind, name, stream, device, site, in_stream = columns.kinds[number]
-        steps.append(
-            StreamStep(
-                kind, name, stream, device, queued, end, site, columns.callers[caller], in_stream,
-                None if record < 0 else record, None if after < 0 else after,
-            )
-        )  # fmt: skip
-    return steps
 
 
 def launches(
@@ -241,18 +209,15 @@ class PackedCalls(NamedTuple):
 
     def decoded(self, columns: CallColumns) -> list[Call]:
         """Return the row objects."""
-        calls: list[Call] = []
-        fields = columns.kind, columns.enter_ns, columns.exit_ns, columns.caller
-        for number, enter, exit_, caller in zip(*map(np.ndarray.tolist, fields), strict=True):
-            name, file, line, act, function = columns.kinds[number]
-            calls.append(Call(name, enter, exit_, file, line, self.callers[caller], act, by=caller, function=function))
+        waited = [0] * len(columns)
+        after: list[int | None] = [None] * len(columns)
+        slept: list[tuple[Sleep, ...]] = [()] * len(columns)
         sleeps = self._sleeps()
         of_call, sleep = sleeps.inside(columns.caller, columns.enter_ns, columns.exit_ns)
         for index, pairs in groupby(zip(of_call.tolist(), sleep.tolist(), strict=True), key=itemgetter(0)):
-            inside = tuple(sleeps.decoded(each) for _, each in pairs)
-            waited = sum(each.waited_ns for each in inside)
-            calls[index] = calls[index]._replace(waited_ns=waited, after=inside[-1].after, sleeps=inside)
-        return calls
+            inside = slept[index] = tuple(sleeps.decoded(each) for _, each in pairs)
+            waited[index], after[index] = sum(each.waited_ns for each in inside), inside[-1].after
+        return made(Call, columns, waited_ns=waited, after=after, sleeps=slept)
 
     def _in_order(self) -> tuple[Ints, Ints, Ints]:
         """Return the order of all calls by their ends, and when each begins and ends, not in this order."""

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, Callers, current_caller, task_of
 from acl_py.calls.acts import Act, Word, mapped
-from acl_py.trace.rows.packing import CALL, NO_OP, OP, STEP, Launch, Numbers, Store
+from acl_py.trace.rows.packing import CALL, NO_OP, OP, STEP, Numbers
+from acl_py.trace.rows.store import Launch, Store
 from acl_py.trace.rows.timeline import Copied, Extent, Filled, Launched, Memory, Prefetched
 from device_model.completions import Completion, Group, Nanoseconds, Why
 from device_model.events import Event
