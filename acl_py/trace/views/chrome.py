@@ -200,12 +200,11 @@ def _calls(calls: CallColumns, ops: OpColumns, host: Tracks, arrows: Ints, quote
 
 def _migrations(migrations: Sequence[Migration], track: Track, quoted: Quoted) -> Iterator[str]:
     for each in sorted(migrations, key=attrgetter("end_ns")):
-        yield (
-            f'{{"ph":"X","name":{quoted[f"pages for {each.name}"]},"cat":"pages","pid":{_HOST},'
-            f'"tid":{track.place(each.begin_ns, each.end_ns)},"ts":{each.begin_ns / 1000:.3f},'
-            f'"dur":{(each.end_ns - each.begin_ns) / 1000:.3f},"args":{{"site":{quoted[each.site]},'
-            f'"to device":{each.to_device},"to host":{each.to_host},"mapped":{each.mapped},"remote":{each.remote}}}}}'
-        )
+        yield track.slice(
+            f'"name":{quoted[f"pages for {each.name}"]},"cat":"pages"', each.begin_ns, each.end_ns,
+            f'"args":{{"site":{quoted[each.site]},"to device":{each.to_device},"to host":{each.to_host},'
+            f'"mapped":{each.mapped},"remote":{each.remote}}}',
+        )  # fmt: skip
 
 
 def _launches(timeline: Timeline, arrows: Ints, tracks: Mapping[int, Track], quoted: Quoted) -> Iterator[str]:
@@ -215,23 +214,17 @@ def _launches(timeline: Timeline, arrows: Ints, tracks: Mapping[int, Track], quo
         arrow = int(arrows[index]) if index < len(arrows) else 0
         bound = f'"bind_id":{_QUEUED + arrow},"flow_in":true,' if arrow else ""
         bodies = f',"bodies that ran":{sum(each.taken)}' if each.taken else ""
-        yield (
-            f'{{"ph":"X","name":{quoted[each.label]},"cat":"graph","pid":{_FIRST_DEVICE + each.device},'
-            f'"tid":{tracks[each.device].place(each.start_ns, each.end_ns)},"ts":{each.start_ns / 1000:.3f},'
-            f'"dur":{(each.end_ns - each.start_ns) / 1000:.3f},{bound}"args":{{"correlation":{arrow},'
-            f'"stream":{quoted[each.stream]},"queued_us":{each.queued_ns / 1000:.3f},'
-            f'"site":{quoted[each.site]}{bodies}}}}}'
-        )
+        yield tracks[each.device].slice(
+            f'"name":{quoted[each.label]},"cat":"graph"', each.start_ns, each.end_ns,
+            f'{bound}"args":{{"correlation":{arrow},"stream":{quoted[each.stream]},'
+            f'"queued_us":{each.queued_ns / 1000:.3f},"site":{quoted[each.site]}{bodies}}}',
+        )  # fmt: skip
 
 
 def _marks(marks: Sequence[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
     for mark in sorted(marks, key=attrgetter("end_ns")):
-        yield (
-            f'{{"ph":"X","name":{quoted[mark.name]},"cat":"mark","pid":{_HOST},'
-            f'"tid":{track.place(mark.begin_ns, mark.end_ns)},"ts":{mark.begin_ns / 1000:.3f},'
-            f'"dur":{(mark.end_ns - mark.begin_ns) / 1000:.3f},'
-            f'"args":{{"site":{quoted[mark.site]},"caller":{quoted[mark.caller]}}}}}'
-        )
+        args = f'"args":{{"site":{quoted[mark.site]},"caller":{quoted[mark.caller]}}}'
+        yield track.slice(f'"name":{quoted[mark.name]},"cat":"mark"', mark.begin_ns, mark.end_ns, args)
 
 
 def _operations(

@@ -141,11 +141,8 @@ def _function(call: str, quoted: Quoted) -> str:
 
 def _marks(marks: Iterable[Mark], track: Track, quoted: Quoted) -> Iterator[str]:
     for mark in sorted(marks, key=attrgetter("end_ns")):
-        yield (
-            f'{{"ph":"X","cat":"user_annotation","name":{quoted[mark.name]},"pid":{track.pid},'
-            f'"tid":{track.place(mark.begin_ns, mark.end_ns)},"ts":{mark.begin_ns / 1000:.3f},'
-            f'"dur":{(mark.end_ns - mark.begin_ns) / 1000:.3f},"args":{{"site":{quoted[mark.site]}}}}}'
-        )
+        what, args = f'"cat":"user_annotation","name":{quoted[mark.name]}', f'"args":{{"site":{quoted[mark.site]}}}'
+        yield track.slice(what, mark.begin_ns, mark.end_ns, args)
 
 
 def _has_ended(launch: GraphLaunch) -> bool:

@@ -46,6 +46,12 @@ class Track:
         free.append((end, lane))
         return lane
 
+    def slice(self, what: str, begin_ns: int, end_ns: int, rest: str) -> str:
+        """Return the next slice as a JSON object: *what* it is, where and when, and the *rest*."""
+        lane = self.place(begin_ns, end_ns)
+        times = f'"ts":{begin_ns / 1000:.3f},"dur":{(end_ns - begin_ns) / 1000:.3f}'
+        return f'{{"ph":"X",{what},"pid":{self.pid},"tid":{lane},{times},{rest}}}'
+
     @property
     def end(self) -> float:
         """The end of the last slice, -1 if there is none."""
