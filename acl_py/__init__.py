@@ -61,17 +61,9 @@ only from those below it, and all of them may import device_model:
         order signals                   the relation of streams and hosts; what streams signal
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded
-        chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
-        kineto msprof msprof_op table   the formats of other profilers, and CSV
-        figure page/                    pictures by matplotlib, and the page for a browser
-        drawing reading shown           lanes of characters; which call queued an operation; what a person reads
-        tracks jsontext columns         lanes of viewers; how long files are written
-        files checks form10             saved recordings, what is true of each of their rows; the form before
-        synchronisations                what each wait of a stream and each synchronising call has waited for
-        rows fields                     rows of a recording, and their fields as columns
-        decoding unpacking packing      what the recorder stores of each, and how that is read
-        recorder writers accesses       what observes a run, and stores operations, calls and uses by the host
-        reasons instructions launches   why each operation started when it did; AI cores; graphs
+        rows/                           what is stored: rows, their columns, the recorder, saved recordings
+        views/                          charts and reports as text, figures, Chrome traces, formats of other profilers
+        page/                           the page for a browser
     options         what a simulation is begun with
     faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
     verbs/          the verbs, one module for each noun
@@ -100,6 +92,10 @@ only from those below it, and all of them may import device_model:
                     the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
                     functions of `acl`, files that are written whole or not at all
 """
+
+import importlib as _importlib
+import typing
+from types import ModuleType as _ModuleType
 
 from acl_py.errors import AclError as AclError
 from acl_py.errors import DeadlockError as DeadlockError
@@ -269,5 +265,16 @@ from device_model.handles import Stream as Stream
 from device_model.observe import Observer as Observer
 from device_model.profile import DeviceProfile as DeviceProfile
 from device_model.rules import SyncRules as SyncRules
+
+if typing.TYPE_CHECKING:
+    from acl_py import trace as trace
+
+
+def __getattr__(name: str) -> _ModuleType:
+    """Return `acl_py.trace`, which is loaded when it is first used."""
+    if name == "trace":
+        return _importlib.import_module("acl_py.trace")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __version__ = "0.1.0"  # pyproject.toml takes it from here

@@ -92,7 +92,7 @@ class Simulation(Handle):
 
     def report(self) -> str:
         """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks."""
-        from acl_py.trace.summary import summarize  # imported here: most programs print no summary
+        from acl_py.trace.views.summary import summarize  # imported here: most programs print no summary
 
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
 

@@ -20,7 +20,7 @@ from acl_py.calls.acts import (
     Waited,
     leaves,
 )  # fmt: skip
-from acl_py.trace.rows import Call, Ref, Thing, Timeline
+from acl_py.trace.rows.timeline import Call, Ref, Thing, Timeline
 
 
 @dataclass(slots=True)

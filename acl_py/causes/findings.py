@@ -21,9 +21,9 @@ from acl_py.calls.table import FAULTS
 from acl_py.causes.captured import captured
 from acl_py.causes.lines import us
 from acl_py.causes.relation import Relation, is_wait
-from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
-from acl_py.trace.reading import as_timeline, launching, short_site, site_of_call
-from acl_py.trace.rows import Call, Copied, Migration, Operation, StreamStep, Timeline
+from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
+from acl_py.trace.rows.reading import as_timeline, launching, short_site, site_of_call
+from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
 

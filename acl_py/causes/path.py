@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from acl_py.causes.host import busy_times, call_around, sleep_before
-from acl_py.trace.fields import call_columns, op_columns, step_columns
-from acl_py.trace.rows import Sleep, Timeline
+from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
+from acl_py.trace.rows.timeline import Sleep, Timeline
 from device_model.completions import Why
 
 

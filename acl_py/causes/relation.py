@@ -44,8 +44,8 @@ from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Point
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
-from acl_py.trace.fields import CallKind, call_columns, op_columns
-from acl_py.trace.rows import Copied, Ref, Timeline
+from acl_py.trace.rows.columns import CallKind, call_columns, op_columns
+from acl_py.trace.rows.timeline import Copied, Ref, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, EventClass, PageableCopy
 
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order

@@ -16,7 +16,7 @@ from acl_py.calls.acts import leaves
 from acl_py.causes.host import BusyTimes, busy_times
 from acl_py.causes.path import Cause, Part, makespan_ns
 from acl_py.causes.relation import is_synchronisation
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     CallColumns,
     CallKind,
     Ints,
@@ -27,8 +27,8 @@ from acl_py.trace.fields import (
     places,
     step_columns,
 )  # fmt: skip
-from acl_py.trace.reading import as_timeline
-from acl_py.trace.rows import Handle, Ref, Timeline
+from acl_py.trace.rows.reading import as_timeline
+from acl_py.trace.rows.timeline import Handle, Ref, Timeline
 from device_model.completions import Why
 
 _ONE_AT_A_TIME = ("H2D", "D2H", "P2P")  # engines that run one operation after the other

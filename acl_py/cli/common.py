@@ -17,10 +17,10 @@ from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import Fix, Sanitized
-from acl_py.trace import chrome, kineto, msprof, msprof_op, table
-from acl_py.trace.files import save
 from acl_py.trace.page import Page
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.files import save
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views import chrome, kineto, msprof, msprof_op, table
 from device_model import overlay as overlays
 from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError

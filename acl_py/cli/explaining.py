@@ -20,7 +20,7 @@ from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
 from acl_py.recorded import not_known
 from acl_py.trace.page import Run
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
 
 Explain = Annotated[

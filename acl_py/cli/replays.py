@@ -45,9 +45,9 @@ from acl_py.programs.replay import Replay, replay
 from acl_py.sanitizer import reports
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import FOUND, Sanitized
-from acl_py.trace import chart
 from acl_py.trace.page import Page, Run
-from acl_py.trace.shown import shown_for_all
+from acl_py.trace.views import chart
+from acl_py.trace.views.shown import shown_for_all
 from acl_py.whole_files import write_text
 from device_model.errors import printable
 from device_model.profile import DeviceProfile

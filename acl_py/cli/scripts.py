@@ -38,7 +38,7 @@ from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 from device_model.profile import DeviceProfile, ProfileError
 
 _EMPTY = (

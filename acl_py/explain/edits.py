@@ -17,7 +17,7 @@ from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
 from acl_py.programs.format import Program, Step
-from acl_py.trace.shown import shown
+from acl_py.trace.views.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST
 from device_model.profile import Curve, ProfileError, load

@@ -17,8 +17,8 @@ from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
-from acl_py.trace.reading import site_of_call
-from acl_py.trace.rows import Operation, StreamStep, Timeline
+from acl_py.trace.rows.reading import site_of_call
+from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline
 from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program

@@ -22,8 +22,8 @@ from acl_py.programs.replay import Replay, replay
 from acl_py.recorded import not_known
 from acl_py.recorded.translations import PAGEABLE
 from acl_py.sanitizer.watch import watching
-from acl_py.trace.rows import Operation, Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.timeline import Operation, Timeline
+from acl_py.trace.views.shown import shown
 from acl_py.verbs.host import Sleep
 from device_model.errors import listed
 

@@ -26,7 +26,7 @@ from acl_py.options import SanitizerPart
 from acl_py.sanitizer.watch import Watch, watching
 from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -21,7 +21,7 @@ from acl_py.ranges import union
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import site_of
-from acl_py.trace.shown import shown
+from acl_py.trace.views.shown import shown
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from device_model.completions import Completion

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from acl_py.calls.acts import Asked, Queued
 from acl_py.recorded.translations import Fields, Translator, asleep_since, in_us, site_of
-from acl_py.trace.rows import Access, Call, Timeline
+from acl_py.trace.rows.timeline import Access, Call, Timeline
 
 SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
 QUERIES = ("query_stream", "query_event", "query_waits")

@@ -9,7 +9,7 @@ from typing import Any
 from acl_py.calls.acts import Began, CallbackBegan, Made, Queued, Recorded, Synchronised, Waited, leaves
 from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
-from acl_py.trace.rows import (
+from acl_py.trace.rows.timeline import (
     Access,
     Call,
     Copied,

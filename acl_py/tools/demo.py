@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from acl_py.simulation import Simulation, simulate
-from acl_py.trace.chart import styled_lanes
 from acl_py.trace.page import Page, Run
+from acl_py.trace.views.chart import styled_lanes
 from acl_py.verbs.copies import Memcpy, MemcpyAsync, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, Cost, In, LaunchKernel, Out, kernel

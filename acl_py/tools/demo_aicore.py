@@ -17,8 +17,8 @@ from rich.text import Text
 from acl_py import asc
 from acl_py.simulation import Simulation, simulate
 from acl_py.trace.page import Page, Run
-from acl_py.trace.pipes import styled_lanes
-from acl_py.trace.rows import CoreRun, Operation
+from acl_py.trace.rows.timeline import CoreRun, Operation
+from acl_py.trace.views.pipes import styled_lanes
 from acl_py.verbs.copies import Memcpy, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, LaunchKernel

@@ -13,7 +13,7 @@ from acl_py.findings import Findings
 from acl_py.runtime.leaks import Leaked
 from acl_py.sanitizer.leaks import UNLISTED
 from acl_py.sanitizer.wording import HANDLES
-from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
+from acl_py.trace.views.summary import SYNCHRONISATIONS, leak_lines, summarize
 from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.errors import DeviceError

@@ -11,7 +11,7 @@ from acl_py.explain.cases import ASYNCHRONOUS, EditError
 from acl_py.explain.edits import FORMS, apply, parse, parse_all
 from acl_py.explain.whatif import Asker, answers_text
 from acl_py.programs.format import GRAPH_OPS, OPS
-from acl_py.trace.reading import site_of_call
+from acl_py.trace.rows.reading import site_of_call
 from device_model.profile import load
 
 PIPELINE = program(
