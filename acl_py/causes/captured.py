@@ -7,19 +7,8 @@ capture ends. What is called for it meanwhile becomes nodes: it orders nothing b
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from acl_py.calls.acts import (
-    Act,
-    CaptureBegan,
-    CaptureEnded,
-    Destroyed,
-    GraphLaunched,
-    GraphUpdated,
-    Made,
-    NodeAdded,
-    Recorded,
-    Waited,
-    leaves,
-)  # fmt: skip
+from acl_py.calls import acts
+from acl_py.calls.acts import Act
 from acl_py.trace.rows import Call, Ref, Thing, Timeline
 
 
@@ -54,38 +43,38 @@ class _Walk:
 
     def call(self, index: int, call: Call) -> None:
         match call.act:
-            case CaptureBegan(Ref(stream), _, Ref(graph)):
+            case acts.CaptureBegan(Ref(stream), _, Ref(graph)):
                 self.capturing[stream] = graph
-            case CaptureEnded(_, Ref(graph)):
+            case acts.CaptureEnded(_, Ref(graph)):
                 self._end(graph)
-            case Destroyed(Ref(stream)) if stream in self.capturing:
+            case acts.Destroyed(Ref(stream)) if stream in self.capturing:
                 self._end(self.capturing[stream])
-            case Waited(Ref(event), Ref(stream)) if self.events.get(event) in self.capturing.values():
+            case acts.Waited(Ref(event), Ref(stream)) if self.events.get(event) in self.capturing.values():
                 self.capturing.setdefault(stream, self.events[event])
                 self.found.calls.add(index)
-            case GraphLaunched(Ref(executable)):
+            case acts.GraphLaunched(Ref(executable)):
                 self.found.records[index] = [*self.records[executable]]
-            case GraphUpdated(Ref(executable), Ref(graph)):
+            case acts.GraphUpdated(Ref(executable), Ref(graph)):
                 self.records[executable] = dict(self.records[graph])
-            case Made(Ref(graph), Ref(made)):
+            case acts.Made(Ref(graph), Ref(made)):
                 self.records[made] = dict(self.records[graph])
-            case NodeAdded(Ref(graph), Ref(child)):
+            case acts.NodeAdded(Ref(graph), Ref(child)):
                 self.records[graph] |= self.records[child]
             case _ if self._is_captured(call.act):
                 self._captured(index, call.act)
-            case Recorded(Ref(event)):
+            case acts.Recorded(Ref(event)):
                 self.events.pop(event, None)
 
     def _is_captured(self, act: Act[Thing]) -> bool:
-        refs = (each.handle for each in leaves(act) if isinstance(each, Ref))
+        refs = (each.handle for each in acts.leaves(act) if isinstance(each, Ref))
         return any(place in self.capturing for place in refs)
 
     def _captured(self, index: int, act: Act[Thing]) -> None:
         self.found.calls.add(index)
         match act:
-            case Recorded(Ref(event), Ref(stream), 1):  # at each launch
+            case acts.Recorded(Ref(event), Ref(stream), 1):  # at each launch
                 self.records[self.capturing[stream]][event] = None
-            case Recorded(Ref(event), Ref(stream)):
+            case acts.Recorded(Ref(event), Ref(stream)):
                 self.events[event] = self.capturing[stream]
 
     def _end(self, graph: int) -> None:

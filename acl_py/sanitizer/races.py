@@ -12,19 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, task_of
-from acl_py.calls.acts import (
-    Act,
-    Began,
-    CallbackBegan,
-    CallbackEnded,
-    Completed,
-    Ended,
-    HandedOver,
-    Queued,
-    Recorded,
-    Waited,
-    Word,
-)
+from acl_py.calls import acts
+from acl_py.calls.acts import Act, Word
 from acl_py.order.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
@@ -230,22 +219,22 @@ class Races(Observer):
     ) -> None:
         """Take up copies that the host made itself, the lives of memory, and what else an act orders."""
         match act:
-            case Recorded() | Waited() | CallbackBegan() | CallbackEnded():
+            case acts.Recorded() | acts.Waited() | acts.CallbackBegan() | acts.CallbackEnded():
                 return  # `recorded`, `waited` and `awaiting` tell of them, also if they were captured
-            case HandedOver(stream, block):
+            case acts.HandedOver(stream, block):
                 self._hold(stream, block)
-            case Began(memory, Stream() as stream) if stream.branch is not None:
+            case acts.Began(memory, Stream() as stream) if stream.branch is not None:
                 self._accesses.expect(memory, self._use_of_host(LifeCall(name), site, exit_ns))
-            case Began(memory, Stream()):
+            case acts.Began(memory, Stream()):
                 self._accesses.begin(memory, self._use_of_act(name, act, site, exit_ns))
-            case Ended(memory, stream):
+            case acts.Ended(memory, stream):
                 if memory is self._freed:
                     self._end(name, act, site, exit_ns)
-            case Queued(Copy() as copy) | Completed(Copy() as copy):
+            case acts.Queued(Copy() as copy) | acts.Completed(Copy() as copy):
                 self._staged.pop(copy, None)
                 if copy.label is H2H and copy.nbytes:
                     self._act(copy, site, exit_ns)
-            case Queued():
+            case acts.Queued():
                 return  # `op_queued` and `staged` tell of it
             case _:
                 self._relate.act(act, self.hosts.current(), partial(self._call, name, site))
@@ -334,14 +323,14 @@ class Races(Observer):
             at_ns,
         )  # fmt: skip
 
-    def _use_of_act(self, name: str, act: "Began[Any] | Ended[Any]", site: object, at_ns: Nanoseconds) -> Use:
+    def _use_of_act(self, name: str, act: acts.Began[Any] | acts.Ended[Any], site: object, at_ns: Nanoseconds) -> Use:
         """Return the use of memory whose life begins or ends in a call of *name*, in a stream or at once."""
         line = self._relate.act(act, self.hosts.current())
         if line is None or act.stream is None:
             return self._use_of_host(LifeCall(name), site, at_ns)
         return self._use_in(line, LifeCall(name), act.stream, site, at_ns)
 
-    def _end(self, name: str, act: "Ended[Any]", site: object, at_ns: Nanoseconds) -> None:
+    def _end(self, name: str, act: acts.Ended[Any], site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
         self._freed = None
         self._accesses.end(act.memory, self._use_of_act(name, act, site, at_ns))
