@@ -62,7 +62,7 @@ only from those below it, and all of them may import device_model:
         suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
         sanitizer guards                the observers for each part; mistakes of their own
         races pairs accesses shadow     accesses to the same bytes that nothing orders
-        launches                        launches of graphs in the order
+        nodes                           what the nodes of a launch touch
         hosts handovers                 what tasks and threads know of one another
         lifetimes leaks                 uses after an end; what is never freed
         unwritten tearing weak digests  bytes that nobody has written, or half of them; sources that change
@@ -70,7 +70,7 @@ only from those below it, and all of them may import device_model:
         instructions stacks ranges      which instruction of a kernel, which lines, which bytes
     log             one event for each call, if it is turned on
     order/          what is certain to be over before what
-        relate                          what each act orders
+        relate launches                 what each act orders, and each launch of a graph
         order signals                   the relation of streams and hosts; what streams signal
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded

@@ -21,7 +21,7 @@ from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
 from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.launches import Launches
+from acl_py.sanitizer.nodes import Nodes
 from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import (
     HostAccess,
@@ -85,7 +85,7 @@ class Races(Observer):
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
         self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
-        self._launches = Launches(self._order, self.hosts.current, self._accesses)
+        self._nodes = Nodes(self._order, self._accesses)
         self.op_queued, self.recorded, self.waited = _quick_hooks(self)
 
     def close(self) -> None:
@@ -165,12 +165,12 @@ class Races(Observer):
     @guarded
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
         """Take up a launch of a graph, or the body of an IF node of one that was taken up."""
-        self._launches.queue(run, made, self._runtime.host_ns)
+        self._nodes.queue(run, made, self.hosts.current(), self._runtime.host_ns)
 
     @guarded
     def run_skipped(self, body: Run) -> None:
         """Forget the body of an IF node that does not run."""
-        self._launches.skip(body)
+        self._nodes.skip(body)
 
     def node_queued(self, op: Op) -> None:
         """Do nothing: `run_queued` has taken it up."""
