@@ -175,7 +175,7 @@ class Relation:
             case acts.Waited(event) if event.class_ is not EventClass.FLAG and event.stamp is None:
                 self.nothing_new.append(index)
                 return
-        line = self._order.meet(stream, host)
+        line = self._order.make_ready_for_signal(stream, host)
         before = line.past
         self._relate.act(act, host)
         if isinstance(act, acts.Awaited) and isinstance(act.signal, Word):  # its value may come by other ways

@@ -43,9 +43,9 @@ class Launches:
         if executable not in self._lines:
             for gone in [each for each in self._lines if each.destroyed is not None]:
                 del self._lines[gone], self._last[gone]
-        turn = self._order.turn(stream, host).point()
+        begin = self._order.make_ready(stream, host).point()
         lines = self._lines.setdefault(executable, {})
-        related = self._relate(launch.plan, [turn, *self._last.get(executable, ())], (), lines, use)
+        related = self._relate(launch.plan, [begin, *self._last.get(executable, ())], (), lines, use)
         self._last[executable] = related.ends
         self._order.wait(stream, host, related.ends)
         launch.stamp = self._order.record(stream, host)

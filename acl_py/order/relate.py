@@ -84,18 +84,18 @@ class Relate:
             case acts.Cleared(signal, stream):
                 self.signals.clear(signal, self._epoch(stream, host), host.past.clock, _of(access, stream))
             case acts.Awaited(signal, value, compare, stream):
-                self._await(signal, value, compare, self.order.meet(stream, host), _of(access, stream))
+                self._await(signal, value, compare, self.order.make_ready_for_signal(stream, host), _of(access, stream))
             case acts.HandedOver(stream, block):
-                line = self.order.turn(stream, host)
+                line = self.order.make_ready(stream, host)
                 self._due.setdefault(stream, deque()).append(line.point())
                 if block:
-                    self._blocking.setdefault(stream, deque()).append(self.order.hold(line))
+                    self._blocking.setdefault(stream, deque()).append(self.order.wait_for_callback(line))
             case acts.CallbackBegan(_, stream):
                 if stream is not None and self._due.get(stream):
                     self.order.learn(host, (self._due[stream].popleft(),))
             case acts.CallbackEnded(stream, block):
                 if block and self._blocking.get(stream):
-                    self.order.release(self._blocking[stream].popleft(), host)
+                    self.order.end_callback(self._blocking[stream].popleft(), host)
             case acts.Began(_, stream) | acts.Ended(_, stream) | acts.Queued(_, stream):
                 return None if stream is None else self.order.queue(stream, host)
             case acts.Destroyed(thing):
@@ -121,7 +121,7 @@ class Relate:
         is a barrier.
         """
         if event.class_ is EventClass.FLAG:
-            self.signals.wait(event, self.order.meet(stream, host), access=_of(access, stream))
+            self.signals.wait(event, self.order.make_ready_for_signal(stream, host), access=_of(access, stream))
         elif event.stamp is not None:
             self.order.wait(stream, host, (event.stamp,))
 
@@ -180,7 +180,7 @@ class Relate:
 
     def _epoch(self, stream: Stream, host: Host) -> Point:
         """Begin an epoch of *stream*, for what sets or clears a signal."""
-        self.order.meet(stream, host)
+        self.order.make_ready_for_signal(stream, host)
         return self.order.queue(stream, host).point()
 
 

@@ -84,7 +84,7 @@ class Races(Observer):
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
-        self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
+        self._before: dict[Step, Point] = {}  # what is over when a callback has its turn
         self._nodes = Nodes(self._order, self._accesses)
         self.op_queued, self.recorded, self.waited = _quick_hooks(self)
 
@@ -160,7 +160,7 @@ class Races(Observer):
     def step_queued(self, step: Step) -> None:
         """Note what is over when a callback has its turn."""
         if step.kind is StepKind.CALLBACK:
-            self._turns[step] = self._order.record(step.stream, self.hosts.current())
+            self._before[step] = self._order.record(step.stream, self.hosts.current())
 
     @guarded
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
@@ -196,12 +196,12 @@ class Races(Observer):
         """Let the host know what it has waited for."""
         wait = self._waits.pop(current_caller(), None)
         if wait is not None and wait.completion is completion and completion.done:
-            learn = self._order.learn if wait.promised else self._order.suspect
+            learn = self._order.learn if wait.promised else self._order.learn_unpromised
             learn(self.hosts.current(), wait.points)
 
     def _work_of(self, subject: "Subject") -> Iterable[Point]:
         if isinstance(subject, Turn):
-            return (self._turns.pop(subject.step),) if subject.step in self._turns else ()
+            return (self._before.pop(subject.step),) if subject.step in self._before else ()
         if isinstance(subject, Place):
             return _before_start(subject.made_by)
         return self._relate.work_of(subject)
@@ -222,7 +222,7 @@ class Races(Observer):
             case acts.Recorded() | acts.Waited() | acts.CallbackBegan() | acts.CallbackEnded():
                 return  # `recorded`, `waited` and `awaiting` tell of them, also if they were captured
             case acts.HandedOver(stream, block):
-                self._hold(stream, block)
+                self._wait_for_callback(stream, block)
             case acts.Began(memory, Stream() as stream) if stream.branch is not None:
                 self._accesses.expect(memory, self._use_of_host(LifeCall(name), site, exit_ns))
             case acts.Began(memory, Stream()):
@@ -264,17 +264,17 @@ class Races(Observer):
         stamp = self._calling()
         return None if stamp is None else Point(stamp.actor, stamp.epoch, Past.of(joined(stamp.clock, stamp.known)))
 
-    def _hold(self, stream: Stream, block: int) -> None:
+    def _wait_for_callback(self, stream: Stream, block: int) -> None:
         """Put what is queued in *stream* from now on behind its last callback, if that is to *block* it."""
-        turn = stream.tail
-        if block and not turn.done:
-            wait = self._order.hold(self._order.turn(stream, self.hosts.current()))
-            turn.add_waiter(Then(partial(self._called_back, wait)))
+        tail = stream.tail
+        if block and not tail.done:
+            wait = self._order.wait_for_callback(self._order.make_ready(stream, self.hosts.current()))
+            tail.add_waiter(Then(partial(self._called_back, wait)))
 
     @guarded
     def _called_back(self, wait: CallbackWait, _: Completion) -> None:
         """Note that the host that runs has called the callback of *wait*."""
-        self._order.release(wait, self.hosts.current())
+        self._order.end_callback(wait, self.hosts.current())
         self._signals.solve()
         self._pairs.settle()
 
