@@ -6,7 +6,7 @@ tell one another, so all of them count as one host, which knows what any of them
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from acl_py.order.relate import Relate, orders
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
 from acl_py.trace.fields import CallKind, call_columns, op_columns
-from acl_py.trace.rows import Copied, Ref, Timeline
+from acl_py.trace.rows import Copied, Memory, Ref, Thing, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, EventClass, PageableCopy
 
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
@@ -71,7 +71,6 @@ class Relation:
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._pageable_waits = synchronous and not apart
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
-        self._spaces = [buffer.space for buffer in timeline.buffers]
         self._walk()
 
     def is_before(self, one: int, other: int) -> bool:
@@ -101,7 +100,7 @@ class Relation:
         Calls that can order nothing are left out.
         """
         ops, calls, sleeps = self._ops, self._calls, self._calls.sleeps
-        pageable = np.array([self._is_pageable(kind) for kind in calls.kinds], bool)
+        pageable = np.array([is_pageable(kind.act, self.timeline.buffers) for kind in calls.kinds], bool)
         queued = np.array([isinstance(kind.act, acts.Queued) for kind in calls.kinds], bool)
         shown = np.array([_shows(kind.act) for kind in calls.kinds], bool)
         ordering = np.array([orders(kind.act) for kind in calls.kinds], bool) & ~shown
@@ -122,12 +121,6 @@ class Relation:
         after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
-
-    def _is_pageable(self, call: CallKind) -> bool:
-        """Whether *call* is an asynchronous copy of pageable memory."""
-        if not isinstance(call.act, acts.Queued) or not isinstance(call.act.work, Copied):
-            return False
-        return any(end < 0 or self._spaces[end] == "pageable" for end in (call.act.work.dst, call.act.work.src))
 
     def _op(self, index: int) -> None:
         ops = self._ops
@@ -277,6 +270,14 @@ def is_wait(act: Act[Any]) -> bool:
 def is_synchronisation(act: Act[Any]) -> bool:
     """Whether *act* is that of a call which is there to wait for all work of something."""
     return isinstance(act, acts.Synchronised) and act.subject is not None
+
+
+def is_pageable(act: Act[Thing], buffers: Sequence[Memory]) -> bool:
+    """Whether *act* queues a copy of pageable memory."""
+    match act:
+        case acts.Queued(Copied() as copy):
+            return any(end < 0 or buffers[end].space == "pageable" for end in (copy.dst, copy.src))
+    return False
 
 
 def _shows(act: Act[Any]) -> bool:

@@ -396,21 +396,19 @@ class Order:
                 yield other.point()
 
     def work_of_context(self, context: Context) -> Iterator[Point]:
-        """Yield all that the streams of *context* were given so far."""
-        for stream, line in self.lines.items():
-            if stream.context is context and not stream.bound:
-                yield line.point()
-        for line, other in self._ended.items():
-            if other is context:
-                yield line.point()
+        """Return all that the streams of *context* were given so far."""
+        return self._work_of(lambda each: each is context)
 
     def work_of_device(self, device: object) -> Iterator[Point]:
-        """Yield all that the streams of *device* were given so far."""
+        """Return all that the streams of *device* were given so far."""
+        return self._work_of(lambda each: each.device is device)
+
+    def _work_of(self, covers: Callable[[Context], bool]) -> Iterator[Point]:
         for stream, line in self.lines.items():
-            if stream.context.device is device and not stream.bound:
+            if not stream.bound and covers(stream.context):
                 yield line.point()
         for line, context in self._ended.items():
-            if context.device is device:
+            if covers(context):
                 yield line.point()
 
     def work_of_gone(self, is_gone: Callable[[Context], bool]) -> list[Point]:
