@@ -130,14 +130,14 @@ class Races(Observer):
     def _done_by_host(self, op: Op, host: Host) -> None:
         """Take up an operation that the host waits for: it does the work itself, as it were."""
         self._order.act(host)
-        op.stamp = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=op.stream)
+        op.stamp = self._use(op.work, op.site, op.queued_ns, None, op.stream)
         self._accesses.take(op.stamp)
 
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
         line = self._order.queue(stream, self.hosts.current())
-        use = self._staged[copy] = self._use_in(line, copy, stream, site, self._runtime.host_ns)
+        use = self._staged[copy] = self._use(copy, site, self._runtime.host_ns, line, stream)
         self._accesses.take(use)
 
     @guarded
@@ -224,7 +224,7 @@ class Races(Observer):
             case acts.HandedOver(stream, block):
                 self._wait_for_callback(stream, block)
             case acts.Began(memory, Stream() as stream) if stream.branch is not None:
-                self._accesses.expect(memory, self._use_of_host(LifeCall(name), site, exit_ns))
+                self._accesses.expect(memory, self._use(LifeCall(name), site, exit_ns))
             case acts.Began(memory, Stream()):
                 self._accesses.begin(memory, self._use_of_act(name, act, site, exit_ns))
             case acts.Ended(memory, stream):
@@ -305,30 +305,24 @@ class Races(Observer):
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())
-        self._accesses.take(self._use_of_host(work, site, at_ns))
+        self._accesses.take(self._use(work, site, at_ns))
 
-    def _use_in(self, line: Line, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
-        """Return the use of memory that was given to *stream*, the actor *line*, just now."""
+    def _use(
+        self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds, line: Line | None = None,
+        stream: Stream | None = None,
+    ) -> Use:  # fmt: skip
+        """Return the use of memory that was given to *stream*, the actor *line*, just now; None: the host made it."""
         self._stacks.note(site)
         host = self.hosts.current()
+        by = line or host
         return Use(
-            line.number, line.count, line.past, host.past, host.number, work, stream, site, host.name, at_ns,
-        )  # fmt: skip
-
-    def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
-        self._stacks.note(site)
-        host = self.hosts.current()
-        return Use(
-            host.number, host.count, host.past, host.past, host.number, work, None, site, host.name,
-            at_ns,
+            by.number, by.count, by.past, host.past, host.number, work, stream, site, host.name, at_ns,
         )  # fmt: skip
 
     def _use_of_act(self, name: str, act: acts.Began[Any] | acts.Ended[Any], site: object, at_ns: Nanoseconds) -> Use:
         """Return the use of memory whose life begins or ends in a call of *name*, in a stream or at once."""
         line = self._relate.act(act, self.hosts.current())
-        if line is None or act.stream is None:
-            return self._use_of_host(LifeCall(name), site, at_ns)
-        return self._use_in(line, LifeCall(name), act.stream, site, at_ns)
+        return self._use(LifeCall(name), site, at_ns, line, act.stream)
 
     def _end(self, name: str, act: acts.Ended[Any], site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
