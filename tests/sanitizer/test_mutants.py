@@ -50,6 +50,7 @@ RELATES = {
     "a reset clears a flag": (
         "self.signals.clear(signal, self._epoch(stream, host), host.past.clock, _of(access, stream))"
     ),
+    "memory begins and ends in its stream": "return None if stream is None else self.order.queue(stream, host)",
 }
 OF_WORDS = "a wait for a word is behind its write"  # which no case and no early random program has
 MUTANTS = {
@@ -103,6 +104,7 @@ NOTICED_BY = {
     "a host that has waited knows": "CS16 device_synchronize",
     "an operation is behind what its task knows": "TK03 a stream that both tasks use hands on what one of them did",
     "a call that happens to wait promises nothing": "DS13 a copy to pageable memory promises nothing",
+    "memory begins and ends in its stream": "MP01 the same stream",
     "memory of a pool has a first turn": "MP01 used by a stream that knows nothing of the allocation",
     "memory of a pool has a last turn": "MP06 freed on another stream without an event",
     "a host function has its place in the stream": 4,
