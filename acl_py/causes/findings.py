@@ -17,7 +17,7 @@ from operator import attrgetter
 import numpy as np
 
 from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leaves
-from acl_py.causes.captured import captured
+from acl_py.causes.captured import Captured
 from acl_py.causes.lines import us
 from acl_py.causes.relation import Relation, is_pageable, is_wait
 from acl_py.causes.slack import successive
@@ -133,7 +133,7 @@ class _Found:
 
     @cached_property
     def captured(self) -> set[int]:
-        return captured(self.timeline).calls
+        return Captured(self.timeline).calls
 
     @property
     def _own_stream(self) -> str:

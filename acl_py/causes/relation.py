@@ -13,7 +13,7 @@ import numpy as np
 
 from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
-from acl_py.causes.captured import captured
+from acl_py.causes.captured import Captured
 from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Point
 from acl_py.order.relate import Relate, orders
 from acl_py.order.signals import Signals
@@ -45,7 +45,7 @@ class Relation:
         self._unwaited = list(unwaited or ())
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
-        self._captured = captured(timeline)
+        self._captured = Captured(timeline)
         self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
         callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
         self._order.has_several_hosts = apart and len(callers) > 1

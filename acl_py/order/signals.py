@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from acl_py.order.order import NOTHING, Clock, Line, Order, Point, Wait
+from acl_py.order.order import NOTHING, Clock, Line, Order, Point, Wait, joined
 from device_model.events import Event
 from device_model.signals import Notify
 
@@ -235,11 +235,11 @@ class Signals:
         enough = [each for each in sets if wait.fits(each.value) and not self._is_undone(each, wait, over, taken)]
         past = _common(self._pasts(enough), 0)
         if signal.is_consumed:
-            past = _raised(past, _common(self._pasts(sets), len(passed)))
+            past = joined(past, _common(self._pasts(sets), len(passed)))
         wait.enough = enough
         wait.is_open = not enough
         if wait.epoch > 1:  # its stream has passed those before
-            past = _raised(self._order.wait_at(wait.number, wait.epoch - 1).past, past)
+            past = joined(self._order.wait_at(wait.number, wait.epoch - 1).past, past)
         if past == wait.past:
             return False
         wait.past = past
@@ -247,7 +247,7 @@ class Signals:
 
     def _over(self, wait: SignalWait) -> Clock:
         """Return what is over when *wait* passes, without itself."""
-        return self._order.closure(_raised({**wait.before, wait.actor: wait.line_epoch - 1}, wait.past))
+        return self._order.closure(joined({**wait.before, wait.actor: wait.line_epoch - 1}, wait.past))
 
     def _pasts(self, sets: Sequence[_Set]) -> list[Clock]:
         return [{**self._order.closure(point.clock), point.actor: point.epoch} for point, _, _ in sets]
@@ -274,11 +274,6 @@ class Signals:
         if point.actor == earlier.actor:
             return point.epoch > earlier.epoch
         return self._order.closure(point.clock).get(earlier.actor, 0) >= earlier.epoch
-
-
-def _raised(one: Clock, other: Clock) -> Clock:
-    """Return the later of two clocks."""
-    return {**one, **{actor: reached for actor, reached in other.items() if one.get(actor, 0) < reached}}
 
 
 def _common(clocks: Iterable[Clock], spared: int) -> Clock:
