@@ -51,13 +51,13 @@ only from those below it, and all of them may import device_model:
         watch sanitizer check           all simulations of a run; the observers, which look at one thing each
         suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
         races pairs accesses shadow     accesses to the same bytes that nothing orders
-        launches                        launches of graphs in the order
+        nodes                           what the nodes of a launch touch
         hosts handovers                 what tasks and threads know of one another
         lifetimes leaks                 uses after an end; what is never freed
         unwritten digests               bytes that nobody has written; sources of copies that change
         reversed_effects tearing        effects against the order of ends; effects of half of the bytes
     order/          what is certain to be over before what
-        relate                          what each act orders
+        relate launches                 what each act orders, and each launch of a graph
         order signals                   the relation of streams and hosts; what streams signal
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded

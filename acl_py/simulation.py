@@ -64,7 +64,7 @@ class Simulation(Handle):
     def now_ns(self) -> int:
         """The host clock, in nanoseconds of simulated time."""
         if isinstance(self.runtime.bridge, Bridge):
-            self.runtime.bridge.settle()
+            self.runtime.bridge.note_real_time()
         return self.runtime.host_ns
 
     @property

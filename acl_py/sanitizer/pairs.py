@@ -82,7 +82,7 @@ class Pairs:
     def judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
         """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may."""
         if is_ordered(earlier, later) or any(
-            self._signals.is_open(clock) or self._order.is_held(clock)
+            self._signals.is_open(clock) or self._order.waits_for_callback(clock)
             for use in (earlier, later)
             for clock in (use.clock, use.known)
         ):

@@ -32,7 +32,7 @@ from acl_py.order.order import Point
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.tearing import CalledEffect, PartialEffect, every_byte, every_other_block
 from device_model.completions import Completion
-from device_model.engines.workers import Workers, overlap, perform, settle, share
+from device_model.engines.workers import Workers, note_failure, overlap, perform, share
 from device_model.errors import DeviceError
 from device_model.memory import Allocation, Space
 from device_model.observe import Observer
@@ -130,13 +130,13 @@ class ReversedEffects(Workers, Observer):
     def run(self, op: Op) -> None:
         """Keep the body of *op*, which ends, or run it if it is one that is not kept."""
         if op in self._early:
-            settle(op, self._early.pop(op))
+            note_failure(op, self._early.pop(op))
             return
         state = self._states.get(op)
         if state is None:
             for other in self._ended_rivals(op):
                 self._let(other)
-            settle(op, perform(op))
+            note_failure(op, perform(op))
             return
         self._ends += 1
         state.end = self._ends
@@ -200,7 +200,7 @@ class ReversedEffects(Workers, Observer):
         if op.end_ns < 0:
             self._early[op] = error
         else:
-            settle(op, error)
+            note_failure(op, error)
 
     def _make_way(self, op: Op, *, whole: bool = True) -> None:
         """Let those operations have their effect that are promised to be before *op*, and, if *op* will have all of its

@@ -124,9 +124,9 @@ class Bridge:
         check_clock(self.host.host_ns + cost)
         return self._here().reach(self, cost)
 
-    def settle(self) -> None:
+    def note_real_time(self) -> None:
         """Bring the host clock up to the present, after the loop has waited for the outside."""
-        self._gate.settle()
+        self._gate.note_real_time()
 
     def arm(self) -> None:
         """Look again, since a call was made while other tasks wait; the look comes once the caller suspends."""
@@ -404,7 +404,7 @@ class Gate:
         """Return the host time of *bridge* after a call of *cost*."""
         return bridge.host.host_ns + cost
 
-    def settle(self) -> None:
+    def note_real_time(self) -> None:
         """Take up the real time that counts as host time, if any."""
 
     def catch_up(self, bridge: Bridge) -> None:

@@ -94,7 +94,7 @@ class Executable(Handle):
         return True
 
 
-class Turn(Group):
+class LaunchTurn(Group):
     """The turn of *launch*: all is over that it waits for. Its first nodes can start a little later."""
 
     __slots__ = ("launch",)
@@ -166,7 +166,7 @@ class Run(Group):
         """Count one of the last nodes as over."""
         self._left -= 1
         if not self._left and not self.done:  # by an abort
-            if by.lane != Turn.lane:  # no node is an operation
+            if by.lane != LaunchTurn.lane:  # no node is an operation
                 self.lane = by.lane  # type: ignore[misc]
             self.note_last(by)
             self.complete(by.end_ns)
@@ -328,7 +328,7 @@ class Launch(Run):
         before = AllOf((stream.turn(), executable.last))
         stream.give(self)
         executable.last = self
-        turn = Turn(self)
+        turn = LaunchTurn(self)
         self.place: HardwareQueue | None = None  # where it holds a place until it begins
         if not before.done:
             self.place = stream.queues[Lane.COMPUTE]
@@ -394,7 +394,7 @@ class Forwarder(Engine):
         op.queue.drop(op)
 
 
-class ByHost(Engine):
+class HostCopies(Engine):
     """Makes the copies of a launch in which the host takes part."""
 
     __slots__ = ("device",)
@@ -413,7 +413,7 @@ class ByHost(Engine):
 
     def queue(self) -> HardwareQueue:
         """Return a queue for one copy."""
-        none = (0,) * (Turn.lane + 1)
+        none = (0,) * (LaunchTurn.lane + 1)
         return HardwareQueue(self, -1, 1, none, none)
 
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:  # noqa: ARG002 - each copy has its own queue

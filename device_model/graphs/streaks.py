@@ -58,7 +58,7 @@ class Streak(Completion):
         self._queue = queue
         self._index = 0  # in the row: of the node that has an operation
         self._op = self._operation(0)
-        self._hold(self._op)
+        self._link(self._op)
 
     def __repr__(self) -> str:
         return f"<streak at node {self._index} of {len(self._row.entries)} in {self._run!r}>"
@@ -98,7 +98,7 @@ class Streak(Completion):
         op.row = run.row_of(entry)
         op.ready_ns = scheduler.now + gap
         op.by = last if op.ready_ns > run.ready_ns else None  # as in Op.release
-        self._hold(op)
+        self._link(op)
 
     def expand(self) -> None:
         """Queue all of its nodes, for somebody who looks at the operations of the launch."""
@@ -127,7 +127,7 @@ class Streak(Completion):
         """Return the operation of the next node, which waits for the one before."""
         self._index += 1
         op = self._op = self._operation(self._index)
-        self._hold(op)
+        self._link(op)
         op.blockers = 1
         device = self._run.device
         device.call_hook(device.hooks.node_queued, op)
@@ -136,7 +136,7 @@ class Streak(Completion):
     def _operation(self, index: int) -> NodeOp:
         return self._run.operation(self._row.entries[index], self._queue)
 
-    def _hold(self, op: NodeOp) -> None:
+    def _link(self, op: NodeOp) -> None:
         """Let *op*, the next node, release the one behind it, or what waits for the last one."""
         if self._index < len(self._row.steps):
             op.streak, op.waiters = self, [self]
