@@ -18,7 +18,7 @@ from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.launched import Launched
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
-from acl_py.programs.format import STEP, Program
+from acl_py.programs.format import HOST_ACCESS, STEP, Program
 from acl_py.programs.replay import Replay
 from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
 from acl_py.wording import reword
@@ -78,7 +78,7 @@ class Fixer:
     def lacks_host(self) -> bool:
         """Whether the program was recorded, and has no access of the host: perhaps its host was not watched."""
         program = self._asker.case.program
-        return any(self._sites) and not any(step.op == "host_access" for step in program.steps)
+        return any(self._sites) and not any(step.act == HOST_ACCESS for step in program.steps)
 
     def has(self, finding: Finding) -> bool:
         """Whether the run of the case has what *finding* is about."""

@@ -31,7 +31,6 @@ _PARTS = parts_of("host,device,uninitialised")
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of several arrays
-_ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +160,7 @@ def by_line(run_: Replay) -> Timeline:
 def _failures(run_: Replay) -> Counter[tuple[str, int]]:
     """Return how many calls failed, by op and code. A query that is answered "not yet" is no failure."""
     steps = run_.program.steps
-    calls = ((steps[call.step].op, call.ret) for call in run_.host if call.ret)
-    return Counter((op, code) for op, code in calls if not op.startswith(_ANSWERS))
+    return Counter((steps[call.step].op, call.ret) for call in run_.host if call.ret and not steps[call.step].is_query)
 
 
 def answers_text(answers: Iterable[Answer]) -> str:

@@ -45,6 +45,10 @@ _KINDS = {
 }
 
 
+class Code(int):
+    """A code as the answer of a call, and not as its failure."""
+
+
 class Operations(Objects):
     """The calls of one program. A coroutine per op has its name, and takes its fields as arguments."""
 
@@ -202,8 +206,8 @@ class Operations(Objects):
                 await host.Sleep(sleep_us)
         return answer
 
-    async def timestamp(self, event: str) -> int:
-        return await events.GetEventTimestamp(self.made(self.events, event))
+    async def timestamp(self, event: str) -> None:
+        await events.GetEventTimestamp(self.made(self.events, event))
 
     async def elapsed(self, start: str, end: str) -> float:
         return await events.EventElapsedTime(self.made(self.events, start), self.made(self.events, end))
@@ -432,11 +436,11 @@ class Operations(Objects):
         known = managed.RangeAttribute[_constant(attribute)]
         return str(await managed.MemRangeGetAttribute(self.memory[buf], bytes, known))
 
-    async def get_last_error(self) -> int:
-        return await host.GetLastError()
+    async def get_last_error(self) -> Code:
+        return Code(await host.GetLastError())
 
-    async def peek_error(self) -> int:
-        return await host.PeekAtLastError()
+    async def peek_error(self) -> Code:
+        return Code(await host.PeekAtLastError())
 
     def _touch(self, reads: Iterable[tuple[str, int, int]], writes: Iterable[tuple[str, int, int]]) -> None:
         """Let the host read and write bytes through views of its memory, which moves pages of managed memory.
