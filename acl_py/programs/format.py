@@ -9,6 +9,7 @@ things. So `Step.act` gives the act of a step, and `written` the fields of the s
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -490,7 +491,7 @@ _ROWS = {**_ROWS, **_GRAPH_ROWS}
 OPS = {op: row.fields for op, row in _ROWS.items()}
 GRAPH_OPS = tuple(_GRAPH_ROWS)
 _OF_EVERYSTEP = ("op", "id", "thread", "task", "after", "site")
-_Known = dict[str, dict[str, None]]  # the existing names of each kind, in their order
+_Known = defaultdict[str, dict[str, None]]  # the existing names of each kind, in their order
 _BUFFER = {
     "space": _Field(
         '"device", "pinned", "pageable" or "managed"',
@@ -565,18 +566,13 @@ def parse(document: object, where: str = "program") -> Program:
     entries = document.get("steps")
     if not isinstance(entries, list):
         _refuse(where, "steps", "a list of steps", document)
-    known: _Known = {
-        "buffer": dict.fromkeys(buffers),
-        "stream": dict.fromkeys(("legacy", "per_thread", *streams)),
-        "event": dict.fromkeys(events),
-        "notify": {},
-        "context": {"primary": None},
-        "operation": {},
-        "graph": {},
-        "executable": {},
-        "task group": {},
-        "node": {},
-    }
+    known: _Known = defaultdict(
+        dict,
+        buffer=dict.fromkeys(buffers),
+        stream=dict.fromkeys(("legacy", "per_thread", *streams)),
+        event=dict.fromkeys(events),
+        context={"primary": None},
+    )
     ids: dict[str, int] = {}
     steps = []
     for index, entry in enumerate(entries):
@@ -644,8 +640,10 @@ def _declared(
             raise ProgramError(f"{where}: {section}: a key must be {_A_NAME}, not {short(name)}")
         if not isinstance(options, dict):
             _refuse(f"{where}: {section}", name, "an object", things)
+    known: _Known = defaultdict(dict)
     return {
-        name: _fields(options, fields, {}, f"{where}: {section}.{printable(name)}") for name, options in things.items()
+        name: _fields(options, fields, known, f"{where}: {section}.{printable(name)}")
+        for name, options in things.items()
     }
 
 

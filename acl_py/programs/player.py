@@ -134,7 +134,7 @@ class Player:
         self.calls[step.index] = Played(step, enter, exit_ns, ret, answer)
 
     async def _call(self, step: Step) -> Any:
-        verb: _Verb = getattr(self.operations, step.op)
+        verb = self.operations.call(step.op)
         at_line = _caller_at(step.line)
         if step.thread is None:
             return await at_line(verb, step.fields)
