@@ -15,6 +15,14 @@ from device_model.rules import SyncRules
 
 PINNED = "pinned copy of "  # how the name of memory begins that takes the place of pageable memory
 
+NOTES_OF_PINNED = (
+    "pinned memory costs time to allocate or to register, once; this is not included",
+    (
+        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
+        "before it changes the bytes of a copy from there"
+    ),
+)
+
 
 class EditError(ValueError):
     """An edit that cannot be made; the message says what is wrong with it, and what there is."""
@@ -32,6 +40,10 @@ class Case:
     def noting(self, *notes: str) -> "Case":
         """Return this case with further notes."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note not in self.notes)))
+
+    def with_program(self, **parts: Any) -> "Case":
+        """Return this case with other *parts* of its program: `with_program(steps=steps)`."""
+        return replace(self, program=replace(self.program, **parts))
 
     def on_device(self, **parts: Mapping[str, Any]) -> "Case":
         """Return this case with other values of the device: `on_device(cores={"count": 8})`."""

@@ -33,7 +33,7 @@ def chunk(case: Case, count: int) -> Case:
     chosen = {
         step.index: buffer
         for step in case.program.steps
-        if _is_copy(step) and step.fields["bytes"] >= count * SMALLEST
+        if step.work == "copy" and isinstance(step.act, Queued) and step.fields.get("bytes", 0) >= count * SMALLEST
         for buffer in [_device_end(step, on_device)]
         if buffer
     }
@@ -75,11 +75,6 @@ def _runs(steps: Sequence[Step], is_split: Callable[[Step], bool]) -> Iterator[l
     for (split, _), run in groupby(steps, lambda step: (is_split(step), step.task)):
         if split:
             yield [*run]
-
-
-def _is_copy(step: Step) -> bool:
-    """Whether *step* queues a copy of bytes that follow one another, and says its direction."""
-    return isinstance(step.act, Queued) and step.work == "copy" and {"bytes", "kind"} <= step.fields.keys()
 
 
 def _device_end(step: Step, on_device: set[str]) -> str:

@@ -49,12 +49,11 @@ def with_edges(case: Case, edges: Iterable[Edge]) -> Case:
             events[name] = {"timing": False, "blocking": False, "device": devices[edge.before]}
             records[edge.before] = made_like(before, Recorded(Name("event", name), Name("stream", edge.from_stream)))
         waits[edge.behind].append(_wait(edge, name, before, behind))
-    program = replace(case.program, events={**case.program.events, **events})
 
     def change(step: Step) -> list[Step]:
         return [*waits[step.index], step, *([records[step.index]] if step.index in records else [])]
 
-    changed = replace(case, program=program).with_steps(change)
+    changed = case.with_program(events={**case.program.events, **events}).with_steps(change)
     return changed.noting("an event costs time to create, once; this is not included") if events else changed
 
 

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from math import isfinite
 
 from acl_py.calls.acts import Made
-from acl_py.explain.cases import Case, EditError, with_fields
+from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
 from acl_py.programs.format import Name, Program, Step
@@ -94,14 +94,8 @@ def _pinned(edit: Edit, case: Case) -> Case:
 def pin(case: Case, names: Iterable[str]) -> Case:
     """Return *case* with the buffers of these *names* in pinned memory."""
     buffers = dict(case.program.buffers)
-    for name in names:
-        buffers[name] = {**buffers[name], "space": "pinned"}
-    changed = replace(case, program=replace(case.program, buffers=buffers))
-    return changed.noting(
-        "pinned memory costs time to allocate or to register, once; this is not included",
-        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
-        "before it changes the bytes of a copy from there",
-    )
+    buffers |= {name: {**buffers[name], "space": "pinned"} for name in names}
+    return case.with_program(buffers=buffers).noting(*NOTES_OF_PINNED)
 
 
 def _nonblocking(edit: Edit, case: Case) -> Case:
@@ -120,7 +114,7 @@ def _nonblocking(edit: Edit, case: Case) -> Case:
                 return [with_fields(step, flags="nonblocking")]
         return [step]
 
-    return replace(case, program=replace(case.program, streams=streams)).with_steps(change)
+    return case.with_program(streams=streams).with_steps(change)
 
 
 def _per_thread(edit: Edit, case: Case) -> Case:

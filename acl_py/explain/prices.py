@@ -13,7 +13,7 @@ from operator import itemgetter
 from acl_py.calls.acts import Completed, Queued
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
-from acl_py.explain.cases import PINNED, Case, EditError, in_stream, made_like, queues, with_fields
+from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Name, Program, Step
@@ -167,7 +167,7 @@ def _own_stream(case: Case, steps: Sequence[Step]) -> Case:
         f"{_OWN_STREAM}{device}": {"flags": "nonblocking", "priority": 0, "device": device}
         for device in sorted({*devices.values()})
     }
-    case = replace(case, program=replace(case.program, streams={**case.program.streams, **streams}))
+    case = case.with_program(streams={**case.program.streams, **streams})
 
     def change(step: Step) -> list[Step]:
         if step.index not in devices:
@@ -186,7 +186,7 @@ def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
     if not pageable:
         raise EditError("the memory is made by the program itself, by other means")
     pinned = {PINNED + name: {**program.buffers[name], "space": "pinned"} for name in sorted(pageable)}
-    case = replace(case, program=replace(program, buffers={**program.buffers, **pinned}))
+    case = case.with_program(buffers={**program.buffers, **pinned})
 
     def change(step: Step) -> list[Step]:
         if step.index not in chosen:
@@ -194,11 +194,7 @@ def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
         moved = {end: PINNED + step.fields[end] for end in ("dst", "src") if step.fields.get(end) in pageable}
         return [with_fields(step, **moved)]
 
-    return case.with_steps(change).noting(
-        "pinned memory costs time to allocate or to register, once; this is not included",
-        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
-        "before it changes the bytes of a copy from there",
-    )
+    return case.with_steps(change).noting(*NOTES_OF_PINNED)
 
 
 def _at_the_end(case: Case, steps: Sequence[Step]) -> Case:

@@ -12,7 +12,7 @@ that has operations of it. A synchronous copy or fill becomes an asynchronous on
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from acl_py.calls.acts import (
     Began,
@@ -126,10 +126,7 @@ class _Relisting:
         own_context = any(map(_makes_context, self.before.program.steps))
         streams = {} if own_context else dict.fromkeys(self.names, _NEW_STREAM)
         events = {**self.before.program.events, **{self._event_of(op).name: _EVENT for op in sorted(self.recorded_ops)}}
-        case = replace(
-            self.before,
-            program=replace(self.before.program, streams={**self.before.program.streams, **streams}, events=events),
-        )
+        case = self.before.with_program(streams={**self.before.program.streams, **streams}, events=events)
         return case.with_steps(lambda step: self._with_record(step)).noting(
             "the host must use other streams and events, and those that it made before are still made"
             if own_context

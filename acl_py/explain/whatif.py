@@ -83,7 +83,7 @@ class Asker:
 
     def __init__(self, case: Case) -> None:
         steps = tuple(replace(step, site=step.line) for step in case.program.steps)
-        self.case = replace(case, program=replace(case.program, steps=steps))
+        self.case = case.with_program(steps=steps)
         self.before = self._run(self.case)
         self._timeline = self.before.trace.timeline()
         self.before_ns = round(self.before.done_us * 1000)
@@ -122,7 +122,7 @@ class Asker:
         after_ns = round(run_.done_us * 1000)
         reordered = tuple(_reordered(self._timeline, after))
         steps = tuple(replace(step, site="") if step.site.startswith(STEP) else step for step in case.program.steps)
-        unmarked = replace(case, program=replace(case.program, steps=steps))
+        unmarked = case.with_program(steps=steps)
         return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, unmarked)
 
     def _run(self, case: Case) -> Replay:

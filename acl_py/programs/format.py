@@ -265,7 +265,8 @@ _US = _Field("microseconds: a number from 0 to 4.6e15, all of simulated time", _
 _INT = _Field("a whole number of 64 bits", lambda value: _whole(value, -(2**63)))
 _INT32 = _Field("a whole number of 32 bits", lambda value: _whole(value, -(2**31), 2**31 - 1))
 _FLAGS = _one_of("blocking", "nonblocking", default="blocking")
-_PRIORITY = replace(_INT, default=0)
+_ZERO = replace(_INT, default=0)
+_COUNTED = replace(_INT32, default=1)
 _TIMING = _Field("true or false", lambda value: isinstance(value, bool), True)
 _BLOCKING = replace(_TIMING, default=False)
 _NOTIFY, _CONTEXT = _name("notify"), _name("context")
@@ -282,7 +283,7 @@ _CLASS = _one_of("default", "flag", "snapshot", default="default")
 _WORD = _Field("a whole number, 0 to 2**64 - 1", lambda value: _whole(value, 0, 2**64 - 1))
 _NO_STREAM = _Field("the name of a stream", _text, None, refers="stream")  # ignored: calls that wait have no stream
 _GRAPH, _EXECUTABLE = _name("graph"), _name("executable")
-_MODE = replace(_INT, default=0)
+_NEW_GRAPH, _NEW_EVENT = _name("graph", makes=True), _name("event", makes=True)
 _AFTER = _Field("a list of names of nodes", lambda value: isinstance(value, list) and all(map(_text, value)), ())
 _BEHIND = _Field(
     "a list of the places of nodes in the graph, from 0",
@@ -300,7 +301,7 @@ _SQUARE = {
 }  # fmt: skip
 _COPY = {"dst": _MEMORY, "src": _MEMORY, "bytes": _COUNT, "dst_off": _OFFSET, "src_off": _OFFSET}
 _REPEATED = {"until": _BLOCKING, "work_us": replace(_US, default=0), "sleep_us": replace(_US, default=0)}
-_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": replace(_INT, default=0), "dst_off": _OFFSET}
+_FILL = {"dst": _MEMORY, "bytes": _COUNT, "value": _ZERO, "dst_off": _OFFSET}
 _IN_ROWS = {"dst_off": _OFFSET, "src_off": _OFFSET, "kind": _KIND}
 _WHERE = _Field(
     '"host", "device" (device 0) or the number of a device',
@@ -361,13 +362,11 @@ _ROWS: Mapping[str, _Row] = {
     "host_unregister": _Row(Ended, "name", name=_MEMORY),
     "free_async": _Row(Ended, "name stream", name=_MEMORY, stream=_STREAM),
     "pool_threshold": _Row(_plain, "bytes", bytes=_COUNT),
-    "create_stream": _Row(_made, "name", name=_name("stream", makes=True), flags=_FLAGS, priority=_PRIORITY),
+    "create_stream": _Row(_made, "name", name=_name("stream", makes=True), flags=_FLAGS, priority=_ZERO),
     "destroy_stream": _Row(Destroyed, "name", name=_STREAM),
     "get_priority": _Row(Asked, "stream", stream=_STREAM),
     "priority_range": _Row(_plain),
-    "create_event": _Row(
-        _made, "event", event=_name("event", makes=True), timing=_TIMING, blocking=_BLOCKING, kind=_CLASS
-    ),
+    "create_event": _Row(_made, "event", event=_NEW_EVENT, timing=_TIMING, blocking=_BLOCKING, kind=_CLASS),
     "destroy_event": _Row(Destroyed, "event", event=_EVENT),
     "create_notify": _Row(_made, "notify", notify=_name("notify", makes=True)),
     "destroy_notify": _Row(Destroyed, "notify", notify=_NOTIFY),
@@ -393,16 +392,10 @@ _ROWS: Mapping[str, _Row] = {
     "host_access": _Row(_plain, "access", reads=_EXTENTS, writes=_EXTENTS),
     "host_touch": _Row(_plain, "buf", buf=_MEMORY, bytes=_COUNT),
     "host_func": _Row(
-        Queued,
-        "function stream",
-        stream=_STREAM,
-        us=_US,
-        buf=replace(_MEMORY, default=None),
-        by=replace(_INT32, default=1),
-        **_TOUCHED,
+        Queued, "function stream", stream=_STREAM, us=_US, buf=replace(_MEMORY, default=None), by=_COUNTED, **_TOUCHED
     ),
     "add_callback": _Row(Queued, "function stream", stream=_STREAM, us=_US),
-    "inc": _Row(Queued, "kernel stream", buf=_MEMORY, by=replace(_INT32, default=1), stream=_STREAM),
+    "inc": _Row(Queued, "kernel stream", buf=_MEMORY, by=_COUNTED, stream=_STREAM),
     "touch": _Row(Queued, "kernel stream", buf=_MEMORY, bytes=_COUNT, write=_TIMING, stream=_STREAM),
     "malloc_managed": _Row(Began, "name", **_allocate("managed")),
     "prefetch": _Row(Queued, "prefetch stream", buf=_MEMORY, bytes=_COUNT, to=_WHERE, stream=_STREAM, off=_OFFSET),
@@ -427,24 +420,20 @@ _ROWS: Mapping[str, _Row] = {
 }
 _GRAPH_ROWS: Mapping[str, _Row] = {
     "begin_capture": _Row(
-        CaptureBegan,
-        "stream mode graph -",
-        stream=_STREAM,
-        mode=_MODE,
-        graph=replace(_name("graph", makes=True), default=None),
+        CaptureBegan, "stream mode graph -", stream=_STREAM, mode=_ZERO, graph=replace(_NEW_GRAPH, default=None)
     ),
     "begin_capture_to": _Row(
-        CaptureBegan, "stream mode graph behind", stream=_STREAM, graph=_GRAPH, mode=_MODE, behind=_BEHIND
+        CaptureBegan, "stream mode graph behind", stream=_STREAM, graph=_GRAPH, mode=_ZERO, behind=_BEHIND
     ),
-    "end_capture": _Row(CaptureEnded, "stream graph", stream=_STREAM, graph=_name("graph", makes=True)),
+    "end_capture": _Row(CaptureEnded, "stream graph", stream=_STREAM, graph=_NEW_GRAPH),
     "is_capturing": _Row(Asked, "stream", stream=_STREAM),
     "capture_info": _Row(Asked, "stream", stream=_STREAM),
-    "exchange_mode": _Row(_plain, "mode", mode=_MODE),
+    "exchange_mode": _Row(_plain, "mode", mode=_ZERO),
     "group_begin": _Row(_plain, "stream", stream=_STREAM),
     "group_end": _Row(_plain, "stream group", stream=_STREAM, group=_name("task group", makes=True)),
     "update_begin": _Row(_plain, "stream group", stream=_STREAM, group=_name("task group")),
     "update_end": _Row(_plain, "stream", stream=_STREAM),
-    "graph_create": _Row(_made, "graph", graph=_name("graph", makes=True)),
+    "graph_create": _Row(_made, "graph", graph=_NEW_GRAPH),
     "graph_destroy": _Row(Destroyed, "graph", graph=_GRAPH),
     "add_empty": _Row(NodeAdded, "graph - - - behind", graph=_GRAPH, node=_NODE, after=_AFTER, behind=_BEHIND),
     "add_child": _Row(
@@ -458,20 +447,13 @@ _GRAPH_ROWS: Mapping[str, _Row] = {
         bodies=_BODIES,
     ),
     "add_if": _Row(
-        NodeAdded,
-        "graph - default bodies behind",
-        graph=_GRAPH,
-        default=replace(_INT, default=0),
-        behind=_BEHIND,
-        bodies=_BODIES,
+        NodeAdded, "graph - default bodies behind", graph=_GRAPH, default=_ZERO, behind=_BEHIND, bodies=_BODIES
     ),
     "begin_capture_body": _Row(CaptureBegan, "stream - - -", stream=_STREAM),
     "end_capture_body": _Row(CaptureEnded, "stream -", stream=_STREAM),
-    "clone": _Row(Made, "graph to bodies", graph=_GRAPH, to=_name("graph", makes=True), bodies=_BODIES),
+    "clone": _Row(Made, "graph to bodies", graph=_GRAPH, to=_NEW_GRAPH, bodies=_BODIES),
     "nodes": _Row(_plain, "graph", graph=_GRAPH),
-    "instantiate": _Row(
-        Made, "graph exec", graph=_GRAPH, exec=_name("executable", makes=True), flags=replace(_INT, default=0)
-    ),
+    "instantiate": _Row(Made, "graph exec", graph=_GRAPH, exec=_name("executable", makes=True), flags=_ZERO),
     "upload": _Row(_plain, "exec stream", exec=_EXECUTABLE, stream=_STREAM),
     "graph_launch": _Row(
         GraphLaunched,
@@ -500,7 +482,7 @@ _BUFFER = {
     "bytes": _BYTES,
     "device": _DEVICE,
 }  # fmt: skip
-_STREAM_OPTIONS = {"flags": _FLAGS, "priority": _PRIORITY, "device": _DEVICE}
+_STREAM_OPTIONS = {"flags": _FLAGS, "priority": _ZERO, "device": _DEVICE}
 _EVENT_OPTIONS = {"timing": _TIMING, "blocking": _BLOCKING, "device": _DEVICE}
 
 

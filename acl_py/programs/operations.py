@@ -139,10 +139,10 @@ class Operations(Objects):
         return await copies.MemcpyAsync(to, room, source, bytes, _KINDS[kind], self.streams[stream])
 
     async def memcpy(
-        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None  # noqa: A002, ARG002
+        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None, kind: str = "default"  # noqa: A002, ARG002
     ) -> None:  # fmt: skip
         to, room, source = self.ends(dst, dst_off, src, src_off)
-        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEFAULT)
+        await copies.Memcpy(to, room, source, bytes, _KINDS[kind])
 
     async def memcpy2d_async(
         self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int, stream: str,
@@ -160,16 +160,11 @@ class Operations(Objects):
 
     # A peer copy from a device to itself is a copy inside the device (measured: memcpy-peer-self).
 
-    async def memcpy_peer_async(
-        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002
-    ) -> Completion:  # fmt: skip
-        to, room, source = self.ends(dst, dst_off, src, src_off)
-        kind = copies.MemcpyKind.DEVICE_TO_DEVICE
-        return await copies.MemcpyAsync(to, room, source, bytes, kind, self.streams[stream])
+    async def memcpy_peer_async(self, **copy: Any) -> Completion:
+        return await self.memcpy_async(kind="d2d", **copy)
 
-    async def memcpy_peer(self, dst: str, src: str, bytes: int, dst_off: int, src_off: int) -> None:  # noqa: A002
-        to, room, source = self.ends(dst, dst_off, src, src_off)
-        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEVICE_TO_DEVICE)
+    async def memcpy_peer(self, **copy: Any) -> None:
+        await self.memcpy(stream=None, kind="d2d", **copy)
 
     async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> Completion:  # noqa: A002
         to, room, _ = self.ends(dst, dst_off, dst, 0)
