@@ -225,7 +225,7 @@ def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]
     steps = step_columns(timeline.steps)
     waits: dict[int, tuple[list[int], list[int]]] = {}
     for index, (kind, queued_ns) in enumerate(zip(steps.kind.tolist(), steps.queued_ns.tolist(), strict=True)):
-        if steps.kinds[kind].kind in ("wait", "notify_wait", "value_wait"):
+        if steps.kinds[kind].kind.endswith("wait"):
             times, indices = waits.setdefault(steps.kinds[kind].in_stream, ([], []))
             times.append(queued_ns)
             indices.append(index)

@@ -135,7 +135,7 @@ class Tasks(BlockingBridge):
         """Note that *task* has made its step."""
         assert task.step is not None, "a task ends a step"
         self._note_end(task.step)
-        if task.step.op != "give_way" and task.steps and self._may_begin(task.steps[0]):
+        if not task.step.gives_way and task.steps and self._may_begin(task.steps[0]):
             self._ahead = task
         else:
             self._line_up(task)
