@@ -320,7 +320,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
             completion = await transfers.queue(runtime, stream, blind, site)
         else:
             what = f"a copy of pageable memory waits for {stream.name}"
-            await transfers.until(runtime, stream.turn(), what, site, (stream,))
+            await runtime.wait(stream.turn(), what, site, (stream,), sleeps=False)
             await transfers.at_once(scope, copy, "MemcpyAsync()", site)
     elif copy.label is H2H:
         await transfers.by_host(runtime, stream, copy, site)

@@ -272,7 +272,8 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
     """Wait until an event id is free for the next record of *event*, which holds it until the record is over."""
     check_bound(scope.runtime, stream, event)
     while isinstance(event, CountedEvent) and not event.ids.free:
-        await scope.runtime.busy_until(event.ids.until_free(), f"RecordEvent({event.name}) waits for an event id", site)
+        what = f"RecordEvent({event.name}) waits for an event id"
+        await scope.runtime.wait(event.ids.until_free(), what, site, sleeps=False)
         scope.runtime.check_stream(stream)
         check_event(scope, event)
 

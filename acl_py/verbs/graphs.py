@@ -9,7 +9,6 @@ from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.verbs import transfers
 from acl_py.verbs.captures import check_dependencies, check_graph
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import NOTHING, Completion, Then
@@ -376,7 +375,7 @@ async def _launch(
     try:
         if executable.needs_host:
             what = f"GraphLaunch({executable.name}) makes copies itself"
-            await transfers.until(runtime, launch, what, site, (launch,))
+            await runtime.wait(launch, what, site, (launch,), sleeps=False)
     except GeneratorExit:
         raise
     except BaseException:

@@ -55,7 +55,7 @@ async def Sleep(us: float) -> None:
     if delay:
         timer = runtime.scheduler.timer(runtime.host_ns + delay)
         try:
-            await runtime.busy_until(timer, f"Sleep({us})", site)
+            await runtime.wait(timer, f"Sleep({us})", site, sleeps=False)
         finally:
             runtime.scheduler.cancel(timer)  # a task that is cancelled does not sleep on
     else:

@@ -436,7 +436,7 @@ async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Pref
     if work.location == HOST:
         if not op.done:
             what = f"a prefetch to the host in {stream.name}"
-            await runtime.busy_until(op, what, site, (op,), promised=False)
+            await runtime.wait(op, what, site, (op,), promised=False, sleeps=False)
     else:
         runtime.pay(missing * costs.prefetch_page)
     return op

@@ -510,13 +510,12 @@ async def _end(
     promised, waits = waits, waits or runtime.rules.release is Release.WAITS_FOR_DEVICE
     completion = AllOf([device.work() for device in devices] if waits else ())
     try:
-        if not completion.done:
-            await runtime.wait(completion, f"{name}({buffer!r})", site, devices, promised=promised)
-            runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
-            if scope.context.error is not None:
-                raise runtime.context_error(scope.context)
-        elif waits:
-            runtime.learn(completion, devices, promised=promised)
+        if waits:
+            sleeps = not completion.done
+            await runtime.wait(completion, f"{name}({buffer!r})", site, devices, promised=promised, sleeps=sleeps)
+            if sleeps:
+                runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
+                runtime.check_context(scope.context)
         runtime.pay(cost)
         end()
     except CancelledError:

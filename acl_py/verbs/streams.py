@@ -450,8 +450,9 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     scope, runtime, site, _ = call
     stream = resolve(scope, stream, name, queues=False)
     what = f"{name}({stream.name})"
+    work = NOTHING if stream.bound else stream.backlog()
     await runtime.synchronize(
-        name, _wait_of(stream), what, site, stream.context, (stream,), Synchronised(stream), limit, subjects=(stream,),
+        name, work, what, site, stream.context, (stream,), Synchronised(stream), limit, subjects=(stream,),
         freed_in=None if isinstance(stream, LegacyStream) else stream,
     )  # fmt: skip
 
@@ -464,10 +465,6 @@ def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
             Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 for no limit, or a number above 0"
         )
     return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
-
-
-def _wait_of(stream: Stream) -> Completion:
-    return NOTHING if stream.bound else stream.backlog()
 
 
 @verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES, step="query_stream", fields=("stream",))
@@ -495,15 +492,18 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream, StreamQuery.__name__, queues=False)
     runtime.pay(runtime.costs.query)
-    idle = stream.idle or stream.bound
-    known = stream.tail if idle else None
+    idle = stream.idle
+    known = stream.tail if idle else NOTHING if stream.bound else None
     await answered(
-        scope, known, lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site), (stream,)
+        scope,
+        known,
+        lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site),
+        (stream,) if idle else (),
     )
-    runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(idle)))
+    runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(known is not None)))
     if stream.context.error is not None:
         raise runtime.context_error(stream.context)
-    return Status.COMPLETE if idle else Status.NOT_READY
+    return Status.NOT_READY if known is None else Status.COMPLETE
 
 
 async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects: Subjects) -> None:
@@ -517,7 +517,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects:
         await runtime.bridge.breathe()
         return
     runtime.bridge.poll_succeeded()
-    runtime.learn(known, subjects)
+    await runtime.wait(known, None, None, subjects, sleeps=False)
 
 
 @verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent", step="wait", fields=("event", "stream"))
