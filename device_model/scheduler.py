@@ -279,7 +279,20 @@ class Scheduler:
 
         Returns whether *completion* is done.
         """
-        self._run(completion, budget, until, ready)
+        heap, size = self.heap, len(ready)
+        self._instants, self._until, self._ready, self._size = budget, min(until, END_NS), ready, size
+        self._goal = completion
+        try:
+            while not completion.done and heap and self._instants > 0 and heap[0][0] <= until and len(ready) == size:
+                self._instants -= 1
+                self.step()
+        finally:
+            self._goal, self._instants, self._until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
+        while heap and heap[0][0] == self.now:  # the rest of the instant
+            self.step()
+        if self.before_return is not None:
+            self.before_return()
+            self.settle()
         return completion.done
 
     def run_to_wake(self, budget: int, until: float = inf, ready: Sized = ()) -> bool:
@@ -293,19 +306,8 @@ class Scheduler:
         if not self.heap or self.heap[0][0] > until:
             return False
         self._wake = Completion()
-        self._run(self._wake, budget, until, ready)
+        self.run_until(self._wake, budget, until, ready)
         return True
-
-    def _run(self, goal: Completion, budget: int, until: float, ready: Sized) -> None:
-        heap, size = self.heap, len(ready)
-        self._goal, self._instants, self._until, self._ready, self._size = goal, budget, min(until, END_NS), ready, size
-        try:
-            while not goal.done and heap and self._instants > 0 and heap[0][0] <= until and len(ready) == size:
-                self._instants -= 1
-                self.step()
-        finally:
-            self._goal, self._instants, self._until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
-        self._finish_instant()
 
     def pass_through(
         self, steps: Iterable[tuple[Callable[[], None], Nanoseconds]], start: Nanoseconds, gap: Nanoseconds
@@ -337,14 +339,6 @@ class Scheduler:
             error = raised
         self._instants -= over
         return over, error
-
-    def _finish_instant(self) -> None:
-        heap = self.heap
-        while heap and heap[0][0] == self.now:
-            self.step()
-        if self.before_return is not None:
-            self.before_return()
-            self.settle()
 
     def step(self) -> None:
         """Run one instant: the actions that are due, then the grants (rule 2)."""
