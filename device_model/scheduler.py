@@ -151,8 +151,8 @@ class Scheduler:
     """The one clock of a simulation, and the heap of actions that are due."""
 
     __slots__ = (
-        "_goal", "_instants", "_raiser", "_ready", "_size", "_until", "_wake",
-        "before_return", "choices", "dirty", "heap", "now", "sequence",
+        "_goal", "_instants", "_raiser", "_ready", "_size", "_wake",
+        "before_return", "choices", "dirty", "heap", "now", "sequence", "until",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class Scheduler:
         self.choices: Choices | None = None  # what this run may do otherwise than the model
         self._raiser = _Raiser(self)
         # How far the run goes that is under way, for `pass_through`; without a run no time passes.
-        self._until: float = -1
+        self.until: float = -1
         self._instants = maxsize  # how many are left
         self._goal: Completion = _NEVER
         self._ready: Sized = ()
@@ -244,7 +244,7 @@ class Scheduler:
             while heap and heap[0][0] <= until:
                 self.step()
         if heap and heap[0][0] <= until:
-            self._until = until
+            self.until = until
             try:
                 while True:
                     # step() and settle(), written out: this is the hot path.
@@ -261,7 +261,7 @@ class Scheduler:
                     if not heap or heap[0][0] > until:
                         break
             finally:
-                self._until = -1
+                self.until = -1
         self.now = until
         if self.before_return is not None:
             self.before_return()
@@ -280,14 +280,14 @@ class Scheduler:
         Returns whether *completion* is done.
         """
         heap, size = self.heap, len(ready)
-        self._instants, self._until, self._ready, self._size = budget, min(until, END_NS), ready, size
+        self._instants, self.until, self._ready, self._size = budget, min(until, END_NS), ready, size
         self._goal = completion
         try:
             while not completion.done and heap and self._instants > 0 and heap[0][0] <= until and len(ready) == size:
                 self._instants -= 1
                 self.step()
         finally:
-            self._goal, self._instants, self._until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
+            self._goal, self._instants, self.until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
         while heap and heap[0][0] == self.now:  # the rest of the instant
             self.step()
         if self.before_return is not None:
@@ -324,7 +324,7 @@ class Scheduler:
         if self._goal.done or self.choices is not None:
             return 0, None
         over, ready, size = 0, self._ready, self._size
-        until = self._until if not self.heap else min(self._until, self.heap[0][0] - 1)
+        until = self.until if not self.heap else min(self.until, self.heap[0][0] - 1)
         error = None
         try:
             for act, lasts in steps:

@@ -356,16 +356,16 @@ async def _launch(
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    if any(allocation.freed is not None for allocation in executable.plan.touched):
-        _check_own_memory(runtime, executable)
-        for node in executable.plan.nodes:
-            if node.work is not None:
-                runtime.check_memory(node.work, node)
+    plan = executable.plan
+    for allocation in plan.touched:
+        if allocation.freed is not None:
+            _refuse_freed(runtime, executable)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
+        plan = executable.plan  # it may be another one now
     graphs = runtime.profile.graphs
-    cost = executable.plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
+    cost = plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
     if executable.last is NOTHING and executable.memory():
         cost += graphs.allocate
     executable.is_uploaded = True
@@ -385,12 +385,15 @@ async def _launch(
     return launch
 
 
-def _check_own_memory(runtime: Runtime, executable: Executable) -> None:
-    """Refuse a launch after memory that the graph allocates has been freed outside."""
+def _refuse_freed(runtime: Runtime, executable: Executable) -> None:
+    """Refuse a launch after memory that its nodes touch has been freed, in other words if the graph allocates it."""
     for allocation in executable.memory():
         if allocation.freed is not None:
             what = f"{executable!r} once more, after a call has freed {allocation!r}, which it allocates"
             raise runtime.refuse(Kind.NOT_SUPPORTED, what, "free it after the last launch, or in the capture")
+    for node in executable.plan.nodes:
+        if node.work is not None:
+            runtime.check_memory(node.work, node)
 
 
 @verb(cuda="cudaGraphExecUpdate", step="exec_update", fields=("exec", "graph"))
