@@ -401,8 +401,7 @@ class Runtime:
         if stream.destroyed is not None:
             what = f"{stream!r} takes no more work"
             raise self.error(Kind.INVALID_HANDLE, what, "create one with CreateStream()", dead=stream)
-        if stream.context.error is not None:
-            raise self.context_error(stream.context)
+        self.check_context(stream.context)
 
     def check_memory(self, work: Work, owner: object) -> None:
         """Raise if *work*, which *owner* does, touches memory that was freed."""
@@ -415,6 +414,11 @@ class Runtime:
         call = self.hooks.call
         if call is not None:
             call(name, enter_ns, self.host_ns, site, act)
+
+    def brief_call(self, name: str, enter_ns: Nanoseconds, site: Site, act: Act[Any] = PLAIN) -> None:
+        """Pay for a call that only asks, or notes something, and tell the observers of it."""
+        self.pay(self.costs.other)
+        self.called(name, enter_ns, site, act)
 
     async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T], act: Act[Any]) -> T:
         """Do the *work* of a call of *name*. The trace has the call even if it fails, unless it was refused at once."""

@@ -124,8 +124,7 @@ async def MemcpyAsync(
                 copy = dst.copied = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
     if copy is None:
         if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
-            runtime.pay(runtime.costs.other)
-            runtime.called(MemcpyAsync.__name__, enter, site)
+            runtime.brief_call(MemcpyAsync.__name__, enter, site)
             return NOTHING
         copy = _copy_of(runtime, dst, src, count, kind)
         label = copy.label

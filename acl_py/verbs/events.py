@@ -401,8 +401,7 @@ async def GetEventAvailNum() -> int:
         The number of ids.
     """
     scope, runtime, site, enter = begin()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetEventAvailNum.__name__, enter, site)
+    runtime.brief_call(GetEventAvailNum.__name__, enter, site)
     return scope.context.device.event_ids.free
 
 
@@ -444,8 +443,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     poll = Waiting(runtime.callers, f"QueryEventStatus({event.name})", work, site)
     await answered(scope, work if done else None, lambda: poll, (event,))
     runtime.called(QueryEventStatus.__name__, enter, site, Asked(event, int(done)))
-    if event.context.error is not None:
-        raise runtime.context_error(event.context)
+    runtime.check_context(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
 
 

@@ -109,8 +109,7 @@ async def GetLastError() -> int:
         The code under the rules in force; 0 if there was no error.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetLastError.__name__, enter, site)
+    runtime.brief_call(GetLastError.__name__, enter, site)
     code = last_error.get().value
     last_error.set(SUCCESS)
     return code
@@ -129,6 +128,5 @@ async def PeekAtLastError() -> int:
         The code under the rules in force; 0 if there was no error.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(PeekAtLastError.__name__, enter, site)
+    runtime.brief_call(PeekAtLastError.__name__, enter, site)
     return last_error.get().value

@@ -234,8 +234,7 @@ async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
         The least and the most urgent priority: (0, -5) under CUDA's rules, (7, 0) under ACL's.
     """
     _, runtime, site, enter = begin()
-    runtime.pay(runtime.costs.other)
-    runtime.called(DeviceGetStreamPriorityRange.__name__, enter, site)
+    runtime.brief_call(DeviceGetStreamPriorityRange.__name__, enter, site)
     return runtime.rules.priorities
 
 
@@ -260,8 +259,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
     """
     scope, runtime, site, enter = begin()
     stream = resolve_any(scope, stream)
-    runtime.pay(runtime.costs.other)
-    runtime.called(StreamGetPriority.__name__, enter, site, Asked(stream))
+    runtime.brief_call(StreamGetPriority.__name__, enter, site, Asked(stream))
     return stream.priority
 
 
@@ -278,8 +276,7 @@ async def GetStreamAvailableNum() -> int:
         The number of streams.
     """
     scope, runtime, site, enter = begin()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetStreamAvailableNum.__name__, enter, site)
+    runtime.brief_call(GetStreamAvailableNum.__name__, enter, site)
     return scope.context.device.stream_ids.free
 
 
@@ -501,8 +498,7 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
         (stream,) if idle else (),
     )
     runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(known is not None)))
-    if stream.context.error is not None:
-        raise runtime.context_error(stream.context)
+    runtime.check_context(stream.context)
     return Status.NOT_READY if known is None else Status.COMPLETE
 
 
@@ -620,6 +616,5 @@ def check_event(scope: Scope, event: object) -> Event:
     if event.destroyed is not None:
         what = f"{event!r} is gone"
         raise scope.runtime.error(Kind.INVALID_HANDLE, what, "create one with CreateEvent()", dead=event)
-    if event.context.error is not None:
-        raise scope.runtime.context_error(event.context)
+    scope.runtime.check_context(event.context)
     return event

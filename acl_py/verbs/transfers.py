@@ -28,7 +28,7 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
         assert isinstance(work, Copy), f"{work!r} is no copy"
         work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
     op = Op(work, work.label.lane, work.nbytes, site)
-    await _room(runtime, stream, op, site)
+    await room(runtime, stream, op, site)
     if isinstance(work, Fill):
         runtime.submit(stream, op, runtime.cost_of("fill"), latency.submit_kernel)
     elif work.label is D2D:
@@ -40,7 +40,8 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
     return op
 
 
-async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
+async def room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
+    """Let the host wait until a hardware queue takes *op*."""
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_place(op, stream, site)
@@ -110,10 +111,10 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
         runtime.cool(copy.nbytes)
         return stream.tail
     ring = staging.ring(stream)
-    while not (room := ring.until_it_takes(copy.nbytes)).done:
-        await runtime.wait(room, f"staging pageable memory for {stream.name}", site, sleeps=False)
+    while not (free := ring.until_it_takes(copy.nbytes)).done:
+        await runtime.wait(free, f"staging pageable memory for {stream.name}", site, sleeps=False)
     op = Op(copy, H2D.lane, copy.nbytes, site)
-    await _room(runtime, stream, op, site)
+    await room(runtime, stream, op, site)
     copy.stage()
     runtime.submit(stream, op, copies.pageable_small[copy.nbytes], runtime.copy_latency)
     ring.put(op)
