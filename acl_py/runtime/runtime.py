@@ -68,7 +68,7 @@ class Limit(NamedTuple):
 
 
 class Limited(FirstOf):
-    """Done with *completion*, or with a timer, *limit_ns* from now. Who has waited for it must `end` it."""
+    """Done with *completion*, or with a timer, *limit_ns* from now. A host that has waited for it must `end` it."""
 
     __slots__ = ("_runtime", "timer")
 
@@ -263,9 +263,9 @@ class Runtime:
     ) -> None:
         """Suspend until *completion*, all work of *subjects* so far, is done, or until *limit_ns* are over.
 
-        A host that *sleeps* pays for its wake-up, and lets other tasks go on even if *completion* is done already. One
-        that does not takes part in the work itself, or only asks. *promised* is for observers: whether the vendor
-        documents that the call waits.
+        A host that *sleeps* pays for its wake-up, and lets other tasks go on even if *completion* is done already. A
+        host that takes part in the work itself, or only asks, does not sleep. *promised* is for observers: whether the
+        vendor documents that the call waits.
         """
         hooks = self.hooks
         if hooks.awaiting is not None:
