@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
-from functools import partial
 
 from acl_py.calls.acts import Destroyed, GraphLaunched, GraphUpdated, Made, NodeAdded, Plain
 from acl_py.calls.table import verb
@@ -10,14 +9,14 @@ from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.captures import check_dependencies, check_graph
+from acl_py.verbs.memory import give_to_pool
 from acl_py.verbs.streams import StreamLike, resolve
-from device_model.completions import NOTHING, Completion, Then
-from device_model.engines.workers import Workers
+from device_model.completions import NOTHING, Completion
 from device_model.errors import shown
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Condition, Graph, Node, NodeKind
 from device_model.integers import integer
-from device_model.memory import Allocation, Buffer
+from device_model.memory import Buffer
 from device_model.work import Lane
 
 
@@ -453,25 +452,9 @@ async def GraphExecDestroy(executable: Executable) -> None:
     runtime.pay(runtime.profile.graphs.begin)
     until = executable.last
     for allocation in executable.memory():
-        if allocation.freed is not None:  # by a call outside of the graph
-            continue
-        if until.done:
-            runtime.workers.flush(allocation)
-        buffer = Buffer(allocation, 0, allocation.nbytes)
-        runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
-        if not until.done:
-            until.add_waiter(Then(partial(_drop, allocation, runtime.workers)))
+        if allocation.freed is None:  # else by a call outside of the graph
+            give_to_pool(runtime, allocation, Buffer(allocation, 0, allocation.nbytes), None, until, site)
     runtime.called(GraphExecDestroy.__name__, enter, site, Destroyed(executable))
-
-
-def _drop(
-    allocation: Allocation,
-    workers: Workers,
-    by: Completion,  # noqa: ARG001 - a waiter is called with what it waited for
-) -> None:
-    """Let go of freed memory: the launch that could use it is over, but bodies of its kernels may be under way."""
-    workers.flush(allocation)
-    allocation.drop()
 
 
 def _check(call: Call, executable: object) -> Executable:

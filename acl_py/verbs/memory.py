@@ -24,7 +24,6 @@ from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
 from device_model.device import Device
-from device_model.engines.workers import Workers
 from device_model.graphs.capture import Branch
 from device_model.graphs.graph import NodeKind
 from device_model.integers import Integer, integer
@@ -390,11 +389,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
         return _free_in_capture(runtime, stream.branch, allocation, site)
     runtime.pay(runtime.costs.free_async)
     behind = stream.turn()
-    if behind.done:
-        runtime.workers.flush(allocation)
-    runtime.memory.pool(allocation.device).give(buffer, stream, None if behind.done else behind, site)
-    if not behind.done:
-        behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
+    give_to_pool(runtime, allocation, buffer, stream, behind, site)
     _tell_freed(runtime, allocation, behind)
     runtime.called(FreeAsync.__name__, enter, site, Ended(allocation, stream))
     return behind
@@ -565,10 +560,22 @@ def _completion(free_op: object) -> Completion:
     return free_op if isinstance(free_op, Completion) else NOTHING
 
 
-def _drop(allocation: Allocation, workers: Workers) -> None:
-    """Let go of freed memory: the work that could use it is done."""
-    workers.flush(allocation)
-    allocation.drop()
+def give_to_pool(
+    runtime: Runtime, allocation: Allocation, buffer: Memory, stream: Stream | None, until: Completion, site: Site
+) -> None:
+    """Give *buffer*, all of *allocation*, to its pool behind *until*; then the bodies of the work that could use it are
+    run to their ends, and its bytes are let go.
+    """
+    if until.done:
+        runtime.workers.flush(allocation)
+    runtime.memory.pool(allocation.device).give(buffer, stream, None if until.done else until, site)
+
+    def drop(_: Completion) -> None:
+        runtime.workers.flush(allocation)
+        allocation.drop()
+
+    if not until.done:
+        until.add_waiter(Then(drop))
 
 
 def _by_size(per_mib: int, nbytes: int) -> int:
