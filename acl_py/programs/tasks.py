@@ -76,7 +76,7 @@ class Tasks(BlockingBridge):
                     if task.call is not None:
                         task.call.close()
 
-    async def wait(self, completion: Completion, waiting: Waiting) -> None:
+    async def wait(self, completion: Completion, waiting: Callable[[], Waiting]) -> None:
         """Hold the running task until *completion* is done.
 
         Raises what `Runtime.deadlock` makes if nothing can ever complete it.
@@ -91,7 +91,7 @@ class Tasks(BlockingBridge):
             return True
 
         self.runtime.scheduler.watch(completion, wake)
-        self.runtime.waiters[task] = waiting
+        self.runtime.waiters[task] = waiting()
         try:
             await _suspend()
         finally:

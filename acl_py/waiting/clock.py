@@ -103,6 +103,7 @@ class Clock(Gate):
     """
 
     is_needed = True  # devices go on also if no task waits for them, until the loop is given back
+    is_shared = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -282,10 +283,6 @@ class Clock(Gate):
         now = bridge.began_ns + bridge.host.host_ns
         self._set(now)
         self._ring(now)
-
-    def alone(self) -> bool:
-        """Whether the caller is the only one, so that its device may run in place: no other simulation, either."""
-        return len(self.bridges) <= 1 and super().alone()
 
     @property
     def has_timers(self) -> bool:

@@ -109,6 +109,7 @@ class LaunchTurn(Group):
 
     def release(self, by: Completion) -> None:
         """Let the launch begin: *by* is all that it waits for."""
+        self.launch.begin()
         self.note_last(by)
         self.complete(by.end_ns)
 
@@ -203,14 +204,12 @@ class Run(Group):
         if hooks.node_queued is not None:
             for op in self.ops:
                 device.call_hook(hooks.node_queued, op)
-        ends = [made[place] for place in plan.last]
-        for end in ends:
-            if not end.done:
-                end.add_waiter(self)
-        done = [end for end in ends if end.done]
-        for end in done:
-            self.release(end)
-        if not ends:
+        for place in plan.last:
+            if made[place].done:
+                self.release(made[place])
+            else:
+                made[place].add_waiter(self)
+        if not plan.last:
             _when(turn, lambda by: self.complete(max(by.end_ns, scheduler.now)))
 
     def operation(self, entry: Entry, queue: HardwareQueue) -> NodeOp:
@@ -330,13 +329,11 @@ class Launch(Run):
         executable.last = self
         turn = LaunchTurn(self)
         self.place: HardwareQueue | None = None  # where it holds a place until it begins
-        if not before.done:
-            self.place = stream.queues[Lane.COMPUTE]
-            self.place.reserved += 1
-        _when(before, self._begin)
         if before.done:
             turn.release(before)
         else:
+            self.place = stream.queues[Lane.COMPUTE]
+            self.place.reserved += 1
             before.add_waiter(turn)
         self.queue(turn, ready_ns)
 
@@ -367,7 +364,8 @@ class Launch(Run):
             queue.reserved -= 1
             queue.pass_on()
 
-    def _begin(self, by: Completion) -> None:  # noqa: ARG002 - a waiter is called with what it waited for
+    def begin(self) -> None:
+        """Leave the queue, and let all conditions have their defaults."""
         self._leave_queue()
         for node in self.plan.conditional:
             if node.condition is not None:
