@@ -4,7 +4,7 @@ Each is made, filled by setters, read by getters and destroyed, all with plain i
 that there is not, a setter 100000; to destroy 0 is no mistake.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -97,7 +97,17 @@ class JpegConfig:
     level: int = 0
 
 
-# Functions for the attributes of a description; their names begin with *prefix*, that of a family of functions.
+# Functions for a description; their names begin with *prefix*, that of a family of functions.
+
+
+def described(name: str, kind: type, letters: Mapping[str, str], prefix: str = "dvpp") -> dict[str, Any]:
+    """Return, by their names, the functions that make a description, and set and read the attributes with *letters*."""
+    functions = [
+        maker(name, kind, prefix),
+        *(setter(name, kind, attribute, letter, prefix) for attribute, letter in letters.items()),
+        *(getter(name, kind, attribute, prefix) for attribute in letters),
+    ]
+    return {each.__name__: each for each in functions}
 
 
 def maker(name: str, make: Callable[[], object], prefix: str = "dvpp") -> Any:
@@ -206,23 +216,15 @@ def dvpp_get_channel_desc_param(handle: int, parameter: int) -> tuple[int, int, 
 
 # --- pictures
 
-dvpp_create_pic_desc = maker("pic_desc", Picture)
+globals().update(
+    described(
+        "pic_desc",
+        Picture,
+        {"data": "k", "size": "u", "format": "i", "ret_code": "u"}
+        | dict.fromkeys(("width", "height", "width_stride", "height_stride"), "u"),
+    )
+)
 dvpp_destroy_pic_desc = destroyer("pic_desc", Picture)
-dvpp_set_pic_desc_data = setter("pic_desc", Picture, "data", "k")
-dvpp_set_pic_desc_size = setter("pic_desc", Picture, "size")
-dvpp_set_pic_desc_format = setter("pic_desc", Picture, "format", "i")
-dvpp_set_pic_desc_width = setter("pic_desc", Picture, "width")
-dvpp_set_pic_desc_height = setter("pic_desc", Picture, "height")
-dvpp_set_pic_desc_width_stride = setter("pic_desc", Picture, "width_stride")
-dvpp_set_pic_desc_height_stride = setter("pic_desc", Picture, "height_stride")
-dvpp_set_pic_desc_ret_code = setter("pic_desc", Picture, "ret_code")
-dvpp_get_pic_desc_data = getter("pic_desc", Picture, "data")
-dvpp_get_pic_desc_size = getter("pic_desc", Picture, "size")
-dvpp_get_pic_desc_width = getter("pic_desc", Picture, "width")
-dvpp_get_pic_desc_height = getter("pic_desc", Picture, "height")
-dvpp_get_pic_desc_width_stride = getter("pic_desc", Picture, "width_stride")
-dvpp_get_pic_desc_height_stride = getter("pic_desc", Picture, "height_stride")
-dvpp_get_pic_desc_ret_code = getter("pic_desc", Picture, "ret_code")
 
 
 @takes("k")
@@ -265,20 +267,14 @@ def dvpp_get_pic_desc(handle: int, index: int) -> int:
 
 # --- streams of codecs
 
-dvpp_create_stream_desc = maker("stream_desc", CodecStream)
+globals().update(
+    described(
+        "stream_desc",
+        CodecStream,
+        {"data": "k", "size": "u", "format": "i", "timestamp": "k", "ret_code": "u", "eos": "u"},
+    )
+)
 dvpp_destroy_stream_desc = destroyer("stream_desc", CodecStream)
-dvpp_set_stream_desc_data = setter("stream_desc", CodecStream, "data", "k")
-dvpp_set_stream_desc_size = setter("stream_desc", CodecStream, "size")
-dvpp_set_stream_desc_format = setter("stream_desc", CodecStream, "format", "i")
-dvpp_set_stream_desc_timestamp = setter("stream_desc", CodecStream, "timestamp", "k")
-dvpp_set_stream_desc_ret_code = setter("stream_desc", CodecStream, "ret_code")
-dvpp_set_stream_desc_eos = setter("stream_desc", CodecStream, "eos")
-dvpp_get_stream_desc_data = getter("stream_desc", CodecStream, "data")
-dvpp_get_stream_desc_size = getter("stream_desc", CodecStream, "size")
-dvpp_get_stream_desc_format = getter("stream_desc", CodecStream, "format")
-dvpp_get_stream_desc_timestamp = getter("stream_desc", CodecStream, "timestamp")
-dvpp_get_stream_desc_ret_code = getter("stream_desc", CodecStream, "ret_code")
-dvpp_get_stream_desc_eos = getter("stream_desc", CodecStream, "eos")
 
 
 # --- areas: their values have 16 bits
@@ -316,19 +312,12 @@ def _side_setter(side: str) -> Any:
     )
 
 
-dvpp_set_roi_config_left = _side_setter("left")
-dvpp_set_roi_config_right = _side_setter("right")
-dvpp_set_roi_config_top = _side_setter("top")
-dvpp_set_roi_config_bottom = _side_setter("bottom")
+globals().update({each.__name__: each for each in map(_side_setter, ("left", "right", "top", "bottom"))})
 dvpp_destroy_roi_config = destroyer("roi_config", Area)
 
 # --- configurations
 
-dvpp_create_resize_config = maker("resize_config", ResizeConfig)
+globals().update(described("resize_config", ResizeConfig, {"interpolation": "u"}))
+globals().update(described("jpege_config", JpegConfig, {"level": "u"}))
 dvpp_destroy_resize_config = destroyer("resize_config", ResizeConfig)
-dvpp_set_resize_config_interpolation = setter("resize_config", ResizeConfig, "interpolation")
-dvpp_get_resize_config_interpolation = getter("resize_config", ResizeConfig, "interpolation")
-dvpp_create_jpege_config = maker("jpege_config", JpegConfig)
 dvpp_destroy_jpege_config = destroyer("jpege_config", JpegConfig)
-dvpp_set_jpege_config_level = setter("jpege_config", JpegConfig, "level")
-dvpp_get_jpege_config_level = getter("jpege_config", JpegConfig, "level")
