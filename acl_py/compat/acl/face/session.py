@@ -148,11 +148,11 @@ class Session(Handles):
         self.pending.append((threading.get_ident(), function))
 
     def do_pending(self) -> None:
-        """Do what the last call of this thread made due; a kernel's call, in the middle of another one, leaves it to
-        that one.
+        """Do what the last call of this thread made due; a call of a kernel or a finalizer, in the middle of another
+        one, leaves it to that one.
         """
         own = threading.get_ident()
-        while not is_barred():
+        while not is_barred() and not self._is_in_the_middle():
             due = next((each for each in list(self.pending) if each[0] == own), None)
             if due is None:
                 return
