@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import index as as_int
 from typing import Any
 
-from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.binding import does, gives, runs, takes
 from acl_py.compat.acl.face.lookups import wait_within_call
 from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
 from acl_py.compat.acl.functions.mdl import executions
@@ -130,24 +130,20 @@ def create_config_handle() -> int:
     return session().handle(LoadConfig())
 
 
-@takes("k")
-def destroy_config_handle(handle: int) -> int:
+@does("k")
+def destroy_config_handle(here: Session, handle: int) -> None:
     """End a configuration."""
-    return _end(handle, LoadConfig)
+    _end(here, handle, LoadConfig)
 
 
-def _end(handle: int, kind: type) -> int:
-    here = session()
-    if here.find(handle, kind) is None:
-        return here.unknown(handle, kind)
+def _end(here: Session, handle: int, kind: type) -> None:
+    here.known(handle, kind)
     here.forget(handle)
-    return SUCCESS
 
 
-@takes("kiO")
-def set_config_opt(handle: int, attribute: int, value: Any) -> int:
+@does("kiO")
+def set_config_opt(here: Session, handle: int, attribute: int, value: Any) -> None:
     """Set one attribute: a path is a text, everything else an int. TypeError if it is not."""
-    here = session()
     if attribute == _PATH:
         if not isinstance(value, str):
             raise TypeError(f"set_config_opt args parse failed: a path must be str, not {type(value).__name__}")
@@ -155,26 +151,20 @@ def set_config_opt(handle: int, attribute: int, value: Any) -> int:
         value = as_int(value)
     elif not isinstance(value, int):
         raise TypeError(f"set_config_opt args parse failed: an int is required, not {type(value).__name__}")
-    config = here.find(handle, LoadConfig)
-    if config is None:
-        return here.unknown(handle, LoadConfig)
+    config = here.known(handle, LoadConfig)
     if not 0 <= attribute <= _LAST_ATTRIBUTE:
-        return here.refuse(INVALID_PARAM, f"there is no attribute {attribute}")
+        raise here.error(INVALID_PARAM, f"there is no attribute {attribute}")
     if attribute == _PRIORITY and not 0 <= value <= 7:
-        return here.refuse(INVALID_PARAM, f"a priority is 0 to 7, not {value}")
+        raise here.error(INVALID_PARAM, f"a priority is 0 to 7, not {value}")
     if attribute == _LOAD_TYPE and not _FROM_FILE <= value <= _FROM_MEM_WITH_QUEUE:
-        return here.refuse(INVALID_PARAM, f"load type {value} does not exist")
+        raise here.error(INVALID_PARAM, f"load type {value} does not exist")
     config.values[attribute] = value
-    return SUCCESS
 
 
 @gives("k")
 def load_with_config(here: Session, handle: int) -> int:
     """Load a model as the configuration says."""
-    config = here.find(handle, LoadConfig)
-    if config is None:
-        raise here.error(INVALID_PARAM, here.explain(handle, LoadConfig))
-    values = config.values
+    values = here.known(handle, LoadConfig).values
     way = values.get(_LOAD_TYPE, 0)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
         here.warn_unsupported("mdl.load_with_config with queues")
@@ -267,27 +257,23 @@ def create_exec_config_handle() -> int:
     return session().handle(ExecConfig())
 
 
-@takes("k")
-def destroy_exec_config_handle(handle: int) -> int:
+@does("k")
+def destroy_exec_config_handle(here: Session, handle: int) -> None:
     """End a configuration."""
-    return _end(handle, ExecConfig)
+    _end(here, handle, ExecConfig)
 
 
-@takes("kku")
-def set_exec_config_opt(handle: int, attribute: int, value: int) -> int:
+@does("kku")
+def set_exec_config_opt(here: Session, handle: int, attribute: int, value: int) -> None:
     """Set a time limit in milliseconds: attribute 0 that of the stream, 1 that of events."""
-    here = session()
-    config = here.find(handle, ExecConfig)
-    if config is None:
-        return here.unknown(handle, ExecConfig)
+    config = here.known(handle, ExecConfig)
     value = (value & 0xFFFFFFFF) - (1 << 32 if value & 0x80000000 else 0)  # it is an int32
     if attribute not in (0, 1) or value < -1:
-        return here.refuse(INVALID_PARAM, f"attribute {attribute} cannot be {value}")
+        raise here.error(INVALID_PARAM, f"attribute {attribute} cannot be {value}")
     if attribute == 0:
         config.stream_ms = value
     else:
         config.event_ms = value
-    return SUCCESS
 
 
 # --- gears

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, session
+from acl_py.compat.acl.face.binding import does, gives
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
 from acl_py.compat.acl.functions.media.descriptions import CHANNEL_EXISTS, described, destroyer, getter, public, setter
 from acl_py.compat.acl.functions.media.formats import NV12
 from acl_py.compat.acl.standins.videos import Decode, Encode, Frame
@@ -105,38 +105,32 @@ class EncoderFrameConfig:
     eos: int = 0
 
 
-def _channel_functions(prefix: str, kind: type, letters: Mapping[str, str]) -> dict[str, Any]:
+def _channel_functions(prefix: str, kind: type[Any], letters: Mapping[str, str]) -> dict[str, Any]:
     """Return, by their names, the functions of the descriptions of channels; these attributes have *letters*."""
 
-    def assign(handle: int, function: Any) -> int:
-        here = session()
-        channel = here.find(handle, kind)
-        if channel is None:
-            return here.unknown(handle, kind)
+    def assign(here: Session, handle: int, function: Any) -> None:
+        channel = here.known(handle, kind)
         if not callable(function):
             raise TypeError("parameter must be callable")
         channel.callback = function
-        return SUCCESS
 
     def read(handle: int) -> Any:
         channel = session().find(handle, kind)
         return None if channel is None else channel.callback
 
-    def destroy(handle: int) -> int:
-        here = session()
-        channel = here.find(handle, kind)
-        if channel is None:
-            return here.unknown(handle, kind) if handle else SUCCESS
-        if channel.line is not None:
-            return here.refuse(CHANNEL_EXISTS, f"its channel exists; call acl.media.{prefix}_destroy_channel() first")
+    def destroy(here: Session, handle: int) -> None:
+        if handle and here.known(handle, kind).line is not None:
+            what = f"its channel exists; call acl.media.{prefix}_destroy_channel() first"
+            raise here.error(CHANNEL_EXISTS, what)
         here.forget(handle)
-        return SUCCESS
 
     calls = "the function that is called for each frame"
     functions = [
-        public(assign, f"{prefix}_set_channel_desc_callback", "kO", f"Set {calls}."),
+        public(assign, f"{prefix}_set_channel_desc_callback", "kO", f"Set {calls}.", does),
         public(read, f"{prefix}_get_channel_desc_callback", "k", f"{calls.capitalize()}, or None."),
-        public(destroy, f"{prefix}_destroy_channel_desc", "k", "End a description; refused while its channel exists."),
+        public(
+            destroy, f"{prefix}_destroy_channel_desc", "k", "End a description; refused while its channel exists.", does
+        ),
         getter("channel_desc", kind, "channel_id", prefix),
     ]
     return {each.__name__: each for each in functions} | described("channel_desc", kind, letters, prefix)
@@ -160,40 +154,32 @@ vdec_destroy_frame_config = destroyer("frame_config", DecoderFrameConfig, "vdec"
 
 # --- encoders
 
-_encoder_functions = _channel_functions(
-    "venc", EncoderChannel, _CHANNEL | {"pic_format": "i", "buf_addr": "k"} | dict.fromkeys(_ENCODER, "u")
-)
-globals().update(_encoder_functions)
+_VENC = _CHANNEL | {"pic_format": "i", "buf_addr": "k"} | dict.fromkeys(_ENCODER, "u")
+globals().update(_channel_functions("venc", EncoderChannel, _VENC))
 globals().update(described("frame_config", EncoderFrameConfig, {"force_i_frame": "u", "eos": "u"}, "venc"))
 venc_destroy_frame_config = destroyer("frame_config", EncoderFrameConfig, "venc")
 
 
-@takes("kiO")
-def venc_set_channel_desc_param(handle: int, parameter: int, value: Any) -> int:
-    """Set an attribute by its number: 0 is the thread, 1 the callback, 2 the format of pictures, ..., 12."""
-    here = session()
-    channel = here.find(handle, EncoderChannel)
-    if channel is None:
-        return here.unknown(handle, EncoderChannel)
+def _parameter(here: Session, parameter: int) -> str:
+    """The attribute with this number."""
     if not 0 <= parameter < len(_ENCODER_PARAMETERS):
-        return here.refuse(INVALID_PARAM, f"an encoder has parameters 0 to {len(_ENCODER_PARAMETERS) - 1}")
-    name = _ENCODER_PARAMETERS[parameter]
-    if name == "callback":
-        result: int = _encoder_functions["venc_set_channel_desc_callback"](handle, value)
-        return result
-    if not isinstance(value, int):
+        raise here.error(INVALID_PARAM, f"an encoder has parameters 0 to {len(_ENCODER_PARAMETERS) - 1}")
+    return _ENCODER_PARAMETERS[parameter]
+
+
+@does("kiO")
+def venc_set_channel_desc_param(here: Session, handle: int, parameter: int, value: Any) -> None:
+    """Set an attribute by its number: 0 is the thread, 1 the callback, 2 the format of pictures, ..., 12."""
+    channel = here.known(handle, EncoderChannel)
+    name = _parameter(here, parameter)
+    if name == "callback" and not callable(value):
+        raise TypeError("parameter must be callable")
+    if name != "callback" and not isinstance(value, int):
         raise TypeError(f"parameter {parameter}, {name}, must be an int")
     setattr(channel, name, value)
-    return SUCCESS
 
 
-@takes("ki")
-def venc_get_channel_desc_param(handle: int, parameter: int) -> tuple[Any, int]:
+@gives("ki")
+def venc_get_channel_desc_param(here: Session, handle: int, parameter: int) -> Any:
     """An attribute by its number."""
-    here = session()
-    channel = here.find(handle, EncoderChannel)
-    if channel is None:
-        return 0, here.unknown(handle, EncoderChannel)
-    if not 0 <= parameter < len(_ENCODER_PARAMETERS):
-        return 0, here.refuse(INVALID_PARAM, f"an encoder has parameters 0 to {len(_ENCODER_PARAMETERS) - 1}")
-    return getattr(channel, _ENCODER_PARAMETERS[parameter]), SUCCESS
+    return getattr(here.known(handle, EncoderChannel), _parameter(here, parameter))
