@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Coroutine
 from math import ldexp
 from types import GenericAlias
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from acl_py.compat.acl.face.session import Face, mine, session
 from acl_py.errors import AclError
@@ -145,9 +145,9 @@ here = _session()
 try:
     value, code = _function(here, {given}), 0
 except _AclError as error:
-    value, code = %r, here.failed(error)
+    value, code = %s, here.failed(error)
 if here.pending: here.do_pending()
-return value, code"""
+return %svalue, code"""
 
 
 def _admit_signals_at_end() -> None:
@@ -161,14 +161,17 @@ def _admit_signals_at_end() -> None:
 interrupts.when_held.append(_admit_signals_at_end)
 
 
-def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., tuple[Any, int]]]:
+def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function one of the module's as `takes` does. It gets the session besides, and gives a value, to which the
-    caller gets 0; if it raises an AclError, the caller gets *failure* and the code. It runs verbs with `Session.run`.
+    caller gets 0; if it raises an AclError, the caller gets *failure* and the code. If *failure* is a tuple, there are
+    as many values, and the caller gets each. The function runs verbs with `Session.run`.
     """
 
-    def make(function: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
-        shown = _shown(function, GenericAlias(tuple, (inspect.signature(function).return_annotation, int)))
-        wrapper: Callable[..., tuple[Any, int]] = _wrapper(function, shown, letters, _GIVE % (failure,))
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        value, several = inspect.signature(function).return_annotation, isinstance(failure, tuple)
+        shown = GenericAlias(tuple, (*(get_args(value) if several else (value,)), int))
+        body = _GIVE % (repr(failure), "*" if several else "")
+        wrapper: Callable[..., Any] = _wrapper(function, _shown(function, shown), letters, body)
         return wrapper
 
     return make

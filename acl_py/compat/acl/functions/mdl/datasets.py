@@ -32,11 +32,6 @@ class Dataset:
             known.dtype, known.dims, known.format = desc.dtype, desc.dims, desc.format
 
 
-def dataset_of(here: Session, handle: int) -> Dataset | None:
-    """The dataset that *handle* stands for."""
-    return here.find(handle, Dataset)
-
-
 @takes("")
 def create_dataset() -> int:
     """Make an empty dataset."""
@@ -62,14 +57,14 @@ def add_dataset_buffer(here: Session, handle: int, buffer: int) -> None:
 @takes("kk")
 def get_dataset_buffer(handle: int, index: int) -> int:
     """The handle of the data buffer at *index*; 0 if there is none."""
-    dataset = dataset_of(session(), handle)
+    dataset = session().find(handle, Dataset)
     return 0 if dataset is None or index >= len(dataset.buffers) else dataset.buffers[index]
 
 
 @takes("k")
 def get_dataset_num_buffers(handle: int) -> int:
     """How many data buffers a dataset has; 0 if there is no such dataset."""
-    dataset = dataset_of(session(), handle)
+    dataset = session().find(handle, Dataset)
     return 0 if dataset is None else len(dataset.buffers)
 
 
@@ -90,6 +85,6 @@ def get_dataset_tensor_desc(handle: int, index: int) -> int:
     That of an output says the shape that the last execution gave.
     """
     here = session()
-    dataset = dataset_of(here, handle)
+    dataset = here.find(handle, Dataset)
     desc = None if dataset is None else dataset.descs.get(index)
     return 0 if desc is None else here.handle(desc)

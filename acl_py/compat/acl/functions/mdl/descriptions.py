@@ -7,7 +7,7 @@ from typing import Any
 from acl_py.compat.acl.face.binding import does, gives, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.standins import model_files
-from acl_py.compat.acl.standins.loading import MODEL_ID_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.standins.loading import MODEL_ID_INVALID, LoadedModel, loaded_model
 from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Model, Tensor
 
 API_NOT_SUPPORT = 200001
@@ -51,22 +51,18 @@ def destroy_desc(here: Session, handle: int) -> None:
     here.forget(handle)
 
 
-@takes("ku")
-def get_desc(handle: int, model: int) -> int:
-    """Describe a loaded model."""
-    here = session()
-    desc = here.find(handle, ModelDesc)
-    if desc is None:
-        return here.unknown(handle, ModelDesc)
-    loaded = here.find(model, LoadedModel)
-    desc.loaded, desc.model = loaded, None if loaded is None else loaded.model
-    return no_model(here, model) if loaded is None else SUCCESS
-
-
 def _emptied(here: Session, handle: int) -> ModelDesc:
     desc = here.known(handle, ModelDesc)
     desc.loaded = desc.model = None
     return desc
+
+
+@does("ku")
+def get_desc(here: Session, handle: int, model: int) -> None:
+    """Describe a loaded model."""
+    desc = _emptied(here, handle)
+    desc.loaded = loaded_model(here, model)
+    desc.model = desc.loaded.model
 
 
 @does("ks")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from acl_py.compat.acl.face.binding import does, takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import does, gives, takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
 from acl_py.compat.acl.functions.media.formats import STANDARDS, UNKNOWN
 
 CHANNEL_EXISTS = 148051  # ACL_ERROR_RELATIVE_RESOURCE_NOT_CLEARED
@@ -186,16 +186,13 @@ def dvpp_set_channel_desc_param(here: Session, handle: int, parameter: int, valu
     channel.matrix = value
 
 
-@takes("ki")
-def dvpp_get_channel_desc_param(handle: int, parameter: int) -> tuple[int, int, int]:
+@gives("ki", failure=(0, 0))
+def dvpp_get_channel_desc_param(here: Session, handle: int, parameter: int) -> tuple[int, int]:
     """The bytes and the value of a parameter of a channel."""
-    here = session()
-    channel = here.find(handle, Channel)
-    if channel is None:
-        return 0, 0, here.unknown(handle, Channel)
+    channel = here.known(handle, Channel)
     if parameter != _CSC_MATRIX:
-        return 0, 0, here.refuse(INVALID_PARAM, f"there is no parameter {parameter}")
-    return 4, channel.matrix, SUCCESS
+        raise here.error(INVALID_PARAM, f"there is no parameter {parameter}")
+    return 4, channel.matrix
 
 
 # --- pictures
