@@ -10,7 +10,6 @@ those of Atlas A2 and A3; others are refused. Operands lie in the UB, and start 
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -53,8 +52,8 @@ from device_model.aicore.vector.unit import (
     check_reach,
     check_type,
     cost,
+    issue,
     lanes_of,
-    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -250,18 +249,30 @@ def unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
         repeat_time: int | None = None,
         repeat_params: UnaryRepeatParams = UNARY,
     ) -> None:
-        mask = frozen(count, repeat_time)
-        unit = vector_unit()
-        key = (name, dst, src, mask, repeat_time, repeat_params)
-        plan = unit.plans.get(key)
-        if plan is None:
-            _check_same(name, types, dst, src)
-            to, at, to_next, at_next = repeat_params
-            plan = elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
-            unit.plans[key] = plan
-        unit.issue(plan, plan.compute)
+        _issue_unary(name, compute, types, dst, src, count, repeat_time, repeat_params)
 
     return _named(instruction, name, doc)
+
+
+def _issue_unary(
+    name: str,
+    compute: Compute,
+    types: Sequence[str],
+    dst: LocalTensor,
+    src: LocalTensor,
+    count: Lanes,
+    repeat_time: int | None,
+    repeat_params: UnaryRepeatParams,
+    scalars: Callable[[], tuple[Any, ...]] | None = None,
+) -> None:
+    mask = frozen(count, repeat_time)
+
+    def plan(unit: VectorUnit) -> VectorPlan:
+        _check_same(name, types, dst, src)
+        to, at, to_next, at_next = repeat_params
+        return elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
+
+    issue((name, dst, src, mask, repeat_time, repeat_params), plan, scalars)
 
 
 def _binary(
@@ -288,10 +299,8 @@ def _binary(
         repeat_params: BinaryRepeatParams = BINARY,
     ) -> None:
         mask = frozen(count, repeat_time)
-        unit = vector_unit()
-        key = (name, dst, src0, src1, mask, repeat_time, repeat_params)
-        plan = unit.plans.get(key)
-        if plan is None:
+
+        def plan(unit: VectorUnit) -> VectorPlan:
             _check_same(name, types, dst, src0, src1, widens=widens)
             to, at0, at1, to_next, at0_next, at1_next = repeat_params
             sources = [src0, src1]
@@ -299,9 +308,9 @@ def _binary(
             if reads_dst is not None:
                 sources.insert(reads_dst, dst)
                 strides.insert(reads_dst, (to, to_next))
-            plan = elementwise(unit, name, compute, dst, sources, mask, repeat_time, (to, to_next), strides)
-            unit.plans[key] = plan
-        unit.issue(plan, plan.compute)
+            return elementwise(unit, name, compute, dst, sources, mask, repeat_time, (to, to_next), strides)
+
+        issue((name, dst, src0, src1, mask, repeat_time, repeat_params), plan)
 
     return _named(instruction, name, doc)
 
@@ -315,16 +324,10 @@ def _scalar(name: str, compute: Compute, types: Sequence[str], doc: str) -> Scal
         repeat_time: int | None = None,
         repeat_params: UnaryRepeatParams = UNARY,
     ) -> None:
-        mask = frozen(count, repeat_time)
-        unit = vector_unit()
-        key = (name, dst, src, mask, repeat_time, repeat_params)
-        plan = unit.plans.get(key)
-        if plan is None:
-            _check_same(name, types, dst, src)
-            to, at, to_next, at_next = repeat_params
-            plan = elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
-            unit.plans[key] = plan
-        unit.issue(plan, partial(plan.compute, typed(name, scalar, src.dtype)))
+        def scalars() -> tuple[Any, ...]:
+            return (typed(name, scalar, src.dtype),)
+
+        _issue_unary(name, compute, types, dst, src, count, repeat_time, repeat_params, scalars)
 
     return _named(instruction, name, doc)
 
@@ -409,17 +412,16 @@ def Axpy(
         KernelError: As for Muls.
     """
     mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Axpy", dst, src, mask, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type("Axpy", "dst", dst, FLOATS)
         check_type("Axpy", "src", src, FLOATS if dst.dtype == np.float32 else ("float16",))
         to, at, to_next, at_next = repeat_params
         strides = ((at, at_next), (to, to_next))
-        plan = elementwise(unit, "Axpy", axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
-        unit.plans[key] = plan
-    unit.issue(plan, partial(plan.compute, typed("Axpy", scalar, src.dtype)))
+        return elementwise(unit, "Axpy", axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
+
+    key = ("Axpy", dst, src, mask, repeat_time, repeat_params)
+    issue(key, plan, lambda: (typed("Axpy", scalar, src.dtype),))
 
 
 def Cast(
@@ -448,10 +450,8 @@ def Cast(
         KernelError: There is no such conversion or mode, or a count, a mask or a stride is impossible.
     """
     mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Cast", dst, src, round_mode, mask, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         _check_cast(dst, src, round_mode)
         dtype = dst.dtype
 
@@ -459,9 +459,9 @@ def Cast(
             out[...] = cast(x, dtype, round_mode)
 
         to, at, to_next, at_next = repeat_params
-        plan = elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+        return elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
+
+    issue(("Cast", dst, src, round_mode, mask, repeat_time, repeat_params), plan)
 
 
 def _check_cast(dst: LocalTensor, src: LocalTensor, mode: RoundMode) -> None:

@@ -1,13 +1,12 @@
 """Vector instructions that fill tensors: Copy, Duplicate, CreateVecIndex, ArithProgression. All run on V."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import NUMBERS, WORDS, Strides, access_of, elementwise, typed, unary
 from device_model.aicore.vector.masks import Lanes, UnaryRepeatParams, frozen
 from device_model.aicore.vector.math import copy
-from device_model.aicore.vector.unit import check_type, lanes_of, vector_unit
+from device_model.aicore.vector.unit import VectorPlan, VectorUnit, check_type, issue, lanes_of
 
 _copy = unary("Copy", copy, WORDS, "")
 
@@ -72,15 +71,14 @@ def Duplicate(
         KernelError: A type, count, mask or stride is impossible, or dst is too small.
     """
     mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type("Duplicate", "dst", dst, WORDS)
         strides = (dst_blk_stride, dst_rep_stride)
-        plan = elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
-        unit.plans[key] = plan
-    unit.issue(plan, partial(plan.compute, typed("Duplicate", scalar, dst.dtype)))
+        return elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
+
+    key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
+    issue(key, plan, lambda: (typed("Duplicate", scalar, dst.dtype),))
 
 
 def _fill(scalar: Any, out: Any) -> None:
@@ -131,10 +129,8 @@ def _progression(
     strides: Strides,
 ) -> None:
     mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = (name, dst, mask, repeat_time, strides)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type(name, "dst", dst, NUMBERS)
         lanes = lanes_of(dst)
         numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
@@ -142,6 +138,9 @@ def _progression(
         def fill(first: Any, step: Any, out: Any) -> None:
             out[...] = first + numbers.astype(out.dtype) * step
 
-        plan = elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())
-        unit.plans[key] = plan
-    unit.issue(plan, partial(plan.compute, typed(name, first, dst.dtype), typed(name, step, dst.dtype)))
+        return elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())
+
+    scalars = first, step
+    issue(
+        (name, dst, mask, repeat_time, strides), plan, lambda: tuple(typed(name, each, dst.dtype) for each in scalars)
+    )

@@ -1,7 +1,6 @@
 """Vector instructions that gather and rearrange: Gather, GatherMask, Brcb, Transpose. All run on the vector pipe."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +17,9 @@ from device_model.aicore.vector.unit import (
     check_reach,
     check_type,
     cost,
+    issue,
     lanes_of,
     plain_cost,
-    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -67,11 +66,9 @@ def Gather(
         KernelError: An offset lies outside src or is not a multiple of the element size, or a type or count
             is impossible.
     """
-    unit = vector_unit()
     mask = frozen(count, repeat_time)
-    key = ("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type("Gather", "dst", dst, WORDS)
         check_type("Gather", "src", src, (dst.dtype.name,))
         check_type("Gather", "srcOffset", src_offset, ("uint32",))
@@ -95,15 +92,15 @@ def Gather(
                 )
             out[written.where] = view[at // itemsize]
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Gather",
             plain_cost(unit.core, "Gather", written.repeats),
             (src.span, *offsets.ranges(src_offset.memory, src_offset.address)),
             written.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride), plan)
 
 
 # Patterns 1 to 7: which elements of each pair, each four, or all.
@@ -137,13 +134,9 @@ def GatherMask(
     Raises:
         KernelError: A type or pattern is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = _plan_gather_mask(unit, dst, src0, src1_pattern, reduce_mode, mask, params)
+    operands = dst, src0, src1_pattern, reduce_mode, mask, params
     counts: list[int] = []
-    unit.issue(plan, partial(plan.compute, counts))
+    issue(("GatherMask", *operands), lambda unit: _plan_gather_mask(unit, *operands), lambda: (counts,))
     return counts[0]
 
 
@@ -230,10 +223,8 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
     Raises:
         KernelError: A type or stride is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("Brcb", dst, src0, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type("Brcb", "dst", dst, WORDS)
         check_type("Brcb", "src0", src0, (dst.dtype.name,))
         itemsize = dst.dtype.itemsize
@@ -251,15 +242,15 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
         def compute() -> None:
             out[where] = np.repeat(view, each)
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Brcb",
             cost(unit.core, "Brcb", (), (dst.address, written)),
             read.ranges(src0.memory, src0.address),
             written.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Brcb", dst, src0, repeat_time, repeat_params), plan)
 
 
 def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
@@ -272,10 +263,8 @@ def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
     Raises:
         KernelError: A type is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("Transpose", dst, src)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type("Transpose", "dst", dst, ("int16", "uint16", "float16"))
         check_type("Transpose", "src", src, (dst.dtype.name,))
         whole = counted(2, REPEAT // 2, 256)
@@ -288,12 +277,12 @@ def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
         def compute() -> None:
             out[...] = view.T.copy()
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Transpose",
             plain_cost(unit.core, "Transpose", whole.repeats),
             whole.ranges(src.memory, src.address),
             whole.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Transpose", dst, src), plan)

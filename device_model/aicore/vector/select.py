@@ -3,7 +3,6 @@
 Results of comparisons are bits; the first one is the lowest bit of the first byte.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,8 @@ from device_model.aicore.vector.unit import (
     check_reach,
     check_type,
     cost,
+    issue,
     lanes_of,
-    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -119,16 +118,9 @@ def _compare(
     strides: tuple[tuple[int, int], ...],
     scalar: float | None,
 ) -> None:
-    unit = vector_unit()
-    mask = frozen(count, repeat_time)
-    key = (name, dst, sources, mode, mask, repeat_time, strides)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = _plan_compare(unit, name, dst, sources, mode, mask, repeat_time, strides)
-    if scalar is None:
-        unit.issue(plan, plan.compute)
-    else:
-        unit.issue(plan, partial(plan.compute, typed(name, scalar, sources[0].dtype)))
+    operands = dst, sources, mode, frozen(count, repeat_time), repeat_time, strides
+    scalars = None if scalar is None else lambda: (typed(name, scalar, sources[0].dtype),)
+    issue((name, *operands), lambda unit: _plan_compare(unit, name, *operands), scalars)
 
 
 def _plan_compare(
@@ -209,8 +201,6 @@ def Select(
     Raises:
         KernelError: A type, count, mask or mode is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    mask = frozen(count, repeat_time)
     scalar = None if isinstance(src1, LocalTensor) else src1
     if (scalar is not None) != (sel_mode is SELMODE.VSEL_TENSOR_SCALAR_MODE):
         raise KernelError(
@@ -218,15 +208,9 @@ def Select(
             "src1 is a number with VSEL_TENSOR_SCALAR_MODE, and a tensor with the other modes",
         )
     other = src1 if isinstance(src1, LocalTensor) else None
-    key = ("Select", dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = _plan_select(unit, dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
-        unit.plans[key] = plan
-    if scalar is None:
-        unit.issue(plan, plan.compute)
-    else:
-        unit.issue(plan, partial(plan.compute, typed("Select", scalar, dst.dtype)))
+    operands = dst, sel_mask, src0, other, sel_mode, frozen(count, repeat_time), repeat_time, repeat_params
+    scalars = None if scalar is None else lambda: (typed("Select", scalar, dst.dtype),)
+    issue(("Select", *operands), lambda unit: _plan_select(unit, *operands), scalars)
 
 
 def _plan_select(

@@ -4,7 +4,6 @@ A sorted list consists of 8-byte records: the score (a float, or a half and two 
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,8 @@ from device_model.aicore.vector.unit import (
     check_overlap,
     check_reach,
     check_type,
+    issue,
     plain_cost,
-    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -72,10 +71,8 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
     Raises:
         KernelError: A type or number is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("Sort32", dst, src0, src1, repeat_time)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit) -> VectorPlan:
         check_type("Sort32", "src0", src0, FLOATS)
         check_type("Sort32", "dst", dst, (src0.dtype.name,))
         check_type("Sort32", "src1", src1, ("uint32",))
@@ -96,15 +93,15 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
             out["score"] = np.take_along_axis(score, order, 1)
             out["index"] = np.take_along_axis(index, order, 1)
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Sort32",
             plain_cost(unit.core, "Sort32", repeat_time),
             scores.ranges(src0.memory, src0.address) + indices.ranges(src1.memory, src1.address),
             written.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Sort32", dst, src0, src1, repeat_time), plan)
 
 
 def _descending(scores: Any) -> Any:
@@ -129,15 +126,9 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     Raises:
         KernelError: A type, a length or the valid bits are impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    lists = tuple(sort_list)
-    params = params._replace(element_lengths=tuple(params.element_lengths))
-    key = ("MrgSort", dst, lists, params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = _plan_merge(unit, dst, lists, params)
+    operands = dst, tuple(sort_list), params._replace(element_lengths=tuple(params.element_lengths))
     taken: list[tuple[int, int, int, int]] = []
-    unit.issue(plan, partial(plan.compute, taken))
+    issue(("MrgSort", *operands), lambda unit: _plan_merge(unit, *operands), lambda: (taken,))
     return taken[-1]
 
 

@@ -11,7 +11,7 @@ default). It then waits for that instruction and pays its own start-up.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,6 +110,22 @@ def vector_unit() -> VectorUnit:
         unit = core.unit = VectorUnit(core)
     assert isinstance(unit, VectorUnit)
     return unit
+
+
+def issue(
+    key: tuple[Any, ...],
+    make: Callable[[VectorUnit], VectorPlan],
+    scalars: Callable[[], tuple[Any, ...]] | None = None,
+) -> None:
+    """Issue the instruction with this *key*, its name and its operands; *make* plans it the first time.
+
+    Its work gets *scalars*, which are not part of the plan.
+    """
+    unit = vector_unit()
+    plan = unit.plans.get(key)
+    if plan is None:
+        plan = unit.plans[key] = make(unit)
+    unit.issue(plan, plan.compute if scalars is None else partial(plan.compute, *scalars()))
 
 
 # Checks
