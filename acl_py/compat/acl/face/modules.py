@@ -16,7 +16,7 @@ from typing import Any
 
 from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.options import Options, brought_in
+from acl_py.compat.acl.face.options import SessionOptions, brought_in
 from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
@@ -66,7 +66,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     """
     if not replace and (other := _other()):
         raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")
-    chosen = Options(**options)
+    chosen = SessionOptions(**options)
     modules = build()
     session.end()
     session.guest_failures.clear()
