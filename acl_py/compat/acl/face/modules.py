@@ -109,7 +109,7 @@ def build() -> dict[str, ModuleType]:
 
 @cache
 def _functions() -> tuple[Callable[..., Any], ...]:
-    """Return what the files in functions/ define with `takes`, `runs` or `gives`."""
+    """Return what the files in functions/ define with `takes`, `runs`, `gives` or `does`."""
     files = sorted(_FUNCTIONS.glob("*/*.py"))
     modules = [import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}") for file in files]
     return tuple(each for module in modules for each in vars(module).values() if hasattr(each, "letters"))
