@@ -1,12 +1,13 @@
 """Vector instructions that fill tensors: Copy, Duplicate, CreateVecIndex, ArithProgression. All run on V."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import NUMBERS, WORDS, Strides, access_of, elementwise, typed, unary
 from device_model.aicore.vector.masks import Lanes, UnaryRepeatParams, frozen
 from device_model.aicore.vector.math import copy
-from device_model.aicore.vector.unit import VectorPlan, VectorUnit, check_type, issue, lanes_of
+from device_model.aicore.vector.unit import VectorPlan, VectorUnit, check_type, lanes_of, vector_unit
 
 _copy = unary("Copy", copy, WORDS, "")
 
@@ -70,15 +71,15 @@ def Duplicate(
     Raises:
         KernelError: A type, count, mask or stride is impossible, or dst is too small.
     """
-    mask = frozen(count, repeat_time)
+    mask, unit = frozen(count, repeat_time), vector_unit()
+    plan = unit.plan_of(("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride), _plan_duplicate)
+    unit.issue(plan, partial(plan.compute, typed("Duplicate", scalar, dst.dtype)))
 
-    def plan(unit: VectorUnit) -> VectorPlan:
-        check_type("Duplicate", "dst", dst, WORDS)
-        strides = (dst_blk_stride, dst_rep_stride)
-        return elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
 
-    key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
-    issue(key, plan, lambda: (typed("Duplicate", scalar, dst.dtype),))
+def _plan_duplicate(unit: VectorUnit, *key: Any) -> VectorPlan:
+    name, dst, mask, repeat_time, *strides = key
+    check_type(name, "dst", dst, WORDS)
+    return elementwise(unit, name, _fill, dst, (), mask, repeat_time, tuple(strides), ())
 
 
 def _fill(scalar: Any, out: Any) -> None:
@@ -128,19 +129,18 @@ def _progression(
     repeat_time: int | None,
     strides: Strides,
 ) -> None:
-    mask = frozen(count, repeat_time)
+    mask, unit = frozen(count, repeat_time), vector_unit()
+    plan = unit.plan_of((name, dst, mask, repeat_time, strides), _plan_progression)
+    unit.issue(plan, partial(plan.compute, typed(name, first, dst.dtype), typed(name, step, dst.dtype)))
 
-    def plan(unit: VectorUnit) -> VectorPlan:
-        check_type(name, "dst", dst, NUMBERS)
-        lanes = lanes_of(dst)
-        numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
 
-        def fill(first: Any, step: Any, out: Any) -> None:
-            out[...] = first + numbers.astype(out.dtype) * step
+def _plan_progression(unit: VectorUnit, *key: Any) -> VectorPlan:
+    name, dst, mask, repeat_time, strides = key
+    check_type(name, "dst", dst, NUMBERS)
+    lanes = lanes_of(dst)
+    numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
 
-        return elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())
+    def fill(first: Any, step: Any, out: Any) -> None:
+        out[...] = first + numbers.astype(out.dtype) * step
 
-    scalars = first, step
-    issue(
-        (name, dst, mask, repeat_time, strides), plan, lambda: tuple(typed(name, each, dst.dtype) for each in scalars)
-    )
+    return elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())

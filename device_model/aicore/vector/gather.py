@@ -1,6 +1,7 @@
 """Vector instructions that gather and rearrange: Gather, GatherMask, Brcb, Transpose. All run on the vector pipe."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from device_model.aicore.vector.unit import (
     issue,
     lanes_of,
     plain_cost,
+    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -68,7 +70,7 @@ def Gather(
     """
     mask = frozen(count, repeat_time)
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Gather", "dst", dst, WORDS)
         check_type("Gather", "src", src, (dst.dtype.name,))
         check_type("Gather", "srcOffset", src_offset, ("uint32",))
@@ -134,14 +136,16 @@ def GatherMask(
     Raises:
         KernelError: A type or pattern is impossible, or a tensor is too small.
     """
-    operands = dst, src0, src1_pattern, reduce_mode, mask, params
+    unit = vector_unit()
+    plan = unit.plan_of(("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params), _plan_gather_mask)
     counts: list[int] = []
-    issue(("GatherMask", *operands), lambda unit: _plan_gather_mask(unit, *operands), lambda: (counts,))
+    unit.issue(plan, partial(plan.compute, counts))
     return counts[0]
 
 
 def _plan_gather_mask(
     unit: VectorUnit,
+    name: str,
     dst: LocalTensor,
     src0: LocalTensor,
     pattern: LocalTensor | int,
@@ -149,23 +153,23 @@ def _plan_gather_mask(
     mask: int,
     params: GatherMaskParams,
 ) -> VectorPlan:
-    check_type("GatherMask", "dst", dst, WORDS)
-    check_type("GatherMask", "src0", src0, (dst.dtype.name,))
+    check_type(name, "dst", dst, WORDS)
+    check_type(name, "src0", src0, (dst.dtype.name,))
     itemsize, lanes = src0.dtype.itemsize, lanes_of(src0)
     each = mask if reduce_mode else lanes
-    check_count("GatherMask", each)
+    check_count(name, each)
     read = _gather_rows(itemsize, each, params)
-    check_reach("GatherMask", "src0", src0, read)
+    check_reach(name, "src0", src0, read)
     reads = read.ranges(src0.memory, src0.address)
     if isinstance(pattern, LocalTensor):
-        check_type("GatherMask", "src1Pattern", pattern, ("uint16",) if itemsize == 2 else ("uint32",))
+        check_type(name, "src1Pattern", pattern, ("uint16",) if itemsize == 2 else ("uint32",))
         step = params.src1_repeat_stride * BLOCK * 8
         bits = (np.arange(params.repeat_times)[:, None] * step + np.arange(each)).ravel()
         table = pattern.view.view(np.uint8)
         needed = int(bits.max(initial=-1)) // 8 + 1
         if pattern.address % BLOCK or needed > len(table):
             raise KernelError(
-                f"GatherMask: src1Pattern {pattern!r}", f"it must be aligned to {BLOCK} bytes and have {needed} of them"
+                f"{name}: src1Pattern {pattern!r}", f"it must be aligned to {BLOCK} bytes and have {needed} of them"
             )
         reads += ((pattern.memory, pattern.address, pattern.address + needed),)
         picked: Callable[[], Any] = lambda: np.unpackbits(table[:needed], bitorder="little")[bits].view(bool)  # noqa: E731
@@ -174,25 +178,25 @@ def _plan_gather_mask(
         fixed = np.arange(read.size) % each % of == first
         picked = lambda: fixed  # noqa: E731
     else:
-        raise KernelError(f"GatherMask: pattern {pattern!r}", "fixed patterns are 1 to 7")
+        raise KernelError(f"{name}: pattern {pattern!r}", "fixed patterns are 1 to 7")
     view, out = src0.view, dst.view
     # A tensor of bits tells only when it is read how many elements it selects: at most as many as fit in dst.
     most = read.size if isinstance(pattern, LocalTensor) else int(picked().sum())
     written = counted(itemsize, lanes, min(most, dst.size))
-    check_overlap(unit.core, "GatherMask", dst, written, ((src0, read),))
+    check_overlap(unit.core, name, dst, written, ((src0, read),))
 
     def compute(counts: list[int]) -> None:
         chosen = view[read.where][picked()]
         if len(chosen) > len(out):
             raise KernelError(
-                f"GatherMask: {len(chosen)} elements for {dst!r}", "make dst large enough for all selected elements"
+                f"{name}: {len(chosen)} elements for {dst!r}", "make dst large enough for all selected elements"
             )
         out[: len(chosen)] = chosen
         counts.append(len(chosen))
 
     return VectorPlan(
-        "GatherMask",
-        plain_cost(unit.core, "GatherMask", -(-read.size // lanes)),
+        name,
+        plain_cost(unit.core, name, -(-read.size // lanes)),
         reads,
         written.ranges(dst.memory, dst.address),
         compute,
@@ -224,7 +228,7 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
         KernelError: A type or stride is impossible, or a tensor is too small.
     """
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Brcb", "dst", dst, WORDS)
         check_type("Brcb", "src0", src0, (dst.dtype.name,))
         itemsize = dst.dtype.itemsize
@@ -264,7 +268,7 @@ def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
         KernelError: A type is impossible, or a tensor is too small.
     """
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Transpose", "dst", dst, ("int16", "uint16", "float16"))
         check_type("Transpose", "src", src, (dst.dtype.name,))
         whole = counted(2, REPEAT // 2, 256)

@@ -5,6 +5,7 @@ ReduceSum adds the results of repeats one after the other in its form with *coun
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -154,7 +155,7 @@ def _whole(
 ) -> None:
     mask = frozen(count, repeat_time)
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type(name, "src", src, FLOATS)
         check_type(name, "dst", dst, (src.dtype.name,))
         check_type(name, "tmp", tmp, (src.dtype.name,))

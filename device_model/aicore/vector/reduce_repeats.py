@@ -192,7 +192,7 @@ def _each(
     """Reduce each *group* neighbours (0: the whole repeat); strides of dst count the results of one repeat."""
     lanes_on = frozen(mask, repeat_time)
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type(name, "src", src, FLOATS)
         check_type(name, "dst", dst, (src.dtype.name,))
         read, lanes = read_access(name, src, lanes_on, repeat_time, src_blk_stride, src_rep_stride)
@@ -273,7 +273,7 @@ def _each_extreme(
 ) -> None:
     lanes_on = frozen(mask, repeat_time)
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type(name, "src", src, FLOATS)
         only_index = order is ReduceOrder.ORDER_ONLY_INDEX
         check_type(name, "dst", dst, (src.dtype.name, "uint32") if only_index else (src.dtype.name,))

@@ -4,6 +4,7 @@ A sorted list consists of 8-byte records: the score (a float, or a half and two 
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from device_model.aicore.vector.unit import (
     check_type,
     issue,
     plain_cost,
+    vector_unit,
 )
 from device_model.kernel.findings import KernelError
 
@@ -72,7 +74,7 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
         KernelError: A type or number is impossible, or a tensor is too small.
     """
 
-    def plan(unit: VectorUnit) -> VectorPlan:
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Sort32", "src0", src0, FLOATS)
         check_type("Sort32", "dst", dst, (src0.dtype.name,))
         check_type("Sort32", "src1", src1, ("uint32",))
@@ -126,9 +128,11 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     Raises:
         KernelError: A type, a length or the valid bits are impossible, or a tensor is too small.
     """
-    operands = dst, tuple(sort_list), params._replace(element_lengths=tuple(params.element_lengths))
+    unit = vector_unit()
+    params = params._replace(element_lengths=tuple(params.element_lengths))
+    plan = unit.plan_of(("MrgSort", dst, tuple(sort_list), params), _plan_merge)
     taken: list[tuple[int, int, int, int]] = []
-    issue(("MrgSort", *operands), lambda unit: _plan_merge(unit, *operands), lambda: (taken,))
+    unit.issue(plan, partial(plan.compute, taken))
     return taken[-1]
 
 
@@ -157,7 +161,9 @@ def _lists_to_merge(dst: LocalTensor, lists: tuple[LocalTensor, ...], params: Mr
     return used
 
 
-def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> VectorPlan:
+def _plan_merge(
+    unit: VectorUnit, _: str, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info
+) -> VectorPlan:
     lengths, repeats = params.element_lengths, params.repeat_times
     used = _lists_to_merge(dst, lists, params)
     itemsize = dst.dtype.itemsize

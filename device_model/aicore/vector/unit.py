@@ -11,7 +11,7 @@ default). It then waits for that instruction and pays its own start-up.
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +81,16 @@ class VectorUnit:
         # plan -> earlier plan -> whether it depends on it
         self._dependent: dict[VectorPlan, dict[VectorPlan, bool]] = {}
 
+    def plan_of(self, key: tuple[Any, ...], make: Callable[..., VectorPlan]) -> VectorPlan:
+        """Return the plan of the instruction with this *key*, its name and operands; *make* plans it the first time.
+
+        It gets this unit and what is in the key.
+        """
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = make(self, *key)
+        return plan
+
     def issue(self, plan: VectorPlan, compute: Callable[[], object]) -> None:
         """Issue *plan*; *compute* does its work."""
         dependent = self._dependent.get(plan)
@@ -112,20 +122,11 @@ def vector_unit() -> VectorUnit:
     return unit
 
 
-def issue(
-    key: tuple[Any, ...],
-    make: Callable[[VectorUnit], VectorPlan],
-    scalars: Callable[[], tuple[Any, ...]] | None = None,
-) -> None:
-    """Issue the instruction with this *key*, its name and its operands; *make* plans it the first time.
-
-    Its work gets *scalars*, which are not part of the plan.
-    """
+def issue(key: tuple[Any, ...], make: Callable[..., VectorPlan]) -> None:
+    """Issue the instruction with this *key*; see `VectorUnit.plan_of`."""
     unit = vector_unit()
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = make(unit)
-    unit.issue(plan, plan.compute if scalars is None else partial(plan.compute, *scalars()))
+    plan = unit.plan_of(key, make)
+    unit.issue(plan, plan.compute)
 
 
 # Checks
