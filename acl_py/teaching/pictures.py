@@ -10,7 +10,6 @@ import base64
 import html
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(eq=False)
 class Picture:
     """An image with its alternative text *alt*, and with a *caption* below it. *png* has the bytes of the image."""
 
-    png: bytes
-    alt: str
-    caption: str = ""
+    def __init__(self, png: bytes, alt: str, caption: str = "") -> None:
+        self.png = png
+        self.alt = alt
+        self.caption = caption
 
     def __repr__(self) -> str:
         return f"{self.alt}\n{self.caption}".strip()

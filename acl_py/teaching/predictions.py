@@ -1,7 +1,6 @@
 """Predictions: what a reader expects, written down before the run and compared with it afterwards."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from acl_py.teaching.mistakes import NotebookError
@@ -10,16 +9,16 @@ BLANK = ("?", "")
 CELLS = {"w": True, "-": False}
 
 
-@dataclass(eq=False)
 class Prediction:
     """What the reader expects of each question. *answers* has only the questions that were answered.
 
     The answers are numbers in *unit*; if there are *choices*, they are some of these.
     """
 
-    answers: Mapping[Any, Any]
-    asked: Sequence[Any]
-    unit: str
+    def __init__(self, answers: Mapping[Any, Any], asked: Sequence[Any], unit: str) -> None:
+        self.answers = answers
+        self.asked = asked
+        self.unit = unit
 
     def __repr__(self) -> str:
         return f"<Prediction: {len(self.answers)} of {len(self.asked)} answered>"

@@ -8,7 +8,6 @@ Some mistakes do not stop a card: it runs on, and the results are wrong, or righ
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -22,7 +21,6 @@ class KernelRule(Enum):
     """
 
 
-@dataclass(eq=False, slots=True)
 class Finding:
     """One mistake of a kernel, after which the kernel went on.
 
@@ -37,13 +35,24 @@ class Finding:
         count: How often the same lines made the same mistake.
     """
 
-    rule: KernelRule
-    text: str
-    where: str
-    sites: tuple[Site, ...]
-    instructions: tuple[Any, ...] = ()
-    missing: str = ""
-    count: int = field(default=1, init=False)
+    __slots__ = ("count", "instructions", "missing", "rule", "sites", "text", "where")
+
+    def __init__(
+        self,
+        rule: KernelRule,
+        text: str,
+        where: str,
+        sites: tuple[Site, ...],
+        instructions: tuple[Any, ...] = (),
+        missing: str = "",
+    ) -> None:
+        self.rule = rule
+        self.text = text
+        self.where = where
+        self.sites = sites
+        self.instructions = instructions
+        self.missing = missing
+        self.count = 1
 
     def __str__(self) -> str:
         times = f" ({self.count} times)" if self.count > 1 else ""

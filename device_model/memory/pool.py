@@ -8,7 +8,6 @@ before its own stream's work.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,17 +79,19 @@ class Arena:
         assert self.used >= 0, f"device {self.device} got back more than it gave"
 
 
-@dataclass(eq=False, slots=True)
 class Block:
     """A free part of the pool. *stream* and *free_op* say which FreeAsync freed it.
 
     *free_op* is the operation after which it is free on the device, None if that is so already.
     """
 
-    address: int
-    nbytes: int
-    stream: object
-    free_op: object
+    __slots__ = ("address", "free_op", "nbytes", "stream")
+
+    def __init__(self, address: int, nbytes: int, stream: object, free_op: object) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.stream = stream
+        self.free_op = free_op
 
     def __repr__(self) -> str:
         return f"<Block 0x{self.address:x} of {self.nbytes} bytes, free_op={self.free_op!r}>"
