@@ -12,7 +12,8 @@ only from those below it, and all of them may import device_model:
     tools/          what the command line calls
         sanitizing                      what the sanitizer found in a run
         compare writes                  arrays beside those of a reference; what wrote them
-        demo demo_aicore demo_flash     the demos
+        demo demo_cores                 the demos; what those on cores have in common
+        demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
     compat/acl/     `acl`, the vendor's Python binding
         processes hanging report        processes of a script; what a hang prints; the summary of a session

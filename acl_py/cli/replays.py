@@ -25,6 +25,8 @@ from acl_py.cli.common import (
     TraceOut,
     complain,
     console,
+    is_written,
+    option_refused,
     profile_of,
     rules_of,
     sanitized_run,
@@ -102,7 +104,8 @@ def replay_command(
     code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
     card, orders = profile_of(device, overlay), [rules_of(name) for name in rules or ()]
-    injected = [_fault(text) for text in fault or ()]
+    with option_refused(FaultError):
+        injected = [faults.parse(text) for text in fault or ()]
     edits = edits_of(what_if)
     found = False
     asks = explain or bool(edits) or optimise is not None
@@ -153,13 +156,6 @@ def _page(run: Replay) -> Run:
         until_ns=round(run.makespan_us * 1000),
         notes=run.program.notes,
     )
-
-
-def _fault(text: str) -> Fault:
-    try:
-        return faults.parse(text)
-    except FaultError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _check_alone(
@@ -287,12 +283,9 @@ def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None
         fine = False
     elif trace_out is not None:
         fine = write_trace(runs[0].trace.timeline(), trace_out, form)
-    try:
-        if json_out is not None:
-            write_text(json_out, json.dumps([run.to_json() for run in runs]) + "\n")
-    except OSError as error:
-        complain(f"{error.filename}: cannot be written: {error.strerror}")
-        fine = False
+    if json_out is not None:
+        text = json.dumps([run.to_json() for run in runs]) + "\n"
+        fine &= is_written(lambda: write_text(json_out, text))
     return fine
 
 

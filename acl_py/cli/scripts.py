@@ -21,6 +21,7 @@ from acl_py.cli.common import (
     TraceFormat,
     TraceOut,
     complain,
+    option_refused,
     profile_of,
     rules_of,
     sanitized_run,
@@ -39,7 +40,7 @@ from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
 from acl_py.trace.rows.timeline import Timeline
-from device_model.profile import DeviceProfile, ProfileError
+from device_model.profile import ProfileError
 
 _EMPTY = (
     "acl-py: the recording is empty: the script used no device, neither through the module acl nor in a simulation of "
@@ -171,7 +172,9 @@ def run_command(
     """
     if rules is not None:
         rules_of(rules)
-    _check_cards(profile_of(device, overlay), devices)
+    profile = profile_of(device, overlay)
+    with option_refused(ProfileError):
+        replace(profile, devices=devices or profile.devices)
     if instructions is None:
         instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
     options: dict[str, Any] = {
@@ -217,15 +220,6 @@ def run_command(
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
     raise typer.Exit(code)
-
-
-def _check_cards(profile: DeviceProfile, devices: int | None) -> None:
-    """Raise BadParameter if there cannot be so many *devices* of *profile*."""
-    try:
-        if devices is not None:
-            replace(profile, devices=devices)
-    except ProfileError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _form(*, is_module: bool, is_text: bool) -> Form:

@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from acl_py.cli import run_command
-from acl_py.compat.acl.face.session import Options
+from acl_py.compat.acl.face.session import SessionOptions
 from acl_py.schedules import effects_of
 
 ONLY_FOR_SOME = {"structlog", "greenlet", "typer", "rich", "pydantic", "uvloop", "anyio", "ml_dtypes", "threadpoolctl"}
@@ -105,10 +105,10 @@ def test_the_plugin_of_pytest_imports_nothing_of_the_package():
     assert not found & {"acl_py", "device_model", "numpy", *ONLY_FOR_SOME}
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
+@pytest.mark.parametrize("name", [field.name for field in fields(SessionOptions)])
 def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
     """It goes past the command line, so the defaults of both must be the same."""
-    options, parameters = Options(), inspect.signature(run_command).parameters
+    options, parameters = SessionOptions(), inspect.signature(run_command).parameters
     if name == "on_hang":
         assert name not in parameters
         return
