@@ -273,7 +273,8 @@ def cast(here: Session, src_desc: int, src: int, dst_desc: int, dst: int, _: int
 @takes("kki")
 def create_handle_for_cast(src_desc: int, dst_desc: int, _: int) -> tuple[int, int]:
     """A handle for a conversion."""
-    return create_handle("Cast", [src_desc], [dst_desc], 0)
+    handle: tuple[int, int] = create_handle("Cast", [src_desc], [dst_desc], 0)
+    return handle
 
 
 @runs("sllilk")
