@@ -4,7 +4,6 @@ A launch must not change memory before its end, so a region is copied when it is
 were written, and which were read before that: these are the bytes that the order of streams is checked for.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -71,12 +70,12 @@ class Region:
         self._mark_written(places, dtype.itemsize)
         return _as(self._bytes, dtype)
 
-    def read(self) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of bytes, from the start of the region, that were read before they were written."""
+    def read(self) -> list[tuple[int, int]]:
+        """Return the ranges of bytes, from the start of the region, that were read before they were written."""
         return _ranges(self._read)
 
-    def written(self) -> Iterator[tuple[int, int]]:
-        """Yield the ranges of bytes that were written."""
+    def written(self) -> list[tuple[int, int]]:
+        """Return the ranges of bytes that were written."""
         return _ranges(self._written)
 
     @property
@@ -133,8 +132,8 @@ def _run_of(places: Ints) -> slice | None:
     return slice(first, first + count)
 
 
-def _ranges(marks: Array | None) -> Iterator[tuple[int, int]]:
+def _ranges(marks: Array | None) -> list[tuple[int, int]]:
     if marks is None:
-        return
+        return []
     edges = np.flatnonzero(np.diff(marks != 0, prepend=False, append=False))
-    yield from edges.reshape(-1, 2).tolist()
+    return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
