@@ -52,13 +52,19 @@ def _group(program: Program, launch: Launch, first: int, blocks: int) -> Group:
         group.put(number, fill(name, group))
     for number, dtype in program.zeros.items():
         group.put(number, np.zeros((1, 1), dtype))
+    for watch in launch.watches:
+        watch.begin(group)
     return group
 
 
 def _advanced(program: Program, fragments: Fragments) -> State:
     """Run a group until its lanes end or wait for others."""
     try:
-        return fragments.run()
+        state = fragments.run()
+        if state is State.ENDED:
+            for watch in fragments.group.launch.watches:
+                watch.end(fragments.group)
+        return state
     except (AccessError, StoppedError) as error:
         place = _place(program, error)
         where = _lane_text(fragments.group, error.lanes)

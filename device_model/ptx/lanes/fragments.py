@@ -100,7 +100,7 @@ class Fragments:
         Raises:
             StoppedError: Lanes wait at a barrier, or for lanes of their warp, that do not come.
         """
-        at, code = self.at, self._code
+        at, code, watches = self.at, self._code, self.group.launch.watches
         while True:
             while at:
                 place = min(at) if len(at) > 1 else next(iter(at))
@@ -112,6 +112,8 @@ class Fragments:
                 if block.loops is not None and lanes is not None:
                     lanes = self._moving(block, lanes)
                 if lanes is not None:
+                    for watch in watches:
+                        watch.step(lanes, block)
                     block.end.go(self, lanes, block.run(lanes))
             if not self.group.left:
                 return State.ENDED
@@ -138,10 +140,13 @@ class Fragments:
 
     def _met(self, block: Code, lanes: Lanes) -> Lanes | None:
         """Return those of *lanes* whose warps are complete at *block*; the others wait there."""
-        if lanes.index is None:
-            return lanes
         assert block.meets is not None, "the block waits for lanes"
         group = self.group
+        group.launch.line = block.line
+        if lanes.index is None:
+            for watch in group.launch.watches:
+                watch.meet(lanes, block.meets(lanes))
+            return lanes
         warps = -(-group.threads // WARP)
         warp = (lanes.block * warps + lanes.thread // WARP)[0]
         bit = np.int64(1) << (lanes.thread[0] % WARP)
@@ -150,10 +155,14 @@ class Fragments:
         named = np.zeros_like(here)
         np.bitwise_or.at(named, warp, np.broadcast_to(block.meets(lanes), lanes.shape)[0].astype(np.int64))
         is_ready = (named & self._alive(warps) & ~here == 0)[warp]
-        if is_ready.all():
-            return lanes
-        self._meeting[block.number] = Lanes(group, lanes.index[~is_ready])
-        return Lanes(group, lanes.index[is_ready]) if is_ready.any() else None
+        if not is_ready.all():
+            self._meeting[block.number] = Lanes(group, lanes.index[~is_ready])
+            if not is_ready.any():
+                return None
+            lanes = Lanes(group, lanes.index[is_ready])
+        for watch in group.launch.watches:
+            watch.meet(lanes, block.meets(lanes))
+        return lanes
 
     def _alive(self, warps: int) -> Array:
         """Return the lanes of each warp that have not ended, as bits."""
