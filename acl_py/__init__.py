@@ -12,7 +12,8 @@ only from those below it, and all of them may import device_model:
     tools/          what the command line calls
         sanitizing                      what the sanitizer found in a run
         compare writes                  arrays beside those of a reference; what wrote them
-        demo demo_aicore demo_flash     the demos
+        demo demo_cores                 the demos; what those on cores have in common
+        demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
     compat/acl/     `acl`, the vendor's Python binding
         processes hanging report        processes of a script; what a hang prints; the summary of a session
@@ -39,6 +40,31 @@ only from those below it, and all of them may import device_model:
         portability                     one program, tried under other rules
         kernels                         what programs launch
     simulation      run, simulate, open
+    causes/         why a recorded run took as long as it did
+        path slack lines                the critical path, and how much longer each operation could be, by line
+        findings pages                  implicit waits, and waits that order nothing; pages with both
+        relation captured               which operations are in order; which calls were captured
+        host                            when the one host clock was busy
+    recorded/       the stream program of a recording
+        acts translations host_order    calls as steps, in the words of the format, and in their order
+        graphs                          what steps of captures need to know of launches
+    sanitizer/      what a program gets right only by the times of one run
+        watch sanitizer check           all simulations of a run; the observers, which look at one thing each
+        suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
+        races pairs accesses shadow     accesses to the same bytes that nothing orders
+        nodes                           what the nodes of a launch touch
+        hosts handovers                 what tasks and threads know of one another
+        lifetimes leaks                 uses after an end; what is never freed
+        unwritten digests               bytes that nobody has written; sources of copies that change
+        reversed_effects tearing        effects against the order of ends; effects of half of the bytes
+    order/          what is certain to be over before what
+        relate launches                 what each act orders, and each launch of a graph
+        order signals                   the relation of streams and hosts; what streams signal
+        things                          streams, events and contexts of a recording
+    trace/          the recorder, and the views of what it recorded
+        rows/                           what is stored: rows, their columns, the recorder, saved recordings
+        views/                          charts and reports as text, figures, Chrome traces, formats of other profilers
+        page/                           the page for a browser
     options         what a simulation is begun with
     faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
     verbs/          the verbs, one module for each noun
@@ -49,42 +75,11 @@ only from those below it, and all of them may import device_model:
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
         captures pools                  what captures refuse; what a pool gives back to its device
-    causes/         why a recorded run took as long as it did
-        path slack lines                the critical path, and how much longer each operation could be, by line
-        findings pages                  implicit waits, and waits that order nothing; pages with both
-        relation captured               which operations are in order; which calls were captured
-        host                            when the one host clock was busy
-    recorded/       the stream program of a recording
-        acts translations host_order    calls as steps, in the words of the format, and in their order
-        graphs                          what steps of captures need to know of launches
-    sanitizer/      what a program gets right only by the times of one run
-        findings parts watch            findings; what may be asked for; all simulations of a run
-        suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
-        sanitizer guards                the observers for each part; mistakes of their own
-        races pairs accesses shadow     accesses to the same bytes that nothing orders
-        launches                        launches of graphs in the order
-        hosts handovers                 what tasks and threads know of one another
-        lifetimes leaks                 uses after an end; what is never freed
-        unwritten tearing weak digests  bytes that nobody has written, or half of them; sources that change
-        views host_view numpy_changes   arrays of the host that report their uses
-        instructions stacks ranges      which instruction of a kernel, which lines, which bytes
+        leaks                           what is never freed, or never destroyed
+    host_arrays/    arrays of the host that report their uses
+        views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
+    findings        what is wrong with a program although it ran
     log             one event for each call, if it is turned on
-    order/          what is certain to be over before what
-        relate                          what each act orders
-        order signals                   the relation of streams and hosts; what streams signal
-        things                          streams, events and contexts of a recording
-    trace/          the recorder, and the views of what it recorded
-        chart chrome pipes summary      timelines as text, Chrome traces, pipes of AI cores, reports
-        kineto msprof msprof_op table   the formats of other profilers, and CSV
-        figure page/                    pictures by matplotlib, and the page for a browser
-        drawing reading shown           lanes of characters; which call queued an operation; what a person reads
-        tracks jsontext columns         lanes of viewers; how long files are written
-        files checks form10             saved recordings, what is true of each of their rows; the form before
-        synchronisations                what each wait of a stream and each synchronising call has waited for
-        rows fields                     rows of a recording, and their fields as columns
-        decoding unpacking packing      what the recorder stores of each, and how that is read
-        recorder writers accesses       what observes a run, and stores operations, calls and uses by the host
-        reasons instructions launches   why each operation started when it did; AI cores; graphs
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
@@ -94,10 +89,14 @@ only from those below it, and all of them may import device_model:
     wording         messages that name the functions of `acl` in place of verbs
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
-    callers codes errors sites signatures whole_files
-                    the ground: tasks, return codes, exceptions, lines of the user's program, the functions of `acl`,
-                    files that are written whole or not at all
+    callers codes errors ranges sites signatures whole_files
+                    the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
+                    functions of `acl`, files that are written whole or not at all
 """
+
+import importlib as _importlib
+import typing
+from types import ModuleType as _ModuleType
 
 from acl_py.errors import AclError as AclError
 from acl_py.errors import DeadlockError as DeadlockError
@@ -267,5 +266,16 @@ from device_model.handles import Stream as Stream
 from device_model.observe import Observer as Observer
 from device_model.profile import DeviceProfile as DeviceProfile
 from device_model.rules import SyncRules as SyncRules
+
+if typing.TYPE_CHECKING:
+    from acl_py import trace as trace
+
+
+def __getattr__(name: str) -> _ModuleType:
+    """Return `acl_py.trace`, which is loaded when it is first used."""
+    if name == "trace":
+        return _importlib.import_module("acl_py.trace")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __version__ = "0.1.0"  # pyproject.toml takes it from here

@@ -42,7 +42,7 @@ def _run_at_once(words: list[str], *, is_sanitized: bool = True) -> None:
 
 
 def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: bool) -> None:
-    from acl_py.sanitizer.parts import BY_DEFAULT
+    from acl_py.options import PARTS_OF_SCRIPTS
     from acl_py.sanitizer.suppressions import SuppressionError
     from acl_py.tools import scripts
     from acl_py.tools.sanitizing import Sanitized
@@ -50,7 +50,7 @@ def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: 
     form = scripts.Form(option)
     with suppress(scripts.ScriptError, SuppressionError):  # unreadable: the command line reports it
         folder = scripts.folder_of(program, form)
-        sanitized = Sanitized(BY_DEFAULT, folder, is_brief=True) if is_sanitized else None
+        sanitized = Sanitized(PARTS_OF_SCRIPTS, folder, is_brief=True) if is_sanitized else None
         sys.exit(scripts.run(program, arguments, form=form, sanitized=sanitized))
 
 

@@ -23,7 +23,7 @@ from device_model.profile import ProfileError as ProfileError
 from device_model.rules import Code
 
 if TYPE_CHECKING:
-    from acl_py.trace.rows import Timeline
+    from acl_py.trace.rows.timeline import Timeline
     from device_model.chains import Link
 
 

@@ -6,7 +6,7 @@ Configure structlog as you like and turn the events on with `acl_py.log.enable()
 from typing import Any
 
 from acl_py.calls.acts import PLAIN
-from acl_py.trace.decoding import verb_of
+from acl_py.calls.table import verb_of
 from device_model.completions import Completion
 from device_model.events import Event
 from device_model.observe import Hooks, Observer
@@ -60,7 +60,7 @@ class _CallLog(Observer):
 
     def op_queued(self, op: Op) -> None:
         if op.called_ns >= 0:
-            self.call(verb_of(op), op.called_ns, op.queued_ns, op.site, PLAIN)
+            self.call(verb_of(op.work.label), op.called_ns, op.queued_ns, op.site, PLAIN)
 
     def recorded(self, event: Event, stream: Stream, enter_ns: int, site: object, completion: Completion) -> None:  # noqa: ARG002
         self.call("RecordEvent", enter_ns, stream.scheduler.now, site, PLAIN)

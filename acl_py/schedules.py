@@ -151,7 +151,7 @@ class Effects(StrEnum):
     """When operations have their effects; the values are the words of `effects=`."""
 
     STRONG = "strong"  # whole, at their ends
-    WEAK = "weak"  # as late, or as early, as the promises allow: see sanitizer/weak.py
+    WEAK = "weak"  # what no promise orders, in the other order: see sanitizer/reversed_effects.py
     TORN = "torn"  # the same, and half of the bytes are there
 
 

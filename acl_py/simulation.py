@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
-from acl_py.options import HOST_TIMES, Options
+from acl_py.findings import Finding, Findings
+from acl_py.options import HOST_TIMES, Options, SanitizerPart, parts_of
+from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
-from acl_py.sanitizer.findings import Finding, Findings
-from acl_py.sanitizer.leaks import leaks_of
-from acl_py.sanitizer.parts import Part, parts_of
 from acl_py.sanitizer.watch import current_watch
 from acl_py.schedules import Effects, effects_of
 from acl_py.sites import forget_tasks, note_tasks
-from acl_py.trace import Trace
-from acl_py.trace.summary import summarize
 from acl_py.waiting.bridge import Bridge
 from acl_py.waiting.browser import IN_BROWSER, page_set_aside, running_loop
 from acl_py.waiting.clock import borrow, uvloop_loop
@@ -40,6 +37,7 @@ from device_model.rules import SyncRules
 if TYPE_CHECKING:
     import numpy as np
 
+    from acl_py.trace import Trace
     from acl_py.trace.page import Page
 
 _T = TypeVar("_T")
@@ -52,7 +50,7 @@ class Simulation(Handle):
     `simulate`, `open` and `run` make it; `current_simulation` returns it.
     """
 
-    def __init__(self, runtime: Runtime, trace: Trace | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, runtime: Runtime, trace: "Trace | None", loop: asyncio.AbstractEventLoop) -> None:
         self.runtime = runtime
         runtime.state(_Owner).simulation = self
         self._trace = trace
@@ -66,11 +64,11 @@ class Simulation(Handle):
     def now_ns(self) -> int:
         """The host clock, in nanoseconds of simulated time."""
         if isinstance(self.runtime.bridge, Bridge):
-            self.runtime.bridge.settle()
+            self.runtime.bridge.note_real_time()
         return self.runtime.host_ns
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> "Trace":
         """The operations (`.ops`) and calls (`.calls`) so far.
 
         Raises:
@@ -94,6 +92,8 @@ class Simulation(Handle):
 
     def report(self) -> str:
         """Return a summary as text: simulated time, use of engines and streams, waits, findings, leaks."""
+        from acl_py.trace.views.summary import summarize  # imported here: most programs print no summary
+
         return summarize(self.runtime, self._trace, self.findings, leaks_of(self.runtime))
 
     def timeline(self) -> "Page":
@@ -171,7 +171,7 @@ def current_simulation() -> Simulation:
     return simulation
 
 
-def build(options: Options) -> tuple[Runtime, Trace | None]:
+def build(options: Options) -> "tuple[Runtime, Trace | None]":
     """Return a runtime without a bridge, and its recorder; None without `trace`.
 
     Raises:
@@ -188,7 +188,7 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
     if effects is not Effects.STRONG:
-        _weaken(runtime, torn=effects is Effects.TORN)
+        _reverse_effects(runtime, torn=effects is Effects.TORN)
     instructions = options.instructions or (watch.instructions if watch else 0)
     recorder = _recorder(options, runtime, instructions) if options.trace else None
     if watch is not None:
@@ -198,7 +198,9 @@ def build(options: Options) -> tuple[Runtime, Trace | None]:
     return runtime, recorder
 
 
-def _recorder(options: Options, runtime: Runtime, instructions: int) -> Trace:
+def _recorder(options: Options, runtime: Runtime, instructions: int) -> "Trace":
+    from acl_py.trace import Trace  # imported here: what is only imported records nothing
+
     recorder = Trace(
         runtime.unfinished,
         instructions=instructions,
@@ -213,13 +215,13 @@ def _recorder(options: Options, runtime: Runtime, instructions: int) -> Trace:
     return recorder
 
 
-def _weaken(runtime: Runtime, *, torn: bool) -> None:
-    from acl_py.sanitizer.weak import WeakEffects  # imported here: most programs have none
+def _reverse_effects(runtime: Runtime, *, torn: bool) -> None:
+    from acl_py.sanitizer.reversed_effects import ReversedEffects  # imported here: most programs have none
 
-    runtime.workers = WeakEffects(runtime.scheduler, torn=torn)
+    runtime.workers = ReversedEffects(runtime.scheduler, torn=torn)
 
 
-def _sanitize(runtime: Runtime, parts: frozenset[Part]) -> None:
+def _sanitize(runtime: Runtime, parts: frozenset[SanitizerPart]) -> None:
     from acl_py.sanitizer.sanitizer import Sanitizer  # imported here: most programs are not sanitized
 
     runtime.sanitizer = Sanitizer(runtime, parts)

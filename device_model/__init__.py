@@ -39,6 +39,7 @@ Words, each with one meaning:
     context         the streams and events that belong together on a device; each host has a current context
     legacy stream   CUDA's default stream, which waits for the blocking streams of its context, and they for it
     blocking stream a stream that keeps this order with the legacy stream, unless it was created as non-blocking
+    home            of a stream or an event: its context, while a verb may use it without a second look; else None
     bound           of a stream: its work waits until a model runs it, and hosts do not wait for it
     blocker         a completion that an op has to wait for; `Op.blockers` counts those that are not done
     label           the kind and name of a piece of work in the trace, such as h2d, and its lane

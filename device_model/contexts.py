@@ -11,7 +11,7 @@ A failure of work can show in four places. Which of them are used follows from t
     Op.error        when the operation ends: it failed, was     by a host that waits for this   never
                     aborted, or ran in a lost context           operation
     Stream.error    PER_STREAM: by the first failure in the     by the next synchronisation of  when it is read
-                    stream, or a wait in it that took too       the stream, its context or its  (`take_errors`)
+                    stream, or a wait in it that took too       the stream, its context or its  (in acl_py)
                     long. All rules: by an abort                device
     Context.error   STICKY, or a stream that stops on failure:  by every call that touches the  never; ResetDevice
                     by the first failure. All rules: when the   context                         makes a new primary
@@ -31,7 +31,6 @@ that time or later ends with the error of its context, and changes nothing.
 `failed_op` is the operation whose failure lost the context, for messages; None if it was not lost by an operation.
 """
 
-from collections.abc import Iterable
 from sys import maxsize
 from typing import TYPE_CHECKING
 
@@ -264,11 +263,3 @@ class Context(Handle):
             self.lose(error)
             self.failed_ns = self.device.scheduler.now if op is None else op.end_ns
             self.failed_op = op
-
-    def take_errors(self, streams: Iterable[Stream]) -> DeviceError | None:
-        """Return the first failure that *streams* keep, or None, and clear the failures of all of them."""
-        first: DeviceError | None = None
-        for stream in streams:
-            first = first or stream.error
-            stream.error = None
-        return first

@@ -24,7 +24,7 @@ from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
-from device_model.graphs.executable import ByHost, Forwarder, Launch
+from device_model.graphs.executable import Forwarder, HostCopies, Launch
 from device_model.graphs.streaks import Streaks
 from device_model.ids import Ids
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
@@ -120,7 +120,7 @@ class Device:
         self._node_gaps = _node_gaps(profile, self._gaps)
         self._forwarder = Forwarder(scheduler, "graphs")
         self._streaks = Streaks(self)
-        self.by_host = ByHost(self)
+        self.by_host = HostCopies(self)
         self.launches: dict[Launch, None] = {}  # of graphs, that are not over
         self.updates = 0  # of task groups, which have changed the work of nodes
         # Asks the fault rules about a node (Faults.strike); None if there are no rules.

@@ -163,8 +163,7 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return the first of *names*, separated by commas, and how many more there are."""
-    shown = [printable(name) for name in names]
-    more = len(shown) - _MOST_NAMES
-    return ", ".join(shown) if more <= 0 else f"{', '.join(shown[:_MOST_NAMES])} and {more:,} more"
+def listed(names: Iterable[object], most: int = _MOST_NAMES, rest: str = " and {:,} more") -> str:
+    """Return the first of *names*, separated by commas, and for the others *rest* with their number in it."""
+    shown = [printable(str(name)) for name in names]
+    return ", ".join(shown[:most]) + (rest.format(len(shown) - most) if len(shown) > most else "")

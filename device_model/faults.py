@@ -22,6 +22,7 @@ A runtime asks the rules only while it has some (acl_py/runtime/injection.py).
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
@@ -50,6 +51,7 @@ class Verdict(Enum):
     LOSE = "its device is lost: it fails, and so does all that follows"
 
 
+@dataclass(eq=False)
 class Rule:
     """A fault rule.
 
@@ -75,46 +77,26 @@ class Rule:
     `seen` counts what matched, `struck` what was struck.
     """
 
-    def __init__(
-        self,
-        verdict: Verdict,
-        text: str,
-        made: object,
-        *,
-        call: str | None = None,
-        op: str | None = None,
-        name: str | None = None,
-        stream: str | None = None,
-        touching: tuple[Any, int, int] | None = None,
-        nth: int | None = None,
-        every: int | None = None,
-        since_ns: Nanoseconds = 0,
-        until_ns: Nanoseconds | None = None,
-        chance: Callable[[], bool] | None = None,
-        kind: Kind = Kind.UNKNOWN,
-        code: int | None = None,
-        delay_ns: Nanoseconds = 0,
-        factor: float = 1.0,
-    ) -> None:
-        self.verdict = verdict
-        self.text = text
-        self.made = made
-        self.call = call
-        self.op = op
-        self.name = name
-        self.stream = stream
-        self.touching = touching
-        self.nth = nth
-        self.every = every
-        self.since_ns = since_ns
-        self.until_ns = until_ns
-        self.chance = chance
-        self.kind = kind
-        self.code = code
-        self.delay_ns = delay_ns
-        self.factor = factor
-        self.seen = 0
-        self.struck = 0
+    verdict: Verdict
+    text: str
+    made: object
+    _: KW_ONLY
+    call: str | None = None
+    op: str | None = None
+    name: str | None = None
+    stream: str | None = None
+    touching: tuple[Any, int, int] | None = None
+    nth: int | None = None
+    every: int | None = None
+    since_ns: Nanoseconds = 0
+    until_ns: Nanoseconds | None = None
+    chance: Callable[[], bool] | None = None
+    kind: Kind = Kind.UNKNOWN
+    code: int | None = None
+    delay_ns: Nanoseconds = 0
+    factor: float = 1.0
+    seen: int = field(default=0, init=False)
+    struck: int = field(default=0, init=False)
 
     def __repr__(self) -> str:
         return f"fault rule {self.text} made at {self.made}"

@@ -139,7 +139,7 @@ class Observer:
         """The host begins to wait for *completion*, or asks for it: all work of *subjects* so far.
 
         *promised* is whether the vendor documents that the call waits. `synchronized` follows in the same task or
-        thread, with the same *completion*, unless the wait fails.
+        thread, with the same *completion*, unless the wait fails or reaches its time limit.
         """
 
     def synchronized(self, completion: Completion) -> None:

@@ -52,7 +52,7 @@ class Op(Completion):
     start_ns: Nanoseconds
     # What it waited for last, until its end: the operation that its engine ran before it, if it starts after
     # `ready_ns`; else a completion of which `reasons` may say why it counts; or None for the host, and `why` says why
-    # the host was late. `acl_py.trace.reasons` puts it into words.
+    # the host was late. `acl_py.trace.rows.reasons` puts it into words.
     by: Completion | None
     why: Why
     reasons: dict[Completion, Why] | None

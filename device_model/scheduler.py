@@ -151,8 +151,8 @@ class Scheduler:
     """The one clock of a simulation, and the heap of actions that are due."""
 
     __slots__ = (
-        "_goal", "_instants", "_raiser", "_ready", "_size", "_until", "_wake",
-        "before_return", "choices", "dirty", "heap", "now", "sequence",
+        "_goal", "_instants", "_raiser", "_ready", "_size", "_wake",
+        "before_return", "choices", "dirty", "heap", "now", "sequence", "until",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class Scheduler:
         self.choices: Choices | None = None  # what this run may do otherwise than the model
         self._raiser = _Raiser(self)
         # How far the run goes that is under way, for `pass_through`; without a run no time passes.
-        self._until: float = -1
+        self.until: float = -1
         self._instants = maxsize  # how many are left
         self._goal: Completion = _NEVER
         self._ready: Sized = ()
@@ -244,7 +244,7 @@ class Scheduler:
             while heap and heap[0][0] <= until:
                 self.step()
         if heap and heap[0][0] <= until:
-            self._until = until
+            self.until = until
             try:
                 while True:
                     # step() and settle(), written out: this is the hot path.
@@ -261,7 +261,7 @@ class Scheduler:
                     if not heap or heap[0][0] > until:
                         break
             finally:
-                self._until = -1
+                self.until = -1
         self.now = until
         if self.before_return is not None:
             self.before_return()
@@ -279,7 +279,20 @@ class Scheduler:
 
         Returns whether *completion* is done.
         """
-        self._run(completion, budget, until, ready)
+        heap, size = self.heap, len(ready)
+        self._instants, self.until, self._ready, self._size = budget, min(until, END_NS), ready, size
+        self._goal = completion
+        try:
+            while not completion.done and heap and self._instants > 0 and heap[0][0] <= until and len(ready) == size:
+                self._instants -= 1
+                self.step()
+        finally:
+            self._goal, self._instants, self.until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
+        while heap and heap[0][0] == self.now:  # the rest of the instant
+            self.step()
+        if self.before_return is not None:
+            self.before_return()
+            self.settle()
         return completion.done
 
     def run_to_wake(self, budget: int, until: float = inf, ready: Sized = ()) -> bool:
@@ -293,19 +306,8 @@ class Scheduler:
         if not self.heap or self.heap[0][0] > until:
             return False
         self._wake = Completion()
-        self._run(self._wake, budget, until, ready)
+        self.run_until(self._wake, budget, until, ready)
         return True
-
-    def _run(self, goal: Completion, budget: int, until: float, ready: Sized) -> None:
-        heap, size = self.heap, len(ready)
-        self._goal, self._instants, self._until, self._ready, self._size = goal, budget, min(until, END_NS), ready, size
-        try:
-            while not goal.done and heap and self._instants > 0 and heap[0][0] <= until and len(ready) == size:
-                self._instants -= 1
-                self.step()
-        finally:
-            self._goal, self._instants, self._until, self._ready, self._size = _NEVER, maxsize, -1, (), 0
-        self._finish_instant()
 
     def pass_through(
         self, steps: Iterable[tuple[Callable[[], None], Nanoseconds]], start: Nanoseconds, gap: Nanoseconds
@@ -322,7 +324,7 @@ class Scheduler:
         if self._goal.done or self.choices is not None:
             return 0, None
         over, ready, size = 0, self._ready, self._size
-        until = self._until if not self.heap else min(self._until, self.heap[0][0] - 1)
+        until = self.until if not self.heap else min(self.until, self.heap[0][0] - 1)
         error = None
         try:
             for act, lasts in steps:
@@ -337,14 +339,6 @@ class Scheduler:
             error = raised
         self._instants -= over
         return over, error
-
-    def _finish_instant(self) -> None:
-        heap = self.heap
-        while heap and heap[0][0] == self.now:
-            self.step()
-        if self.before_return is not None:
-            self.before_return()
-            self.settle()
 
     def step(self) -> None:
         """Run one instant: the actions that are due, then the grants (rule 2)."""

@@ -25,9 +25,9 @@ import acl_py as acl
 from acl_py import recorded
 from acl_py.teaching import files
 from acl_py.trace import chrome, kineto, msprof, msprof_op, table
-from acl_py.trace.files import save
 from acl_py.trace.page import Page, Run
-from acl_py.trace.rows import CoreInstruction, Timeline
+from acl_py.trace.rows.files import save
+from acl_py.trace.rows.timeline import CoreInstruction, Timeline
 from acl_py.whole_files import UNFINISHED, write_text
 
 STEPS = {"open", "write", "writelines", "flush", "fsync", "close", "chmod", "replace"}  # functions of Python

@@ -71,9 +71,10 @@ UPWARDS = [
     ("device_model/scheduler.py", "import device_model.ops"),
     ("device_model/aicore/core/names.py", "import device_model.aicore.vector.masks"),
     ("acl_py/runtime/scopes.py", "import acl_py.verbs.streams"),
+    ("acl_py/log.py", "import acl_py.trace.rows.decoding"),
     ("acl_py/verbs/streams.py", "import acl_py"),
     ("acl_py/compat/acl/face/session.py", "import acl_py.compat.acl.functions.rt.streams"),
-    ("acl_py/trace/drawing.py", "import acl_py.trace.chart"),
+    ("acl_py/trace/views/drawing.py", "import acl_py.trace.views.chart"),
 ]
 
 

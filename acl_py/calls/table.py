@@ -16,7 +16,9 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from device_model.rules import HostCall
+from device_model.work import Label
 
+FAULTS = "HostPageFaults"  # what an access of the host is called that had to wait for pages of managed memory
 _VERBS = "acl_py.verbs"
 _F = TypeVar("_F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
@@ -47,6 +49,11 @@ class Verb:
 
 
 _TABLE: dict[str, Verb] = {}
+
+
+def verb_of(label: Label) -> str:
+    """Return the name of the verb that queues the work with *label* and does nothing else."""
+    return "LaunchKernel" if label.kind == "kernel" else "MemcpyAsync"
 
 
 def verb(

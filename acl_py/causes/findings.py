@@ -17,12 +17,14 @@ from operator import attrgetter
 import numpy as np
 
 from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leaves
-from acl_py.causes.captured import captured
+from acl_py.calls.table import FAULTS
+from acl_py.causes.captured import Captured
 from acl_py.causes.lines import us
-from acl_py.causes.relation import Relation, is_wait
-from acl_py.trace.fields import CallKind, OpColumns, call_columns, op_columns
-from acl_py.trace.reading import as_timeline, launching, short_site, site_of_call
-from acl_py.trace.rows import FAULTS, Call, Copied, Migration, Operation, StreamStep, Timeline
+from acl_py.causes.relation import Relation, is_pageable, is_wait
+from acl_py.causes.slack import successive
+from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
+from acl_py.trace.rows.reading import as_timeline, launching, short_site, site_of_call
+from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
 
@@ -132,7 +134,7 @@ class _Found:
 
     @cached_property
     def captured(self) -> set[int]:
-        return captured(self.timeline).calls
+        return Captured(self.timeline).calls
 
     @property
     def _own_stream(self) -> str:
@@ -303,9 +305,7 @@ class _Found:
     def _is_of_pageable(self, call: Call | CallKind) -> bool:
         """Whether *call* is an asynchronous copy between the host and the device, of pageable memory."""
         copy = _copied(call)
-        if copy is None or not call.name.endswith("Async") or copy.kind not in ("h2d", "d2h"):
-            return False
-        return any(end < 0 or self.timeline.buffers[end].space == "pageable" for end in (copy.dst, copy.src))
+        return copy is not None and copy.kind in ("h2d", "d2h") and is_pageable(call.act, self.timeline.buffers)
 
     def _waited_for_own_work(self, call: Call) -> bool:
         """Whether *call* has slept for what it had queued itself, as a launch does for copies of pageable memory."""
@@ -366,7 +366,6 @@ def _previous(ops: OpColumns) -> list[int]:
     """Return for each operation when the one before it in its stream ended; 0 for the first."""
     ends = np.zeros(len(ops), np.int64)
     streams = np.array([kind.in_stream for kind in ops.kinds], np.int64)[ops.kind]
-    order = np.lexsort((ops.start_ns, ops.queued_ns, streams))
-    is_same = streams[order[1:]] == streams[order[:-1]]
-    ends[order[1:][is_same]] = ops.end_ns[order[:-1][is_same]]
+    behind, before = successive(np.lexsort((ops.start_ns, ops.queued_ns)), streams)
+    ends[behind] = ops.end_ns[before]
     return ends.tolist()

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acl_py.trace.fields import CallColumns, Ints
-from acl_py.trace.rows import Sleep, Timeline
+from acl_py.trace.rows.columns import CallColumns, Ints
+from acl_py.trace.rows.timeline import Sleep, Timeline
 
 
 class BusyTimes(NamedTuple):

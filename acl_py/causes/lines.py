@@ -8,10 +8,10 @@ import numpy as np
 
 from acl_py.causes.path import Cause, Part, critical_path, makespan_ns
 from acl_py.causes.slack import slacks
-from acl_py.trace.fields import call_columns, op_columns
-from acl_py.trace.reading import as_timeline, short_site
-from acl_py.trace.rows import Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.columns import call_columns, op_columns
+from acl_py.trace.rows.reading import as_timeline, short_site
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views.shown import shown
 
 _SHOWN = 12  # the most lines of the program in a report
 

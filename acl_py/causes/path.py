@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from acl_py.causes.host import busy_times, call_around, sleep_before
-from acl_py.trace.fields import call_columns, op_columns, step_columns
-from acl_py.trace.rows import Sleep, Timeline
+from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
+from acl_py.trace.rows.timeline import Sleep, Timeline
 from device_model.completions import Why
 
 
@@ -225,7 +225,7 @@ def _waits_by_stream(timeline: Timeline) -> dict[int, tuple[list[int], list[int]
     steps = step_columns(timeline.steps)
     waits: dict[int, tuple[list[int], list[int]]] = {}
     for index, (kind, queued_ns) in enumerate(zip(steps.kind.tolist(), steps.queued_ns.tolist(), strict=True)):
-        if steps.kinds[kind].kind in ("wait", "notify_wait", "value_wait"):
+        if steps.kinds[kind].kind.endswith("wait"):
             times, indices = waits.setdefault(steps.kinds[kind].in_stream, ([], []))
             times.append(queued_ns)
             indices.append(index)

@@ -6,46 +6,20 @@ tell one another, so all of them count as one host, which knows what any of them
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, assert_never
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from acl_py.calls.acts import (
-    Act,
-    Asked,
-    Awaited,
-    Began,
-    CallbackBegan,
-    CallbackEnded,
-    CaptureBegan,
-    CaptureEnded,
-    Cleared,
-    Completed,
-    Destroyed,
-    Ended,
-    GraphLaunched,
-    GraphUpdated,
-    HandedOver,
-    Made,
-    NodeAdded,
-    Plain,
-    Queued,
-    Recorded,
-    Set,
-    Slept,
-    Synchronised,
-    Waited,
-    Word,
-    mapped,
-)
-from acl_py.causes.captured import captured
+from acl_py.calls import acts
+from acl_py.calls.acts import Act, Word
+from acl_py.causes.captured import Captured
 from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Point
-from acl_py.order.relate import Relate
+from acl_py.order.relate import Relate, orders
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
-from acl_py.trace.fields import CallKind, call_columns, op_columns
-from acl_py.trace.rows import Copied, Ref, Timeline
+from acl_py.trace.rows.columns import CallKind, call_columns, op_columns
+from acl_py.trace.rows.timeline import Copied, Memory, Ref, Thing, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, EventClass, PageableCopy
 
 _WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
@@ -71,7 +45,7 @@ class Relation:
         self._unwaited = list(unwaited or ())
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
-        self._captured = captured(timeline)
+        self._captured = Captured(timeline)
         self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
         callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
         self._order.has_several_hosts = apart and len(callers) > 1
@@ -97,7 +71,6 @@ class Relation:
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._pageable_waits = synchronous and not apart
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
-        self._spaces = [buffer.space for buffer in timeline.buffers]
         self._walk()
 
     def is_before(self, one: int, other: int) -> bool:
@@ -127,9 +100,12 @@ class Relation:
         Calls that can order nothing are left out.
         """
         ops, calls, sleeps = self._ops, self._calls, self._calls.sleeps
-        pageable = np.array([self._is_pageable(kind) for kind in calls.kinds], bool)
-        ordering = np.array([self._orders(kind.act) for kind in calls.kinds], bool) | pageable
-        waiting = np.array([_shows(kind.act) for kind in calls.kinds], bool) | (pageable & self._pageable_waits)
+        pageable = np.array([is_pageable(kind.act, self.timeline.buffers) for kind in calls.kinds], bool)
+        queued = np.array([isinstance(kind.act, acts.Queued) for kind in calls.kinds], bool)
+        shown = np.array([_shows(kind.act) for kind in calls.kinds], bool)
+        ordering = np.array([orders(kind.act) for kind in calls.kinds], bool) & ~shown
+        ordering &= ~queued | pageable  # operations have rows; a pageable copy would be in its stream, were it pinned
+        waiting = shown | (pageable & self._pageable_waits)
         is_unwaited = np.isin(sleeps.call, self._unwaited)
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0) & ~is_unwaited)
         runs = np.ones(len(calls), bool)
@@ -145,33 +121,6 @@ class Relation:
         after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
-
-    def _orders(self, act: Act[Any]) -> bool:
-        """Whether *act* sets something, or waits because that is its purpose."""
-        match act:
-            case Synchronised(subject):
-                return subject is not None
-            case Began(_, stream) | Ended(_, stream):
-                return stream is not None
-            case Destroyed(thing):
-                return isinstance(thing, Ref) and self.timeline.handles[thing.handle].kind == "stream"
-            case Plain() | Asked() | Queued() | Completed() | Made() | Slept() | NodeAdded():
-                return False
-            case CaptureBegan() | CaptureEnded() | GraphUpdated():
-                return False
-            case (
-                Recorded() | Waited() | Set() | Cleared() | Awaited() | HandedOver() | CallbackBegan() | CallbackEnded()
-                | GraphLaunched()
-            ):  # fmt: skip
-                return True
-            case _:
-                assert_never(act)
-
-    def _is_pageable(self, call: CallKind) -> bool:
-        """Whether *call* is an asynchronous copy of pageable memory."""
-        if not isinstance(call.act, Queued) or not isinstance(call.act.work, Copied):
-            return False
-        return any(end < 0 or self._spaces[end] == "pageable" for end in (call.act.work.dst, call.act.work.src))
 
     def _op(self, index: int) -> None:
         ops = self._ops
@@ -192,13 +141,13 @@ class Relation:
         """Take up a call that sets or awaits something, or whose host waits."""
         host, act = self._host_of(index), self._act_of(self._kinds[index])
         match act:
-            case Waited(_, RecordedStream() as stream) | Awaited(_, _, _, RecordedStream() as stream):
+            case acts.Waited(_, RecordedStream() as stream) | acts.Awaited(_, _, _, RecordedStream() as stream):
                 self._wait(index, stream, act, host)
                 return
-            case GraphLaunched(_, RecordedStream() as stream):
+            case acts.GraphLaunched(_, RecordedStream() as stream):
                 for event in self._captured.records[index]:
-                    self._event(event).stamp = self._order.record(stream, host)
-            case Synchronised() | Destroyed() | Completed():
+                    self._relate.act(acts.Recorded(self._event(event), stream), host)
+            case acts.Synchronised() | acts.Destroyed(RecordedStream()):
                 self._learn(index, act, host)
         line = self._relate.act(act, host)
         if line is not None:
@@ -207,7 +156,7 @@ class Relation:
     def _enter(self, index: int) -> None:
         """Take up the begin of an asynchronous copy of pageable memory whose host waits for its stream first."""
         match self._act_of(self._kinds[index]):
-            case Queued(Copied(), RecordedStream() as stream):
+            case acts.Queued(Copied(), RecordedStream() as stream):
                 self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
 
     def _wait(self, index: int, stream: RecordedStream, act: Act[Any], host: Host) -> None:
@@ -216,13 +165,13 @@ class Relation:
         A wait for an event that was never recorded has no effect.
         """
         match act:
-            case Waited(event) if event.class_ is not EventClass.FLAG and event.stamp is None:
+            case acts.Waited(event) if event.class_ is not EventClass.FLAG and event.stamp is None:
                 self.nothing_new.append(index)
                 return
-        line = self._order.meet(stream, host)
+        line = self._order.make_ready_for_signal(stream, host)
         before = line.past
         self._relate.act(act, host)
-        if isinstance(act, Awaited) and isinstance(act.signal, Word):  # its value may come by other ways
+        if isinstance(act, acts.Awaited) and isinstance(act.signal, Word):  # its value may come by other ways
             return
         if stream is stream.context.legacy or self._signals.is_open(line.past.clock):
             return
@@ -271,7 +220,7 @@ class Relation:
 
     def _act_of(self, call: CallKind) -> Act[Any]:
         """Return what *call* did, with things in place of handles, and numbers for those that have none."""
-        return mapped(call.act, lambda each: self._thing(each.handle) if isinstance(each, Ref) else each)
+        return acts.mapped(call.act, lambda each: self._thing(each.handle) if isinstance(each, Ref) else each)
 
     def _thing(self, place: int) -> object:
         handle = self.timeline.handles[place]
@@ -314,15 +263,23 @@ class Relation:
 
 def is_wait(act: Act[Any]) -> bool:
     """Whether *act* is that of a call which is there to wait, and can be one that orders nothing new."""
-    is_of_word = isinstance(act, Awaited) and isinstance(act.signal, Word)
-    return is_synchronisation(act) or (isinstance(act, Waited | Awaited) and not is_of_word)
+    is_of_word = isinstance(act, acts.Awaited) and isinstance(act.signal, Word)
+    return is_synchronisation(act) or (isinstance(act, acts.Waited | acts.Awaited) and not is_of_word)
 
 
 def is_synchronisation(act: Act[Any]) -> bool:
     """Whether *act* is that of a call which is there to wait for all work of something."""
-    return isinstance(act, Synchronised) and act.subject is not None
+    return isinstance(act, acts.Synchronised) and act.subject is not None
+
+
+def is_pageable(act: Act[Thing], buffers: Sequence[Memory]) -> bool:
+    """Whether *act* queues a copy of pageable memory."""
+    match act:
+        case acts.Queued(Copied() as copy):
+            return any(end < 0 or buffers[end].space == "pageable" for end in (copy.dst, copy.src))
+    return False
 
 
 def _shows(act: Act[Any]) -> bool:
     """Whether what the call of *act* waited for shows when its caller wakes."""
-    return isinstance(act, Completed) or (isinstance(act, Synchronised) and act.subject is None)
+    return isinstance(act, acts.Completed) or (isinstance(act, acts.Synchronised) and act.subject is None)

@@ -12,13 +12,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from acl_py.calls.acts import leaves
+from acl_py.calls.acts import Act, Synchronised
 from acl_py.causes.host import BusyTimes, busy_times
 from acl_py.causes.path import Cause, Part, makespan_ns
-from acl_py.causes.relation import is_synchronisation
-from acl_py.trace.fields import (
+from acl_py.trace.rows.columns import (
     CallColumns,
-    CallKind,
     Ints,
     OpColumns,
     StepColumns,
@@ -27,8 +25,8 @@ from acl_py.trace.fields import (
     places,
     step_columns,
 )  # fmt: skip
-from acl_py.trace.reading import as_timeline
-from acl_py.trace.rows import Handle, Ref, Timeline
+from acl_py.trace.rows.reading import as_timeline
+from acl_py.trace.rows.timeline import Handle, Ref, Thing, Timeline
 from device_model.completions import Why
 
 _ONE_AT_A_TIME = ("H2D", "D2H", "P2P")  # engines that run one operation after the other
@@ -91,13 +89,13 @@ def _neighbours(ops: OpColumns) -> Iterator[tuple[Ints, Ints]]:
     """Yield operations and those that came before them in their streams, and the same for engines."""
     order = np.lexsort((ops.end_ns, ops.start_ns))
     streams = np.array([kind.in_stream for kind in ops.kinds], np.int64)
-    behind, before = _successive(order, streams[ops.kind])
+    behind, before = successive(order, streams[ops.kind])
     is_apart = (ops.launch[behind] < 0) | (ops.launch[behind] != ops.launch[before])
     yield behind[is_apart], before[is_apart]  # nodes of a launch may run side by side
     yield from _around_launches(ops, streams[ops.kind])
     engine, _ = places(((kind.device, kind.engine) for kind in ops.kinds), len(ops.kinds))
     is_serial = np.array([kind.engine in _ONE_AT_A_TIME for kind in ops.kinds], bool)
-    yield _successive(order[is_serial[ops.kind[order]]], engine[ops.kind])
+    yield successive(order[is_serial[ops.kind[order]]], engine[ops.kind])
 
 
 def _around_launches(ops: OpColumns, stream: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -113,7 +111,7 @@ def _around_launches(ops: OpColumns, stream: Ints) -> Iterator[tuple[Ints, Ints]
     _, begin, size = np.unique(unit[by_start], return_index=True, return_counts=True)
     first, last = by_start[begin], by_end[begin + size - 1]
     order = np.lexsort((ops.end_ns[last], ops.start_ns[first]))
-    behind, before = _successive(order, stream[first])
+    behind, before = successive(order, stream[first])
     members = np.split(by_start, begin[1:])
     for later, earlier in zip(behind.tolist(), before.tolist(), strict=True):
         if size[later] > 1 or size[earlier] > 1:
@@ -121,7 +119,7 @@ def _around_launches(ops: OpColumns, stream: Ints) -> Iterator[tuple[Ints, Ints]
             yield np.full(size[earlier], first[later]), members[earlier]
 
 
-def _successive(order: Ints, line: Ints) -> tuple[Ints, Ints]:
+def successive(order: Ints, line: Ints) -> tuple[Ints, Ints]:
     """Return operations and those before them on their *line*, if they ran in this *order*."""
     order = order[np.argsort(line[order], kind="stable")]
     is_same = line[order[1:]] == line[order[:-1]]
@@ -164,17 +162,24 @@ def _woken(calls: CallColumns, busy: BusyTimes) -> tuple[Ints, Ints]:
 
 def _synchronised(ops: OpColumns, calls: CallColumns, busy: BusyTimes, queued: "_Queued") -> tuple[Ints, Ints]:
     """Return the busy times that end with calls which synchronise, and the last operations that these waited for."""
-    synchronises = np.array([is_synchronisation(kind.act) for kind in calls.kinds], bool)
-    is_last = synchronises[calls.kind[busy.call]] & (busy.end_ns == calls.exit_ns[busy.call])
+    subjects = np.array([_subject(kind.act) for kind in calls.kinds], np.int64)[calls.kind[busy.call]]
+    is_last = (subjects >= 0) & (busy.end_ns == calls.exit_ns[busy.call])
     found = [
         (place, tail)
         for place in np.flatnonzero(is_last).tolist()
-        for call in [busy.call[place]]
-        for tail in queued.waited_for(calls.kinds[calls.kind[call]], int(calls.enter_ns[call]))
+        for tail in queued.waited_for(int(subjects[place]), int(calls.enter_ns[busy.call[place]]))
         if ops.end_ns[tail] <= busy.end_ns[place]
     ]
     place, tail = np.array(found, np.int64).reshape(-1, 2).T
     return place, tail
+
+
+def _subject(act: Act[Thing]) -> int:
+    """Return the handle of what a call synchronised with, or -1 if it did not."""
+    match act:
+        case Synchronised(Ref(handle)):
+            return handle
+    return -1
 
 
 class _Queued:
@@ -194,15 +199,10 @@ class _Queued:
         place = bisect_left(of_stream, (at_ns, -1))
         return of_stream[place][1] if place < len(of_stream) else -1
 
-    def waited_for(self, call: CallKind, at_ns: int) -> Iterator[int]:
-        """Yield the last operations that a call which synchronises waits for: of its streams, or of all of them."""
-        handles = [each.handle for each in leaves(call.act) if isinstance(each, Ref)]
-        if any(self._handles[handle].kind in ("context", "device") for handle in handles):
-            streams: Iterable[int] = self.streams
-        else:
-            streams = [handle for handle in handles if handle in self.streams]
-        for stream in streams:
-            of_stream = self.streams[stream]
+    def waited_for(self, subject: int, at_ns: int) -> Iterator[int]:
+        """Yield the last operation of *subject*, a stream, or of each stream if it is a context or a device."""
+        is_all = self._handles[subject].kind in ("context", "device")
+        for of_stream in self.streams.values() if is_all else [self.streams.get(subject, [])]:
             place = bisect_right(of_stream, at_ns, key=itemgetter(0)) - 1
             if place >= 0:
                 yield of_stream[place][1]

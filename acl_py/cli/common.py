@@ -1,6 +1,7 @@
 """What several commands share: options, and how they print."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,15 +13,15 @@ from typer.core import TyperCommand
 
 from acl_py import recorded
 from acl_py.causes.pages import explained
-from acl_py.sanitizer.parts import ALL_PARTS, parts_of
-from acl_py.sanitizer.reports import Form
+from acl_py.options import ALL_PARTS, parts_of
+from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import Fix, Sanitized
-from acl_py.trace import chrome, kineto, msprof, msprof_op, table
-from acl_py.trace.files import save
 from acl_py.trace.page import Page
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.files import save
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views import chrome, kineto, msprof, msprof_op, table
 from device_model import overlay as overlays
 from device_model import profile as profiles
 from device_model.profile import DeviceProfile, ProfileError
@@ -63,13 +64,20 @@ class Sanitizable(TyperCommand):
         return super().parse_args(ctx, [*whole, *rest])
 
 
+@contextmanager
+def option_refused(*errors: type[Exception]) -> Iterator[None]:
+    """Raise BadParameter where one of *errors* says that an option asks for something impossible."""
+    try:
+        yield
+    except errors as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 def checked_parts(parts: str | None) -> str | None:
     """Return the *parts* of the sanitizer that an option names; raise BadParameter if there are none of that name."""
-    try:
+    with option_refused(ValueError):
         if parts is not None:
             parts_of(parts)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
     return parts
 
 
@@ -95,12 +103,12 @@ FindingsOut = Annotated[
     typer.Option("--findings", metavar="FILE", help="Write what the sanitizer finds; '-' is standard output."),
 ]
 FindingsForm = Annotated[
-    Form, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
+    ReportForm, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
 ]
 
 
 def sanitized_run(
-    parts: str | None, folder: Path, path: Path | None, form: Form, fix: Fix | None, *, is_brief: bool = False
+    parts: str | None, folder: Path, path: Path | None, form: ReportForm, fix: Fix | None, *, is_brief: bool = False
 ) -> Sanitized | None:
     """Begin the sanitized run that options ask for; None without *parts*. Raise BadParameter if that is impossible."""
     if parts is None and path is not None:
@@ -109,10 +117,8 @@ def sanitized_run(
         raise typer.BadParameter("--fix tries the fixes of what --sanitize finds: give both")
     if parts is None:
         return None
-    try:
+    with option_refused(SuppressionError):
         return Sanitized(parts, folder, path, form, fix, is_brief=is_brief)
-    except SuppressionError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 class TraceFormat(Enum):
@@ -153,11 +159,9 @@ ReportOut = Annotated[
 
 def profile_of(device: str, overlay: str | None = None) -> DeviceProfile:
     """Return the profile that an option names, with the values of *overlay*; raise BadParameter if there is none."""
-    try:
+    with option_refused(ProfileError):
         profile = profiles.load(device)
         return profile if overlay is None else overlays.load(overlay, profile)
-    except ProfileError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def rules_of(name: str) -> SyncRules:
@@ -178,24 +182,25 @@ def complain(what: str) -> None:
     console(stderr=True).print(f"[red]{escape(what)}[/red]", soft_wrap=True, highlight=False)
 
 
-def write_page(page: Page, path: Path) -> bool:
-    """Explain the runs of *page* and write it to the file *path*. If that is not possible, say why, return False."""
+def is_written(write: Callable[[], object], path: Path | None = None) -> bool:
+    """Call *write*, which writes to *path* if that is given. If it is not possible, say why and return False."""
     try:
-        explained(page).write(path)
+        write()
     except OSError as error:
-        complain(f"{path}: cannot be written: {error.strerror}")
+        complain(f"{path or error.filename}: cannot be written: {error.strerror}")
         return False
     return True
+
+
+def write_page(page: Page, path: Path) -> bool:
+    """Explain the runs of *page* and write it to the file *path*. If that is not possible, say why, return False."""
+    return is_written(lambda: explained(page).write(path), path)
 
 
 def write_trace(timeline: Timeline, path: Path, form: TraceFormat) -> bool:
     """Write *timeline* to the file or folder *path*. If that is not possible, say why and return False."""
     try:
-        _WRITERS[form](timeline, path)
-    except OSError as error:
-        complain(f"{error.filename}: cannot be written: {error.strerror}")
-        return False
+        return is_written(lambda: _WRITERS[form](timeline, path))
     except ValueError as error:  # the format asks for something that the trace does not have
         complain(f"{path}: {error}")
         return False
-    return True

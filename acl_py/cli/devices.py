@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py.cli.common import Overlay, console, profile_of
-from acl_py.trace.shown import shown_for_all
+from acl_py.trace.views.shown import shown_for_all
 from device_model import profile as profiles
 from device_model.profile import Curve, DeviceProfile
 

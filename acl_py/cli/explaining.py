@@ -10,7 +10,7 @@ from acl_py.causes.findings import findings, findings_text
 from acl_py.causes.lines import path_text
 from acl_py.causes.pages import with_findings
 from acl_py.causes.path import critical_path
-from acl_py.cli.common import complain, console
+from acl_py.cli.common import complain, console, is_written, option_refused
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
@@ -20,7 +20,7 @@ from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
 from acl_py.recorded import not_known
 from acl_py.trace.page import Run
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
 
 Explain = Annotated[
@@ -52,20 +52,14 @@ def propose(asker: Asker, path: Path, *, stderr: bool = False) -> bool:
     say(proposal.text, stderr=stderr)
     if proposal.together is None:
         return True
-    try:
-        write_program(proposal.together.case.program, path)
-    except OSError as error:
-        complain(f"{path}: cannot be written: {error.strerror}")
-        return False
-    return True
+    program = proposal.together.case.program
+    return is_written(lambda: write_program(program, path), path)
 
 
 def edits_of(texts: Sequence[str] | None) -> list[list[Edit]]:
     """Return the edits of each option; raise BadParameter if one cannot be read."""
-    try:
+    with option_refused(EditError):
         return [parse_all(text) for text in texts or ()]
-    except EditError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def explain_case(

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Device, EffectsOf, Sanitize, complain, profile_of, rules_of
+from acl_py.cli.common import Device, EffectsOf, Sanitize, complain, option_refused, profile_of, rules_of
 from acl_py.cli.scripts import Arguments, Models, Register, Rules
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
 from acl_py.explore.gathering import Gathering
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
-from acl_py.sanitizer.parts import parts_of
+from acl_py.options import parts_of
 from acl_py.sanitizer.reports import judge
 from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
 from acl_py.schedules import Deviation, Effects, Replay, parse
@@ -99,7 +99,9 @@ def explore_command(
         script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
         options=options, parts=parts_of(sanitize or False),
     )  # fmt: skip
-    gathering, suppressions = Gathering(partial(run, job)), _suppressions(script) if job.parts else ()
+    gathering = Gathering(partial(run, job))
+    with option_refused(SuppressionError):  # those of the project that the script belongs to
+        suppressions = find(Path(script).parent) if job.parts else ()
     try:
         if schedule is not None:
             failing = _run_once(gathering, _parsed(schedule))
@@ -120,14 +122,6 @@ def explore_command(
         _show_failing(failing, is_new=schedule is None)
     if (job.parts and _show_findings(gathering, suppressions)) or failing is not None:
         raise typer.Exit(FAILS)
-
-
-def _suppressions(script: str) -> tuple[Suppression, ...]:
-    """Return those of the project that *script* belongs to."""
-    try:
-        return find(Path(script).parent)
-    except SuppressionError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression]) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import complain
+from acl_py.cli.common import complain, is_written
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.fixes import FIXED, Fixer, try_fixes
@@ -70,8 +70,5 @@ class Fixes:
             complain(f"--fix={self._path} writes one program, but fixes were tried in {len(programs)}")
             self.is_written = False
             return
-        try:
-            write_program(programs[0], Path(self._path))
-        except OSError as error:
-            complain(f"{self._path}: cannot be written: {error.strerror}")
-            self.is_written = False
+        path = Path(self._path)
+        self.is_written = is_written(lambda: write_program(programs[0], path), path)

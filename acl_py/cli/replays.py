@@ -25,6 +25,8 @@ from acl_py.cli.common import (
     TraceOut,
     complain,
     console,
+    is_written,
+    option_refused,
     profile_of,
     rules_of,
     sanitized_run,
@@ -38,16 +40,16 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault, FaultError
+from acl_py.findings import Finding
 from acl_py.programs.format import Program, ProgramError, load
 from acl_py.programs.portability import compare
 from acl_py.programs.replay import Replay, replay
 from acl_py.sanitizer import reports
-from acl_py.sanitizer.findings import Finding
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import FOUND, Sanitized
-from acl_py.trace import chart
 from acl_py.trace.page import Page, Run
-from acl_py.trace.shown import shown_for_all
+from acl_py.trace.views import chart
+from acl_py.trace.views.shown import shown_for_all
 from acl_py.whole_files import write_text
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
@@ -85,7 +87,7 @@ def replay_command(
     fault: FaultRules = None,
     sanitize: Sanitize = None,
     findings_out: FindingsOut = None,
-    findings_form: FindingsForm = reports.Form.JSON,
+    findings_form: FindingsForm = reports.ReportForm.JSON,
     fix: Fix = None,
     effects: EffectsOf = Effects.STRONG,
     json_out: JsonOut = None,
@@ -102,7 +104,8 @@ def replay_command(
     code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
     card, orders = profile_of(device, overlay), [rules_of(name) for name in rules or ()]
-    injected = [_fault(text) for text in fault or ()]
+    with option_refused(FaultError):
+        injected = [faults.parse(text) for text in fault or ()]
     edits = edits_of(what_if)
     found = False
     asks = explain or bool(edits) or optimise is not None
@@ -153,13 +156,6 @@ def _page(run: Replay) -> Run:
         until_ns=round(run.makespan_us * 1000),
         notes=run.program.notes,
     )
-
-
-def _fault(text: str) -> Fault:
-    try:
-        return faults.parse(text)
-    except FaultError as error:
-        raise typer.BadParameter(str(error)) from error
 
 
 def _check_alone(
@@ -287,12 +283,9 @@ def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None
         fine = False
     elif trace_out is not None:
         fine = write_trace(runs[0].trace.timeline(), trace_out, form)
-    try:
-        if json_out is not None:
-            write_text(json_out, json.dumps([run.to_json() for run in runs]) + "\n")
-    except OSError as error:
-        complain(f"{error.filename}: cannot be written: {error.strerror}")
-        fine = False
+    if json_out is not None:
+        text = json.dumps([run.to_json() for run in runs]) + "\n"
+        fine &= is_written(lambda: write_text(json_out, text))
     return fine
 
 

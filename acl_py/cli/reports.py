@@ -8,9 +8,9 @@ import typer
 from acl_py.cli.common import complain, write_page
 from acl_py.cli.explaining import OptimiseOut, WhatIf, edits_of, explain_recording, say
 from acl_py.explain.diff import diff_text
-from acl_py.trace.files import TraceFileError, read_trace
 from acl_py.trace.page import Page
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.files import TraceFileError, read_trace
+from acl_py.trace.rows.timeline import Timeline
 
 _SAVED = "A trace that was saved with --format acl, or with Trace.save()."
 TraceIn = Annotated[Path, typer.Argument(help=_SAVED, show_default=False, metavar="TRACE")]

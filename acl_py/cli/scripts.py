@@ -21,6 +21,7 @@ from acl_py.cli.common import (
     TraceFormat,
     TraceOut,
     complain,
+    option_refused,
     profile_of,
     rules_of,
     sanitized_run,
@@ -31,15 +32,15 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
+from acl_py.options import PARTS_OF_SCRIPTS
 from acl_py.sanitizer import reports
-from acl_py.sanitizer.parts import BY_DEFAULT
 from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
 from acl_py.trace.page import Page, Run
-from acl_py.trace.rows import Timeline
-from device_model.profile import DeviceProfile, ProfileError
+from acl_py.trace.rows.timeline import Timeline
+from device_model.profile import ProfileError
 
 _EMPTY = (
     "acl-py: the recording is empty: the script used no device, neither through the module acl nor in a simulation of "
@@ -147,7 +148,7 @@ def run_command(
     sanitize: Sanitize = None,
     no_sanitize: NoSanitize = False,
     findings_out: FindingsOut = None,
-    findings_form: FindingsForm = reports.Form.JSON,
+    findings_form: FindingsForm = reports.ReportForm.JSON,
     fix: Fix = None,
     effects: EffectsOf = Effects.STRONG,
     strict: Strict = False,
@@ -171,7 +172,9 @@ def run_command(
     """
     if rules is not None:
         rules_of(rules)
-    _check_cards(profile_of(device, overlay), devices)
+    profile = profile_of(device, overlay)
+    with option_refused(ProfileError):
+        replace(profile, devices=devices or profile.devices)
     if instructions is None:
         instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
     options: dict[str, Any] = {
@@ -219,15 +222,6 @@ def run_command(
     raise typer.Exit(code)
 
 
-def _check_cards(profile: DeviceProfile, devices: int | None) -> None:
-    """Raise BadParameter if there cannot be so many *devices* of *profile*."""
-    try:
-        if devices is not None:
-            replace(profile, devices=devices)
-    except ProfileError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
 def _form(*, is_module: bool, is_text: bool) -> Form:
     if is_module and is_text:
         raise typer.BadParameter("-m and -c exclude each other: SCRIPT is either a module or a program")
@@ -238,7 +232,7 @@ def _parts(sanitize: str | None, *, no_sanitize: bool) -> str | None:
     """Return the parts of the sanitizer that watch the script; None if there are none."""
     if no_sanitize and sanitize is not None:
         raise typer.BadParameter("--sanitize and --no-sanitize exclude each other: leave one out")
-    return None if no_sanitize else sanitize or BY_DEFAULT
+    return None if no_sanitize else sanitize or PARTS_OF_SCRIPTS
 
 
 def _views(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from acl_py.causes.findings import Pitfall, findings, findings_text
 from acl_py.causes.path import makespan_ns
 from acl_py.causes.relation import Relation
-from acl_py.trace import chart
-from acl_py.trace.rows import Operation, Timeline
+from acl_py.trace.rows.timeline import Operation, Timeline
+from acl_py.trace.views import chart
 from device_model.errors import listed
 from device_model.ops import Op
 

@@ -8,17 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acl_py.programs.format import OPS, Program, Step
+from acl_py.calls.acts import Act, Asked, Completed, Synchronised
+from acl_py.programs.format import OPS, Program, Step, written
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 
-ASYNCHRONOUS = {
-    "memcpy": "memcpy_async",
-    "memcpy2d": "memcpy2d_async",
-    "memcpy_peer": "memcpy_peer_async",
-    "memset": "memset_async",
-}
 PINNED = "pinned copy of "  # how the name of memory begins that takes the place of pageable memory
+
+NOTES_OF_PINNED = (
+    "pinned memory costs time to allocate or to register, once; this is not included",
+    (
+        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
+        "before it changes the bytes of a copy from there"
+    ),
+)
 
 
 class EditError(ValueError):
@@ -38,6 +41,10 @@ class Case:
         """Return this case with further notes."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note not in self.notes)))
 
+    def with_program(self, **parts: Any) -> "Case":
+        """Return this case with other *parts* of its program: `with_program(steps=steps)`."""
+        return replace(self, program=replace(self.program, **parts))
+
     def on_device(self, **parts: Mapping[str, Any]) -> "Case":
         """Return this case with other values of the device: `on_device(cores={"count": 8})`."""
         changed = {part: replace(getattr(self.device, part), **values) for part, values in parts.items()}
@@ -50,7 +57,8 @@ class Case:
 
 def queues(step: Step) -> bool:
     """Whether *step* queues something in a stream."""
-    return step.op in ASYNCHRONOUS or ("stream" in step.fields and not step.op.startswith(("sync", "query")))
+    act = step.act
+    return isinstance(act, Completed) or ("stream" in step.fields and not isinstance(act, Synchronised | Asked))
 
 
 def with_fields(step: Step, **fields: Any) -> Step:
@@ -58,14 +66,17 @@ def with_fields(step: Step, **fields: Any) -> Step:
     return replace(step, fields={**step.fields, **fields})
 
 
-def made_like(step: Step, op: str, **fields: Any) -> Step:
-    """Return a new step of *op*, of the task and line of *step*; fields that are not given have their defaults."""
-    return Step(step.index, op, None, _whole(op, fields), step.thread, step.task, site=step.site)
+def made_like(step: Step, act: Act[Any], **fields: Any) -> Step:
+    """Return a new step that does *act*, of the task and line of *step*; *fields* are those that are no part of the
+    act, and have their defaults if they are not given.
+    """
+    op, parts = written(act)
+    return Step(step.index, op, None, _whole(op, parts | fields), step.thread, step.task, site=step.site)
 
 
 def in_stream(step: Step, stream: str) -> Step:
     """Return the asynchronous form, in *stream*, of a synchronous copy or fill."""
-    op = ASYNCHRONOUS[step.op]
+    op = f"{step.op}_async"
     kept = {name: value for name, value in step.fields.items() if name in OPS[op]}
     return replace(step, op=op, fields=_whole(op, {**kept, "stream": stream}))
 

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from acl_py.calls.acts import CaptureBegan, Queued, Synchronised
 from acl_py.explain.cases import Case, EditError, with_fields
-from acl_py.programs.format import Step
+from acl_py.programs.format import Name, Step
 
 SMALLEST = 256 << 10  # bytes of a part: below, the fixed cost of a copy counts more than its overlap
 _ALIGNED = 256  # where parts begin
-_CAPTURES = ("begin_capture", "begin_capture_to", "begin_capture_body")
-_KERNELS = ("launch", "launch_cores")
 
 
 def chunk(case: Case, count: int) -> Case:
@@ -24,17 +23,17 @@ def chunk(case: Case, count: int) -> Case:
     Raises:
         EditError: no copy is large enough.
     """
-    capture = next((step for step in case.program.steps if step.op in _CAPTURES), None)
+    capture = next((step for step in case.program.steps if isinstance(step.act, CaptureBegan)), None)
     if capture is not None:
         raise EditError(
             f"chunks={count}: step {capture.index} ({capture.op}): the program captures graphs, whose nodes are not "
             "divided; change the capture instead"
         )
-    on_device = _buffers_of_device(case)
+    on_device = case.program.buffers_in("device")
     chosen = {
         step.index: buffer
         for step in case.program.steps
-        if step.op == "memcpy_async" and step.fields["bytes"] >= count * SMALLEST
+        if step.work == "copy" and isinstance(step.act, Queued) and step.fields.get("bytes", 0) >= count * SMALLEST
         for buffer in [_device_end(step, on_device)]
         if buffer
     }
@@ -58,8 +57,11 @@ def chunk(case: Case, count: int) -> Case:
     def change(step: Step) -> list[Step]:
         if step.index in runs:
             return [part_of(each, part) for part in range(count) for each in runs[step.index]]
-        if step.op == "sync_op" and step.fields["of"] in ids:  # in several streams, the last part need not end last
-            return [with_fields(step, of=_id(step.fields["of"], part)) for part in range(count)]
+        match step.act:
+            case Synchronised(Name("operation", of)) if (
+                of in ids
+            ):  # in several streams, the last part need not end last
+                return [with_fields(step, of=_id(of, part)) for part in range(count)]
         return [] if step.index in in_parts else [step]
 
     note = f"kernels work on parts, and a part takes its part of the time: {', '.join(kernels)}"
@@ -75,13 +77,6 @@ def _runs(steps: Sequence[Step], is_split: Callable[[Step], bool]) -> Iterator[l
             yield [*run]
 
 
-def _buffers_of_device(case: Case) -> set[str]:
-    declared = {name for name, options in case.program.buffers.items() if options["space"] == "device"}
-    return declared | {
-        step.fields["name"] for step in case.program.steps if step.op in ("malloc", "malloc_async")
-    }  # fmt: skip
-
-
 def _device_end(step: Step, on_device: set[str]) -> str:
     """Return the device buffer of a copy between the host and the device; "" for other copies."""
     ends = [step.fields[end] for end in ("dst", "src") if step.fields[end] in on_device]
@@ -89,7 +84,7 @@ def _device_end(step: Step, on_device: set[str]) -> str:
 
 
 def _is_split(step: Step, split: set[str]) -> bool:
-    return step.op in _KERNELS and any(name in split for name, _, _ in (*step.fields["reads"], *step.fields["writes"]))
+    return step.is_kernel and any(name in split for name, _, _ in (*step.fields["reads"], *step.fields["writes"]))
 
 
 def _part_of_copy(step: Step, part: int, count: int) -> Step:

@@ -13,8 +13,8 @@ from difflib import SequenceMatcher
 from acl_py.causes.lines import Line, by_line, names_of, us
 from acl_py.causes.path import Cause, critical_path, makespan_ns
 from acl_py.recorded import not_known, notes_of
-from acl_py.trace.rows import Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views.shown import shown
 
 _SHOWN = 20  # lines of the program
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from acl_py.calls.acts import SLEPT, Recorded, Synchronised, Waited
 from acl_py.explain.cases import Case, EditError, made_like
-from acl_py.programs.format import Program, Step
+from acl_py.programs.format import Name, Step
 
 
 class Edge(NamedTuple):
@@ -35,7 +36,7 @@ def with_edges(case: Case, edges: Iterable[Edge]) -> Case:
         EditError: an edge goes back to an earlier step, or from one access of the host to another one of the same task.
     """
     steps = case.program.steps
-    devices = _devices(case.program)
+    devices = case.program.devices()
     events: dict[str, dict[str, Any]] = {}
     records: dict[int, Step] = {}  # behind each step
     waits: defaultdict[int, list[Step]] = defaultdict(list)  # before each step
@@ -46,14 +47,13 @@ def with_edges(case: Case, edges: Iterable[Edge]) -> Case:
         name = f"fix {edge.before}"
         if edge.from_stream is not None and (edge.to_stream is not None or edge.by_event):
             events[name] = {"timing": False, "blocking": False, "device": devices[edge.before]}
-            records[edge.before] = made_like(before, "record", event=name, stream=edge.from_stream)
+            records[edge.before] = made_like(before, Recorded(Name("event", name), Name("stream", edge.from_stream)))
         waits[edge.behind].append(_wait(edge, name, before, behind))
-    program = replace(case.program, events={**case.program.events, **events})
 
     def change(step: Step) -> list[Step]:
         return [*waits[step.index], step, *([records[step.index]] if step.index in records else [])]
 
-    changed = replace(case, program=program).with_steps(change)
+    changed = case.with_program(events={**case.program.events, **events}).with_steps(change)
     return changed.noting("an event costs time to create, once; this is not included") if events else changed
 
 
@@ -62,33 +62,11 @@ def _wait(edge: Edge, event: str, before: Step, behind: Step) -> Step:
     if edge.from_stream is None:
         if before.task == behind.task:
             raise EditError("the host makes both accesses, one after the other")
-        wait = made_like(behind, "host_work", us=0)
+        wait = made_like(behind, SLEPT, us=0)
     elif edge.to_stream is not None:
-        wait = made_like(behind, "wait", event=event, stream=edge.to_stream)
+        wait = made_like(behind, Waited(Name("event", event), Name("stream", edge.to_stream)))
     elif edge.by_event:
-        wait = made_like(behind, "sync_event", event=event)
+        wait = made_like(behind, Synchronised(Name("event", event)))
     else:
-        wait = made_like(behind, "sync_stream", stream=edge.from_stream)
+        wait = made_like(behind, Synchronised(Name("stream", edge.from_stream)))
     return wait if before.task == behind.task else replace(wait, after=before.index)
-
-
-def _devices(program: Program) -> list[int]:
-    """Return for each step the device of the stream that it names, or the current one of its task."""
-    current: dict[str | None, int] = {}
-    contexts = {"primary": 0}
-    streams = {name: options["device"] for name, options in program.streams.items()}
-    devices = []
-    for step in program.steps:
-        fields, here = step.fields, current.get(step.task, 0)
-        match step.op:
-            case "set_device":
-                here = fields["device"]
-            case "create_context":
-                here = contexts[fields["context"]] = fields["device"]
-            case "set_context":
-                here = contexts.get(fields["context"], here)
-            case "create_stream":
-                streams[fields["name"]] = here
-        current[step.task] = here
-        devices.append(streams.get(str(fields.get("stream")), here))
-    return devices

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import isfinite
 
-from acl_py.explain.cases import Case, EditError, with_fields
+from acl_py.calls.acts import Made
+from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
-from acl_py.programs.format import Program, Step
-from acl_py.trace.shown import shown
+from acl_py.programs.format import Name, Program, Step
+from acl_py.trace.views.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST
 from device_model.profile import Curve, ProfileError, load
@@ -26,7 +27,6 @@ from device_model.rules import RULES, DefaultStream
 MOST_STREAMS = 1024  # for streams=N: more than any card runs side by side
 MOST_CHUNKS = 64
 _MOST_CORES = 4096
-_KERNELS = ("launch", "launch_cores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,8 @@ def _pinned(edit: Edit, case: Case) -> Case:
 def pin(case: Case, names: Iterable[str]) -> Case:
     """Return *case* with the buffers of these *names* in pinned memory."""
     buffers = dict(case.program.buffers)
-    for name in names:
-        buffers[name] = {**buffers[name], "space": "pinned"}
-    changed = replace(case, program=replace(case.program, buffers=buffers))
-    return changed.noting(
-        "pinned memory costs time to allocate or to register, once; this is not included",
-        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
-        "before it changes the bytes of a copy from there",
-    )
+    buffers |= {name: {**buffers[name], "space": "pinned"} for name in names}
+    return case.with_program(buffers=buffers).noting(*NOTES_OF_PINNED)
 
 
 def _nonblocking(edit: Edit, case: Case) -> Case:
@@ -115,11 +109,12 @@ def _nonblocking(edit: Edit, case: Case) -> Case:
     }
 
     def change(step: Step) -> list[Step]:
-        if step.op == "create_stream" and step.fields["name"] in names:
-            return [with_fields(step, flags="nonblocking")]
+        match step.act:
+            case Made(_, Name("stream", stream)) if stream in names:
+                return [with_fields(step, flags="nonblocking")]
         return [step]
 
-    return replace(case, program=replace(case.program, streams=streams)).with_steps(change)
+    return case.with_program(streams=streams).with_steps(change)
 
 
 def _per_thread(edit: Edit, case: Case) -> Case:
@@ -153,12 +148,12 @@ def _bandwidth(edit: Edit, case: Case) -> Case:
 
 def _kernel(edit: Edit, case: Case) -> Case:
     factor = _factor(edit)
-    names = {name for step in case.program.steps if step.op in _KERNELS for name in _names(step)}
+    names = {name for step in case.program.steps if step.is_kernel for name in _names(step)}
     if edit.of not in names:
         raise EditError(f"{edit}: there is no kernel {printable(edit.of)!r}; there are {_some(sorted(names))}")
 
     def change(step: Step) -> list[Step]:
-        if step.op not in _KERNELS or edit.of not in _names(step):
+        if not step.is_kernel or edit.of not in _names(step):
             return [step]
         times = {"us": round(step.fields["us"] * factor, 3)}
         if step.fields.get("released"):
@@ -172,7 +167,7 @@ def _kernel(edit: Edit, case: Case) -> Case:
 
 def _cores(edit: Edit, case: Case) -> Case:
     count = _count(edit, _MOST_CORES)
-    widest = max((step.fields["cores"] for step in case.program.steps if step.op == "launch_cores"), default=0)
+    widest = max((step.fields["cores"] for step in case.program.steps if "cores" in step.fields), default=0)
     if widest > count:
         cores = shown("AI cores", case.device.name, case.rules.name)
         raise EditError(f"{edit}: a kernel of this program takes {widest} {cores} at once")
@@ -186,7 +181,7 @@ def _device(edit: Edit, case: Case) -> Case:
         device = load(edit.value)
     except ProfileError as error:
         raise EditError(f"{edit}: {error}") from error
-    said = {name for step in case.program.steps if step.op in _KERNELS for name in _names(step)[:1]}
+    said = {name for step in case.program.steps if step.is_kernel for name in _names(step)[:1]}
     note = f"the times of kernels are those of the run, not rescaled for {device.name}: {_some(sorted(said))}"
     return replace(case, device=device).noting(*([note] if said else []))
 
@@ -239,8 +234,8 @@ def _names(step: Step) -> list[str]:
 
 
 def _streams(program: Program) -> list[str]:
-    made = [step.fields["name"] for step in program.steps if step.op == "create_stream"]
-    return [*program.streams, *made]
+    made = (step.act for step in program.steps if isinstance(step.act, Made))
+    return [*program.streams, *(act.thing.name for act in made if act.thing.kind == "stream")]
 
 
 def _factor(edit: Edit) -> float:

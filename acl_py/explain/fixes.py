@@ -18,9 +18,9 @@ from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.launched import Launched
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
-from acl_py.programs.format import STEP, Program
+from acl_py.findings import Access, Finding, Kind, Trial
+from acl_py.programs.format import HOST_ACCESS, STEP, Program
 from acl_py.programs.replay import Replay
-from acl_py.sanitizer.findings import Access, Finding, Kind, Trial
 from acl_py.wording import reword
 
 FIXED = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)  # the kinds that an edge can mend
@@ -66,7 +66,7 @@ class Fixer:
         self._sites = [step.site for step in case.program.steps]
         # The line of each step is its number, which it keeps in all runs. So findings tell which steps they are about.
         steps = tuple(replace(step, site=f"{STEP}{step.index}") for step in case.program.steps)
-        self._asker = Asker(replace(case, program=replace(case.program, steps=steps)))
+        self._asker = Asker(case.with_program(steps=steps))
         if len({step.task for step in steps}) > 1:
             self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before))
         self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
@@ -78,7 +78,7 @@ class Fixer:
     def lacks_host(self) -> bool:
         """Whether the program was recorded, and has no access of the host: perhaps its host was not watched."""
         program = self._asker.case.program
-        return any(self._sites) and not any(step.op == "host_access" for step in program.steps)
+        return any(self._sites) and not any(step.act == HOST_ACCESS for step in program.steps)
 
     def has(self, finding: Finding) -> bool:
         """Whether the run of the case has what *finding* is about."""
@@ -265,7 +265,7 @@ def _in_order_of_calls(case: Case, run: Replay) -> Case:
         replace(old[index], index=place, after=None if (after := old[index].after) is None else places[after])
         for place, index in enumerate(order)
     )
-    return replace(case, program=replace(case.program, steps=steps))
+    return case.with_program(steps=steps)
 
 
 def _lines_of(finding: Finding) -> Lines:

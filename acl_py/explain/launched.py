@@ -4,9 +4,16 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 
-from acl_py.programs.format import Step
-
-_BEGIN = ("begin_capture", "begin_capture_to")
+from acl_py.calls.acts import (
+    CaptureBegan,
+    CaptureEnded,
+    GraphLaunched,
+    GraphUpdated,
+    Made,
+    Recorded,
+    Waited,
+)  # fmt: skip
+from acl_py.programs.format import Name, Step
 
 
 class Launched:
@@ -19,26 +26,25 @@ class Launched:
         events: dict[str, str] = {}  # the graph of each event that was recorded in a capture
         capturing: dict[str, str] = {}  # the graph of each stream that captures
         for place, step in enumerate(steps):
-            fields = step.fields
-            stream, event = str(fields.get("stream")), str(fields.get("event"))
-            if step.op in _BEGIN:
-                capturing[stream] = fields["graph"] or f"capture at step {place}"
-            elif step.op == "end_capture":
-                ended = capturing.pop(stream, None)
-                capturing = {other: graph for other, graph in capturing.items() if graph != ended}
-            elif step.op in ("instantiate", "exec_update"):
-                executables[fields["exec"]] = fields["graph"]
-            elif step.op == "graph_launch":
-                self._launches[executables.get(fields["exec"], "")].append(place)
-            else:
-                if step.op == "wait" and events.get(event) in capturing.values():
-                    capturing.setdefault(stream, events[event])
-                if stream in capturing:
-                    self.graph_of[place] = capturing[stream]
-                    if step.op == "record":
-                        events[event] = capturing[stream]
-                elif step.op == "record":
+            stream = str(step.fields.get("stream"))
+            if stream in capturing:
+                self.graph_of[place] = capturing[stream]
+            match step.act:
+                case CaptureBegan(_, _, graph):
+                    capturing[stream] = graph.name if graph else f"capture at step {place}"
+                case CaptureEnded():
+                    ended = capturing.pop(stream, None)
+                    capturing = {other: graph for other, graph in capturing.items() if graph != ended}
+                case Made(Name() as graph, Name("executable", made)) | GraphUpdated(Name(_, made), Name() as graph):
+                    executables[made] = graph.name
+                case GraphLaunched(Name(_, executable)):
+                    self._launches[executables.get(executable, "")].append(place)
+                case Recorded(Name(_, event)) if stream in capturing:
+                    events[event] = capturing[stream]
+                case Recorded(Name(_, event)):
                     events.pop(event, None)
+                case Waited(Name(_, event)) if events.get(event) in capturing.values():
+                    capturing.setdefault(stream, events[event])
 
     def outside(self, before: int, behind: int) -> tuple[int, int]:
         """Return the steps between which an edge puts *before* and *behind* in order: in place of a captured step, if

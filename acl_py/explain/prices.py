@@ -10,15 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import itemgetter
 
+from acl_py.calls.acts import Completed, Queued
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
-from acl_py.explain.cases import ASYNCHRONOUS, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
+from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
-from acl_py.programs.format import Program, Step
+from acl_py.programs.format import Name, Program, Step
 from acl_py.recorded import not_known
-from acl_py.trace.reading import site_of_call
-from acl_py.trace.rows import Operation, StreamStep, Timeline
+from acl_py.trace.rows.reading import site_of_call
+from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline
 from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
@@ -160,32 +161,21 @@ class _Steps:
 
 def _own_stream(case: Case, steps: Sequence[Step]) -> Case:
     """Give the work, records and waits of the legacy stream a non-blocking stream of its own."""
-    current = _current_devices(case.program)
+    current = case.program.devices()
     devices = {step.index: current[step.index] for step in steps}
     streams = {
         f"{_OWN_STREAM}{device}": {"flags": "nonblocking", "priority": 0, "device": device}
         for device in sorted({*devices.values()})
     }
-    case = replace(case, program=replace(case.program, streams={**case.program.streams, **streams}))
+    case = case.with_program(streams={**case.program.streams, **streams})
 
     def change(step: Step) -> list[Step]:
         if step.index not in devices:
             return [step]
         stream = f"{_OWN_STREAM}{devices[step.index]}"
-        return [in_stream(step, stream) if step.op in ASYNCHRONOUS else with_fields(step, stream=stream)]
+        return [in_stream(step, stream) if isinstance(step.act, Completed) else with_fields(step, stream=stream)]
 
     return case.with_steps(change).noting("a stream costs time to create, once; this is not included")
-
-
-def _current_devices(program: Program) -> list[int]:
-    """Return for each step the device that is the current one of its task."""
-    current: dict[str | None, int] = {}
-    devices = []
-    for step in program.steps:
-        if step.op == "set_device":
-            current[step.task] = step.fields["device"]
-        devices.append(current.get(step.task, 0))
-    return devices
 
 
 def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
@@ -196,7 +186,7 @@ def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
     if not pageable:
         raise EditError("the memory is made by the program itself, by other means")
     pinned = {PINNED + name: {**program.buffers[name], "space": "pinned"} for name in sorted(pageable)}
-    case = replace(case, program=replace(program, buffers={**program.buffers, **pinned}))
+    case = case.with_program(buffers={**program.buffers, **pinned})
 
     def change(step: Step) -> list[Step]:
         if step.index not in chosen:
@@ -204,11 +194,7 @@ def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
         moved = {end: PINNED + step.fields[end] for end in ("dst", "src") if step.fields.get(end) in pageable}
         return [with_fields(step, **moved)]
 
-    return case.with_steps(change).noting(
-        "pinned memory costs time to allocate or to register, once; this is not included",
-        "a copy to pinned memory returns before it is done: the host must synchronise before it reads the bytes, and "
-        "before it changes the bytes of a copy from there",
-    )
+    return case.with_steps(change).noting(*NOTES_OF_PINNED)
 
 
 def _at_the_end(case: Case, steps: Sequence[Step]) -> Case:
@@ -227,7 +213,7 @@ def _without(case: Case, steps: Sequence[Step]) -> Case:
 
 def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
     """Let the chosen copies and fills be asynchronous, with pinned memory, in the stream of the work on their bytes."""
-    if not all(step.op in ASYNCHRONOUS and _is_on_device(case.program, step) for step in steps):
+    if not all(isinstance(step.act, Completed) and _is_on_device(case.program, step) for step in steps):
         raise EditError("the host makes this copy, not the device")
     streams = _streams_beside(case.program, steps)
 
@@ -250,7 +236,7 @@ def _streams_beside(program: Program, steps: Sequence[Step]) -> dict[int, str]:
     For what is written there this is the next work, for what is read the last one before, and the default stream if
     there is none.
     """
-    chosen, host = _indices(steps), _of_host(program)
+    chosen, host = _indices(steps), program.buffers_in("pinned", "pageable")
     work = [
         (step, bytes_)
         for step in program.steps
@@ -273,14 +259,8 @@ def _streams_beside(program: Program, steps: Sequence[Step]) -> dict[int, str]:
 
 def _is_on_device(program: Program, step: Step) -> bool:
     """Whether one end of a copy, or what is filled, is memory of the device."""
-    host = _of_host(program)
+    host = program.buffers_in("pinned", "pageable")
     return any(step.fields[end] not in host for end in ("dst", "src") if end in step.fields)
-
-
-def _of_host(program: Program) -> set[str]:
-    """Return the names of all memory of the host."""
-    host = {name for name, options in program.buffers.items() if options["space"] not in ("device", "managed")}
-    return host | {step.fields["name"] for step in program.steps if step.op in ("malloc_host", "host_register")}
 
 
 def _deep_queues(case: Case, _: Sequence[Step]) -> Case:
@@ -293,19 +273,13 @@ def _many_queues(case: Case, _: Sequence[Step]) -> Case:
 
 def _prefetched(case: Case, steps: Sequence[Step]) -> Case:
     """Prefetch the managed memory of the chosen operations, in their streams and just before them."""
-    chosen, managed = _indices(steps), _managed(case.program)
+    chosen, managed = _indices(steps), case.program.buffers_in("managed")
     prefetches = {step.index: _prefetches(step, managed) for step in steps}
     if not any(prefetches.values()):
         raise EditError("a prefetch to the host belongs behind the work that writes the pages, which is not known")
     return case.with_steps(lambda step: [*prefetches[step.index], step] if step.index in chosen else [step]).noting(
         "the prefetch is just before the work; an earlier one, beside other work, is worth more"
     )
-
-
-def _managed(program: Program) -> set[str]:
-    """Return the names of all managed memory."""
-    declared = {name for name, options in program.buffers.items() if options["space"] == "managed"}
-    return declared | {step.fields["name"] for step in program.steps if step.op == "malloc_managed"}
 
 
 def _prefetches(step: Step, managed: set[str]) -> list[Step]:
@@ -315,12 +289,11 @@ def _prefetches(step: Step, managed: set[str]) -> list[Step]:
     ranges = {
         (buffer, start, stop): None for name in ("reads", "writes") for buffer, start, stop in step.fields.get(name, ())
     }
-    if step.op == "touch":
+    if "write" in step.fields:
         ranges[step.fields["buf"], 0, step.fields["bytes"]] = None
+    act = Queued(Name("prefetch"), Name("stream", step.fields["stream"]))
     return [
-        made_like(
-            step, "prefetch", buf=buffer, off=start, bytes=stop - start, to="device", stream=step.fields["stream"]
-        )
+        made_like(step, act, buf=buffer, off=start, bytes=stop - start, to="device")
         for buffer, start, stop in ranges
         if buffer in managed and start < stop
     ]

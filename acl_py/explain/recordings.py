@@ -7,7 +7,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.whatif import Asker
 from acl_py.programs.format import ProgramError, parse
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
 from device_model.overlay import load as lay
 from device_model.profile import ProfileError, load

@@ -10,19 +10,26 @@ What the host waited for, it waits for again: a synchronisation with a stream be
 that has operations of it. A synchronous copy or fill becomes an asynchronous one, and a wait for it.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from acl_py.explain.cases import ASYNCHRONOUS, Case, EditError, in_stream, made_like, with_fields
-from acl_py.programs.format import GRAPH_OPS, Step
+from acl_py.calls.acts import (
+    Began,
+    Completed,
+    Destroyed,
+    Ended,
+    Made,
+    Queued,
+    Recorded,
+    Synchronised,
+    Waited,
+)  # fmt: skip
+from acl_py.explain.cases import Case, EditError, in_stream, made_like, with_fields
+from acl_py.order.order import Clock, Order, Point
+from acl_py.order.things import RecordedContext, RecordedStream
+from acl_py.programs.format import GRAPH_OPS, Name, Step
 from device_model.rules import Destroy, Release
-
-_COPIES = ("memcpy_async", "memcpy_peer_async")
-IN_STREAM = ("launch", "launch_cores", *_COPIES, "memcpy2d_async", "memset_async", "inc", "touch", "host_func",
-              "add_callback", "malloc_async", "free_async", "poke", "prefetch")  # fmt: skip
-# Steps that are bound to a stream for more than their order.
-NOT_MOVED = ("value_write", "value_wait", "record_notify", "wait_notify", "reset", "launch_callback",
-              "subscribe", "unsubscribe", "query_stream", "memcpy_async_bad", "get_priority", "attach")  # fmt: skip
 
 Bytes = tuple[str, int, int, bool]  # buffer, first and last byte, and whether they are written
 _NEW_STREAM = {"flags": "nonblocking", "priority": 0, "device": 0}
@@ -43,24 +50,37 @@ def relist(case: Case, count: int) -> Case:
             f"streams={count}: step {graph.index} ({graph.op}): the program uses graphs, and their nodes have an order "
             "of their own; change the capture instead"
         )
-    odd = next((step for step in steps if step.op in NOT_MOVED or step.thread is not None), None)
+    odd = next((step for step in steps if _is_bound(step) or step.thread is not None), None)
     if odd is not None:
         raise EditError(f"streams={count}: step {odd.index} ({odd.op}) needs its own stream")
     if any(options["device"] for options in case.program.streams.values()):
         raise EditError(f"streams={count}: the program uses several devices")
-    contexts = [step.op for step in steps if step.op in ("create_context", "set_context")]
-    if contexts not in ([], ["create_context"]):
+    contexts = [
+        _makes_context(step) for step in steps if "context" in step.fields and not isinstance(step.act, Destroyed)
+    ]
+    if contexts not in ([], [True]):
         raise EditError(f"streams={count}: the program uses several contexts")
     return _Relisting(case, count).case()
 
 
+def _is_bound(step: Step) -> bool:
+    """Whether *step* is bound to its stream for more than its order."""
+    match step.act:
+        case Queued() | Completed() | Recorded() | Waited() | Synchronised() | Began() | Ended():
+            return False
+    return "stream" in step.fields
+
+
+def _makes_context(step: Step) -> bool:
+    return isinstance(step.act, Made) and "context" in step.fields
+
+
 @dataclass(slots=True)
 class _Place:
-    """Where an operation went: which stream, and which place there, from 1; *ordered* is what it comes behind."""
+    """Where an operation went: which of the new streams, and all that this stream had been given then."""
 
     stream: int
-    place: int
-    ordered: dict[int, int]
+    point: Point
 
 
 @dataclass(slots=True)
@@ -84,30 +104,29 @@ class _Relisting:
         while any(name.startswith(prefix) for name in taken):
             prefix += "_"
         self.names = [f"{prefix} stream {number + 1}" for number in range(count)]
+        self.order = Order()  # of what the new streams are given
+        self.host = self.order.host()
+        self.context = RecordedContext(0)
+        self.streams = [RecordedStream(self.context) for _ in range(count)]
         self.event = f"{prefix} event of step "
         self.pieces: dict[int, list[Step]] = {}
         self.places: dict[int, _Place] = {}  # by step
         self.by_id: dict[str, int] = {}  # the step of an operation that has an id
         self.tails: list[list[int]] = [[] for _ in range(count)]  # the operations of each new stream
-        self.known: dict[int, int] = {}  # what the host knows to be over: places, by new stream
         self.old: dict[str, _Old] = {}
         self.recorded: dict[str, list[int]] = {}  # the operations that a record of an event stands for
         self.touched: list[tuple[int, Bytes]] = []
         self.recorded_ops: set[int] = set()
-        frees = case.rules.release is Release.WAITS_FOR_DEVICE
-        self.wait_for_all = ("sync_device", *(("free", "free_host", "host_unregister") if frees else ()))
+        self.free_waits = case.rules.release is Release.WAITS_FOR_DEVICE
 
     def case(self) -> Case:
         """Return the relisted case."""
         for step in self.before.program.steps:
             self.pieces[step.index] = [*self._relisted(step)]
-        own_context = any(step.op == "create_context" for step in self.before.program.steps)
+        own_context = any(map(_makes_context, self.before.program.steps))
         streams = {} if own_context else dict.fromkeys(self.names, _NEW_STREAM)
-        events = {**self.before.program.events, **{self._event_of(op): _EVENT for op in sorted(self.recorded_ops)}}
-        case = replace(
-            self.before,
-            program=replace(self.before.program, streams={**self.before.program.streams, **streams}, events=events),
-        )
+        events = {**self.before.program.events, **{self._event_of(op).name: _EVENT for op in sorted(self.recorded_ops)}}
+        case = self.before.with_program(streams={**self.before.program.streams, **streams}, events=events)
         return case.with_steps(lambda step: self._with_record(step)).noting(
             "the host must use other streams and events, and those that it made before are still made"
             if own_context
@@ -119,61 +138,62 @@ class _Relisting:
         if step.index not in self.recorded_ops:
             return piece
         stream = self.names[self.places[step.index].stream]
-        record = made_like(step, "record", event=self._event_of(step.index), stream=stream)
-        return [*piece, record]
+        return [*piece, made_like(step, Recorded(self._event_of(step.index), Name("stream", stream)))]
 
     def _relisted(self, step: Step) -> Iterator[Step]:
-        fields = step.fields
-        if step.op in IN_STREAM:
-            yield from self._operation(step)
-        elif step.op == "record":
-            self.recorded[fields["event"]] = self._work_of(fields["stream"])
-            yield with_fields(step, stream=self._stream_of_last(self.recorded[fields["event"]]))
-        elif step.op == "wait":
-            self._old(fields["stream"]).waits += self.recorded.get(fields["event"], [])
-        elif step.op == "sync_stream":
-            yield from self._synchronised(step, self._work_of(fields["stream"]))
-        elif step.op == "create_context":
-            yield step
-            yield from (made_like(step, "create_stream", name=name) for name in self.names)
-        elif step.op == "destroy_stream":
-            yield step
-            if self.before.rules.destroy is Destroy.WAITS:
-                yield from self._synchronised(step, self._work_of(fields["name"]))
-            self.old.pop(fields["name"], None)
-        elif step.op == "sync_event":
-            yield step
-            yield from self._synchronised(step, self.recorded.get(fields["event"], []), known=True)
-        elif step.op == "sync_op":
-            yield step
-            if fields["of"] in self.by_id:
-                _join(self.known, self.places[self.by_id[fields["of"]]].ordered)
-        elif step.op in ASYNCHRONOUS:
-            yield from self._operation(in_stream(step, _NO_STREAM))
-            yield from self._synchronised(step, [step.index])
-        else:
-            if step.op in self.wait_for_all:
-                self.known = {stream: len(ops) for stream, ops in enumerate(self.tails)}
-            yield step
+        match step.act:
+            case Completed():
+                yield from self._operation(in_stream(step, _NO_STREAM))
+                yield from self._synchronised(step, [step.index])
+                return
+            case Queued() | Began(_, Name()) | Ended(_, Name()):
+                yield from self._operation(step)
+                return
+            case Recorded(Name(_, event), Name(_, stream)):
+                ops = self.recorded[event] = self._work_of(stream)
+                yield with_fields(step, stream=self.names[self.places[ops[-1]].stream if ops else 0])
+                return
+            case Waited(Name(_, event), Name(_, stream)):
+                self._old(stream).waits += self.recorded.get(event, [])
+                return
+            case Synchronised(Name("stream", stream)):
+                yield from self._synchronised(step, self._work_of(stream))
+                return
+        yield step
+        match step.act:
+            case Made(_, Name("context")):
+                yield from (made_like(step, Made(None, Name("stream", name))) for name in self.names)
+            case Destroyed(Name("stream", stream)):
+                if self.before.rules.destroy is Destroy.WAITS:
+                    yield from self._synchronised(step, self._work_of(stream))
+                self.old.pop(stream, None)
+            case Synchronised(Name("event", event)):  # it waits for the last of them already
+                ops = self.recorded.get(event, [])
+                self._learn(ops[-1:])
+                yield from self._synchronised(step, ops)
+            case Synchronised(Name("operation", of)):
+                self._learn([self.by_id[of]] if of in self.by_id else [])
+            case Synchronised():
+                self.order.learn(self.host, self.order.work_of_context(self.context))
+            case Ended() if self.free_waits:
+                self.order.learn(self.host, self.order.work_of_context(self.context))
 
     def _operation(self, step: Step) -> Iterator[Step]:
         old = self._old(step.fields["stream"])
         bytes_ = touches(step)
         waits = {*old.waits, *(() if old.unknown is None else (old.unknown,))}
         waits |= {*old.ops} if bytes_ is None else {op for op, other in self.touched if conflict(bytes_, other)}
-        ordered = dict(self.known)
-        stream = self._stream_for(waits)
-        if self.tails[stream]:
-            _join(ordered, self.places[self.tails[stream][-1]].ordered)
+        number = self._stream_for(waits)
+        stream = self.streams[number]
+        line = self.order.line(stream)
         for op in sorted(waits, reverse=True):
-            place = self.places[op]
-            if ordered.get(place.stream, 0) < place.place and place.stream != stream:
+            point = self.places[op].point
+            if point.actor != line.number and not self._is_over(op) and not _has(line.past.clock, point):
                 self.recorded_ops.add(op)
-                yield made_like(step, "wait", event=self._event_of(op), stream=self.names[stream])
-                _join(ordered, place.ordered)
-        self.tails[stream].append(step.index)
-        ordered[stream] = len(self.tails[stream])
-        self.places[step.index] = _Place(stream, ordered[stream], ordered)
+                yield made_like(step, Waited(self._event_of(op), Name("stream", self.names[number])))
+                self.order.wait(stream, self.host, [point])
+        self.places[step.index] = _Place(number, self.order.queue(stream, self.host).point())
+        self.tails[number].append(step.index)
         if step.id is not None:
             self.by_id[step.id] = step.index
         old.ops.append(step.index)
@@ -181,7 +201,7 @@ class _Relisting:
         if bytes_ is None:
             old.unknown = step.index
         self.touched += [(step.index, each) for each in bytes_ or ()]
-        yield with_fields(step, stream=self.names[stream])
+        yield with_fields(step, stream=self.names[number])
 
     def _stream_for(self, waits: Iterable[int]) -> int:
         """Return the stream of the last of *waits* if that is the latest one there, else that with the least work.
@@ -191,31 +211,32 @@ class _Relisting:
         last = max((op for op in waits if not self._is_over(op)), default=None)
         if last is not None and self.tails[self.places[last].stream][-1] == last:
             return self.places[last].stream
-        return min(range(self.count), key=lambda stream: (len(self.tails[stream]) - self.known.get(stream, 0), stream))
+        return min(range(self.count), key=lambda stream: (self._open(stream), stream))
+
+    def _open(self, stream: int) -> int:
+        """Return how many operations of a new stream the host has not waited for."""
+        return len(self.tails[stream]) - bisect_right(self.tails[stream], False, key=lambda op: not self._is_over(op))
 
     def _is_over(self, op: int) -> bool:
         """Whether the host has waited for the operation of this step."""
-        place = self.places[op]
-        return self.known.get(place.stream, 0) >= place.place
+        return _has(self.host.past.clock, self.places[op].point)
 
-    def _synchronised(self, step: Step, ops: Sequence[int], *, known: bool = False) -> Sequence[Step]:
-        """Return what makes the host wait for *ops*; if it *known* waits for the last of them already, not for that.
+    def _learn(self, ops: Iterable[int]) -> None:
+        self.order.learn(self.host, [self.places[op].point for op in ops])
 
-        The host waits for the earlier ones first, while the later ones still run.
-        """
-        if known and ops:
-            _join(self.known, self.places[ops[-1]].ordered)
+    def _synchronised(self, step: Step, ops: Sequence[int]) -> Sequence[Step]:
+        """Return what makes the host wait for *ops*: for the earlier ones first, while the later ones still run."""
         waits = []
         for op in sorted(ops, reverse=True):
-            place = self.places[op]
             if self._is_over(op):
                 continue
-            if self.tails[place.stream][-1] == op:
-                waits.append(made_like(step, "sync_stream", stream=self.names[place.stream]))
-            else:
+            stream = self.places[op].stream
+            subject = Name("stream", self.names[stream])
+            if self.tails[stream][-1] != op:
                 self.recorded_ops.add(op)
-                waits.append(made_like(step, "sync_event", event=self._event_of(op)))
-            _join(self.known, place.ordered)
+                subject = self._event_of(op)
+            waits.append(made_like(step, Synchronised(subject)))
+            self._learn([op])
         return waits[::-1]
 
     def _work_of(self, stream: str) -> list[int]:
@@ -223,41 +244,34 @@ class _Relisting:
         old = self._old(stream)
         return [*old.ops, *old.waits]
 
-    def _stream_of_last(self, ops: Sequence[int]) -> str:
-        return self.names[self.places[ops[-1]].stream if ops else 0]
-
     def _old(self, stream: str) -> _Old:
         return self.old.setdefault(stream, _Old())
 
-    def _event_of(self, op: int) -> str:
-        return f"{self.event}{op}"
+    def _event_of(self, op: int) -> Name:
+        return Name("event", f"{self.event}{op}")
 
 
 def touches(step: Step) -> list[Bytes] | None:
     """Return the bytes that the operation of *step* touches; None if they are not known."""
     fields = step.fields
-    match step.op:
-        case "memcpy_async" | "memcpy_peer_async":
-            size = fields["bytes"]
-            to, source = fields["dst_off"], fields["src_off"]
-            return [(fields["dst"], to, to + size, True), (fields["src"], source, source + size, False)]
-        case "memcpy2d_async":
-            to, source, rows = fields["dst_off"], fields["src_off"], fields["height"] - 1
+    match step.work:
+        case "copy" | "fill":
+            sizes = dict.fromkeys(("dst", "src"), fields["bytes"]) if "bytes" in fields else {
+                end: (fields["height"] - 1) * fields[pitch] + fields["width"]
+                for end, pitch in (("dst", "dpitch"), ("src", "spitch"))
+            }  # fmt: skip
             return [
-                (fields["dst"], to, to + rows * fields["dpitch"] + fields["width"], True),
-                (fields["src"], source, source + rows * fields["spitch"] + fields["width"], False),
+                (fields[end], fields[f"{end}_off"], fields[f"{end}_off"] + size, end == "dst")
+                for end, size in sizes.items()
+                if end in fields
             ]
-        case "memset_async":
-            return [(fields["dst"], fields["dst_off"], fields["dst_off"] + fields["bytes"], True)]
         case "prefetch":  # the pages move, so it keeps its order with all that touches them
             return [(fields["buf"], fields["off"], fields["off"] + fields["bytes"], True)]
-        case "launch" | "launch_cores" if fields["reads"] or fields["writes"]:
+        case "kernel" if step.is_kernel and (fields["reads"] or fields["writes"]):
             reads = [(name, start, stop, False) for name, start, stop in fields["reads"]]
             return reads + [(name, start, stop, True) for name, start, stop in fields["writes"]]
-        case "inc":
-            return [(fields["buf"], 0, 4, True)]
-        case "touch":
-            return [(fields["buf"], 0, fields["bytes"], fields["write"])]
+        case "kernel" if "buf" in fields:  # of a measured program: it counts in the first int, or touches bytes
+            return [(fields["buf"], 0, fields.get("bytes", 4), fields.get("write", True))]
     return None
 
 
@@ -269,6 +283,5 @@ def conflict(bytes_: Iterable[Bytes], other: Bytes) -> bool:
     )
 
 
-def _join(clock: dict[int, int], other: dict[int, int]) -> None:
-    for stream, count in other.items():
-        clock[stream] = max(clock.get(stream, 0), count)
+def _has(clock: Clock, point: Point) -> bool:
+    return clock.get(point.actor, 0) >= point.epoch

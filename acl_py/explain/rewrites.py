@@ -5,9 +5,10 @@ free that is taken out.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from acl_py.calls.acts import Completed
 from acl_py.explain.cases import Case, EditError, made_like
-from acl_py.programs.format import Step
-from acl_py.sanitizer.findings import Finding, Kind
+from acl_py.findings import Finding, Kind
+from acl_py.programs.format import HOST_ACCESS, Name, Step
 
 REWRITTEN = (Kind.UNINITIALISED, Kind.USE_AFTER_FREE, Kind.DOUBLE_FREE)  # the kinds that a rewrite can mend
 
@@ -42,12 +43,12 @@ def rewritten(case: Case, findings: Iterable[Finding], places: Mapping[str, int]
 def _writes(birth: Step, reader: Step, finding: Finding) -> list[Step]:
     """Return the steps that write the unwritten bytes of the memory that *birth* makes, just before *reader*."""
     name = birth.fields.get("name")
-    if birth.op == "malloc_host":
+    if birth.makes_in == "pinned":
         extents = [[name, span.start, span.stop] for span in finding.spans]
-        return [made_like(reader, "host_access", reads=(), writes=extents)]
-    if birth.op not in ("malloc", "malloc_async"):
+        return [made_like(reader, HOST_ACCESS, reads=(), writes=extents)]
+    if birth.makes_in != "device":
         raise EditError(f"step {birth.index} ({birth.op}) makes memory that is not known")
     return [
-        made_like(reader, "memset", dst=name, bytes=span.stop - span.start, dst_off=span.start, value=0, stream=None)
+        made_like(reader, Completed(Name("fill")), dst=name, bytes=span.stop - span.start, dst_off=span.start)
         for span in finding.spans
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from acl_py.causes.lines import us
-from acl_py.trace.rows import Mark, Operation, Timeline
+from acl_py.trace.rows.timeline import Mark, Operation, Timeline
 
 _COPY = ("H2D", "D2H", "P2P")  # engines; the cores compute: kernels, fills, and copies inside the device
 _COMPUTE = ("cores",)

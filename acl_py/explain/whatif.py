@@ -15,15 +15,15 @@ from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import PINNED, Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
+from acl_py.findings import Finding, Kind
+from acl_py.options import parts_of
 from acl_py.programs.format import STEP, ProgramError
 from acl_py.programs.replay import Replay, replay
 from acl_py.recorded import not_known
 from acl_py.recorded.translations import PAGEABLE
-from acl_py.sanitizer.findings import Finding, Kind
-from acl_py.sanitizer.parts import parts_of
 from acl_py.sanitizer.watch import watching
-from acl_py.trace.rows import Operation, Timeline
-from acl_py.trace.shown import shown
+from acl_py.trace.rows.timeline import Operation, Timeline
+from acl_py.trace.views.shown import shown
 from acl_py.verbs.host import Sleep
 from device_model.errors import listed
 
@@ -31,7 +31,6 @@ _PARTS = parts_of("host,device,uninitialised")
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of several arrays
-_ANSWERS = ("query_", "get_last_error", "peek_error")  # what they return is an answer, not a failure of theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class Asker:
 
     def __init__(self, case: Case) -> None:
         steps = tuple(replace(step, site=step.line) for step in case.program.steps)
-        self.case = replace(case, program=replace(case.program, steps=steps))
+        self.case = case.with_program(steps=steps)
         self.before = self._run(self.case)
         self._timeline = self.before.trace.timeline()
         self.before_ns = round(self.before.done_us * 1000)
@@ -123,7 +122,7 @@ class Asker:
         after_ns = round(run_.done_us * 1000)
         reordered = tuple(_reordered(self._timeline, after))
         steps = tuple(replace(step, site="") if step.site.startswith(STEP) else step for step in case.program.steps)
-        unmarked = replace(case, program=replace(case.program, steps=steps))
+        unmarked = case.with_program(steps=steps)
         return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, unmarked)
 
     def _run(self, case: Case) -> Replay:
@@ -161,8 +160,7 @@ def by_line(run_: Replay) -> Timeline:
 def _failures(run_: Replay) -> Counter[tuple[str, int]]:
     """Return how many calls failed, by op and code. A query that is answered "not yet" is no failure."""
     steps = run_.program.steps
-    calls = ((steps[call.step].op, call.ret) for call in run_.host if call.ret)
-    return Counter((op, code) for op, code in calls if not op.startswith(_ANSWERS))
+    return Counter((steps[call.step].op, call.ret) for call in run_.host if call.ret and not steps[call.step].is_query)
 
 
 def answers_text(answers: Iterable[Answer]) -> str:

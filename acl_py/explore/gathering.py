@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.shrinking import shrink
-from acl_py.sanitizer.findings import Finding, Kind
+from acl_py.findings import Finding, Kind
 from acl_py.schedules import Decide
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from acl_py.sanitizer.findings import Finding
+from acl_py.findings import Finding
 from acl_py.schedules import Decide, Deviation, Point
 
 

@@ -21,12 +21,12 @@ from acl_py.compat.acl import hanging
 from acl_py.errors import full_text
 from acl_py.explore.functions import found_by
 from acl_py.explore.outcomes import Outcome
-from acl_py.sanitizer.findings import Finding
-from acl_py.sanitizer.parts import Part
+from acl_py.findings import Finding
+from acl_py.options import SanitizerPart
 from acl_py.sanitizer.watch import Watch, watching
 from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -57,7 +57,7 @@ class Job:
     is_shown: bool = False
     register: tuple[Path, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    parts: frozenset[Part] = frozenset()
+    parts: frozenset[SanitizerPart] = frozenset()
 
 
 def run(job: Job, decide: Decide) -> Outcome:

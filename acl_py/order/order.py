@@ -102,20 +102,20 @@ class Past:
         past._before = before
         past._depth = depth = (base._depth if base._depth > before._depth else before._depth) + 1
         if depth > _DEPTH:
-            past._settle()
+            past._compute()
         return past
 
     @staticmethod
     def of(clock: Clock) -> "Past":
         """Return the past that *clock* has."""
         past = _new_past(Past)
-        past._settled(clock)
+        past._keep(clock)
         return past
 
     @property
     def clock(self) -> Clock:
         """How far each actor has come in it."""
-        return self._settle() if self._clock is None else self._clock
+        return self._compute() if self._clock is None else self._clock
 
     def raise_clock(self, clock: Clock) -> None:
         """Raise *clock*, which is the caller's own, to this past. A part that *clock* has is not looked into."""
@@ -131,13 +131,13 @@ class Past:
                 if clock.get(actor, 0) < reached:
                     clock[actor] = reached
 
-    def _settle(self) -> Clock:
+    def _compute(self) -> Clock:
         clock: Clock = {}
         self.raise_clock(clock)
-        self._settled(clock)
+        self._keep(clock)
         return clock
 
-    def _settled(self, clock: Clock) -> None:
+    def _keep(self, clock: Clock) -> None:
         self._clock = clock
         self._actor = self._epoch = self._depth = 0
         self._base = self._before = self
@@ -198,7 +198,7 @@ class Line:
         self.past = BEGINNING
         self.rule = rule  # of the default stream, if this one takes part in it
         self.round = -1  # the last round of the rule in which it got work
-        # The version of the host that `Order.turn` would find nothing to do for; -1: of none.
+        # The version of the host that `Order.make_ready` would find nothing to do for; -1: of none.
         self.ready = -1
         self.footprints: dict[object, Any] = {}  # of the sanitizer: the latest one from each line of the program
         self.hosts: dict[int, int] = {}  # which version of each host's knowledge it has
@@ -328,7 +328,7 @@ class Order:
 
     def queue(self, stream: Stream, host: Host) -> Line:
         """Begin an epoch of *stream*, for an operation that *host* queues, and return the actor."""
-        line = self.turn(stream, host)
+        line = self.make_ready(stream, host)
         line.count += 1
         rule = line.rule
         if rule is not None and rule.legacy is stream:
@@ -337,20 +337,20 @@ class Order:
 
     def record(self, stream: Stream, host: Host) -> Point:
         """Return all that *stream* was given so far, as a record by *host* notes it."""
-        return self.turn(stream, host).point()
+        return self.make_ready(stream, host).point()
 
     def wait(self, stream: Stream, host: Host, points: Iterable[PlainPoint]) -> None:
         """Put what is given to *stream* from now on behind *points*."""
-        line = self.turn(stream, host)
+        line = self.make_ready(stream, host)
         line.join(points)
         rule = line.rule
         if rule is not None and rule.legacy is stream:
             rule.barrier = (line.point(),)
 
-    def turn(self, stream: Stream, host: Host) -> Line:
-        """Bring *stream* to where something that *host* gives to it now has its turn, and return the actor.
+    def make_ready(self, stream: Stream, host: Host) -> Line:
+        """Put *stream* behind all that comes before whatever *host* gives to it now, and return the actor.
 
-        Here the default-stream rule counts, and what the host knows.
+        That is what the default-stream rule says, and what the host knows.
         """
         line = self.lines.get(stream) or self.line(stream)
         if self.has_several_hosts and line.hosts.get(host.number) != host.version:
@@ -373,11 +373,11 @@ class Order:
         line.ready = host.version
         return line
 
-    def meet(self, stream: "Stream", host: Host) -> Line:
-        """Do what `turn` does for a set, a clear or a wait of a signal. Other waits may be behind it: so what *host*
-        knows goes into its past, also if there is one host.
+    def make_ready_for_signal(self, stream: "Stream", host: Host) -> Line:
+        """Do what `make_ready` does, for a set, a clear or a wait of a signal. Other waits may be behind it: so what
+        *host* knows goes into its past, also if there is one host.
         """
-        line = self.turn(stream, host)
+        line = self.make_ready(stream, host)
         line.join((host.point(),))
         return line
 
@@ -396,28 +396,26 @@ class Order:
                 yield other.point()
 
     def work_of_context(self, context: Context) -> Iterator[Point]:
-        """Yield all that the streams of *context* were given so far."""
-        for stream, line in self.lines.items():
-            if stream.context is context and not stream.bound:
-                yield line.point()
-        for line, home in self._ended.items():
-            if home is context:
-                yield line.point()
+        """Return all that the streams of *context* were given so far."""
+        return self._work_of(lambda each: each is context)
 
     def work_of_device(self, device: object) -> Iterator[Point]:
-        """Yield all that the streams of *device* were given so far."""
+        """Return all that the streams of *device* were given so far."""
+        return self._work_of(lambda each: each.device is device)
+
+    def _work_of(self, covers: Callable[[Context], bool]) -> Iterator[Point]:
         for stream, line in self.lines.items():
-            if stream.context.device is device and not stream.bound:
+            if not stream.bound and covers(stream.context):
                 yield line.point()
-        for line, home in self._ended.items():
-            if home.device is device:
+        for line, context in self._ended.items():
+            if covers(context):
                 yield line.point()
 
     def work_of_gone(self, is_gone: Callable[[Context], bool]) -> list[Point]:
         """Return all that the streams of contexts were given that are gone, and forget these streams."""
         for stream in [each for each in self.lines if is_gone(each.context)]:
             self.end(stream)
-        return [line.point() for line, home in self._ended.items() if is_gone(home)]
+        return [line.point() for line, context in self._ended.items() if is_gone(context)]
 
     def learn(self, host: Host, points: Iterable[Point]) -> bool:
         """Let *host* know that *points* are over; return whether that is news."""
@@ -435,7 +433,7 @@ class Order:
             self._unused += over
         return True
 
-    def suspect(self, host: Host, points: Iterable[Point]) -> None:
+    def learn_unpromised(self, host: Host, points: Iterable[Point]) -> None:
         """Let *host* know that *points* are over, by a call that has waited for them and does not promise to."""
         news = [point for point in points if host.past.clock.get(point.actor, 0) < point.epoch]
         if news:
@@ -448,7 +446,7 @@ class Order:
                 self.waits[host.waits].append(wait)
                 self.learn(host, [Point(host.waits, wait.epoch, BEGINNING)])
 
-    def pause(self, line: Line, wait: Callable[[int, int], Wait]) -> Wait:
+    def wait_for_signal(self, line: Line, wait: Callable[[int, int], Wait]) -> Wait:
         """Begin an epoch of *line* with a wait for a signal, which *wait* makes for a number and an epoch."""
         if not line.waits:
             line.waits = next(self._numbers)
@@ -456,7 +454,7 @@ class Order:
         self._put(line, made)
         return made
 
-    def hold(self, line: Line) -> CallbackWait:
+    def wait_for_callback(self, line: Line) -> CallbackWait:
         """Begin an epoch of *line* with the wait for a callback, which a host is still to call."""
         if not line.callbacks:
             line.callbacks = next(self._numbers)
@@ -466,7 +464,7 @@ class Order:
         self._put(line, made)
         return made
 
-    def release(self, wait: CallbackWait, host: Host) -> None:
+    def end_callback(self, wait: CallbackWait, host: Host) -> None:
         """Put what is behind *wait*, or a later one of its stream, behind all that *host* did and knows: it has called
         the callback.
         """
@@ -476,7 +474,7 @@ class Order:
             if each.epoch >= wait.epoch:
                 each.past = joined(each.past, over)
 
-    def is_held(self, clock: Clock) -> bool:
+    def waits_for_callback(self, clock: Clock) -> bool:
         """Whether something with *clock* is behind a callback that no host has called yet."""
         waits = (self.wait_at(number, epoch) for number, epoch in self.closure(clock).items() if number in self.waits)
         return any(isinstance(wait, CallbackWait) and wait.is_open for wait in waits)

@@ -14,33 +14,8 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 from typing import Any, Protocol, assert_never
 
-from acl_py.calls.acts import (
-    Act,
-    Asked,
-    Awaited,
-    Began,
-    CallbackBegan,
-    CallbackEnded,
-    CaptureBegan,
-    CaptureEnded,
-    Cleared,
-    Completed,
-    Destroyed,
-    Ended,
-    GraphLaunched,
-    GraphUpdated,
-    HandedOver,
-    Made,
-    NodeAdded,
-    Plain,
-    Queued,
-    Recorded,
-    Set,
-    Slept,
-    Synchronised,
-    Waited,
-    Word,
-)  # fmt: skip
+from acl_py.calls import acts
+from acl_py.calls.acts import Act, Word
 from acl_py.order.order import CallbackWait, Context, Host, Line, Order, PlainPoint, Point, Stream
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
@@ -52,6 +27,11 @@ from device_model.signals import Compare, satisfies
 # Live ones, and those of a recording.
 _STREAMS, _EVENTS = (streams.Stream, RecordedStream), (events.Event, RecordedEvent)
 _CONTEXTS = (contexts.Context, RecordedContext)
+# Acts that order nothing; what the host has waited for meanwhile is no part of them.
+_ORDERS_NOTHING = (
+    acts.Completed, acts.Asked, acts.Made, acts.Slept, acts.Plain, acts.NodeAdded, acts.GraphUpdated,
+    acts.CaptureBegan, acts.CaptureEnded,
+)  # fmt: skip
 
 
 class Event(Protocol):
@@ -95,34 +75,34 @@ class Relate:
         handed a callback over; then taking it orders nothing.
         """
         match act:
-            case Recorded(event, stream):
+            case acts.Recorded(event, stream):
                 self.record(event, stream, host, access)
-            case Waited(event, stream):
+            case acts.Waited(event, stream):
                 self.wait(event, stream, host, access)
-            case Set(signal, value, stream):
+            case acts.Set(signal, value, stream):
                 self._set(signal, value, stream, host, access)
-            case Cleared(signal, stream):
+            case acts.Cleared(signal, stream):
                 self.signals.clear(signal, self._epoch(stream, host), host.past.clock, _of(access, stream))
-            case Awaited(signal, value, compare, stream):
-                self._await(signal, value, compare, self.order.meet(stream, host), _of(access, stream))
-            case HandedOver(stream, block):
-                line = self.order.turn(stream, host)
+            case acts.Awaited(signal, value, compare, stream):
+                self._await(signal, value, compare, self.order.make_ready_for_signal(stream, host), _of(access, stream))
+            case acts.HandedOver(stream, block):
+                line = self.order.make_ready(stream, host)
                 self._due.setdefault(stream, deque()).append(line.point())
                 if block:
-                    self._blocking.setdefault(stream, deque()).append(self.order.hold(line))
-            case CallbackBegan(_, stream):
+                    self._blocking.setdefault(stream, deque()).append(self.order.wait_for_callback(line))
+            case acts.CallbackBegan(_, stream):
                 if stream is not None and self._due.get(stream):
                     self.order.learn(host, (self._due[stream].popleft(),))
-            case CallbackEnded(stream, block):
+            case acts.CallbackEnded(stream, block):
                 if block and self._blocking.get(stream):
-                    self.order.release(self._blocking[stream].popleft(), host)
-            case Began(_, stream) | Ended(_, stream) | Queued(_, stream):
+                    self.order.end_callback(self._blocking[stream].popleft(), host)
+            case acts.Began(_, stream) | acts.Ended(_, stream) | acts.Queued(_, stream):
                 return None if stream is None else self.order.queue(stream, host)
-            case Destroyed(thing):
+            case acts.Destroyed(thing):
                 self._destroy(thing, host)
-            case Synchronised() | Asked() | Completed() | GraphLaunched():
+            case acts.Synchronised() | acts.GraphLaunched():
                 return None  # see `waited_for`; a launch is related by its nodes
-            case Made() | NodeAdded() | CaptureBegan() | CaptureEnded() | GraphUpdated() | Slept() | Plain():
+            case _ if isinstance(act, _ORDERS_NOTHING):
                 return None
             case _:
                 assert_never(act)
@@ -141,7 +121,7 @@ class Relate:
         is a barrier.
         """
         if event.class_ is EventClass.FLAG:
-            self.signals.wait(event, self.order.meet(stream, host), access=_of(access, stream))
+            self.signals.wait(event, self.order.make_ready_for_signal(stream, host), access=_of(access, stream))
         elif event.stamp is not None:
             self.order.wait(stream, host, (event.stamp,))
 
@@ -153,9 +133,9 @@ class Relate:
         Live, observers are told what a host waits for.
         """
         match act:
-            case Synchronised(subject):
+            case acts.Synchronised(subject):
                 return self.work_of(subject, syncs_devices=syncs_devices)
-            case Destroyed(subject, None) if destroy_waits and isinstance(subject, _STREAMS):
+            case acts.Destroyed(subject, None) if destroy_waits and isinstance(subject, _STREAMS):
                 return self.order.work_of_stream(subject)
         return ()
 
@@ -200,8 +180,13 @@ class Relate:
 
     def _epoch(self, stream: Stream, host: Host) -> Point:
         """Begin an epoch of *stream*, for what sets or clears a signal."""
-        self.order.meet(stream, host)
+        self.order.make_ready_for_signal(stream, host)
         return self.order.queue(stream, host).point()
+
+
+def orders(act: Act[Any]) -> bool:
+    """Whether *act* can order something: `Relate` need not be told of others."""
+    return not isinstance(act, _ORDERS_NOTHING)
 
 
 def _is_gone(context: Context) -> bool:

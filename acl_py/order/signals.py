@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from acl_py.order.order import NOTHING, Clock, Line, Order, Point, Wait
+from acl_py.order.order import NOTHING, Clock, Line, Order, Point, Wait, joined
 from device_model.events import Event
 from device_model.signals import Notify
 
@@ -36,10 +36,10 @@ class _Clear(NamedTuple):
 
 class SignalWait(Wait):
     """A wait of a stream for *signal*, whose value must fit. What its stream has done before is *before*, and the epoch
-    of the stream is *turn* of *actor*. The sets that it may pass on are *enough*.
+    of the stream is *line_epoch* of *actor*. The sets that it may pass on are *enough*.
     """
 
-    __slots__ = ("access", "actor", "before", "enough", "fits", "is_open", "signal", "told", "turn")
+    __slots__ = ("access", "actor", "before", "enough", "fits", "is_open", "line_epoch", "signal", "told")
 
     def __init__(
         self, signal: "Signal", fits: Callable[[int], bool], access: object, line: Line, number: int, epoch: int
@@ -52,7 +52,7 @@ class SignalWait(Wait):
         self.told: set[str] = set()  # what is wrong with it
         self.before = line.past.clock
         self.actor = line.number
-        self.turn = line.count + 1
+        self.line_epoch = line.count + 1
         self.is_open = True
 
 
@@ -119,7 +119,7 @@ class Signals:
     ) -> None:
         """Let *line* wait for a signal whose value *fits*."""
         signal = self._signal(key, is_consumed=is_consumed)
-        wait = self._order.pause(line, partial(SignalWait, signal, fits, access, line))
+        wait = self._order.wait_for_signal(line, partial(SignalWait, signal, fits, access, line))
         assert isinstance(wait, SignalWait)
         signal.waits.append(wait)
         del signal.waits[:-_KEPT]
@@ -212,7 +212,7 @@ class Signals:
         if not wait.enough or any(self._is_behind(each.point, point) for each in wait.enough):
             return False
         if point.actor == wait.actor:
-            return point.epoch < wait.turn
+            return point.epoch < wait.line_epoch
         return self._order.closure(point.clock).get(wait.number, 0) < wait.epoch
 
     # --- what waits are behind
@@ -235,11 +235,11 @@ class Signals:
         enough = [each for each in sets if wait.fits(each.value) and not self._is_undone(each, wait, over, taken)]
         past = _common(self._pasts(enough), 0)
         if signal.is_consumed:
-            past = _raised(past, _common(self._pasts(sets), len(passed)))
+            past = joined(past, _common(self._pasts(sets), len(passed)))
         wait.enough = enough
         wait.is_open = not enough
         if wait.epoch > 1:  # its stream has passed those before
-            past = _raised(self._order.wait_at(wait.number, wait.epoch - 1).past, past)
+            past = joined(self._order.wait_at(wait.number, wait.epoch - 1).past, past)
         if past == wait.past:
             return False
         wait.past = past
@@ -247,7 +247,7 @@ class Signals:
 
     def _over(self, wait: SignalWait) -> Clock:
         """Return what is over when *wait* passes, without itself."""
-        return self._order.closure(_raised({**wait.before, wait.actor: wait.turn - 1}, wait.past))
+        return self._order.closure(joined({**wait.before, wait.actor: wait.line_epoch - 1}, wait.past))
 
     def _pasts(self, sets: Sequence[_Set]) -> list[Clock]:
         return [{**self._order.closure(point.clock), point.actor: point.epoch} for point, _, _ in sets]
@@ -255,7 +255,7 @@ class Signals:
     def _is_after(self, each: _Set, wait: SignalWait) -> bool:
         """Whether the set *each* comes after *wait*, which so cannot pass on it."""
         point = each.point
-        if point.actor == wait.actor and point.epoch > wait.turn:
+        if point.actor == wait.actor and point.epoch > wait.line_epoch:
             return True
         return self._order.closure(point.clock).get(wait.number, 0) >= wait.epoch
 
@@ -274,11 +274,6 @@ class Signals:
         if point.actor == earlier.actor:
             return point.epoch > earlier.epoch
         return self._order.closure(point.clock).get(earlier.actor, 0) >= earlier.epoch
-
-
-def _raised(one: Clock, other: Clock) -> Clock:
-    """Return the later of two clocks."""
-    return {**one, **{actor: reached for actor, reached in other.items() if one.get(actor, 0) < reached}}
 
 
 def _common(clocks: Iterable[Clock], spared: int) -> Clock:

@@ -10,7 +10,6 @@ from acl_py.programs.tasks import Tasks
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs import captures, graphs, task_groups
 from device_model.completions import Completion
-from device_model.graphs.capture import CaptureMode, CaptureStatus
 from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph, Node
 from device_model.graphs.groups import TaskGroup
@@ -36,6 +35,15 @@ class GraphOperations(Operations):
         self._nodes: dict[str | None, Node] = {}
         self._last_if: dict[str, Node] = {}  # the IF node that was added last, by ""
 
+    def thing(self, kind: str | None, value: Any) -> Any:
+        """Return the thing of a *kind* that a field names; its *value* if it names nothing."""
+        things: dict[str | None, Any] = {
+            "graph": self._graphs,
+            "executable": self._executables,
+            "task group": self._groups,
+        }
+        return _named(things[kind], value) if kind in things else super().thing(kind, value)
+
     async def begin_capture(self, stream: str, mode: int, graph: str | None) -> None:
         found = self.streams[stream]
         await captures.BeginCapture(found, mode)
@@ -46,38 +54,19 @@ class GraphOperations(Operations):
         to = _named(self._graphs, graph)
         await captures.BeginCaptureToGraph(self.streams[stream], to, _at(to, behind), mode)
 
-    async def end_capture(self, stream: str, graph: str) -> str:
+    async def end_capture(self, stream: str, graph: str) -> None:
         self._graphs.pop(graph, None)
         self._graphs[graph] = await captures.EndCapture(self.streams[stream])
-        return "graph"
-
-    async def is_capturing(self, stream: str) -> CaptureStatus:
-        return await captures.IsCapturing(self.streams[stream])
 
     async def capture_info(self, stream: str) -> tuple[int, int]:
         state = await captures.CaptureInfo(self.streams[stream])
         return int(state.status), len(state.dependencies)
 
-    async def exchange_mode(self, mode: int) -> CaptureMode:
-        return await captures.ThreadExchangeStreamCaptureMode(mode)
-
-    async def group_begin(self, stream: str) -> None:
-        await task_groups.CaptureTaskGrpBegin(self.streams[stream])
-
     async def group_end(self, stream: str, group: str) -> None:
         self._groups[group] = await task_groups.CaptureTaskGrpEnd(self.streams[stream])
 
-    async def update_begin(self, stream: str, group: str) -> None:
-        await task_groups.CaptureTaskUpdateBegin(self.streams[stream], _named(self._groups, group))
-
-    async def update_end(self, stream: str) -> Completion:
-        return await task_groups.CaptureTaskUpdateEnd(self.streams[stream])
-
     async def graph_create(self, graph: str) -> None:
         self._graphs[graph] = await graphs.GraphCreate()
-
-    async def graph_destroy(self, graph: str) -> None:
-        await graphs.GraphDestroy(_named(self._graphs, graph))
 
     async def add_empty(self, graph: str, node: str | None, after: Sequence[str], behind: Sequence[int]) -> None:
         to = _named(self._graphs, graph)
@@ -124,9 +113,6 @@ class GraphOperations(Operations):
     async def instantiate(self, graph: str, exec: str, flags: int) -> None:  # noqa: A002 - the format's name
         self._executables[exec] = await graphs.GraphInstantiate(_named(self._graphs, graph), flags)
 
-    async def upload(self, exec: str, stream: str) -> None:  # noqa: A002
-        await graphs.GraphUpload(_named(self._executables, exec), self.streams[stream])
-
     async def graph_launch(self, exec: str, stream: str, taken: Sequence[bool] | None) -> Completion:  # noqa: A002
         executable = _named(self._executables, exec)
         if taken is None:
@@ -138,9 +124,6 @@ class GraphOperations(Operations):
 
     async def exec_update(self, exec: str, graph: str, always: bool) -> None:  # noqa: A002, ARG002
         await graphs.GraphExecUpdate(_named(self._executables, exec), _named(self._graphs, graph))
-
-    async def exec_destroy(self, exec: str) -> None:  # noqa: A002
-        await graphs.GraphExecDestroy(_named(self._executables, exec))
 
 
 def _at(graph: Graph, places: Sequence[int]) -> list[Node]:

@@ -6,22 +6,24 @@ The constants belong to the script that made the measured programs. What it laun
 import re
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from sys import _getframe
 from typing import Any
 
 import numpy as np
 
 import acl_py.verbs.memory as mem
+from acl_py.calls.table import all_verbs
 from acl_py.programs import kernels
-from acl_py.programs.format import Program
+from acl_py.programs.format import OPS, Program
 from acl_py.programs.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
 from acl_py.programs.tasks import Tasks
+from acl_py.ranges import union
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.sanitizer.ranges import union
 from acl_py.sites import site_of
-from acl_py.trace.shown import shown
+from acl_py.trace.views.shown import shown
 from acl_py.verbs import callbacks, copies, devices, events, fills, host, managed, signals, streams
 from acl_py.verbs.kernels import Array, Cost, LaunchKernel
 from device_model.completions import Completion
@@ -45,8 +47,16 @@ _KINDS = {
 }
 
 
+class Code(int):
+    """A code as the answer of a call, and not as its failure."""
+
+
 class Operations(Objects):
-    """The calls of one program. A coroutine per op has its name, and takes its fields as arguments."""
+    """The calls of one program.
+
+    A coroutine that has the name of an op takes its fields as arguments. An op without one is a verb that takes what
+    the fields name, in their order.
+    """
 
     def __init__(self, program: Program, runtime: Runtime, tasks: Tasks) -> None:
         super().__init__(program, runtime, tasks)
@@ -54,6 +64,29 @@ class Operations(Objects):
         self._labels: dict[str, Label] = {}  # of kernels, by their names
         self._reports: dict[str | None, Any] = {}  # the callback that each task has taken and not ended
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
+
+    def call(self, op: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """Return the coroutine function that makes the call of *op*."""
+        own: Callable[..., Coroutine[Any, Any, Any]] | None = getattr(self, op, None)
+        return partial(self._by_verb, op) if own is None else own
+
+    async def _by_verb(self, op: str, **fields: Any) -> Any:
+        return await _verb(op)(*(self.thing(field.refers, fields[name]) for name, field in OPS[op].items()))
+
+    def thing(self, kind: str | None, value: Any) -> Any:
+        """Return the thing of a *kind* that a field names; its *value* if it names nothing."""
+        match kind:
+            case "stream":
+                return self.streams[value]
+            case "buffer":
+                return self.memory[value]
+            case "event":
+                return self.made(self.events, value)
+            case "notify":
+                return self.made(self.notifies, value)
+            case "context":
+                return self.made(self.contexts, value)
+        return value
 
     async def launch(
         self, stream: str, us: float, blocks: int, exclusive: bool, name: str | None, reads: Any, writes: Any
@@ -106,10 +139,10 @@ class Operations(Objects):
         return await copies.MemcpyAsync(to, room, source, bytes, _KINDS[kind], self.streams[stream])
 
     async def memcpy(
-        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None  # noqa: A002, ARG002
+        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str | None, kind: str = "default"  # noqa: A002, ARG002
     ) -> None:  # fmt: skip
         to, room, source = self.ends(dst, dst_off, src, src_off)
-        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEFAULT)
+        await copies.Memcpy(to, room, source, bytes, _KINDS[kind])
 
     async def memcpy2d_async(
         self, dst: str, src: str, dpitch: int, spitch: int, width: int, height: int, stream: str,
@@ -127,16 +160,11 @@ class Operations(Objects):
 
     # A peer copy from a device to itself is a copy inside the device (measured: memcpy-peer-self).
 
-    async def memcpy_peer_async(
-        self, dst: str, src: str, bytes: int, dst_off: int, src_off: int, stream: str  # noqa: A002
-    ) -> Completion:  # fmt: skip
-        to, room, source = self.ends(dst, dst_off, src, src_off)
-        kind = copies.MemcpyKind.DEVICE_TO_DEVICE
-        return await copies.MemcpyAsync(to, room, source, bytes, kind, self.streams[stream])
+    async def memcpy_peer_async(self, **copy: Any) -> Completion:
+        return await self.memcpy_async(kind="d2d", **copy)
 
-    async def memcpy_peer(self, dst: str, src: str, bytes: int, dst_off: int, src_off: int) -> None:  # noqa: A002
-        to, room, source = self.ends(dst, dst_off, src, src_off)
-        await copies.Memcpy(to, room, source, bytes, copies.MemcpyKind.DEVICE_TO_DEVICE)
+    async def memcpy_peer(self, **copy: Any) -> None:
+        await self.memcpy(stream=None, kind="d2d", **copy)
 
     async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> Completion:  # noqa: A002
         to, room, _ = self.ends(dst, dst_off, dst, 0)
@@ -154,9 +182,6 @@ class Operations(Objects):
 
     async def wait(self, event: str, stream: str, external: bool) -> None:
         await streams.StreamWaitEvent(self.streams[stream], self.made(self.events, event), external=external)
-
-    async def reset(self, event: str, stream: str) -> Completion:
-        return await events.ResetEvent(self.made(self.events, event), self.streams[stream])
 
     async def sync_stream(self, stream: str, limit_ms: int | None, name: str | None) -> None:
         if name is not None:
@@ -202,11 +227,8 @@ class Operations(Objects):
                 await host.Sleep(sleep_us)
         return answer
 
-    async def timestamp(self, event: str) -> int:
-        return await events.GetEventTimestamp(self.made(self.events, event))
-
-    async def elapsed(self, start: str, end: str) -> float:
-        return await events.EventElapsedTime(self.made(self.events, start), self.made(self.events, end))
+    async def timestamp(self, event: str) -> None:
+        await events.GetEventTimestamp(self.made(self.events, event))
 
     async def host_work(self, us: float, name: str | None) -> None:
         if name is None:
@@ -215,9 +237,6 @@ class Operations(Objects):
         enter = self.runtime.host_ns
         self.runtime.pay(nanoseconds("us", us, 1000))
         self.runtime.called(model_name(name), enter, site_of(_getframe()))
-
-    async def sleep(self, us: float) -> None:
-        await host.Sleep(us)
 
     async def resume(self) -> None:
         pass
@@ -240,17 +259,11 @@ class Operations(Objects):
     async def host_register(self, name: str, bytes: int, fill: bool) -> None:  # noqa: A002, ARG002
         self.memory[name] = await mem.HostRegister(self.pageable("bytes", bytes), name=given_name(name))
 
-    async def host_unregister(self, name: str) -> None:
-        await mem.HostUnregister(self.memory[name])
-
     async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
         buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=given_name(name))
         if self._pool_base is None:
             self._pool_base = buffer.address
         return buffer.address - self._pool_base
-
-    async def pool_threshold(self, bytes: int) -> None:  # noqa: A002
-        await mem.SetMemPoolThreshold(bytes)
 
     async def free_async(self, name: str, stream: str) -> None:
         await mem.FreeAsync(self.memory[name], self.streams[stream])
@@ -260,9 +273,6 @@ class Operations(Objects):
         self.streams[name] = await streams.CreateStream(
             nonblocking=nonblocking, priority=priority, name=model_name(name)
         )
-
-    async def destroy_stream(self, name: str) -> None:
-        await streams.DestroyStream(self.streams[name])
 
     async def get_priority(self, stream: str) -> int:
         return await streams.StreamGetPriority(self.streams[stream])
@@ -278,20 +288,8 @@ class Operations(Objects):
         flag = events.EventFlag.SYNC | (events.EventFlag.TIME_LINE if timing else 0)
         self.events[event] = await create(flag, name=model_name(event))
 
-    async def destroy_event(self, event: str) -> None:
-        await events.DestroyEvent(self.made(self.events, event))
-
     async def create_notify(self, notify: str) -> None:
         self.notifies[notify] = await signals.CreateNotify(name=model_name(notify))
-
-    async def destroy_notify(self, notify: str) -> None:
-        await signals.DestroyNotify(self.made(self.notifies, notify))
-
-    async def record_notify(self, notify: str, stream: str) -> Completion:
-        return await signals.RecordNotify(self.made(self.notifies, notify), self.streams[stream])
-
-    async def wait_notify(self, notify: str, stream: str, limit_s: int) -> Completion:
-        return await signals.WaitAndResetNotify(self.made(self.notifies, notify), self.streams[stream], limit_s)
 
     async def reset_notify(self, notify: str) -> None:
         await signals.ResetNotifies([self.made(self.notifies, notify)])
@@ -330,15 +328,6 @@ class Operations(Objects):
 
     async def create_context(self, context: str, device: int) -> None:
         self.contexts[context] = await devices.CreateContext(device)
-
-    async def set_context(self, context: str) -> None:
-        await devices.SetCurrentContext(self.made(self.contexts, context))
-
-    async def destroy_context(self, context: str) -> None:
-        await devices.DestroyContext(self.made(self.contexts, context))
-
-    async def set_device(self, device: int) -> None:
-        await devices.SetDevice(device)
 
     async def mem_get_info(self) -> None:
         await mem.GetMemInfo()
@@ -432,11 +421,11 @@ class Operations(Objects):
         known = managed.RangeAttribute[_constant(attribute)]
         return str(await managed.MemRangeGetAttribute(self.memory[buf], bytes, known))
 
-    async def get_last_error(self) -> int:
-        return await host.GetLastError()
+    async def get_last_error(self) -> Code:
+        return Code(await host.GetLastError())
 
-    async def peek_error(self) -> int:
-        return await host.PeekAtLastError()
+    async def peek_error(self) -> Code:
+        return Code(await host.PeekAtLastError())
 
     def _touch(self, reads: Iterable[tuple[str, int, int]], writes: Iterable[tuple[str, int, int]]) -> None:
         """Let the host read and write bytes through views of its memory, which moves pages of managed memory.
@@ -464,6 +453,14 @@ class Operations(Objects):
         if allocation.pages is not None and allocation.freed is None:
             host_pages = self.runtime.state(managed.HostPages)
             host_pages.use(allocation, ranges, site_of(_getframe()), writes=is_written)
+
+
+@cache
+def _verb(op: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return the verb that the step *op* makes."""
+    verb = next(verb for verb in all_verbs().values() if verb.step == op)
+    function: Callable[..., Coroutine[Any, Any, Any]] = getattr(import_module(f"acl_py.verbs.{verb.noun}"), verb.name)
+    return function
 
 
 def _location(to: str | int) -> int:

@@ -19,6 +19,7 @@ from acl_py.errors import AclError, Kind
 from acl_py.programs.format import Program, Step
 from acl_py.programs.graph_operations import AbsentError, GraphOperations
 from acl_py.programs.objects import model_name, space_of
+from acl_py.programs.operations import Code
 from acl_py.programs.tasks import Tasks, inside
 from acl_py.runtime.blocking import finish
 from acl_py.runtime.runtime import Runtime
@@ -41,8 +42,6 @@ HANDOFF_NS = 12_000  # to another host thread, and back (measured: graphs, 10 to
 AWAKENED_NS = 4_000  # how much longer a call takes in a thread that has slept (measured: graphs, 4 to 6 us)
 
 _Verb: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
-_COPIES = ("memcpy_async", "memcpy", "memcpy2d_async", "memcpy2d", "memcpy_peer_async", "memcpy_peer")
-_ON_DEVICE = ("launch", "launch_cores", "poke", "inc", "touch", *_COPIES, "memset_async", "memset", "prefetch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class Player:
         if self._races is not None and step.after is not None:
             self._races.hosts.take(self._points[step.after])
         runtime.pay(self._gap_ns)
-        if step.op == "host_register" and step.fields["fill"]:
+        if step.fields.get("fill"):
             runtime.pay(TOUCH_NS_PER_MIB * step.fields["bytes"] >> 20)
         if step.thread is not None:
             runtime.pay(HANDOFF_NS)
@@ -126,8 +125,8 @@ class Player:
             runtime.pay(HANDOFF_NS)
         if answer is streams.Status.NOT_READY:
             ret = self.not_ready
-        elif step.op in ("get_last_error", "peek_error"):
-            ret = answer
+        elif isinstance(answer, Code):
+            ret = int(answer)
         if step.id is not None and isinstance(answer, Completion):
             self.operations.queued[step.id] = answer
         if self._races is not None and step.index in self._points:
@@ -135,7 +134,7 @@ class Player:
         self.calls[step.index] = Played(step, enter, exit_ns, ret, answer)
 
     async def _call(self, step: Step) -> Any:
-        verb: _Verb = getattr(self.operations, step.op)
+        verb = self.operations.call(step.op)
         at_line = _caller_at(step.line)
         if step.thread is None:
             return await at_line(verb, step.fields)
@@ -195,7 +194,7 @@ class Player:
         times = [op.queued_ns for op in staged]
         spans: dict[int, tuple[int, int, str]] = {}
         for call in self.calls.values():
-            if call.step.op not in _ON_DEVICE or call.ret:
+            if call.step.work in ("", "function") or call.ret:
                 continue
             own = (
                 queued[call.step.index] or staged[bisect_left(times, call.enter_ns) : bisect_right(times, call.exit_ns)]
@@ -208,7 +207,7 @@ class Player:
         return spans
 
     def _is_by_host(self, step: Step) -> bool:
-        if step.op not in _COPIES:
+        if step.work != "copy":
             return False
         nbytes = step.fields["bytes"] if "bytes" in step.fields else step.fields["width"] * step.fields["height"]
         if not nbytes:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
+from acl_py.calls.acts import Completed, Ended, Synchronised
 from acl_py.errors import DeadlockError
+from acl_py.findings import Finding, Findings, Kind
 from acl_py.options import Options
 from acl_py.programs.format import Program, Step
 from acl_py.programs.player import Played, Player
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
-from acl_py.sanitizer.findings import Finding, Findings, Kind
 from acl_py.simulation import build
 from device_model import memory as model
 from device_model.engines.workers import Workers
@@ -31,7 +32,6 @@ from device_model.rules import SyncRules
 _LOOK = 1 << 20  # bytes of a buffer, from its beginning, that are compared
 _MOST = 4  # runs of equal bytes that a description lists
 _OF_ORDER = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE, Kind.UNINITIALISED)
-_SYNCHRONISING = ("memcpy", "memset", "memcpy_peer", "sync_stream", "sync_event", "sync_device", "free", "free_host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,9 @@ class _Watched(Player):
 
     async def play(self, step: Step) -> None:
         await super().play(step)
-        if step.op in _SYNCHRONISING:
-            self.seen[step.index] = self.contents(host_only=True)
+        match step.act:
+            case Completed() | Synchronised() | Ended(_, None):
+                self.seen[step.index] = self.contents(host_only=True)
 
     def contents(self, *, host_only: bool) -> dict[str, str]:
         """Return a description of each buffer that has not been freed, by name."""

@@ -8,27 +8,23 @@ from typing import Any
 
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard, Rule
+from acl_py.findings import Finding, Findings
 from acl_py.options import Options
 from acl_py.programs.format import Program
+from acl_py.programs.operations import Code
 from acl_py.programs.player import Played, Player
 from acl_py.runtime.scopes import SUCCESS, Scope, last_error, scope_var
-from acl_py.sanitizer.findings import Finding, Findings
 from acl_py.schedules import Effects, effects_of
 from acl_py.simulation import build
 from acl_py.trace import Trace
+from acl_py.verbs.streams import Status
+from device_model.completions import Completion
 from device_model.engines.workers import Workers
 from device_model.memory.pages import HOST, PAGE, Pages
 from device_model.ops import Op
 from device_model.profile import DeviceProfile, Latencies
 from device_model.rules import SyncRules
 from device_model.work import Copy, Fill, HostFunction
-
-_KERNELS = ("launch", "inc", "touch")
-# Ops with an answer.
-_GIVES = (
-    "elapsed", "host_read", "get_priority", "priority_range", "malloc_async", "pointer_attributes", "range_attribute",
-    "is_capturing", "capture_info", "exchange_mode", "nodes",
-)  # fmt: skip
 
 PagesByName = dict[str, Pages]
 Spans = dict[int, tuple[int, int, str]]  # by the index of a step: start and end in ns, and the engine
@@ -207,7 +203,9 @@ def _log(
     block to the end of the last. A kernel of a graph runs at each launch.
     """
     kernels = [
-        (call.step.id, runs[call.step.index]) for call in calls if call.step.op in _KERNELS and call.step.index in runs
+        (call.step.id, runs[call.step.index])
+        for call in calls
+        if call.step.work == "kernel" and "cores" not in call.step.fields and call.step.index in runs
     ]
     first = min((start for _, own in kernels for start, _ in own), default=0)
     around = latency.block + latency.kernel_drain
@@ -222,7 +220,7 @@ def _extra(call: Played) -> Any:
     answer = call.answer
     if isinstance(answer, Op) and isinstance(answer.work, HostFunction) and answer.done:
         return [[_us(answer.start_ns), _us(answer.end_ns), 0 if call.step.op == "add_callback" else None]]
-    if call.step.op not in _GIVES:
+    if isinstance(answer, Completion | Status | Code):
         return None
     return [*answer] if isinstance(answer, tuple) else answer
 

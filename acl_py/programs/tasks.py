@@ -76,7 +76,7 @@ class Tasks(BlockingBridge):
                     if task.call is not None:
                         task.call.close()
 
-    async def wait(self, completion: Completion, waiting: Waiting) -> None:
+    async def wait(self, completion: Completion, waiting: Callable[[], Waiting]) -> None:
         """Hold the running task until *completion* is done.
 
         Raises what `Runtime.deadlock` makes if nothing can ever complete it.
@@ -91,7 +91,7 @@ class Tasks(BlockingBridge):
             return True
 
         self.runtime.scheduler.watch(completion, wake)
-        self.runtime.waiters[task] = waiting
+        self.runtime.waiters[task] = waiting()
         try:
             await _suspend()
         finally:
@@ -135,7 +135,7 @@ class Tasks(BlockingBridge):
         """Note that *task* has made its step."""
         assert task.step is not None, "a task ends a step"
         self._note_end(task.step)
-        if task.step.op != "give_way" and task.steps and self._may_begin(task.steps[0]):
+        if not task.step.gives_way and task.steps and self._may_begin(task.steps[0]):
             self._ahead = task
         else:
             self._line_up(task)

@@ -16,7 +16,7 @@ from acl_py.calls.acts import CallbackBegan
 from acl_py.recorded.acts import Act, acts_of
 from acl_py.recorded.host_order import Item, order_of
 from acl_py.recorded.translations import Fields, Translator, unique
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 from acl_py.whole_files import write_text
 
 

@@ -4,17 +4,26 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from acl_py.calls.acts import Asked, Queued
-from acl_py.recorded.translations import Fields, Translator, asleep_since, in_us, site_of
-from acl_py.trace.rows import Access, Call, Timeline
+from acl_py.calls.acts import (
+    Asked,
+    CallbackBegan,
+    Completed,
+    Destroyed,
+    Ended,
+    GraphLaunched,
+    Made,
+    Plain,
+    Queued,
+    Slept,
+    Synchronised,
+)  # fmt: skip
+from acl_py.recorded.translations import AWAIT, Fields, Translator, asleep, asleep_since, at_work, in_us, site_of
+from acl_py.trace.rows.timeline import Access, Call, Copied, Ref, Timeline
 
-SYNCHRONISING = ("sync_stream", "sync_event", "sync_device", "sync_op")
-QUERIES = ("query_stream", "query_event", "query_waits")
-# Calls that change what later calls do, and that the format does not have.
-_EFFECTS = (
-    "CreateStreamWithConfig", "DestroyStreamForce", "StreamAbort", "SetStreamFailureMode", "SetOpWaitTimeOut",
-    "SetOpExecuteTimeOut", "ResetDevice", "ResetDeviceForce", "Finalize", "DeviceEnablePeerAccess",
-    "DeviceDisablePeerAccess", "LaunchKernel", "MemcpyAsync",
+# Calls that change what later calls do, although their acts do not say it, and that the format does not have.
+_SETTINGS = (
+    "SetStreamFailureMode", "SetOpWaitTimeOut", "SetOpExecuteTimeOut", "Finalize", "DeviceEnablePeerAccess",
+    "DeviceDisablePeerAccess",
 )  # fmt: skip
 
 
@@ -36,6 +45,8 @@ class Act:
     after: int | None = None  # the operation that it has waited for
     done: bool | None = None  # the answer of a query
     launch: int | None = None  # the launch of a graph that it has queued, as an index
+    pauses: bool = False  # other tasks may run in it, even if there is nothing to wait for
+    is_pause: bool = False  # the program has slept or worked
 
     @property
     def begun(self) -> int:
@@ -71,9 +82,9 @@ def acts_of(timeline: Timeline, translator: Translator) -> list[Act]:
 
 def _access(access: Access, translator: Translator) -> Act:
     """Return the step of an access of the host, or of an await that found its operation done."""
-    fields = translator.accessed(access) if access.extents else {"op": "sync_op"}
+    fields = translator.accessed(access) if access.extents else dict(AWAIT)
     now, row = access.at_ns, -1 if access.behind is None else access.behind
-    return Act(access.by, now, now, -1, site_of(access), fields, row, after=access.after)
+    return Act(access.by, now, now, -1, site_of(access), fields, row, after=access.after, pauses=not access.extents)
 
 
 def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
@@ -83,19 +94,22 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
     awake = Act(call.by, call.enter_ns, call.exit_ns, asleep_since(call), site, {}, row, after=call.after)
     awake.staged = call.sleeps[0].number if call.sleeps else -1
     awake.naps = tuple((sleep.begin_ns, sleep.number) for sleep in call.sleeps[1:])
-    if fields is not None and not _was_cut_short(call, fields):
+    if fields is not None and not _was_cut_short(call):
         awake.fields = fields
-        if fields["op"] in QUERIES:
-            assert isinstance(call.act, Asked), "a query asks"
-            awake.done = bool(call.act.answer)
-        if fields["op"] == "graph_launch":
-            awake.launch = translator.graphs.launch_of(call)
+        awake.pauses = _pauses(call, fields, translator.timeline)
+        match call.act:
+            case Asked(_, answer) if answer is not None:
+                awake.done = bool(answer)
+            case GraphLaunched():
+                awake.launch = translator.graphs.launch_of(call)
+            case Slept():
+                awake.is_pause = True
         yield awake
         return
-    if call.name in _EFFECTS:
+    if _has_effect(call):
         translator.note(f"{site}: {call.called} is no step of a program: its time is kept, its effect is not")
     if asleep_since(call) < 0:
-        awake.fields = {"op": "host_work", "us": in_us(call.exit_ns - call.enter_ns), "name": call.name}
+        awake.fields = at_work(call.exit_ns - call.enter_ns, call.name)
         yield awake
         return
     if fields is None:
@@ -104,20 +118,41 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
         translator.note(
             f"{site}: the wait in {call.called} was ended by a time-out or a cancellation, at a fixed time here"
         )
-    end = asleep_since(call) + call.waited_ns
-    awake.fields = {"op": "host_work", "us": in_us(asleep_since(call) - call.enter_ns), "name": call.name}
-    yield Act(call.by, call.enter_ns, asleep_since(call), -1, site, awake.fields, row)
-    fields = {"op": "sleep", "us": in_us(call.waited_ns)}
-    yield Act(call.by, asleep_since(call), end, asleep_since(call), site, fields, row)
+    begin, end = asleep_since(call), asleep_since(call) + call.waited_ns
+    yield Act(call.by, call.enter_ns, begin, -1, site, at_work(begin - call.enter_ns, call.name), row)
+    yield Act(call.by, begin, end, begin, site, asleep(call.waited_ns), row, pauses=True, is_pause=True)
     if call.exit_ns > end:
-        fields = {"op": "host_work", "us": in_us(call.exit_ns - end), "name": call.name}
-        yield Act(call.by, end, call.exit_ns, -1, site, fields, row)
+        yield Act(call.by, end, call.exit_ns, -1, site, at_work(call.exit_ns - end, call.name), row)
 
 
-def _was_cut_short(call: Call, fields: Fields) -> bool:
+def _has_effect(call: Call) -> bool:
+    """Whether *call* changes what later calls do."""
+    match call.act:
+        case Made() | Destroyed() | Queued():
+            return True
+        case Plain(about) if about:
+            return True
+    return call.name in _SETTINGS
+
+
+def _pauses(call: Call, fields: Fields, timeline: Timeline) -> bool:
+    """Whether other tasks may run in *call* even if there is nothing to wait for."""
+    match call.act:
+        case Synchronised() | Completed() | CallbackBegan() | Ended(_, None) | Queued(Copied()):
+            return True
+        case Destroyed(Ref(place)):
+            return timeline.handles[place].kind == "stream"
+        case Asked(_, answer):
+            return answer is not None
+        case Slept():
+            return bool(fields["op"] == "sleep")
+    return False
+
+
+def _was_cut_short(call: Call) -> bool:
     """Whether the wait of *call* ended without its wake-up: it was cancelled."""
     return (
-        fields["op"] in SYNCHRONISING
+        isinstance(call.act, Synchronised)
         and asleep_since(call) >= 0
         and call.exit_ns == asleep_since(call) + call.waited_ns
     )
@@ -127,13 +162,13 @@ def _name_waits(acts: list[Act], timeline: Timeline, translator: Translator) -> 
     """Give each wait for one operation the id of the step that has queued it."""
     queuers = _queuers(acts, timeline)
     for act in acts:
-        if act.fields["op"] != "sync_op":
+        if act.fields != AWAIT:
             continue
         queuer = None if act.after is None else queuers.get(act.after)
         if queuer is None:
             if act.exit > act.enter:
                 translator.note(f"{act.site}: an await of something that is no operation has a fixed time here")
-            act.fields = {"op": "sleep", "us": in_us(act.exit - act.enter)}
+            act.fields, act.is_pause = asleep(act.exit - act.enter), True
             continue
         act.fields["of"] = queuer.fields.setdefault("id", f"op {act.after}")
 
@@ -185,20 +220,19 @@ def _loop_at(acts: list[Act], place: int) -> tuple[Act, int] | None:
     while acts[at].done is False:
         pause = ("", 0.0)
         at += 1
-        if at < len(acts) and acts[at].fields["op"] in ("sleep", "host_work") and "name" not in acts[at].fields:
-            pause = acts[at].fields["op"], acts[at].fields["us"]
+        if at < len(acts) and acts[at].is_pause:
+            pause = "sleep_us" if acts[at].pauses else "work_us", acts[at].fields["us"]
             at += 1
         if at == len(acts) or acts[at].caller != first.caller or acts[at].fields != first.fields:
             return None
         if pause == ("", 0.0) and acts[at].enter > acts[at - 1].exit:
-            pause = "sleep", in_us(acts[at].enter - acts[at - 1].exit)
+            pause = "sleep_us", in_us(acts[at].enter - acts[at - 1].exit)
         pauses.add(pause)
         if len(pauses) > 1:
             return None
     if any(act.caller != first.caller for act in acts[place:at]):
         return None
-    [(op, us)] = pauses
-    pause_field = {"": {}, "sleep": {"sleep_us": us}, "host_work": {"work_us": us}}[op]
+    [(name, us)] = pauses
     end = acts[at]
-    fields = {**first.fields, "until": True, **pause_field}
+    fields = {**first.fields, "until": True, **({name: us} if name else {})}
     return Act(first.caller, first.enter, end.exit, first.exit, first.site, fields, end.row), at + 1 - place

@@ -6,7 +6,7 @@ from itertools import chain
 from operator import attrgetter
 
 from acl_py.calls.acts import GraphLaunched
-from acl_py.trace.rows import Call, Launched, Ref, Timeline
+from acl_py.trace.rows.timeline import Call, Launched, Ref, Timeline
 
 Run = tuple[int, tuple[tuple[int, int], ...]]  # of a core kernel: its nanoseconds, and when it gave back how many cores
 

@@ -10,18 +10,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from acl_py.recorded.acts import QUERIES, SYNCHRONISING, Act
-from acl_py.recorded.translations import Fields, in_us
+from acl_py.recorded.acts import Act
+from acl_py.recorded.translations import GIVE_WAY, Fields, asleep
 
 _LAST = 1 << 62  # behind all staged copies
-# Calls in which other tasks may run, even if there is nothing to wait for.
-_PAUSES = (
-    *SYNCHRONISING, *QUERIES, "sleep", "memcpy", "memset", "memcpy2d", "memcpy2d_async", "destroy_stream", "free",
-    "free_host", "host_unregister", "process_report",
-)  # fmt: skip
-
-
-_GIVE_WAY = {"op": "give_way"}
 
 
 @dataclass(slots=True)
@@ -60,13 +52,13 @@ def order_of(acts: list[Act]) -> list[Item]:
         end = before.exit if before is not None else 0
         item = steps[id(act)] = Item(act.enter, act, act.fields)
         if act.enter > max(busy, end):  # nothing ran: the task went on by itself
-            sleep = Item(end, act, {"op": "sleep", "us": in_us(act.enter - end)})
+            sleep = Item(end, act, asleep(act.enter - end))
             items.insert(_behind(items, before), sleep)
             woken.append((act.enter, sleep))
         else:
             item.after = _waited_for(woken, end if before is not None else -1, act)
         items.append(item)
-        if act.since < 0 and act.fields["op"] in _PAUSES:
+        if act.since < 0 and act.pauses:
             woken.append((act.exit, item))
         if act.since >= 0:
             for at, staged in (*act.naps, (act.exit, -1)):
@@ -88,7 +80,7 @@ def _find_pauses(acts: list[Act]) -> None:
             continue
         if next_ is not None and next_.enter < act.exit and next_.caller != act.caller:
             act.since, act.yields = next_.enter, True
-        elif act.fields["op"] in _PAUSES:
+        elif act.pauses:
             place = bisect_right(ends, act.enter)
             if place < len(ends) and ends[place] <= act.exit:
                 act.since, act.yields = act.exit, True
@@ -118,7 +110,7 @@ def _with_turns(items: list[Item]) -> list[Item]:
         has_ended = item.at == item.act.exit if item.fields is None else item.act.since < 0
         # Behind a sleep, and behind a wait for another task, it needs no such step.
         if has_ended and own is not None and own is not behind and own.act is not item.act and own.after is None:
-            turns.append(Item(item.act.exit, item.act, _GIVE_WAY))
+            turns.append(Item(item.act.exit, item.act, GIVE_WAY))
         turns.append(item)
         behind = following[item.act.caller] = item
     return turns[::-1]

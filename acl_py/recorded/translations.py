@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.calls.acts import Began, CallbackBegan, Made, Queued, Recorded, Synchronised, Waited, leaves
-from acl_py.calls.table import all_verbs
+from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
-from acl_py.trace.rows import (
-    FAULTS,
+from acl_py.trace.rows.timeline import (
     Access,
     Call,
     Copied,
@@ -25,6 +24,9 @@ from acl_py.trace.rows import (
 )  # fmt: skip
 
 Fields = dict[str, Any]  # of a step, or of a buffer, a stream or an event
+
+AWAIT: Fields = {"op": "sync_op"}
+GIVE_WAY: Fields = {"op": "give_way"}
 
 NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
@@ -253,11 +255,11 @@ class Translator:
         """Return the access that had to wait for pages: what the call was about is memory, whether it writes, bytes."""
         bounds = [each for each in leaves(call.act) if isinstance(each, int)][1:]
         extents = [[fields["buf"], start, stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)]
-        return {"op": "host_access", "writes" if fields["writes"] else "reads": extents}
+        return _access(extents, writes=fields["writes"])
 
     def accessed(self, access: Access) -> Fields:
         """Return the fields of the step that makes the same access of the host."""
-        return {"op": "host_access", "writes" if access.writes else "reads": self._extents(access.extents)}
+        return _access(self._extents(access.extents), writes=access.writes)
 
     def queue(self, op: Operation) -> Fields:
         """Return the fields of the step that queues *op*."""
@@ -308,7 +310,7 @@ class Translator:
 _NOWHERE = Extent(-1, 0, 0)
 # What a recording has besides verbs: the step, and the names of its fields for what the act names.
 _OTHERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "await": ("sync_op", ()),
+    "await": (AWAIT["op"], ()),
     FAULTS: ("host_access", ("buf", "writes")),
     "EndReport": ("end_report", ()),
 }
@@ -316,6 +318,20 @@ _DEFAULTS: Mapping[str, object] = {
     "flags": "blocking", "priority": 0, "timing": True, "blocking": False, "dst_off": 0, "src_off": 0, "value": 0,
     "device": 0, "limit_s": 0, "mode": 0, "default": 0,
 }  # fmt: skip
+
+
+def _access(extents: list[list[Any]], *, writes: int) -> Fields:
+    return {"op": "host_access", "writes" if writes else "reads": extents}
+
+
+def asleep(ns: int) -> Fields:
+    """Return the step of a task that sleeps."""
+    return {"op": "sleep", "us": in_us(ns)}
+
+
+def at_work(ns: int, name: str) -> Fields:
+    """Return the step of a call of *name* that is only known by its time."""
+    return {"op": "host_work", "us": in_us(ns), "name": name}
 
 
 def _without_defaults(fields: Fields) -> Fields:

@@ -31,11 +31,12 @@ import time
 import warnings
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
 from acl_py.errors import DeadlockError, Kind
-from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.runtime import Limited, Runtime
 from acl_py.runtime.scopes import SUCCESS, ThreadScope, last_error, scope_var
 from acl_py.waiting.browser import running_loop
 from acl_py.waiting.deadlocks import Waiting
@@ -140,8 +141,9 @@ class BlockingBridge:
             self._at_callback[thread] = time.monotonic()
             self.after_call.append((threading.get_ident(), self._let_callbacks_end))
 
-    async def wait(self, completion: Completion, waiting: Waiting) -> None:
-        """Run the device until *completion* is done; wait for other threads once nothing is scheduled.
+    async def wait(self, completion: Completion, waiting: Callable[[], Waiting]) -> None:
+        """Run the device until *completion* is done; wait for other threads once nothing is scheduled. *waiting* makes
+        the record of the wait, if it is needed.
 
         Raises what `Runtime.deadlock` makes if nothing can ever complete it.
         """
@@ -155,7 +157,7 @@ class BlockingBridge:
             return
         waiter = _Waiter(completion)
         self._waiters[waiter] = None
-        self.runtime.waiters[waiter] = waiting
+        self.runtime.waiters[waiter] = waiting()
         try:
             while not self._run(completion):
                 self._look(waiter)
@@ -174,26 +176,19 @@ class BlockingBridge:
         runtime, thread, since = self.runtime, threading.current_thread(), self.runtime.host_ns
         self._at_callback.pop(thread, None)
         self._calls.notify_all()  # the others may go on
+        until = due if limit_ns is None else Limited(runtime, due, limit_ns)
+        self._resting[until] = until.timer if isinstance(until, Limited) else None
         try:
-            if limit_ns is None:
-                await self._rest(due, None, Waiting(runtime.callers, what, due, site))
-            else:
-                with runtime.limited(due, limit_ns) as (either, timer):
-                    await self._rest(either, timer, Waiting(runtime.callers, what, either, site))
+            await self.wait(until, partial(Waiting, runtime.callers, what, until, site))
         finally:
+            del self._resting[until]
+            if isinstance(until, Limited):
+                until.end()
             runtime.skip_real_time()
             self._at_callback[thread] = time.monotonic()
         if due.done:
-            if runtime.hooks.host_waited is not None:
-                runtime.hooks.host_waited(due, since)
+            runtime.end_wait(due, since)
             runtime.pay(runtime.costs.wake)
-
-    async def _rest(self, wait: Completion, timer: Completion | None, waiting: Waiting) -> None:
-        self._resting[wait] = timer
-        try:
-            await self.wait(wait, waiting)
-        finally:
-            del self._resting[wait]
 
     async def breathe(self) -> None:
         """Do nothing: other threads run by themselves."""
@@ -354,7 +349,7 @@ class BlockingBridge:
             waiter.warned = True
             warnings.warn(f"{runtime.describe_hang()}\n{_hope(helpers)}", RuntimeWarning, stacklevel=1)
 
-    def _look_at_limit(self, completion: Completion, waiting: Waiting) -> None:
+    def _look_at_limit(self, completion: Completion, waiting: Callable[[], Waiting]) -> None:
         """Check, after a wait, whether its limit ran out again and again and no other thread can ever be woken."""
         if (
             not self.runtime.limits
@@ -377,7 +372,7 @@ class BlockingBridge:
             return
         self._ran_out = 0
         if not self._helpers():
-            note = f"meanwhile {waiting} has run out, again and again: more than {_POLL_LIMIT:,} such waits in a row"
+            note = f"meanwhile {waiting()} has run out, again and again: more than {_POLL_LIMIT:,} such waits in a row"
             self._give_up(note)
             error = self.runtime.deadlock(waiting)
             error.add_note(note)

@@ -7,7 +7,7 @@ however many launches make it.
 import sys
 from typing import TYPE_CHECKING
 
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
+from acl_py.findings import Finding, Findings, Kind, access_at
 from device_model.observe import Observer
 from device_model.ops import Op
 
@@ -34,10 +34,9 @@ class Speaker(Observer):
 
 def _finding_of(op: Op, mistake: "Mistake") -> Finding:
     """Return the *mistake* of a core kernel in the form of all findings; its accesses are lines of the kernel."""
-    kernel, stream, called_ns = op.work.label.name, op.stream.name, op.called_ns
+    kernel = op.work.label.name
     accesses = tuple(
-        Access(f"kernel {kernel!r}", False, "", stream, str(site), at_ns=called_ns, file=site.file)
-        for site in mistake.sites
+        access_at(site, f"kernel {kernel!r}", stream=op.stream.name, at_ns=op.called_ns) for site in mistake.sites
     )
     return Finding(
         Kind.KERNEL,

@@ -7,8 +7,8 @@ that is cancelled has queued everything or nothing. All waiting goes through the
 A module above this one that remembers something for each runtime keeps it in a class of its own: `Runtime.state`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -19,13 +19,13 @@ from acl_py.callers import Callers
 from acl_py.calls.acts import PLAIN, Act, Synchronised
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
+from acl_py.findings import Findings
 from acl_py.runtime import injection
 from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
 from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.routes import asynchronous, routes_of
 from acl_py.runtime.scopes import Barred, last_error
-from acl_py.sanitizer.findings import Findings
 from acl_py.sites import Site
 from acl_py.waiting import deadlocks
 from acl_py.waiting.deadlocks import Poll, Waiting
@@ -67,11 +67,29 @@ class Limit(NamedTuple):
     kind: Kind
 
 
+class Limited(FirstOf):
+    """Done with *completion*, or with a timer, *limit_ns* from now. A host that has waited for it must `end` it."""
+
+    __slots__ = ("_runtime", "timer")
+
+    def __init__(self, runtime: "Runtime", completion: Completion, limit_ns: Nanoseconds) -> None:
+        self._runtime = runtime
+        self.timer = runtime.scheduler.timer(runtime.host_ns + limit_ns)
+        runtime.limits[self.timer] = monotonic() + limit_ns / 1e9
+        super().__init__((completion, self.timer))
+
+    def end(self) -> None:
+        """Stop waiting, and let the timer go."""
+        del self._runtime.limits[self.timer]
+        self.let_go()
+        self._runtime.scheduler.cancel(self.timer)
+
+
 class _Bridge(Protocol):
     def close(self) -> None: ...
     def reach(self, cost: Nanoseconds) -> Nanoseconds: ...
     def arm(self) -> None: ...
-    async def wait(self, completion: Completion, waiting: Any) -> None: ...
+    async def wait(self, completion: Completion, waiting: Callable[[], Waiting]) -> None: ...
     async def breathe(self) -> None: ...
     def poll_succeeded(self) -> None: ...
     def poll_failed(self, waiting: Any = None) -> None: ...
@@ -240,66 +258,43 @@ class Runtime:
         subjects: Subjects = (),
         *,
         promised: bool = True,
+        sleeps: bool = True,
+        limit_ns: Nanoseconds | None = None,
     ) -> None:
-        """Suspend until *completion*, all work of *subjects* so far, is done; a host that really waited pays for its
-        wake-up. *promised* is for observers: whether the vendor documents that the call waits.
+        """Suspend until *completion*, all work of *subjects* so far, is done, or until *limit_ns* are over.
+
+        A host that *sleeps* pays for its wake-up, and lets other tasks go on even if *completion* is done already. A
+        host that takes part in the work itself, or only asks, does not sleep. *promised* is for observers: whether the
+        vendor documents that the call waits.
         """
-        if self.hooks.awaiting is not None:
-            self.hooks.awaiting(subjects, completion, promised)
-        if completion.done:
+        hooks = self.hooks
+        if hooks.awaiting is not None:
+            hooks.awaiting(subjects, completion, promised)
+        if not completion.done:
+            until = completion if limit_ns is None else Limited(self, completion, limit_ns)
+            since = self.host_ns
+            try:
+                await self.bridge.wait(until, partial(Waiting, self.callers, what, until, site))
+            except GeneratorExit:
+                raise
+            except BaseException:
+                self.end_wait(Completion(), since)
+                raise
+            finally:
+                if isinstance(until, Limited):
+                    until.end()
+            self.end_wait(until, since)
+            self.pay(self.costs.wake if sleeps else 0)
+        elif sleeps:
             await self.bridge.breathe()
-        else:
-            await self._suspend(completion, Waiting(self.callers, what, completion, site))
-            self.pay(self.costs.wake)
-        synchronized = self.hooks.synchronized
-        if synchronized is not None:
-            synchronized(completion)
+        if hooks.synchronized is not None and completion.done:
+            hooks.synchronized(completion)
 
-    def learn(self, completion: Completion, subjects: Subjects, *, promised: bool = True) -> None:
-        """Tell the observers that the host knows that *completion*, all work of *subjects* so far, is done."""
-        if self.hooks.awaiting is not None:
-            self.hooks.awaiting(subjects, completion, promised)
-        if self.hooks.synchronized is not None:
-            self.hooks.synchronized(completion)
-
-    async def _suspend(self, completion: Completion, waiting: Waiting) -> None:
-        """Suspend until *completion* is done, and tell the observers, also if the call is cancelled meanwhile."""
-        since = self.host_ns
-        try:
-            await self.bridge.wait(completion, waiting)
-        except GeneratorExit:
-            raise
-        except BaseException:
-            self._end_wait(Completion(), since)
-            raise
-        self._end_wait(completion, since)
-
-    def _end_wait(self, ended: Completion, since: Nanoseconds) -> None:
+    def end_wait(self, ended: Completion, since: Nanoseconds) -> None:
+        """Note that the host has slept from *since* until *ended*; one that is not done stands for a cancelled call."""
         self.skip_real_time()
         if self.hooks.host_waited is not None:
             self.hooks.host_waited(ended, since)
-
-    async def wait_within(
-        self, limit_ns: Nanoseconds, completion: Completion, what: str, site: object, subjects: Subjects = ()
-    ) -> None:
-        """Wait for *completion*, which is not done yet, for *limit_ns* at most; it may not be done then."""
-        with self.limited(completion, limit_ns) as (either, _):
-            await self.wait(either, what, site)
-        if completion.done:
-            self.learn(completion, subjects)
-
-    @contextmanager
-    def limited(self, completion: Completion, limit_ns: Nanoseconds) -> Iterator[tuple[FirstOf, Completion]]:
-        """Yield what is done with *completion*, or with a timer, and that timer."""
-        timer = self.scheduler.timer(self.host_ns + limit_ns)
-        either = FirstOf((completion, timer))
-        self.limits[timer] = monotonic() + limit_ns / 1e9
-        try:
-            yield either, timer
-        finally:
-            del self.limits[timer]
-            either.let_go()
-            self.scheduler.cancel(timer)
 
     async def synchronize(
         self,
@@ -310,7 +305,7 @@ class Runtime:
         context: Context,
         streams: Iterable[Stream],
         act: Synchronised[Any],
-        limit: "Limit | None" = None,
+        limit: Limit | None = None,
         asleep_ns: Nanoseconds = 0,
         subjects: Subjects = (),
         freed_in: Stream | None = None,
@@ -326,10 +321,9 @@ class Runtime:
         self.pay(self.costs.sync)
         waits = not completion.done
         try:
-            if limit is None:
-                await self.wait(completion, what, site, subjects)
-            else:
-                await self._wait_within(limit, completion, what, site, subjects)
+            await self.wait(completion, what, site, subjects, limit_ns=None if limit is None else limit.ns)
+            if limit is not None and not completion.done:
+                raise self._timed_out(limit, completion, what)
             if waits and asleep_ns:
                 self.pay(asleep_ns)
             ordinal = context.device.ordinal
@@ -343,36 +337,17 @@ class Runtime:
         self.called(name, enter, site, act)
         if context.error is not None:
             raise self.context_error(context)
-        self.check_failures(context, streams)
+        self.check_failures(streams)
 
-    async def _wait_within(
-        self, limit: "Limit", completion: Completion, what: str, site: Site, subjects: Subjects
-    ) -> None:
-        if completion.done:
-            await self.wait(completion, what, site, subjects)
-        else:
-            await self.wait_within(limit.ns, completion, what, site, subjects)
-        if not completion.done:
-            links = Chains(self.devices, self.faults.hung).of(completion)
-            chain = "".join(f"\n  {line}" for line in deadlocks.lines(links))
-            raise self.error(
-                limit.kind,
-                f"{what} has waited {limit.ns / 1e6:g} ms",
-                f"the work goes on: wait again, or longer; what it waits for:{chain}",
-            )
-
-    async def busy_until(
-        self, completion: Completion, what: str, site: object, subjects: Subjects = (), *, promised: bool = True
-    ) -> None:
-        """Suspend until *completion* is done. The host itself takes part in it, so it pays no wake-up. *subjects* and
-        *promised* are those of `wait`.
-        """
-        if self.hooks.awaiting is not None:
-            self.hooks.awaiting(subjects, completion, promised)
-        await self._suspend(completion, Waiting(self.callers, what, completion, site))
-        self.pay(0)
-        if self.hooks.synchronized is not None:
-            self.hooks.synchronized(completion)
+    def _timed_out(self, limit: Limit, completion: Completion, what: str) -> AclError:
+        """Return the error for a wait for *completion* that has reached its limit."""
+        links = Chains(self.devices, self.faults.hung).of(completion)
+        chain = "".join(f"\n  {line}" for line in deadlocks.lines(links))
+        return self.error(
+            limit.kind,
+            f"{what} has waited {limit.ns / 1e6:g} ms",
+            f"the work goes on: wait again, or longer; what it waits for:{chain}",
+        )
 
     async def wait_for_place(self, op: Op, stream: Stream, site: object) -> None:
         """Suspend until a hardware queue takes *op*, which the caller must queue at once; hosts are served in order.
@@ -396,18 +371,22 @@ class Runtime:
         what = f"queuing {name} on {stream.name} waits for room in its hardware queue"
         request = queue.request_place()
         try:
-            await self._suspend(request, Waiting(self.callers, what, request, site))
+            await self.wait(request, what, site, sleeps=False)
             self.check_stream(stream)
             check()
         except BaseException:
             queue.withdraw(request)
             raise
         queue.take_place(request)
-        self.learn(request, (request,), promised=False)
+        # Only now it is known which operation has made room.
+        await self.wait(request, what, site, (request,), promised=False, sleeps=False)
 
-    def check_failures(self, context: Context, streams: Iterable[Stream]) -> None:
+    def check_failures(self, streams: Iterable[Stream]) -> None:
         """Raise the first failure that *streams* remember; all of them forget theirs."""
-        error = context.take_errors(streams)
+        error: DeviceError | None = None
+        for stream in streams:
+            error = error or stream.error
+            stream.error = None
         if error is not None:
             raise self.operation_error(error)
 
@@ -422,8 +401,7 @@ class Runtime:
         if stream.destroyed is not None:
             what = f"{stream!r} takes no more work"
             raise self.error(Kind.INVALID_HANDLE, what, "create one with CreateStream()", dead=stream)
-        if stream.context.error is not None:
-            raise self.context_error(stream.context)
+        self.check_context(stream.context)
 
     def check_memory(self, work: Work, owner: object) -> None:
         """Raise if *work*, which *owner* does, touches memory that was freed."""
@@ -436,6 +414,11 @@ class Runtime:
         call = self.hooks.call
         if call is not None:
             call(name, enter_ns, self.host_ns, site, act)
+
+    def brief_call(self, name: str, enter_ns: Nanoseconds, site: Site, act: Act[Any] = PLAIN) -> None:
+        """Pay for a call that only asks, or notes something, and tell the observers of it."""
+        self.pay(self.costs.other)
+        self.called(name, enter_ns, site, act)
 
     async def carry_out(self, name: str, site: Site, work: Coroutine[Any, Any, T], act: Act[Any]) -> T:
         """Do the *work* of a call of *name*. The trace has the call even if it fails, unless it was refused at once."""

@@ -3,7 +3,7 @@
 `Simulation.findings` has what it found.
 """
 
-from acl_py.sanitizer.findings import Access as Access
-from acl_py.sanitizer.findings import Finding as Finding
-from acl_py.sanitizer.findings import Kind as Kind
-from acl_py.sanitizer.findings import Span as Span
+from acl_py.findings import Access as Access
+from acl_py.findings import Finding as Finding
+from acl_py.findings import Kind as Kind
+from acl_py.findings import Span as Span

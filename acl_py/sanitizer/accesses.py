@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 
+from acl_py.ranges import ByteRanges
 from acl_py.sanitizer.pairs import Pairs, ranges_in
-from acl_py.sanitizer.shadow import Cell, Footprint, HostAccess, PlainUse, Shadow, Use, Uses, overlap
+from acl_py.sanitizer.shadow import Cell, Footprint, HostAccess, PlainUse, Shadow, Use, Uses
 from device_model.memory import Allocation
 from device_model.work import Kernel, PitchedCopy, Work
 
@@ -170,7 +171,8 @@ class Accesses:
                         if not self._pairs.is_plainly_ordered(earlier, use):
                             pairs[id(footprint), wrote] = earlier
         for (_, wrote), earlier in pairs.items():
-            both = overlap(ranges_in(earlier, allocation, writes=wrote), ranges_in(use, allocation, writes=writes))
+            touched = ByteRanges(ranges_in(earlier, allocation, writes=wrote))
+            both, _ = touched.split(ranges_in(use, allocation, writes=writes))
             if both:
                 report = partial(self._pairs.add_race, earlier, use, allocation, both, wrote=wrote, writes=writes)
                 self._pairs.judge_once(earlier, use, allocation, self._pairs.is_ordered, report)

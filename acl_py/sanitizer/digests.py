@@ -10,23 +10,18 @@ the digests are taken anew.
 
 from collections.abc import Callable, Hashable, Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from acl_py.callers import current_caller
 from acl_py.calls.acts import Act, Queued
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
-from acl_py.sanitizer.guards import guarded
+from acl_py.findings import Access, Finding, Kind, Span
+from acl_py.runtime.runtime import Runtime
+from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.wording import buffer_text, work_text
-from acl_py.sites import path_to
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation, Space
-from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.streams import Stream
 from device_model.work import Copy, Extent, HostFunction
-
-if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
 
 
 class _Source(NamedTuple):
@@ -37,13 +32,11 @@ class _Source(NamedTuple):
     access: Access
 
 
-class Digests(Observer):
-    """Observes *runtime* and adds changed sources to its findings. If it fails itself, it calls *fail*."""
+class Digests(Check):
+    """Adds changed sources to the findings."""
 
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
-        self.fail = fail
-        self._runtime = runtime
-        self._findings = runtime.state(Findings)
+    def __init__(self, runtime: Runtime, fail: Callable[[Exception], None]) -> None:
+        super().__init__(runtime, fail)
         self._sources: dict[Hashable, _Source] = {}  # by operation, or by copy if it is staged
 
     def __repr__(self) -> str:
@@ -75,14 +68,7 @@ class Digests(Observer):
             self._begin(copy, copy, stream, site)
 
     @guarded
-    def call(
-        self,
-        name: str,  # noqa: ARG002
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,  # noqa: ARG002
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Compare a pageable source when the call returns: it is staged."""
         source = self._sources.pop(act.work, None) if isinstance(act, Queued) and isinstance(act.work, Copy) else None
         if source is not None:
@@ -94,9 +80,7 @@ class Digests(Observer):
         self._look_again({allocation})
 
     def _begin(self, key: Hashable, copy: Copy, stream: Stream, site: object) -> None:
-        what, who = work_text(copy, writes=False), self._runtime.callers.name(current_caller())
-        now, file = self._runtime.host_ns, getattr(site, "file", "")
-        access = Access(what, False, who, stream.name, str(site), path_to(site), now, file)
+        access = self._access_by_host(work_text(copy, writes=False), site, stream=stream.name)
         extents = tuple(copy.read_rows())
         self._sources[key] = _Source(extents, self._digest(extents), access)
 

@@ -14,6 +14,7 @@ import importlib
 import sys
 from collections.abc import Callable, Generator, Iterable
 from functools import wraps
+from inspect import iscoroutinefunction
 from types import FrameType
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
@@ -33,7 +34,8 @@ class Watcher(Protocol):
 
 _WAITING = f"{PACKAGE}waiting"
 _TIMER = "_set_result_unless_cancelled"  # of asyncio.sleep
-_Wrapper: TypeAlias = tuple[type, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
+_Wrap: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+_Wrapper: TypeAlias = tuple[type, str, _Wrap]
 
 # The watchers of each event loop.
 watchers: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Any]] = WeakKeyDictionary()
@@ -55,50 +57,56 @@ def _running() -> list[Any]:
     return [] if loop is None else watchers.get(loop, [])
 
 
-def _take_up(thing: object) -> None:
+def _leave(thing: object, item: object = None) -> None:
     for watcher in _running():
-        watcher.take_up(thing)
+        watcher.leave(thing, item)
+
+
+def _take_up(thing: object, item: object = None) -> None:
+    for watcher in _running():
+        watcher.take_up(thing, item)
 
 
 def _leaves(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        for watcher in _running():
-            watcher.leave(self)
+        _leave(self)
         return function(self, *args, **options)
 
     return method
 
 
-def _takes_up(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    async def method(self: Any, *args: Any) -> Any:
-        result = await function(self, *args)
-        _take_up(self)
-        return result
+def _behind(note: Callable[..., None]) -> _Wrap:
+    """Return what wraps methods and coroutines: *note* is called behind them, with the object, the result, and the
+    arguments.
+    """
 
-    return method
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def method(self: Any, *args: Any, **options: Any) -> Any:
+            result = function(self, *args, **options)
+            note(self, result, *args, **options)
+            return result
+
+        @wraps(function)
+        async def coroutine(self: Any, *args: Any, **options: Any) -> Any:
+            result = await function(self, *args, **options)
+            note(self, result, *args, **options)
+            return result
+
+        return coroutine if iscoroutinefunction(function) else method
+
+    return wrap
 
 
-def _takes_up_now(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def method(self: Any) -> Any:
-        result = function(self)
-        _take_up(self)
-        return result
+def _takes_up_if(is_there: Callable[[Any, Any], bool]) -> _Wrap:
+    """Return what wraps methods that find something if *is_there*, asked with the object and the result, says so."""
 
-    return method
-
-
-def _takes_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    async def method(self: asyncio.Semaphore) -> Any:
-        result = await function(self)
-        if self.locked():  # the last one
+    def note(self: Any, result: Any, *_: Any, **__: Any) -> None:
+        if is_there(self, result):
             _take_up(self)
-        return result
 
-    return method
+    return _behind(note)
 
 
 def _takes_place_of_anyio(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,64 +123,10 @@ def _takes_place_of_anyio(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _takes_free_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def method(self: Any, *args: Any, **options: Any) -> Any:
-        result = function(self, *args, **options)
-        if _free(self) == 0:  # the last one
-            _take_up(self)
-        return result
-
-    return method
-
-
 def _free(places: Any) -> float:
     """Return how many places are free in *places*, a semaphore or a capacity limiter of anyio."""
     free: float = places.value if hasattr(places, "value") else places.available_tokens
     return free
-
-
-def _puts(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def method(self: Any, item: Any) -> None:
-        function(self, item)  # it may be full
-        for watcher in _running():
-            watcher.leave(_shared(self), id(item))
-
-    return method
-
-
-def _gets(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def method(self: Any) -> Any:
-        item = function(self)
-        for watcher in _running():
-            watcher.take_up(_shared(self), id(item))
-        return item
-
-    return method
-
-
-def _sends(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    async def method(self: Any, item: Any) -> None:
-        # Before it sleeps, if the stream is full: a receiver takes the item, and then wakes it.
-        for watcher in _running():
-            watcher.leave(_shared(self), id(item))
-        await function(self, item)
-
-    return method
-
-
-def _receives(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    async def method(self: Any) -> Any:
-        item = await function(self)
-        for watcher in _running():
-            watcher.take_up(_shared(self), id(item))
-        return item
-
-    return method
 
 
 def _shared(end: Any) -> Any:
@@ -180,16 +134,22 @@ def _shared(end: Any) -> Any:
     return end if isinstance(end, asyncio.Queue) else end._state
 
 
-def _looks(function: Callable[..., Any]) -> Callable[..., Any]:
+def _sends(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def method(self: Any) -> Any:
-        result = function(self)
-        if result:
-            _take_up(self)
-        return result
+    async def method(self: Any, item: Any) -> None:
+        # Before it sleeps, if the stream is full: a receiver takes the item, and then wakes it.
+        _leave(_shared(self), id(item))
+        await function(self, item)
 
     return method
 
+
+_takes_up = _takes_up_if(lambda *_: True)
+_looks = _takes_up_if(lambda _, is_set: bool(is_set))
+_takes_place = _takes_up_if(lambda self, _: bool(self.locked()))  # the last one
+_takes_free_place = _takes_up_if(lambda self, _: _free(self) == 0)  # the last one
+_puts = _behind(lambda self, _, item: _leave(_shared(self), id(item)))  # behind it: the queue may be full
+_gets = _behind(lambda self, item: _take_up(_shared(self), id(item)))
 
 _OF_ASYNCIO: tuple[_Wrapper, ...] = (
     (asyncio.Event, "set", _leaves),
@@ -208,10 +168,10 @@ _OF_ASYNCIO: tuple[_Wrapper, ...] = (
 
 
 # Classes of anyio's backend for asyncio, by name: they are not public.
-_OF_ANYIO: tuple[tuple[str, str, Callable[[Callable[..., Any]], Callable[..., Any]]], ...] = (
+_OF_ANYIO: tuple[tuple[str, str, _Wrap], ...] = (
     ("Lock", "release", _leaves),
     ("Lock", "acquire", _takes_up),
-    ("Lock", "acquire_nowait", _takes_up_now),
+    ("Lock", "acquire_nowait", _takes_up),
     ("Semaphore", "release", _leaves),
     ("Semaphore", "acquire", _takes_place_of_anyio),
     ("Semaphore", "acquire_nowait", _takes_free_place),
@@ -229,7 +189,7 @@ def _wrappers() -> Iterable[_Wrapper]:
     yield from _OF_ASYNCIO
     yield MemoryObjectSendStream, "send", _sends
     yield MemoryObjectSendStream, "send_nowait", _puts
-    yield MemoryObjectReceiveStream, "receive", _receives
+    yield MemoryObjectReceiveStream, "receive", _gets
     yield MemoryObjectReceiveStream, "receive_nowait", _gets
     backend = _backend()
     for owner, name, wrapper in _OF_ANYIO:
@@ -299,8 +259,7 @@ class WatchedFuture(_Watched):
 
     def _leave(self, by: FrameType) -> None:
         if hands_on(by):
-            for watcher in _running():
-                watcher.leave(self)
+            _leave(self)
 
 
 def watch() -> list[str]:

@@ -5,37 +5,25 @@ Accesses through a view of memory that was freed do not fail: only this module s
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from acl_py.callers import current_caller
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
-from acl_py.sanitizer.guards import guarded
-from acl_py.sanitizer.shadow import Ranges
-from acl_py.sanitizer.stacks import Stacks
+from acl_py.findings import Access, Finding, Kind, Span, access_at, line_text
+from acl_py.ranges import Ranges
+from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.wording import buffer_text, end_later, handle_text, subject_of, take_out
 from acl_py.sites import PACKAGE, called_function, path_to, site_of
 from acl_py.wording import reword
 from device_model.chains import Link
 from device_model.memory import Allocation, Origin
-from device_model.observe import Observer
-
-if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
 
 _MODEL = "device_model."
 _ENDS = ("free", "destroy", "hostunregister", "host_unregister")  # how names of calls begin that end a life
 
 
-class Lifetimes(Observer):
-    """Observes *runtime* and adds uses of what is gone to its findings. If it fails itself, it calls *fail*."""
-
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
-        self.fail = fail
-        self._runtime = runtime
-        self._findings = runtime.state(Findings)
-        self._stacks = runtime.state(Stacks)
+class Lifetimes(Check):
+    """Adds uses of what is gone to the findings."""
 
     def __repr__(self) -> str:
         return "<Lifetimes>"
@@ -44,12 +32,12 @@ class Lifetimes(Observer):
     def refused(self, dead: object) -> None:
         """Add a call that names something which is gone."""
         name, site = _call(sys._getframe(2))
-        use = self._access(name, site, writes=False)
+        use = self._access_by_host(name, site)
         if isinstance(dead, Allocation):
             self._add(Kind.DOUBLE_FREE if _is_end(name) else Kind.USE_AFTER_FREE, dead, use)
         else:
             handle, end = handle_text(dead), getattr(dead, "destroyed", None)
-            ended = Access(f"the end of {handle}", True, "", "", _line(end), file=_file(end))
+            ended = access_at(end, f"the end of {handle}", writes=True)
             what, again = ("destroys", " already") if _is_end(name) else ("uses", "")
             text = f"{subject_of(use)} {what} {handle}, which was destroyed{_at(end)}{again}"
             fix = take_out(use) if again else end_later(ended, use)
@@ -62,25 +50,21 @@ class Lifetimes(Observer):
         """
         if allocation.origin is Origin.REGISTERED:
             return
-        use = self._access("host write" if writes else "host read", site, writes=writes)
+        use = self._access_by_host("host write" if writes else "host read", site, writes=writes)
         self._add(Kind.USE_AFTER_FREE, allocation, use, ranges)
 
     @guarded
     def hung(self, what: str, site: object, links: Sequence[Link]) -> None:
         """Add a wait that can never end."""
         who = self._runtime.callers.name(current_caller())
-        waits = [Access("wait", False, who, "", _line(site), path_to(site), file=_file(site))]
+        waits = [access_at(site, "wait", caller=who, stack=path_to(site))]
         for link in links:
             place = getattr(link.subject, "site", None)
-            if place is not None and (not waits or waits[-1].site != _line(place)):
-                waits.append(Access("what it waits for", False, "", "", _line(place), file=_file(place)))
+            if place is not None and waits[-1].site != line_text(place):
+                waits.append(access_at(place, "what it waits for"))
         chain = "".join(f"; it waits for {access.site}" for access in waits[1:])
         what = reword(what) if called_function(site, "") else what
         self._findings.add(Finding(Kind.DEADLOCK, f"{what} can never end{chain}", tuple(waits)))
-
-    def _access(self, what: str, site: object, *, writes: bool) -> Access:
-        who, now = self._runtime.callers.name(current_caller()), self._runtime.host_ns
-        return Access(what, writes, who, "", _line(site), path_to(site), now, _file(site))
 
     def _add(self, kind: Kind, dead: Allocation, use: Access, ranges: Ranges = ()) -> None:
         buffer = buffer_text(dead)
@@ -88,15 +72,7 @@ class Lifetimes(Observer):
         what = {Kind.DOUBLE_FREE: "frees"}.get(kind, "writes" if use.writes else "uses")
         again = " already" if kind is Kind.DOUBLE_FREE else ""
         stack = self._stacks.paths.get(dead.freed, ())
-        ended = Access(
-            called_function(dead.freed, dead.origin.ender),
-            True,
-            "",
-            "",
-            _line(dead.freed),
-            stack,
-            file=_file(dead.freed),
-        )
+        ended = access_at(dead.freed, called_function(dead.freed, dead.origin.ender), writes=True, stack=stack)
         text = f"{subject_of(use)} {what} {buffer}, which was {word}{_at(dead.freed)}{again}"
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges or ((0, dead.nbytes),))
         fix = take_out(use) if kind is Kind.DOUBLE_FREE else end_later(ended, use)
@@ -107,17 +83,8 @@ def _is_end(name: str) -> bool:
     return name.rpartition(".")[2].lower().startswith(_ENDS)
 
 
-def _line(site: object) -> str:
-    return "" if site is None or site is True else str(site)
-
-
 def _at(site: object) -> str:
-    return f" at {_line(site)}" if _line(site) else ""
-
-
-def _file(site: object) -> str:
-    file: str = getattr(site, "file", "")
-    return file
+    return f" at {line_text(site)}" if line_text(site) else ""
 
 
 def _call(frame: FrameType | None) -> tuple[str, object]:

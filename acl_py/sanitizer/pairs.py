@@ -7,18 +7,21 @@ is known.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from acl_py.findings import Access, Finding, Findings, Kind, Span
 from acl_py.order.order import Order
 from acl_py.order.signals import Signals
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
-from acl_py.sanitizer.instructions import instruction_text
-from acl_py.sanitizer.ranges import union
-from acl_py.sanitizer.shadow import HostAccess, Ranges, Use
-from acl_py.sanitizer.stacks import Stacks
+from acl_py.ranges import Ranges, union
+from acl_py.sanitizer.check import Stacks
+from acl_py.sanitizer.shadow import HostAccess, Use
 from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, end_later, subject_of
+from device_model.errors import listed
 from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Work
+
+if TYPE_CHECKING:
+    from device_model.aicore.core.program import Flow
 
 _SHOWN = 3  # ranges in a sentence
 _WHY = {
@@ -79,7 +82,7 @@ class Pairs:
     def judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
         """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may."""
         if is_ordered(earlier, later) or any(
-            self._signals.is_open(clock) or self._order.is_held(clock)
+            self._signals.is_open(clock) or self._order.waits_for_callback(clock)
             for use in (earlier, later)
             for clock in (use.clock, use.known)
         ):
@@ -143,12 +146,9 @@ class Pairs:
             earlier, later, first, second, wrote, writes = later, earlier, second, first, writes, wrote
         buffer = buffer_text(allocation)
         spans = tuple(Span(buffer, start, stop) for start, stop in ranges)
-        shown = ", ".join(map(str, spans[:_SHOWN])) + (
-            f" and {len(spans) - _SHOWN} more" if len(spans) > _SHOWN else ""
-        )
         both = wrote and writes
         text = (
-            f"{subject_of(first)} {'writes' if wrote else 'reads'} {shown}, and {subject_of(second)} "
+            f"{subject_of(first)} {'writes' if wrote else 'reads'} {listed(spans, _SHOWN)}, and {subject_of(second)} "
             f"{'writes' if writes else 'reads'} {'it too' if both else 'it'}: {_WHY[kind]}"
         )
         missing, fix = edge_of(earlier, later)
@@ -163,7 +163,7 @@ class Pairs:
     def ran(self, work: CoreKernel) -> None:
         """Add to the findings about *work*, a launch that has run, which of its instructions made the access."""
         for key, place, allocation, ranges, writes in self._raced.pop(work, ()):
-            line = instruction_text(work, allocation, ranges, writes=writes)
+            line = _instruction_text(work, allocation, ranges, writes=writes)
             if line:
                 self._findings.lead(key, place, line)
 
@@ -215,3 +215,24 @@ def ranges_in(use: Use, allocation: Allocation, *, writes: bool) -> Ranges:
     assert isinstance(work, Work), f"{work!r} touches no bytes"
     rows: Iterable[Extent] = work.written_rows() if writes else work.read_rows()
     return union([(start, stop) for other, start, stop in rows if other is allocation])
+
+
+def _instruction_text(work: CoreKernel, allocation: Allocation, ranges: Ranges, *, writes: bool) -> str:
+    """Return the first instruction of *work*, which has run, that reads or *writes* one of the bytes *ranges* of
+    *allocation*: its line, its name and its core. "" if there is none: the launch declares the bytes and does not touch
+    them.
+    """
+    from device_model.aicore.core.program import Direction, Flow  # imported here: most programs have no such kernel
+
+    direction, key = Direction.WRITE if writes else Direction.READ, (allocation.device, allocation.serial)
+    for program in () if work.result is None else work.result.programs:
+        for instruction in program.instructions:
+            flow = instruction.flow
+            if isinstance(flow, Flow) and flow.direction is direction and flow.key == key and _meets(flow, ranges):
+                return f"{instruction.site}: {instruction.name} in {program}"
+    return ""
+
+
+def _meets(flow: "Flow", ranges: Ranges) -> bool:
+    rows = (flow.start + row * flow.stride for row in range(flow.rows))
+    return any(start < row + flow.length and row < stop for row in rows for start, stop in ranges)

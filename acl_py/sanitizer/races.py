@@ -12,42 +12,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, current_caller, task_of
-from acl_py.calls.acts import (
-    Act,
-    Began,
-    CallbackBegan,
-    CallbackEnded,
-    Completed,
-    Ended,
-    HandedOver,
-    Queued,
-    Recorded,
-    Waited,
-    Word,
-)
+from acl_py.calls import acts
+from acl_py.calls.acts import Act, Word
+from acl_py.findings import Access, Finding, Findings, Kind, access_at
 from acl_py.order.order import BEGINNING, CallbackWait, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
+from acl_py.ranges import Ranges
+from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.accesses import Accesses
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind
-from acl_py.sanitizer.guards import guarded
+from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.hosts import Hosts
-from acl_py.sanitizer.launches import Launches
+from acl_py.sanitizer.nodes import Nodes
 from acl_py.sanitizer.pairs import Pairs
-from acl_py.sanitizer.shadow import (
-    HostAccess,
-    LifeCall,
-    Ranges,
-    Use,
-)
-from acl_py.sanitizer.stacks import Stacks
+from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sanitizer.wording import handle_text, subject_of, work_text
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.events import Event, FlagEvent
 from device_model.graphs.executable import Run
 from device_model.memory import Allocation
-from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.queues import Place
 from device_model.steps import Step, StepKind, Turn
@@ -55,7 +39,6 @@ from device_model.streams import Stream, UnorderedStream
 from device_model.work import H2H, Copy, CoreKernel, HostFunction, Work
 
 if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
     from device_model.observe import Subject
 
 
@@ -67,8 +50,8 @@ class _Wait(NamedTuple):
     promised: bool
 
 
-class Races(Observer):
-    """Observes *runtime* and adds the races to *findings*. If it fails itself, it calls *fail*.
+class Races(Check):
+    """Adds the races to *findings*.
 
     It keeps, as their stamps, the line of each stream, the point of the last record of each event, and the use of each
     operation. Three methods are functions made for one program: a closure reaches its variables faster, and these
@@ -81,11 +64,9 @@ class Races(Observer):
     recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
     waited: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]
 
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None], findings: Findings) -> None:
-        self.fail = fail
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, fail: Callable[[Exception], None], findings: Findings) -> None:
+        super().__init__(runtime, fail)
         self._findings = findings
-        self._stacks = runtime.state(Stacks)
         self._order = Order()
         self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
         self._signals = Signals(self._order, self._add_wait)
@@ -95,8 +76,8 @@ class Races(Observer):
         self._waits: WeakKeyDictionary[Caller, _Wait] = WeakKeyDictionary()
         self._staged: dict[object, Use] = {}  # copies of pageable memory, whose calls have not returned
         self._freed: Allocation | None = None  # the last one
-        self._turns: dict[Step, Point] = {}  # what is over when a callback has its turn
-        self._launches = Launches(self._order, self.hosts.current, self._accesses)
+        self._before: dict[Step, Point] = {}  # what is over when a callback has its turn
+        self._nodes = Nodes(self._order, self._accesses)
         self.op_queued, self.recorded, self.waited = _quick_hooks(self)
 
     def close(self) -> None:
@@ -141,14 +122,14 @@ class Races(Observer):
     def _done_by_host(self, op: Op, host: Host) -> None:
         """Take up an operation that the host waits for: it does the work itself, as it were."""
         self._order.act(host)
-        op.stamp = self._use_of_host(op.work, op.site, op.queued_ns)._replace(stream=op.stream)
+        op.stamp = self._use(op.work, op.site, op.queued_ns, None, op.stream)
         self._accesses.take(op.stamp)
 
     @guarded
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:
         """Take up a copy of pageable memory, as one operation."""
         line = self._order.queue(stream, self.hosts.current())
-        use = self._staged[copy] = self._use_in(line, copy, stream, site, self._runtime.host_ns)
+        use = self._staged[copy] = self._use(copy, site, self._runtime.host_ns, line, stream)
         self._accesses.take(use)
 
     @guarded
@@ -171,23 +152,23 @@ class Races(Observer):
     def step_queued(self, step: Step) -> None:
         """Note what is over when a callback has its turn."""
         if step.kind is StepKind.CALLBACK:
-            self._turns[step] = self._order.record(step.stream, self.hosts.current())
+            self._before[step] = self._order.record(step.stream, self.hosts.current())
 
     @guarded
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
         """Take up a launch of a graph, or the body of an IF node of one that was taken up."""
-        self._launches.queue(run, made, self._runtime.host_ns)
+        self._nodes.queue(run, made, self.hosts.current(), self._runtime.host_ns)
 
     @guarded
     def run_skipped(self, body: Run) -> None:
         """Forget the body of an IF node that does not run."""
-        self._launches.skip(body)
+        self._nodes.skip(body)
 
     def node_queued(self, op: Op) -> None:
         """Do nothing: `run_queued` has taken it up."""
 
     @guarded
-    def ran(self, op: Op, result: object) -> None:  # noqa: ARG002 - it is that of the work
+    def ran(self, op: Op, result: object) -> None:  # it is that of the work
         """Say which instructions of a launch that raced made the accesses."""
         if isinstance(op.work, CoreKernel):
             self._pairs.ran(op.work)
@@ -207,12 +188,12 @@ class Races(Observer):
         """Let the host know what it has waited for."""
         wait = self._waits.pop(current_caller(), None)
         if wait is not None and wait.completion is completion and completion.done:
-            learn = self._order.learn if wait.promised else self._order.suspect
+            learn = self._order.learn if wait.promised else self._order.learn_unpromised
             learn(self.hosts.current(), wait.points)
 
     def _work_of(self, subject: "Subject") -> Iterable[Point]:
         if isinstance(subject, Turn):
-            return (self._turns.pop(subject.step),) if subject.step in self._turns else ()
+            return (self._before.pop(subject.step),) if subject.step in self._before else ()
         if isinstance(subject, Place):
             return _before_start(subject.made_by)
         return self._relate.work_of(subject)
@@ -220,38 +201,31 @@ class Races(Observer):
     # --- hooks: calls
 
     @guarded
-    def call(
-        self,
-        name: str,
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,
-        site: object,
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Take up copies that the host made itself, the lives of memory, and what else an act orders."""
         match act:
-            case Recorded() | Waited() | CallbackBegan() | CallbackEnded():
+            case acts.Recorded() | acts.Waited() | acts.CallbackBegan() | acts.CallbackEnded():
                 return  # `recorded`, `waited` and `awaiting` tell of them, also if they were captured
-            case HandedOver(stream, block):
-                self._hold(stream, block)
-            case Began(memory, Stream() as stream) if stream.branch is not None:
-                self._accesses.expect(memory, self._use_of_host(LifeCall(name), site, exit_ns))
-            case Began(memory, Stream()):
+            case acts.HandedOver(stream, block):
+                self._wait_for_callback(stream, block)
+            case acts.Began(memory, Stream() as stream) if stream.branch is not None:
+                self._accesses.expect(memory, self._use(LifeCall(name), site, exit_ns))
+            case acts.Began(memory, Stream()):
                 self._accesses.begin(memory, self._use_of_act(name, act, site, exit_ns))
-            case Ended(memory, stream):
+            case acts.Ended(memory, stream):
                 if memory is self._freed:
                     self._end(name, act, site, exit_ns)
-            case Queued(Copy() as copy) | Completed(Copy() as copy):
+            case acts.Queued(Copy() as copy) | acts.Completed(Copy() as copy):
                 self._staged.pop(copy, None)
                 if copy.label is H2H and copy.nbytes:
                     self._act(copy, site, exit_ns)
-            case Queued():
+            case acts.Queued():
                 return  # `op_queued` and `staged` tell of it
             case _:
                 self._relate.act(act, self.hosts.current(), partial(self._call, name, site))
 
     @guarded
-    def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
+    def freed(self, allocation: Allocation, until: Completion) -> None:
         """Note that a life ends; the call that ends it follows."""
         self._freed = allocation
 
@@ -275,25 +249,25 @@ class Races(Observer):
         stamp = self._calling()
         return None if stamp is None else Point(stamp.actor, stamp.epoch, Past.of(joined(stamp.clock, stamp.known)))
 
-    def _hold(self, stream: Stream, block: int) -> None:
+    def _wait_for_callback(self, stream: Stream, block: int) -> None:
         """Put what is queued in *stream* from now on behind its last callback, if that is to *block* it."""
-        turn = stream.tail
-        if block and not turn.done:
-            wait = self._order.hold(self._order.turn(stream, self.hosts.current()))
-            turn.add_waiter(Then(partial(self._called_back, wait)))
+        tail = stream.tail
+        if block and not tail.done:
+            wait = self._order.wait_for_callback(self._order.make_ready(stream, self.hosts.current()))
+            tail.add_waiter(Then(partial(self._called_back, wait)))
 
     @guarded
     def _called_back(self, wait: CallbackWait, _: Completion) -> None:
         """Note that the host that runs has called the callback of *wait*."""
-        self._order.release(wait, self.hosts.current())
+        self._order.end_callback(wait, self.hosts.current())
         self._signals.solve()
         self._pairs.settle()
 
     def _call(self, name: str, site: object, stream: Stream) -> Access:
         """Return a call of *name* as findings have it."""
         caller, now = self.hosts.current().name, self._runtime.host_ns
-        stack, file = self._stacks.note(site), getattr(site, "file", "")
-        return Access(called_function(site, name), False, caller, stream.name, str(site), stack, now, file)
+        what, stack = called_function(site, name), self._stacks.note(site)
+        return access_at(site, what, caller=caller, stream=stream.name, stack=stack, at_ns=now)
 
     def _add_wait(self, text: str, signal: object, calls: Sequence[Access]) -> None:
         told = text.format(handle_text(signal), *map(subject_of, calls))
@@ -316,32 +290,26 @@ class Races(Observer):
 
     def _act(self, work: Work | HostAccess, site: object, at_ns: Nanoseconds) -> None:
         self._order.act(self.hosts.current())
-        self._accesses.take(self._use_of_host(work, site, at_ns))
+        self._accesses.take(self._use(work, site, at_ns))
 
-    def _use_in(self, line: Line, work: Work | LifeCall, stream: Stream, site: object, at_ns: Nanoseconds) -> Use:
-        """Return the use of memory that was given to *stream*, the actor *line*, just now."""
+    def _use(
+        self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds, line: Line | None = None,
+        stream: Stream | None = None,
+    ) -> Use:  # fmt: skip
+        """Return the use of memory that was given to *stream*, the actor *line*, just now; None: the host made it."""
         self._stacks.note(site)
         host = self.hosts.current()
+        by = line or host
         return Use(
-            line.number, line.count, line.past, host.past, host.number, work, stream, site, host.name, at_ns,
+            by.number, by.count, by.past, host.past, host.number, work, stream, site, host.name, at_ns,
         )  # fmt: skip
 
-    def _use_of_host(self, work: Work | HostAccess | LifeCall, site: object, at_ns: Nanoseconds) -> Use:
-        self._stacks.note(site)
-        host = self.hosts.current()
-        return Use(
-            host.number, host.count, host.past, host.past, host.number, work, None, site, host.name,
-            at_ns,
-        )  # fmt: skip
-
-    def _use_of_act(self, name: str, act: "Began[Any] | Ended[Any]", site: object, at_ns: Nanoseconds) -> Use:
+    def _use_of_act(self, name: str, act: acts.Began[Any] | acts.Ended[Any], site: object, at_ns: Nanoseconds) -> Use:
         """Return the use of memory whose life begins or ends in a call of *name*, in a stream or at once."""
         line = self._relate.act(act, self.hosts.current())
-        if line is None or act.stream is None:
-            return self._use_of_host(LifeCall(name), site, at_ns)
-        return self._use_in(line, LifeCall(name), act.stream, site, at_ns)
+        return self._use(LifeCall(name), site, at_ns, line, act.stream)
 
-    def _end(self, name: str, act: "Ended[Any]", site: object, at_ns: Nanoseconds) -> None:
+    def _end(self, name: str, act: acts.Ended[Any], site: object, at_ns: Nanoseconds) -> None:
         """End the life of memory in a call of *name*: all that uses it must be over."""
         self._freed = None
         self._accesses.end(act.memory, self._use_of_act(name, act, site, at_ns))

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.sanitizer.findings import FAILURE, Access, Finding, Kind, Trial
+from acl_py.findings import FAILURE, Access, Finding, Kind
 from acl_py.sanitizer.suppressions import Suppression
+from device_model.errors import listed
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _MEANINGS = {
@@ -30,7 +31,7 @@ _BRIEF = 10  # findings in a brief report
 _SPANS = 8  # ranges of bytes in a finding
 
 
-class Form(Enum):
+class ReportForm(Enum):
     """The forms of a report."""
 
     TEXT = "text"
@@ -107,7 +108,7 @@ class Report:
         driver = {
             "name": "acl_py",
             "version": version,
-            "rules": [{"id": _rule(kind), "shortDescription": {"text": _MEANINGS[kind]}} for kind in kinds],
+            "rules": [{"id": kind.word, "shortDescription": {"text": _MEANINGS[kind]}} for kind in kinds],
         }
         suppressions = {
             finding.key: [{"kind": "external", "justification": by.reason}] for finding, by in self.suppressed
@@ -159,8 +160,7 @@ def details(finding: Finding) -> Iterator[str]:
         yield f"    {_described(access)}"
         yield from (f"        from {line}" for line in reversed(access.stack))
     if finding.spans:
-        more = f", and {len(finding.spans) - _SPANS:,} more ranges" if len(finding.spans) > _SPANS else ""
-        yield f"    bytes: {', '.join(map(str, finding.spans[:_SPANS]))}{more}"
+        yield f"    bytes: {listed(finding.spans, _SPANS, ', and {:,} more ranges')}"
     if finding.missing and finding.rule is None:
         yield f"    missing: {finding.missing}"
     if finding.fix:
@@ -185,36 +185,25 @@ def _plain(finding: Finding) -> dict[str, Any]:
         "kind": finding.kind.value,
         "text": finding.text,
         "count": finding.count,
-        "accesses": [
-            {**{name: getattr(access, name) for name in Access.__slots__}, "stack": list(access.stack)}
-            for access in finding.accesses
-        ],
-        "spans": [{"buffer": span.buffer, "start": span.start, "stop": span.stop} for span in finding.spans],
+        "accesses": list(map(asdict, finding.accesses)),
+        "spans": list(map(asdict, finding.spans)),
         "missing": finding.missing,
         "fix": finding.fix,
-        "tried": None if finding.tried is None else _trial(finding.tried),
+        "tried": None if finding.tried is None else asdict(finding.tried),
         "rule": None if finding.rule is None else finding.rule.name,
         "kernel": finding.kernel,
         "where": finding.where,
     }
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
-    return {"text": trial.text, "is_gone": trial.is_gone, "cost_us": trial.cost_us}
-
-
 # --- SARIF
-
-
-def _rule(kind: Kind) -> str:
-    return kind.value.replace(" ", "-")
 
 
 def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, Any]:
     fix = f" Fix: {finding.fix}." if finding.fix else ""
     places = [_location(access, folder) for access in finding.accesses]
     result: dict[str, Any] = {
-        "ruleId": _rule(finding.kind),
+        "ruleId": finding.kind.word,
         "ruleIndex": kinds.index(finding.kind),
         "level": "warning",
         "message": {"text": f"{finding.text.rstrip('.')}.{fix}"},
@@ -224,7 +213,7 @@ def _result(finding: Finding, kinds: Sequence[Kind], folder: Path) -> dict[str, 
         "occurrenceCount": finding.count,
     }
     if finding.tried is not None:
-        result["properties"] = {"tried": _trial(finding.tried)}
+        result["properties"] = {"tried": asdict(finding.tried)}
     stacks = [_stack(access, folder) for access in finding.accesses if access.stack]
     return {**result, "stacks": stacks} if stacks else result
 

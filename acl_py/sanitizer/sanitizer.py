@@ -1,26 +1,23 @@
 """The sanitizer: observers that look at one thing each, for the parts that the program asked for."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from acl_py.findings import FAILURE, Findings
+from acl_py.host_arrays.views import UNSEEN, Views
+from acl_py.options import SanitizerPart
+from acl_py.ranges import Ranges
+from acl_py.runtime.runtime import Runtime
+from acl_py.sanitizer.check import guarded
 from acl_py.sanitizer.digests import Digests
-from acl_py.sanitizer.findings import FAILURE, Findings
-from acl_py.sanitizer.guards import guarded
 from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.lifetimes import Lifetimes
-from acl_py.sanitizer.parts import Part
 from acl_py.sanitizer.races import Races
-from acl_py.sanitizer.ranges import Ranges
+from acl_py.sanitizer.reversed_effects import ReversedEffects
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.unwritten import Unwritten
-from acl_py.sanitizer.views import UNSEEN, Views
-from acl_py.sanitizer.weak import WeakEffects
 from acl_py.sites import is_in_model
 from device_model.memory import Allocation
 from device_model.observe import Observer
-
-if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
 
 
 class Sanitizer(Observer):
@@ -29,7 +26,7 @@ class Sanitizer(Observer):
     It never changes a time, a byte or a result of the program. If it fails itself, `fail` ends it with a note.
     """
 
-    def __init__(self, runtime: "Runtime", parts: frozenset[Part]) -> None:
+    def __init__(self, runtime: Runtime, parts: frozenset[SanitizerPart]) -> None:
         self.runtime = runtime
         self.parts = parts
         self.findings = runtime.state(Findings)
@@ -40,28 +37,29 @@ class Sanitizer(Observer):
         self.views: Views | None = None
         self.leaks: Leaks | None = None
         self.digests: Digests | None = None
-        self.weak = runtime.workers if isinstance(runtime.workers, WeakEffects) else None
-        if Part.DEVICE in parts:
+        self.effects = runtime.workers if isinstance(runtime.workers, ReversedEffects) else None
+        if SanitizerPart.DEVICE in parts:
             self._observers.append(self.lifetimes)
-        if Part.DEVICE in parts or self.weak is not None:
-            self.races = Races(runtime, self.fail, self.findings if Part.DEVICE in parts else _unheard())
+        if SanitizerPart.DEVICE in parts or self.effects is not None:
+            told = self.findings if SanitizerPart.DEVICE in parts else Findings(is_quiet=True)
+            self.races = Races(runtime, self.fail, told)
             self._observers.append(self.races)
-            if self.weak is not None:
-                self.weak.begin(self.races, runtime.memory)
-                self._observers.append(self.weak)
-        if Part.UNINITIALISED in parts:
+            if self.effects is not None:
+                self.effects.begin(self.races, runtime.memory)
+                self._observers.append(self.effects)
+        if SanitizerPart.UNINITIALISED in parts:
             self.unwritten = Unwritten(runtime, self.fail)
             self._observers.append(self.unwritten)
             runtime.memory.watch_view = self.unwritten.view_unwatched
-        if Part.HOST in parts:
+        if SanitizerPart.HOST in parts:
             self.views = Views(self.host_access, self.host_exported)
             runtime.memory.watch_view = self.views.watch
             if self.races is not None:
                 self.races.tell_pageable(partial(self.findings.note, UNSEEN))
-        if Part.LEAKS in parts:
+        if SanitizerPart.LEAKS in parts:
             self.leaks = Leaks(runtime, self.fail, self._last_use)
             self._observers.append(self.leaks)
-        if Part.DIGEST in parts:
+        if SanitizerPart.DIGEST in parts:
             self.digests = Digests(runtime, self.fail)
             self._observers.append(self.digests)
         for observer in self._observers[1:]:
@@ -91,8 +89,8 @@ class Sanitizer(Observer):
         return None if self.races is None else self.races.last_use(allocation)
 
     def _let_go(self) -> None:
-        if self.weak is not None:
-            self.weak.end()
+        if self.effects is not None:
+            self.effects.end()
         self.runtime.memory.watch_view = None
         if self.races is not None:
             self.races.close()
@@ -125,10 +123,3 @@ class Sanitizer(Observer):
         """From now on the program may read and write the bytes *ranges* of *allocation* unseen."""
         if self.unwritten is not None:
             self.unwritten.host_exported(allocation, ranges)
-
-
-def _unheard() -> Findings:
-    """Return findings that no report lists."""
-    findings = Findings()
-    findings.is_quiet = True
-    return findings

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from acl_py.order.order import Clock, Past
+from acl_py.ranges import Ranges
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation
 from device_model.streams import Stream
 from device_model.work import Copy, Kernel, Work
-
-Ranges = Sequence[tuple[int, int]]  # of bytes of one allocation, each from its start to its stop, in order
 
 
 class HostAccess(NamedTuple):
@@ -210,21 +209,3 @@ class Shadow:
                 break
             end = self._starts[index + 1] if index + 1 < len(self._starts) else self.nbytes
             yield self._cells[index], begin, end
-
-
-def overlap(one: Ranges, other: Ranges) -> list[tuple[int, int]]:
-    """Return the bytes that are in both, as ranges."""
-    found: list[tuple[int, int]] = []
-    i = j = 0
-    while i < len(one) and j < len(other):
-        start, stop = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
-        if start < stop:
-            if found and found[-1][1] == start:
-                found[-1] = (found[-1][0], stop)
-            else:
-                found.append((start, stop))
-        if one[i][1] < other[j][1]:
-            i += 1
-        else:
-            j += 1
-    return found

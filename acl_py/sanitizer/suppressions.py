@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
-from acl_py.sanitizer.findings import Finding, Kind
+from acl_py.findings import Finding, Kind
 
 _TABLE = "[tool.acl_py.sanitizer]"
 _EXAMPLE = '{ id = "race-1e00ec15", reason = "..." } or { site = "demo.py:41", reason = "..." }'
@@ -103,7 +103,7 @@ def _suppression(entry: Any, place: str, where: str) -> Suppression:
     if not texts or set(entry) not in ({"id", "reason"}, {"site", "reason"}):
         raise SuppressionError(f"{place} is {entry!r}; write {_EXAMPLE}, with a reason in both")
     if "id" in entry and not _is_id(entry["id"]):
-        kinds = ", ".join(_prefix(kind) for kind in Kind)
+        kinds = ", ".join(kind.word for kind in Kind)
         raise SuppressionError(
             f"{place}: no finding has the id {entry['id']!r}; an id is a kind and {_HEX} hexadecimal digits, such as "
             f"'race-1e00ec15', and reports print it; the kinds are {kinds}"
@@ -111,10 +111,6 @@ def _suppression(entry: Any, place: str, where: str) -> Suppression:
     return Suppression(**entry, where=where)
 
 
-def _prefix(kind: Kind) -> str:
-    return kind.value.replace(" ", "-")
-
-
 def _is_id(text: str) -> bool:
     prefix, _, digits = text.rpartition("-")
-    return prefix in map(_prefix, Kind) and len(digits) == _HEX and set(digits) <= set("0123456789abcdef")
+    return prefix in {kind.word for kind in Kind} and len(digits) == _HEX and set(digits) <= set("0123456789abcdef")

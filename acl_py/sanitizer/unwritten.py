@@ -15,91 +15,50 @@ left to the check for races: they are written, only in no order. Of a core kerne
 instructions have read and written, not those that its arguments declare.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy.typing as npt
 
 from acl_py.callers import Caller, current_caller
 from acl_py.calls.acts import Act, Completed, Queued, Set, Word
-from acl_py.sanitizer.findings import Access, Finding, Findings, Kind, Span
-from acl_py.sanitizer.guards import guarded
-from acl_py.sanitizer.ranges import Range, Ranges, ranges_of, union
-from acl_py.sanitizer.stacks import Stacks
+from acl_py.findings import Access, Finding, Kind, Span, access_at
+from acl_py.host_arrays.array_ranges import ranges_of
+from acl_py.ranges import ByteRanges, Range, Ranges, union
+from acl_py.runtime.runtime import Runtime
+from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.wording import buffer_text, work_text, write_first
-from acl_py.sites import called_function, path_to
+from acl_py.sites import called_function
 from device_model.completions import Completion, Nanoseconds
+from device_model.errors import listed
 from device_model.graphs.executable import Run
 from device_model.graphs.graph import NodeKind
 from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation, Origin
-from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.work import H2H, Copy, CoreKernel, Extent, Work
-
-if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
 
 _WORD = 8  # bytes that ValueWrite writes
 _SHOWN = 3  # ranges in a sentence
 
 
-class Gaps:
-    """The bytes of a life that were not written yet, as ranges in their order."""
-
-    __slots__ = ("_starts", "_stops")
-
-    def __init__(self, nbytes: int) -> None:
-        self._starts = [0]
-        self._stops = [nbytes]
-
-    def __bool__(self) -> bool:
-        return bool(self._starts)
-
-    def __repr__(self) -> str:
-        return f"<Gaps {list(zip(self._starts, self._stops, strict=True))}>"
-
-    def within(self, start: int, stop: int) -> Iterator[Range]:
-        """Yield the unwritten ranges between *start* and *stop*."""
-        first, last = self._touching(start, stop)
-        for place in range(first, last):
-            yield max(start, self._starts[place]), min(stop, self._stops[place])
-
-    def write(self, start: int, stop: int) -> None:
-        """Note that the bytes from *start* to *stop* were written."""
-        first, last = self._touching(start, stop)
-        if first >= last:
-            return
-        left = [(self._starts[first], start)] if self._starts[first] < start else []
-        right = [(stop, self._stops[last - 1])] if self._stops[last - 1] > stop else []
-        self._starts[first:last] = [begin for begin, _ in (*left, *right)]
-        self._stops[first:last] = [end for _, end in (*left, *right)]
-
-    def _touching(self, start: int, stop: int) -> Range:
-        return (bisect_right(self._stops, start), bisect_left(self._starts, stop)) if start < stop else (0, 0)
-
-
 class _Life:
     """One life of memory with unwritten bytes, and the writes that are queued for it, by operation."""
 
-    __slots__ = ("coming", "gaps", "is_freed")
+    __slots__ = ("coming", "is_freed", "unwritten")
 
     def __init__(self, nbytes: int) -> None:
-        self.gaps = Gaps(nbytes)
-        self.coming: dict[Op, Ranges] = {}
+        self.unwritten = ByteRanges([(0, nbytes)])
+        self.coming: dict[Op, list[Range]] = {}
         self.is_freed = False  # by a node of the graph that has allocated it
 
 
-class Unwritten(Observer):
-    """Observes *runtime* and adds the reads of unwritten bytes to its findings. If it fails itself, it calls *fail*."""
+class Unwritten(Check):
+    """Adds the reads of unwritten bytes to the findings."""
 
-    def __init__(self, runtime: "Runtime", fail: Callable[[Exception], None]) -> None:
-        self.fail = fail
-        self._runtime = runtime
-        self._findings = runtime.state(Findings)
-        self._stacks = runtime.state(Stacks)
+    def __init__(self, runtime: Runtime, fail: Callable[[Exception], None]) -> None:
+        super().__init__(runtime, fail)
         self._lives: dict[Allocation, _Life] = {}
         self._launched: dict[Run, dict[Allocation, _Life]] = {}  # the memory that launches allocate
         self._latest: dict[Allocation, _Life] = {}  # of memory of graphs, that of the last launch
@@ -113,13 +72,13 @@ class Unwritten(Observer):
     # --- lives
 
     @guarded
-    def allocated(self, allocation: Allocation, since: Completion) -> None:  # noqa: ARG002
+    def allocated(self, allocation: Allocation, since: Completion) -> None:
         """Begin to watch a life."""
         if allocation.origin is not Origin.REGISTERED and allocation.made is not None:
             self._lives[allocation] = _Life(allocation.nbytes)
 
     @guarded
-    def freed(self, allocation: Allocation, until: Completion) -> None:  # noqa: ARG002
+    def freed(self, allocation: Allocation, until: Completion) -> None:
         """Watch a life no longer than work that was queued before may use it."""
         if allocation in self._lives:
             self._ending.append(allocation)
@@ -164,7 +123,7 @@ class Unwritten(Observer):
         self._used.pop(op, None)
 
     @guarded
-    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
+    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
         """Begin the lives of the memory that a launch allocates."""
         for launch in [each for each in self._launched if each.done]:
             del self._launched[launch]
@@ -195,14 +154,7 @@ class Unwritten(Observer):
         return life if life is not None or op is None else self._used.get(op, {}).get(allocation)
 
     @guarded
-    def call(
-        self,
-        name: str,  # noqa: ARG002
-        enter_ns: Nanoseconds,  # noqa: ARG002
-        exit_ns: Nanoseconds,  # noqa: ARG002
-        site: object,
-        act: Act[Any],
-    ) -> None:
+    def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Take up what the host did within a call: copies from host to host, words that are written."""
         if not self._lives:
             return
@@ -210,7 +162,7 @@ class Unwritten(Observer):
             case Set(Word(allocation, offset)):
                 self._note(((allocation, offset, offset + _WORD),))
             case Queued(Copy() as work) | Completed(Copy() as work) if work.label is H2H:
-                self._check(_read(work), None, lambda: self._host_access("h2h", site))
+                self._check(_read(work), None, lambda: self._access_by_host("h2h", site))
                 self._note(work.written_rows())
 
     # --- the host
@@ -224,7 +176,7 @@ class Unwritten(Observer):
         if writes:
             self._note(extents)
         else:
-            self._check(extents, None, lambda: self._host_access("host read", site))
+            self._check(extents, None, lambda: self._access_by_host("host read", site))
 
     @guarded
     def host_exported(self, allocation: Allocation, ranges: Ranges) -> None:
@@ -243,27 +195,27 @@ class Unwritten(Observer):
         for allocation, start, stop in extents:
             life = self._life(allocation, op)
             if life is not None:
-                life.gaps.write(start, stop)
-                if not life.gaps and allocation in self._lives:
+                life.unwritten.remove(start, stop)
+                if not life.unwritten and allocation in self._lives:
                     del self._lives[allocation]
 
     def _check(self, extents: Iterable[Extent], op: Op | None, access: Callable[[], Access]) -> None:
         """Report the unwritten bytes of *extents*, read by *op*, or by the host if that is None."""
-        gaps: dict[Allocation, Ranges] = {}
+        found: dict[Allocation, list[Range]] = {}
         for allocation, start, stop in extents:
             life = self._life(allocation, op)
             if life is not None:
-                unwritten = list(life.gaps.within(start, stop))
+                unwritten, _ = life.unwritten.split([(start, stop)])
                 if op is not None and isinstance(op.work, CoreKernel):
                     unwritten = _of_whole_blocks(unwritten, op.work.granule, allocation.nbytes)
-                coming = [
+                coming = ByteRanges(
                     each
                     for writer, ranges in life.coming.items()
                     if writer is not op and (op is None or _is_queued_before(writer, op))
                     for each in ranges
-                ]
-                gaps.setdefault(allocation, []).extend(_without(unwritten, coming) if coming else unwritten)
-        for allocation, ranges in gaps.items():
+                )
+                found.setdefault(allocation, []).extend(coming.split(unwritten)[1])
+        for allocation, ranges in found.items():
             if ranges:
                 self._findings.add(_finding(allocation, union(ranges), access()))
 
@@ -271,11 +223,7 @@ class Unwritten(Observer):
         who = "" if caller is None else self._runtime.callers.name(caller)
         what = work_text(op.work, writes=False)
         stack = self._stacks.note(op.site)
-        return Access(what, False, who, op.stream.name, str(op.site), stack, op.queued_ns, _file(op.site))
-
-    def _host_access(self, what: str, site: object) -> Access:
-        who = self._runtime.callers.name(current_caller())
-        return Access(what, False, who, "", str(site), path_to(site), self._runtime.host_ns, _file(site))
+        return access_at(op.site, what, caller=who, stream=op.stream.name, stack=stack, at_ns=op.queued_ns)
 
 
 def _is_queued_before(writer: Op, op: Op) -> bool:
@@ -293,7 +241,7 @@ def _written(work: Work) -> Iterable[Extent]:
     return work.bytes_written() if isinstance(work, CoreKernel) else work.written_rows()
 
 
-def _of_whole_blocks(ranges: Ranges, block: int, nbytes: int) -> Ranges:
+def _of_whole_blocks(ranges: Ranges, block: int, nbytes: int) -> list[Range]:
     """Return *ranges*, of an allocation of *nbytes*, without blocks of GM that are written in part.
 
     Instructions read GM in blocks, so they read on to the end of the last block of what a program has written.
@@ -302,45 +250,15 @@ def _of_whole_blocks(ranges: Ranges, block: int, nbytes: int) -> Ranges:
     return [(start, stop) for start, stop in whole if start < stop]
 
 
-def _without(ranges: Ranges, others: Ranges) -> Ranges:
-    """Return *ranges* without the bytes of *others*."""
-    left: Ranges = []
-    for start, stop in ranges:
-        gaps = [(start, stop)]
-        for first, last in others:
-            gaps = [
-                (low, high)
-                for begin, end in gaps
-                for low, high in ((begin, min(end, first)), (max(begin, last), end))
-                if low < high
-            ]
-        left += gaps
-    return left
-
-
-def _file(site: object) -> str:
-    return getattr(site, "file", "")
-
-
 def _finding(allocation: Allocation, ranges: Ranges, reader: Access) -> Finding:
     name = buffer_text(allocation)
-    birth = Access(
-        called_function(allocation.made, allocation.origin.maker),
-        False,
-        "",
-        "",
-        str(allocation.made),
-        (),
-        0,
-        _file(allocation.made),
-    )
+    birth = access_at(allocation.made, called_function(allocation.made, allocation.origin.maker))
     nbytes = sum(stop - start for start, stop in ranges)
-    where = ", ".join(f"{start:,} to {stop:,}" for start, stop in ranges[:_SHOWN])
-    more = f", and {len(ranges) - _SHOWN:,} more ranges" if len(ranges) > _SHOWN else ""
+    where = listed([f"{start:,} to {stop:,}" for start, stop in ranges], _SHOWN, ", and {:,} more ranges")
     made = f", allocated at {allocation.made}" if allocation.given_name else ""
     text = (
         f"{reader.what} at {reader.site} reads {nbytes:,} unwritten byte{'s' if nbytes > 1 else ''} of {name}: "
-        f"{where}{more}{made}; write them first, or read less"
+        f"{where}{made}; write them first, or read less"
     )
     spans = tuple(Span(name, start, stop) for start, stop in ranges)
     fix = write_first(spans, reader, allocation.space)

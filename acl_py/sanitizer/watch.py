@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from acl_py.sanitizer.findings import Finding, Findings
-from acl_py.sanitizer.parts import Part
+from acl_py.findings import Finding, Findings
+from acl_py.options import SanitizerPart
+from acl_py.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
-    from acl_py.runtime.runtime import Runtime
     from acl_py.trace import Trace
 
 
@@ -24,7 +24,7 @@ class Watch:
 
     __slots__ = ("_kept", "_taken", "instructions", "parts", "traces")
 
-    def __init__(self, parts: frozenset[Part], *, keeps_traces: bool = False) -> None:
+    def __init__(self, parts: frozenset[SanitizerPart], *, keeps_traces: bool = False) -> None:
         self.parts = parts
         self.instructions = 0  # of each launch of a core kernel in a trace, unless the simulation says how many
         self.traces: list[Trace] | None = [] if keeps_traces else None  # the recordings of all simulations
@@ -38,7 +38,7 @@ class Watch:
         """Keep the recordings of the simulations that begin from now on, with *instructions* of each launch."""
         self.traces, self.instructions = [], instructions
 
-    def keep(self, runtime: "Runtime", trace: "Trace | None") -> None:
+    def keep(self, runtime: Runtime, trace: "Trace | None") -> None:
         """Keep the findings of a simulation that begins and, if they are wanted, its *trace*."""
         if self.traces is not None and trace is not None:
             self.traces.append(trace)
@@ -56,8 +56,7 @@ class Watch:
     @property
     def findings(self) -> list[Finding]:
         """The findings so far. Several simulations may make the same one; it is there once, with their counts."""
-        merged = Findings()
-        merged.is_quiet = True
+        merged = Findings(is_quiet=True)
         for findings, _ in self._kept:
             for finding in findings:
                 merged.add(finding)
@@ -76,7 +75,7 @@ class Watch:
         return new
 
 
-def _is_alive(kept: "ref[Runtime]") -> bool:
+def _is_alive(kept: ref[Runtime]) -> bool:
     runtime = kept()
     return runtime is not None and runtime.closed is None
 
@@ -89,7 +88,7 @@ def current_watch() -> Watch | None:
     return _watches[-1] if _watches else None
 
 
-def begin(parts: frozenset[Part], *, keeps_traces: bool = False) -> Watch:
+def begin(parts: frozenset[SanitizerPart], *, keeps_traces: bool = False) -> Watch:
     """Sanitize with *parts* all simulations that begin from now on; the watch that is returned keeps their findings."""
     watch = Watch(parts, keeps_traces=keeps_traces)
     _watches.append(watch)
@@ -102,7 +101,7 @@ def end(watch: Watch) -> None:
 
 
 @contextmanager
-def watching(parts: frozenset[Part], *, keeps_traces: bool = False) -> Iterator[Watch]:
+def watching(parts: frozenset[SanitizerPart], *, keeps_traces: bool = False) -> Iterator[Watch]:
     """Sanitize with *parts* all simulations that begin in the block, and yield the watch that keeps their findings."""
     watch = begin(parts, keeps_traces=keeps_traces)
     try:

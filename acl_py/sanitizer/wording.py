@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from acl_py.sanitizer.findings import Access, Span
+from acl_py.findings import Access, Span, access_at
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
 from acl_py.wording import freeing, reword
 from device_model.contexts import Context
+from device_model.errors import listed
 from device_model.events import Event
 from device_model.memory import Allocation, Space
 from device_model.signals import Notify
@@ -61,7 +62,7 @@ def access_of(use: Use, stack: tuple[str, ...], *, writes: bool) -> Access:
     what = work_text(use.work, writes=writes)
     if isinstance(use.work, LifeCall):
         what = called_function(site, what)
-    return Access(what, writes, use.caller, name, str(site), stack, use.at_ns, getattr(site, "file", ""))
+    return access_at(site, what, writes=writes, caller=use.caller, stream=name, stack=stack, at_ns=use.at_ns)
 
 
 def _stream_of(use: Use) -> Stream | None:
@@ -111,8 +112,7 @@ def end_later(end: Access, use: Access) -> str:
 def write_first(spans: Sequence[Span], reader: Access, space: Space) -> str:
     """Return the fix of a read of *spans* that nothing has written."""
     how = "fill or copy to" if space is Space.DEVICE else "write"
-    more = f" and {len(spans) - _SHOWN:,} more ranges" if len(spans) > _SHOWN else ""
-    return f"{how} {', '.join(map(str, spans[:_SHOWN]))}{more} before {reader.site}"
+    return f"{how} {listed(spans, _SHOWN, ' and {:,} more ranges')} before {reader.site}"
 
 
 def end_behind(ender: str, names: Sequence[str], made: object, last: Use | None) -> str:

@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from acl_py.sanitizer.findings import hold, release
+from acl_py.findings import hold, release
 
 NO_EXTRA = "Pictures need matplotlib: pip install 'acl-py[notebooks]', then restart the kernel."
 

@@ -17,7 +17,7 @@ from acl_py.causes.findings import Pitfall, findings
 from acl_py.teaching.mistakes import NO_EXTRA, NotebookError
 from acl_py.teaching.predictions import Prediction
 from acl_py.trace import Trace
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,7 +80,7 @@ def show(
             title or is before time 0.
     """
     _need_matplotlib()
-    from acl_py.trace.figure import describe, draw
+    from acl_py.trace.views.figure import describe, draw
 
     timelines = {title: trace.timeline() for title, trace in traces.items()}
     options: dict[str, Any] = {"rows": rows, "since_ns": dict.fromkeys(traces, since_ns), "marks": marks}

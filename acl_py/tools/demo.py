@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from acl_py.simulation import Simulation, simulate
-from acl_py.trace.chart import styled_lanes
+from acl_py.tools.demo_cores import heading, screen
 from acl_py.trace.page import Page, Run
+from acl_py.trace.views.chart import styled_lanes
 from acl_py.verbs.copies import Memcpy, MemcpyAsync, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, Cost, In, LaunchKernel, Out, kernel
@@ -33,7 +33,6 @@ SIZE = 1024  # numbers in an image, before the layer and after it
 CHUNK = IMAGES * SIZE * 4  # bytes
 BLOCKS = 1024
 MIB = 1 << 20
-WIDTH = 100
 BAR = 20  # columns
 
 Floats = npt.NDArray[np.float32]
@@ -118,8 +117,7 @@ async def _host_memory(version: Version, images: Floats) -> tuple[Any, Any]:
 
 def main() -> Page:
     """Do the job in each version; draw the timelines and explain them. Return them as a page."""
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console = screen()
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (CHUNKS * IMAGES, SIZE)).astype(np.float32)
     weights = rng.integers(-1, 2, (SIZE, SIZE)).astype(np.float32)  # whole numbers: sums are exact in any order
@@ -133,7 +131,7 @@ def main() -> Page:
             raise AssertionError(f"version {number}, {version.title}: the result differs from NumPy's")
         outcomes.append(outcome)
         console.print()
-        console.print(_heading(number, version, outcome, console.width))
+        console.print(heading(number, version.title, _us(outcome.total_ns), console.width))
         console.print(styled_lanes(outcome.sim.trace, console.width, since_ns=outcome.start_ns))
     console.print()
     console.print(_table(outcomes))
@@ -161,12 +159,6 @@ def _task(images: Floats) -> str:
         f"a simulated {DEVICE}, in {CHUNKS} chunks of {CHUNK // MIB} MiB: "
         "to the device, through a kernel, back to the host."
     )
-
-
-def _heading(number: int, version: Version, outcome: Outcome, width: int) -> Text:
-    left = Text(f"{number}  {version.title}", style="bold")
-    right = Text.assemble((f"{_us(outcome.total_ns)} us", "bold"), ", same result as NumPy")
-    return left + Text(" " * max(width - len(left) - len(right), 2)) + right
 
 
 def _table(outcomes: list[Outcome]) -> Table:

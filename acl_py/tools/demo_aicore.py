@@ -5,20 +5,14 @@ one function; only the number of buffers in each queue differs. The results are 
 NumPy's; the times are simulated.
 """
 
-import asyncio
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from acl_py import asc
-from acl_py.simulation import Simulation, simulate
-from acl_py.trace.page import Page, Run
-from acl_py.trace.pipes import styled_lanes
-from acl_py.trace.rows import CoreRun, Operation
+from acl_py.simulation import simulate
+from acl_py.tools.demo_cores import CoreOutcome, show
+from acl_py.trace.page import Page
 from acl_py.verbs.copies import Memcpy, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, LaunchKernel
@@ -32,7 +26,6 @@ TILE = 8192  # elements, 16 KiB
 LENGTH = BLOCKS * TILES * TILE
 CORE = "AIV 0"  # whose pipes are shown
 KEPT = 10_000  # instructions in the trace, more than there are
-WIDTH = 100
 VERSIONS = {1: "one buffer per queue", 2: "two buffers per queue"}
 
 Halves = npt.NDArray[np.float16]
@@ -71,17 +64,7 @@ def add_custom(x: asc.In, y: asc.In, z: asc.Out, buffers: int) -> None:
         z_queue.FreeTensor(z_local)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of one version."""
-
-    sim: Simulation
-    op: Operation
-    cores: CoreRun
-    result: Halves
-
-
-async def do(buffers: int, x: Halves, y: Halves) -> Outcome:
+async def do(buffers: int, x: Halves, y: Halves) -> CoreOutcome:
     """Launch the kernel with this number of *buffers* in each queue."""
     async with simulate(device=DEVICE, instructions=KEPT) as sim:
         parts = []
@@ -96,40 +79,18 @@ async def do(buffers: int, x: Halves, y: Halves) -> Outcome:
         result = np.empty_like(x)
         await Memcpy(result, result.nbytes, parts[-1], result.nbytes, MemcpyKind.DEVICE_TO_HOST)
         assert op.cores is not None, f"{op} is not a core kernel"
-        return Outcome(sim, op, op.cores, result)
+        return CoreOutcome(sim, op, op.cores, result)
 
 
 def main() -> Page:
     """Launch both versions; draw the pipes of one core in each, and explain the difference. Return them as a page."""
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     rng = np.random.default_rng(0)
     x, y = (rng.integers(-99, 100, LENGTH).astype(np.float16) for _ in range(2))
-    console.print(Text(TITLE, style="bold"))
-    console.print(_task())
-    outcomes = {buffers: asyncio.run(do(buffers, x, y)) for buffers in VERSIONS}
-    span = max(map(_span_ns, outcomes.values()))
-    for buffers, outcome in outcomes.items():
-        if not np.array_equal(outcome.result, x + y):
-            raise AssertionError(f"{VERSIONS[buffers]}: the result differs from NumPy's")
-        console.print()
-        console.print(_heading(buffers, outcome, console.width))
-        console.print(styled_lanes(outcome.sim.trace, console.width, core=CORE, span_ns=span))
-    console.print()
-    console.print(_table(outcomes))
-    console.print()
-    console.print(_why(outcomes))
-    runs = [
-        Run(VERSIONS[buffers], outcome.sim.trace.timeline(), since_ns=outcome.op.start_ns, until_ns=outcome.op.end_ns)
-        for buffers, outcome in outcomes.items()
-    ]
-    return Page(runs, TITLE)
 
+    def is_right(outcome: CoreOutcome) -> bool:
+        return np.array_equal(outcome.result, x + y)
 
-def _span_ns(outcome: Outcome) -> float:
-    """Return how long the core in the charts was busy."""
-    rows = [row for row in outcome.sim.trace.instructions if row.core == CORE]
-    return max(row.end_ns for row in rows) - min(row.start_ns for row in rows)
+    return show(TITLE, _task(), VERSIONS, lambda buffers: do(buffers, x, y), is_right, CORE, _table, _why)
 
 
 def _task() -> str:
@@ -140,13 +101,7 @@ def _task() -> str:
     )
 
 
-def _heading(buffers: int, outcome: Outcome, width: int) -> Text:
-    left = Text(f"{buffers}  {VERSIONS[buffers]}", style="bold")
-    right = Text.assemble((f"{_us(outcome)} us", "bold"), ", same result as NumPy")
-    return left + Text(" " * max(width - len(left) - len(right), 2)) + right
-
-
-def _table(outcomes: dict[int, Outcome]) -> Table:
+def _table(outcomes: dict[int, CoreOutcome]) -> Table:
     names = list(next(iter(outcomes.values())).cores.busy_us)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("buffers")
@@ -157,11 +112,11 @@ def _table(outcomes: dict[int, Outcome]) -> Table:
         busy = outcome.cores.busy_us
         whole = busy["aiv_time"]
         shares = [f"{100 * us / whole:.0f} %" for name, us in busy.items() if name != "aiv_time"]
-        table.add_row(str(buffers), f"{_us(outcome)} us", f"{whole:.2f} us", *shares)
+        table.add_row(str(buffers), f"{outcome.us} us", f"{whole:.2f} us", *shares)
     return table
 
 
-def _why(outcomes: dict[int, Outcome]) -> str:
+def _why(outcomes: dict[int, CoreOutcome]) -> str:
     speedup = outcomes[1].cores.busy_us["aiv_time"] / outcomes[2].cores.busy_us["aiv_time"]
     return (
         "With one buffer, AllocTensor has to wait until the previous tile has left it, so the pipes take turns. With"
@@ -169,7 +124,3 @@ def _why(outcomes: dict[int, Outcome]) -> str:
         f" {speedup:.2f} times as fast on the core (aiv_time), and MTE2 is the bottleneck. The launch takes longer than"
         " the core: it has to be scheduled and reported, and its cores start one by one."
     )
-
-
-def _us(outcome: Outcome) -> str:
-    return f"{(outcome.op.end_ns - outcome.op.start_ns) / 1000:,.2f}"

@@ -5,21 +5,17 @@ function; only the number of stages of its pipeline differs. The results are rea
 the times are simulated.
 """
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from acl_py import cta
-from acl_py.simulation import Simulation, simulate
-from acl_py.trace.page import Page, Run
-from acl_py.trace.pipes import styled_lanes
-from acl_py.trace.rows import CoreRun, Operation
+from acl_py.simulation import simulate
+from acl_py.tools.demo_cores import CoreOutcome, show
+from acl_py.trace.page import Page
 from acl_py.verbs.copies import Memcpy, MemcpyKind
 from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, LaunchKernel
@@ -35,7 +31,6 @@ TILE = 64  # keys of a tile, queries of a block, and d
 ROW = TILE + 8  # elements: rows that begin in other banks, so that ldmatrix has no conflicts
 KEPT = 100_000  # instructions in the trace, more than there are
 CORE = "SM 0"  # whose units are shown
-WIDTH = 100
 VERSIONS = {1: "one stage", 2: "two stages"}
 
 Halves = npt.NDArray[np.float16]
@@ -135,20 +130,10 @@ class _Softmax:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(CoreOutcome):
     """The result of one version."""
 
-    sim: Simulation
-    op: Operation
-    cores: CoreRun
-    result: Floats
     report: LaunchReport
-
-    @property
-    def span_ns(self) -> float:
-        """How long the SM in the chart was busy."""
-        rows = [row for row in self.sim.trace.instructions if row.core == CORE]
-        return max(row.end_ns for row in rows) - min(row.start_ns for row in rows)
 
 
 async def do(stages: int, inputs: list[Halves]) -> Outcome:
@@ -172,31 +157,15 @@ async def do(stages: int, inputs: list[Halves]) -> Outcome:
 
 def main() -> Page:
     """Launch both versions; draw the units of one SM in each, and explain the difference. Return them as a page."""
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     rng = np.random.default_rng(0)
     shapes = ((HEADS, TILE, TILE), (HEADS, TILES, TILE, TILE), (HEADS, TILES, TILE, TILE))
     inputs = [rng.normal(size=shape).astype(np.float16) for shape in shapes]
     expected = reference(*inputs)
-    console.print(Text(TITLE, style="bold"))
-    console.print(_task())
-    outcomes = {stages: asyncio.run(do(stages, inputs)) for stages in VERSIONS}
-    span = max(outcome.span_ns for outcome in outcomes.values())
-    for stages, outcome in outcomes.items():
-        if not np.allclose(outcome.result, expected, atol=2e-3):
-            raise AssertionError(f"{VERSIONS[stages]}: the result differs from NumPy's")
-        console.print()
-        console.print(_heading(stages, outcome, console.width))
-        console.print(styled_lanes(outcome.sim.trace, console.width, core=CORE, span_ns=span))
-    console.print()
-    console.print(_table(outcomes))
-    console.print()
-    console.print(_why(outcomes))
-    runs = [
-        Run(VERSIONS[stages], outcome.sim.trace.timeline(), since_ns=outcome.op.start_ns, until_ns=outcome.op.end_ns)
-        for stages, outcome in outcomes.items()
-    ]
-    return Page(runs, TITLE)
+
+    def is_right(outcome: Outcome) -> bool:
+        return np.allclose(outcome.result, expected, atol=2e-3)
+
+    return show(TITLE, _task(), VERSIONS, lambda stages: do(stages, inputs), is_right, CORE, _table, _why)
 
 
 def reference(q: Halves, k: Halves, v: Halves) -> Floats:
@@ -216,23 +185,17 @@ def _task() -> str:
     )
 
 
-def _heading(stages: int, outcome: Outcome, width: int) -> Text:
-    left = Text(f"{stages}  {VERSIONS[stages]}", style="bold")
-    right = Text.assemble((f"{_us(outcome)} us", "bold"), ", same result as NumPy")
-    return left + Text(" " * max(width - len(left) - len(right), 2)) + right
-
-
 def _table(outcomes: dict[int, Outcome]) -> Table:
     units = ("lsu", "tensor", "fma", "alu", "sfu")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("stages", "launch", "block", *units, "copies hidden"):
         table.add_column(name, justify="left" if name == "stages" else "right")
     for stages, outcome in outcomes.items():
-        shares = [f"{100_000 * outcome.cores.busy_us[unit] / outcome.span_ns:.0f} %" for unit in units]
+        shares = [f"{100_000 * outcome.cores.busy_us[unit] / outcome.span_ns(CORE):.0f} %" for unit in units]
         table.add_row(
             str(stages),
-            f"{_us(outcome)} us",
-            f"{outcome.span_ns / 1000:.2f} us",
+            f"{outcome.us} us",
+            f"{outcome.span_ns(CORE) / 1000:.2f} us",
             *shares,
             f"{100 * (outcome.report.hidden or 0):.0f} %",
         )
@@ -240,14 +203,10 @@ def _table(outcomes: dict[int, Outcome]) -> Table:
 
 
 def _why(outcomes: dict[int, Outcome]) -> str:
-    speedup = outcomes[1].span_ns / outcomes[2].span_ns
+    speedup = outcomes[1].span_ns(CORE) / outcomes[2].span_ns(CORE)
     return (
         "With one stage, the copies of a tile cannot start before all warps have used the tile before, so copies (MEM)"
         " and units take turns. With two, the next tile is on its way while this one is multiplied. This is"
         f" {speedup:.2f} times as fast on the SM. The launch takes longer than the block: it has to be started and"
         " reported."
     )
-
-
-def _us(outcome: Outcome) -> str:
-    return f"{(outcome.op.end_ns - outcome.op.start_ns) / 1000:,.2f}"

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from acl_py import __version__
+from acl_py.findings import Finding
+from acl_py.options import parts_of
 from acl_py.sanitizer import watch
-from acl_py.sanitizer.findings import Finding
-from acl_py.sanitizer.parts import parts_of
-from acl_py.sanitizer.reports import Form, Report, judge
+from acl_py.sanitizer.reports import Report, ReportForm, judge
 from acl_py.sanitizer.suppressions import find
 from acl_py.trace import Trace
 from acl_py.whole_files import write_text
@@ -35,7 +35,7 @@ class Sanitized:
         parts: str,
         folder: Path,
         path: Path | None = None,
-        form: Form = Form.JSON,
+        form: ReportForm = ReportForm.JSON,
         fix: Fix | None = None,
         *,
         is_brief: bool = False,
@@ -80,14 +80,14 @@ class Sanitized:
         return report
 
 
-def _formed(report: Report, form: Form) -> str:
+def _formed(report: Report, form: ReportForm) -> str:
     here = Path.cwd()
     match form:
-        case Form.TEXT:
+        case ReportForm.TEXT:
             return f"{report.text()}\n"
-        case Form.JSON:
+        case ReportForm.JSON:
             return report.json()
-        case Form.SARIF:
+        case ReportForm.SARIF:
             return report.sarif(__version__, here)
-        case Form.GITHUB:
+        case ReportForm.GITHUB:
             return report.github(here)

@@ -36,7 +36,7 @@ from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_o
 from acl_py.compat.acl.hanging import View
 from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.watch import Watch

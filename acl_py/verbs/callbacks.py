@@ -389,7 +389,8 @@ async def _take(call: Call, timeout: Integer, rest: Rest | None = None) -> "Call
         callback = subscriber.ready.popleft()
         callback.taken_at = site
         act = CallbackBegan(timeout, callback.stream)
-        runtime.learn(NOTHING, (Turn(callback.turn),))  # all work before it is done
+        # All work before it is done.
+        await runtime.wait(NOTHING, what, site, (Turn(callback.turn),), sleeps=False)
     except GeneratorExit:
         raise
     except BaseException:
@@ -403,13 +404,9 @@ async def _wait_for_callback(
     runtime: Runtime, subscriber: Subscriber, limit_ns: Nanoseconds | None, what: str, site: Any
 ) -> None:
     end_ns = None if limit_ns is None else runtime.host_ns + limit_ns
-    while not subscriber.ready:
-        if end_ns is None:
-            await runtime.wait(subscriber.arrived, what, site)
-        elif runtime.host_ns < end_ns:
-            await runtime.wait_within(end_ns - runtime.host_ns, subscriber.arrived, what, site)
-        else:
-            break
+    while not subscriber.ready and (end_ns is None or runtime.host_ns < end_ns):
+        left_ns = None if end_ns is None else end_ns - runtime.host_ns
+        await runtime.wait(subscriber.arrived, what, site, limit_ns=left_ns)
 
 
 def _subscriber(runtime: Runtime) -> Subscriber | None:

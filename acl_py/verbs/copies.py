@@ -124,8 +124,7 @@ async def MemcpyAsync(
                 copy = dst.copied = Copy(label, dst_allocation, dst.offset, src_allocation, src.offset, count)
     if copy is None:
         if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
-            runtime.pay(runtime.costs.other)
-            runtime.called(MemcpyAsync.__name__, enter, site)
+            runtime.brief_call(MemcpyAsync.__name__, enter, site)
             return NOTHING
         copy = _copy_of(runtime, dst, src, count, kind)
         label = copy.label
@@ -320,7 +319,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
             completion = await transfers.queue(runtime, stream, blind, site)
         else:
             what = f"a copy of pageable memory waits for {stream.name}"
-            await transfers.until(runtime, stream.turn(), what, site, (stream,))
+            await runtime.wait(stream.turn(), what, site, (stream,), sleeps=False)
             await transfers.at_once(scope, copy, "MemcpyAsync()", site)
     elif copy.label is H2H:
         await transfers.by_host(runtime, stream, copy, site)

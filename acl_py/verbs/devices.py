@@ -6,9 +6,9 @@ from acl_py.calls.acts import Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
+from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, change
-from acl_py.sanitizer.leaks import leaks_of
 from acl_py.verbs.streams import limit_of
 from device_model.completions import AllOf
 from device_model.contexts import Context as Context
@@ -127,8 +127,7 @@ async def GetDevice() -> int:
     scope, runtime, site, enter = begin_without_context()
     if scope.context.destroyed is not None and runtime.rules.context_gone is ContextGone.NONE:
         raise runtime.context_error(scope.context)
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetDevice.__name__, enter, site)
+    runtime.brief_call(GetDevice.__name__, enter, site)
     return scope.context.device.ordinal
 
 
@@ -145,8 +144,7 @@ async def GetDeviceCount() -> int:
         The number of devices, 1 or more.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetDeviceCount.__name__, enter, site)
+    runtime.brief_call(GetDeviceCount.__name__, enter, site)
     return runtime.profile.devices
 
 
@@ -171,8 +169,7 @@ async def GetRunMode() -> RunMode:
         RunMode.HOST, or RunMode.DEVICE on a board without a host.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetRunMode.__name__, enter, site)
+    runtime.brief_call(GetRunMode.__name__, enter, site)
     return RunMode(runtime.profile.run_mode)
 
 
@@ -408,8 +405,7 @@ async def GetCurrentContext() -> Context:
         The context.
     """
     scope, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetCurrentContext.__name__, enter, site)
+    runtime.brief_call(GetCurrentContext.__name__, enter, site)
     return scope.context
 
 

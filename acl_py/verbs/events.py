@@ -272,7 +272,8 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
     """Wait until an event id is free for the next record of *event*, which holds it until the record is over."""
     check_bound(scope.runtime, stream, event)
     while isinstance(event, CountedEvent) and not event.ids.free:
-        await scope.runtime.busy_until(event.ids.until_free(), f"RecordEvent({event.name}) waits for an event id", site)
+        what = f"RecordEvent({event.name}) waits for an event id"
+        await scope.runtime.wait(event.ids.until_free(), what, site, sleeps=False)
         scope.runtime.check_stream(stream)
         check_event(scope, event)
 
@@ -400,8 +401,7 @@ async def GetEventAvailNum() -> int:
         The number of ids.
     """
     scope, runtime, site, enter = begin()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetEventAvailNum.__name__, enter, site)
+    runtime.brief_call(GetEventAvailNum.__name__, enter, site)
     return scope.context.device.event_ids.free
 
 
@@ -443,8 +443,7 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     poll = Waiting(runtime.callers, f"QueryEventStatus({event.name})", work, site)
     await answered(scope, work if done else None, lambda: poll, (event,))
     runtime.called(QueryEventStatus.__name__, enter, site, Asked(event, int(done)))
-    if event.context.error is not None:
-        raise runtime.context_error(event.context)
+    runtime.check_context(event.context)
     return Status.COMPLETE if done else Status.NOT_READY
 
 

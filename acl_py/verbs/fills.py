@@ -101,7 +101,7 @@ async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Com
         return NOTHING
     if fill.dst.space is Space.PAGEABLE:
         what = f"a fill of pageable memory waits for {stream.name}"
-        await transfers.until(runtime, stream.turn(), what, site, (stream,))
+        await runtime.wait(stream.turn(), what, site, (stream,), sleeps=False)
         runtime.pay(runtime.profile.copies.host_to_host[fill.nbytes])
         model.fill(fill.dst, fill.offset, fill.value, fill.nbytes)
         return NOTHING

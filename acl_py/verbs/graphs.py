@@ -2,23 +2,21 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
-from functools import partial
 
 from acl_py.calls.acts import Destroyed, GraphLaunched, GraphUpdated, Made, NodeAdded, Plain
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.verbs import transfers
 from acl_py.verbs.captures import check_dependencies, check_graph
+from acl_py.verbs.memory import give_to_pool
 from acl_py.verbs.streams import StreamLike, resolve
-from device_model.completions import NOTHING, Completion, Then
-from device_model.engines.workers import Workers
+from device_model.completions import NOTHING, Completion
 from device_model.errors import shown
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Condition, Graph, Node, NodeKind
 from device_model.integers import integer
-from device_model.memory import Allocation, Buffer
+from device_model.memory import Buffer
 from device_model.work import Lane
 
 
@@ -357,16 +355,16 @@ async def _launch(
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    if any(allocation.freed is not None for allocation in executable.plan.touched):
-        _check_own_memory(runtime, executable)
-        for node in executable.plan.nodes:
-            if node.work is not None:
-                runtime.check_memory(node.work, node)
+    plan = executable.plan
+    for allocation in plan.touched:
+        if allocation.freed is not None:
+            _refuse_freed(runtime, executable)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
+        plan = executable.plan  # it may be another one now
     graphs = runtime.profile.graphs
-    cost = executable.plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
+    cost = plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
     if executable.last is NOTHING and executable.memory():
         cost += graphs.allocate
     executable.is_uploaded = True
@@ -376,7 +374,7 @@ async def _launch(
     try:
         if executable.needs_host:
             what = f"GraphLaunch({executable.name}) makes copies itself"
-            await transfers.until(runtime, launch, what, site, (launch,))
+            await runtime.wait(launch, what, site, (launch,), sleeps=False)
     except GeneratorExit:
         raise
     except BaseException:
@@ -386,12 +384,15 @@ async def _launch(
     return launch
 
 
-def _check_own_memory(runtime: Runtime, executable: Executable) -> None:
-    """Refuse a launch after memory that the graph allocates has been freed outside."""
+def _refuse_freed(runtime: Runtime, executable: Executable) -> None:
+    """Refuse a launch after memory that its nodes touch has been freed, in other words if the graph allocates it."""
     for allocation in executable.memory():
         if allocation.freed is not None:
             what = f"{executable!r} once more, after a call has freed {allocation!r}, which it allocates"
             raise runtime.refuse(Kind.NOT_SUPPORTED, what, "free it after the last launch, or in the capture")
+    for node in executable.plan.nodes:
+        if node.work is not None:
+            runtime.check_memory(node.work, node)
 
 
 @verb(cuda="cudaGraphExecUpdate", step="exec_update", fields=("exec", "graph"))
@@ -451,25 +452,9 @@ async def GraphExecDestroy(executable: Executable) -> None:
     runtime.pay(runtime.profile.graphs.begin)
     until = executable.last
     for allocation in executable.memory():
-        if allocation.freed is not None:  # by a call outside of the graph
-            continue
-        if until.done:
-            runtime.workers.flush(allocation)
-        buffer = Buffer(allocation, 0, allocation.nbytes)
-        runtime.memory.pool(allocation.device).give(buffer, None, None if until.done else until, site)
-        if not until.done:
-            until.add_waiter(Then(partial(_drop, allocation, runtime.workers)))
+        if allocation.freed is None:  # else by a call outside of the graph
+            give_to_pool(runtime, allocation, Buffer(allocation, 0, allocation.nbytes), None, until, site)
     runtime.called(GraphExecDestroy.__name__, enter, site, Destroyed(executable))
-
-
-def _drop(
-    allocation: Allocation,
-    workers: Workers,
-    by: Completion,  # noqa: ARG001 - a waiter is called with what it waited for
-) -> None:
-    """Let go of freed memory: the launch that could use it is over, but bodies of its kernels may be under way."""
-    workers.flush(allocation)
-    allocation.drop()
 
 
 def _check(call: Call, executable: object) -> Executable:

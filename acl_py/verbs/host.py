@@ -55,7 +55,7 @@ async def Sleep(us: float) -> None:
     if delay:
         timer = runtime.scheduler.timer(runtime.host_ns + delay)
         try:
-            await runtime.busy_until(timer, f"Sleep({us})", site)
+            await runtime.wait(timer, f"Sleep({us})", site, sleeps=False)
         finally:
             runtime.scheduler.cancel(timer)  # a task that is cancelled does not sleep on
     else:
@@ -109,8 +109,7 @@ async def GetLastError() -> int:
         The code under the rules in force; 0 if there was no error.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetLastError.__name__, enter, site)
+    runtime.brief_call(GetLastError.__name__, enter, site)
     code = last_error.get().value
     last_error.set(SUCCESS)
     return code
@@ -129,6 +128,5 @@ async def PeekAtLastError() -> int:
         The code under the rules in force; 0 if there was no error.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(runtime.costs.other)
-    runtime.called(PeekAtLastError.__name__, enter, site)
+    runtime.brief_call(PeekAtLastError.__name__, enter, site)
     return last_error.get().value

@@ -16,19 +16,19 @@ from typing import Any, NamedTuple, TypeVar
 import numpy.typing as npt
 
 from acl_py.callers import current_caller
-from acl_py.calls.acts import Began, Plain, Queued
-from acl_py.calls.table import verb
+from acl_py.calls.acts import Plain, Queued
+from acl_py.calls.table import FAULTS, verb
 from acl_py.errors import Kind
+from acl_py.host_arrays.views import Views
+from acl_py.ranges import Ranges
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, opened, scope_var
-from acl_py.sanitizer.ranges import Ranges
-from acl_py.sanitizer.views import Views
 from acl_py.sites import Site, site_of
-from acl_py.trace.rows import FAULTS
+from acl_py.verbs import transfers
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
-from acl_py.verbs.memory import Memory, tell_allocated
+from acl_py.verbs.memory import Memory, begin_life
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import NOTHING, Completion
 from device_model.integers import Integer, integer
@@ -121,14 +121,10 @@ async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
         await MemPrefetchAsync(buffer, 1 << 20, 0, stream)      # they move before the kernel wants them
         await double[8, stream](buffer)
     """
-    scope, runtime, site, enter = begin()
+    scope, runtime, site, _ = call = begin()
     check_name(name)
     buffer = make_managed(runtime, scope.context.device.ordinal, nbytes, site)
-    buffer.allocation.given_name = name
-    runtime.pay(_costs(runtime).malloc)
-    tell_allocated(runtime, buffer.allocation)
-    runtime.called(MallocManaged.__name__, enter, site, Began(buffer.allocation))
-    return buffer
+    return begin_life(call, MallocManaged.__name__, buffer, name, _costs(runtime).malloc)
 
 
 @verb(cuda="cudaMemPrefetchAsync", step="prefetch", fields=("prefetch", "stream"))
@@ -278,8 +274,7 @@ async def PointerGetAttributes(memory: Memory) -> PointerAttributes:
     """
     _, runtime, site, enter = begin()
     allocation, _ = runtime.memory.locate(_plain(memory), 0, "memory")
-    runtime.pay(runtime.costs.other)
-    runtime.called(PointerGetAttributes.__name__, enter, site)
+    runtime.brief_call(PointerGetAttributes.__name__, enter, site)
     return PointerAttributes(_TYPES[allocation.space], allocation.device)
 
 
@@ -422,9 +417,7 @@ def _by_driver(runtime: Runtime, costs: Managed, stream: Stream, function: Any, 
 async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Prefetch, pages: Pages, site: Site) -> Op:
     """Queue *work*; in an idle stream the host itself takes part in it."""
     op = Op(work, work.label.lane, work.nbytes, site)
-    queue = stream.queues[op.lane]
-    if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_place(op, stream, site)
+    await transfers.room(runtime, stream, op, site)
     runtime.pay(costs.prefetch)
     work.by_driver = not stream.turn().done
     if work.by_driver:
@@ -436,7 +429,7 @@ async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Pref
     if work.location == HOST:
         if not op.done:
             what = f"a prefetch to the host in {stream.name}"
-            await runtime.busy_until(op, what, site, (op,), promised=False)
+            await runtime.wait(op, what, site, (op,), promised=False, sleeps=False)
     else:
         runtime.pay(missing * costs.prefetch_page)
     return op

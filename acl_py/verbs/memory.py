@@ -24,7 +24,6 @@ from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Then
 from device_model.device import Device
-from device_model.engines.workers import Workers
 from device_model.graphs.capture import Branch
 from device_model.graphs.graph import NodeKind
 from device_model.integers import Integer, integer
@@ -78,18 +77,14 @@ async def Malloc(
         TypeError: *nbytes* is not an int, or *name* is not a str.
         ValueError: *name* is empty, too long or not printable.
     """
-    scope, runtime, site, enter = begin()
+    scope, runtime, site, _ = call = begin()
     check_name(name)
     ordinal = scope.context.device.ordinal
     nbytes = runtime.memory.check_size(nbytes, Origin.MALLOC)
     if not runtime.memory.has_room(ordinal, nbytes):
         trim_pool(runtime, ordinal, 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
-    buffer.allocation.given_name = name
-    runtime.pay(runtime.costs.malloc[nbytes])
-    tell_allocated(runtime, buffer.allocation)
-    runtime.called(Malloc.__name__, enter, site, Began(buffer.allocation))
-    return buffer
+    return begin_life(call, Malloc.__name__, buffer, name, runtime.costs.malloc[nbytes])
 
 
 @verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES, step="free", fields=("name",))
@@ -176,14 +171,10 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
         TypeError: *nbytes* is not an int, or *name* is not a str.
         ValueError: *name* is empty, too long or not printable.
     """
-    _, runtime, site, enter = begin()
+    _, runtime, site, _ = call = begin()
     check_name(name)
     buffer = runtime.memory.malloc_host(nbytes, site)
-    buffer.allocation.given_name = name
-    runtime.pay(_by_size(runtime.costs.malloc_host, buffer.nbytes))
-    tell_allocated(runtime, buffer.allocation)
-    runtime.called(MallocHost.__name__, enter, site, Began(buffer.allocation))
-    return buffer
+    return begin_life(call, MallocHost.__name__, buffer, name, _by_size(runtime.costs.malloc_host, buffer.nbytes))
 
 
 @verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES, step="free_host", fields=("name",))
@@ -271,14 +262,10 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
         await SynchronizeStream(stream)
         await HostUnregister(data)
     """
-    _, runtime, site, enter = begin()
+    _, runtime, site, _ = call = begin()
     check_name(name)
     buffer = runtime.memory.host_register(memory, nbytes, site)
-    buffer.allocation.given_name = name
-    runtime.pay(_by_size(runtime.costs.register, buffer.nbytes))
-    tell_allocated(runtime, buffer.allocation)
-    runtime.called(HostRegister.__name__, enter, site, Began(buffer.allocation))
-    return buffer
+    return begin_life(call, HostRegister.__name__, buffer, name, _by_size(runtime.costs.register, buffer.nbytes))
 
 
 @verb(
@@ -368,7 +355,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     since = _completion(after)
     if after is not None:
         stream.wait(since)
-    tell_allocated(runtime, buffer.allocation, since)
+    _tell_allocated(runtime, buffer.allocation, since)
     runtime.called(MallocAsync.__name__, enter, site, Began(buffer.allocation, stream))
     return buffer
 
@@ -402,11 +389,7 @@ async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
         return _free_in_capture(runtime, stream.branch, allocation, site)
     runtime.pay(runtime.costs.free_async)
     behind = stream.turn()
-    if behind.done:
-        runtime.workers.flush(allocation)
-    runtime.memory.pool(allocation.device).give(buffer, stream, None if behind.done else behind, site)
-    if not behind.done:
-        behind.add_waiter(Then(lambda _: _drop(allocation, runtime.workers)))
+    give_to_pool(runtime, allocation, buffer, stream, behind, site)
     _tell_freed(runtime, allocation, behind)
     runtime.called(FreeAsync.__name__, enter, site, Ended(allocation, stream))
     return behind
@@ -451,8 +434,7 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
     if nbytes < 0:
         raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
     runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
-    runtime.pay(runtime.costs.other)
-    runtime.called(SetMemPoolThreshold.__name__, enter, site, Plain((nbytes,)))
+    runtime.brief_call(SetMemPoolThreshold.__name__, enter, site, Plain((nbytes,)))
 
 
 @verb(acl="aclrtGetMemInfo", cuda="cudaMemGetInfo")
@@ -478,6 +460,16 @@ async def GetMemInfo(attribute: int = 0) -> tuple[int, int]:  # noqa: ARG001 - a
 
 
 # --- helpers
+
+
+def begin_life(call: Call, name: str, buffer: Buffer, given_name: str | None, cost: Nanoseconds) -> Buffer:
+    """Return *buffer*, whose life begins with a *call* of *name* that takes *cost*; the program may have named it."""
+    _, runtime, site, enter = call
+    buffer.allocation.given_name = given_name
+    runtime.pay(cost)
+    _tell_allocated(runtime, buffer.allocation)
+    runtime.called(name, enter, site, Began(buffer.allocation))
+    return buffer
 
 
 async def _end(
@@ -510,13 +502,12 @@ async def _end(
     promised, waits = waits, waits or runtime.rules.release is Release.WAITS_FOR_DEVICE
     completion = AllOf([device.work() for device in devices] if waits else ())
     try:
-        if not completion.done:
-            await runtime.wait(completion, f"{name}({buffer!r})", site, devices, promised=promised)
-            runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
-            if scope.context.error is not None:
-                raise runtime.context_error(scope.context)
-        elif waits:
-            runtime.learn(completion, devices, promised=promised)
+        if waits:
+            sleeps = not completion.done
+            await runtime.wait(completion, f"{name}({buffer!r})", site, devices, promised=promised, sleeps=sleeps)
+            if sleeps:
+                runtime.memory.root(buffer, name, allocation.origin)  # refuses it if another call has ended it
+                runtime.check_context(scope.context)
         runtime.pay(cost)
         end()
     except CancelledError:
@@ -569,17 +560,29 @@ def _completion(free_op: object) -> Completion:
     return free_op if isinstance(free_op, Completion) else NOTHING
 
 
-def _drop(allocation: Allocation, workers: Workers) -> None:
-    """Let go of freed memory: the work that could use it is done."""
-    workers.flush(allocation)
-    allocation.drop()
+def give_to_pool(
+    runtime: Runtime, allocation: Allocation, buffer: Memory, stream: Stream | None, until: Completion, site: Site
+) -> None:
+    """Give *buffer*, all of *allocation*, to its pool behind *until*; then the bodies of the work that could use it are
+    run to their ends, and its bytes are let go.
+    """
+    if until.done:
+        runtime.workers.flush(allocation)
+    runtime.memory.pool(allocation.device).give(buffer, stream, None if until.done else until, site)
+
+    def drop(_: Completion) -> None:
+        runtime.workers.flush(allocation)
+        allocation.drop()
+
+    if not until.done:
+        until.add_waiter(Then(drop))
 
 
 def _by_size(per_mib: int, nbytes: int) -> int:
     return max(per_mib // 100, per_mib * nbytes // _MIB)
 
 
-def tell_allocated(runtime: Runtime, allocation: Allocation, since: Completion = NOTHING) -> None:
+def _tell_allocated(runtime: Runtime, allocation: Allocation, since: Completion = NOTHING) -> None:
     """Tell the observers that *allocation* was made, and is in use when *since* is done."""
     if runtime.hooks.allocated is not None:
         runtime.hooks.allocated(allocation, since)

@@ -34,8 +34,7 @@ async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     """
     _, runtime, site, enter = begin_without_context()
     can = runtime.device(device) is not runtime.device(peer)
-    runtime.pay(runtime.costs.other)
-    runtime.called(DeviceCanAccessPeer.__name__, enter, site)
+    runtime.brief_call(DeviceCanAccessPeer.__name__, enter, site)
     return can
 
 
@@ -120,8 +119,7 @@ async def DevicePeerAccessStatus(device: Integer, peer: Integer) -> bool:
     """
     _, runtime, site, enter = begin_without_context()
     status = runtime.device(peer).ordinal in runtime.device(device).reaches
-    runtime.pay(runtime.costs.other)
-    runtime.called(DevicePeerAccessStatus.__name__, enter, site)
+    runtime.brief_call(DevicePeerAccessStatus.__name__, enter, site)
     return status
 
 

@@ -280,12 +280,10 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
     return completion
 
 
-def check_signals(runtime: Runtime, name: str) -> None:
-    """Refuse a call of *name* under rules that have no notifies, values to wait for, or callbacks."""
+def check_signals(runtime: Runtime, name: str, remedy: str = "use events, or rules='acl'") -> None:
+    """Refuse a call of *name* under rules that have no notifies, values to wait for, callbacks, or task groups."""
     if EventClass.FLAG not in runtime.rules.events:
-        raise runtime.error(
-            Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "use events, or rules='acl'"
-        )
+        raise runtime.error(Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", remedy)
 
 
 def check_notify(scope: Scope, notify: object) -> None:

@@ -234,8 +234,7 @@ async def DeviceGetStreamPriorityRange() -> tuple[int, int]:
         The least and the most urgent priority: (0, -5) under CUDA's rules, (7, 0) under ACL's.
     """
     _, runtime, site, enter = begin()
-    runtime.pay(runtime.costs.other)
-    runtime.called(DeviceGetStreamPriorityRange.__name__, enter, site)
+    runtime.brief_call(DeviceGetStreamPriorityRange.__name__, enter, site)
     return runtime.rules.priorities
 
 
@@ -260,8 +259,7 @@ async def StreamGetPriority(stream: StreamLike = None) -> int:
     """
     scope, runtime, site, enter = begin()
     stream = resolve_any(scope, stream)
-    runtime.pay(runtime.costs.other)
-    runtime.called(StreamGetPriority.__name__, enter, site, Asked(stream))
+    runtime.brief_call(StreamGetPriority.__name__, enter, site, Asked(stream))
     return stream.priority
 
 
@@ -278,8 +276,7 @@ async def GetStreamAvailableNum() -> int:
         The number of streams.
     """
     scope, runtime, site, enter = begin()
-    runtime.pay(runtime.costs.other)
-    runtime.called(GetStreamAvailableNum.__name__, enter, site)
+    runtime.brief_call(GetStreamAvailableNum.__name__, enter, site)
     return scope.context.device.stream_ids.free
 
 
@@ -450,8 +447,9 @@ async def synchronize(call: Call, name: str, stream: StreamLike, limit: Limit | 
     scope, runtime, site, _ = call
     stream = resolve(scope, stream, name, queues=False)
     what = f"{name}({stream.name})"
+    work = NOTHING if stream.bound else stream.backlog()
     await runtime.synchronize(
-        name, _wait_of(stream), what, site, stream.context, (stream,), Synchronised(stream), limit, subjects=(stream,),
+        name, work, what, site, stream.context, (stream,), Synchronised(stream), limit, subjects=(stream,),
         freed_in=None if isinstance(stream, LegacyStream) else stream,
     )  # fmt: skip
 
@@ -464,10 +462,6 @@ def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
             Kind.INVALID_VALUE, f"a time-out of {timeout} ms", "use -1 for no limit, or a number above 0"
         )
     return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
-
-
-def _wait_of(stream: Stream) -> Completion:
-    return NOTHING if stream.bound else stream.backlog()
 
 
 @verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES, step="query_stream", fields=("stream",))
@@ -495,15 +489,17 @@ async def StreamQuery(stream: StreamLike = None) -> Status:
     scope, runtime, site, enter = begin()
     stream = resolve(scope, stream, StreamQuery.__name__, queues=False)
     runtime.pay(runtime.costs.query)
-    idle = stream.idle or stream.bound
-    known = stream.tail if idle else None
+    idle = stream.idle
+    known = stream.tail if idle else NOTHING if stream.bound else None
     await answered(
-        scope, known, lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site), (stream,)
+        scope,
+        known,
+        lambda: Waiting(runtime.callers, f"StreamQuery({stream.name})", stream.backlog(), site),
+        (stream,) if idle else (),
     )
-    runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(idle)))
-    if stream.context.error is not None:
-        raise runtime.context_error(stream.context)
-    return Status.COMPLETE if idle else Status.NOT_READY
+    runtime.called(StreamQuery.__name__, enter, site, Asked(stream, int(known is not None)))
+    runtime.check_context(stream.context)
+    return Status.NOT_READY if known is None else Status.COMPLETE
 
 
 async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects: Subjects) -> None:
@@ -517,7 +513,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects:
         await runtime.bridge.breathe()
         return
     runtime.bridge.poll_succeeded()
-    runtime.learn(known, subjects)
+    await runtime.wait(known, None, None, subjects, sleeps=False)
 
 
 @verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent", step="wait", fields=("event", "stream"))
@@ -620,6 +616,5 @@ def check_event(scope: Scope, event: object) -> Event:
     if event.destroyed is not None:
         what = f"{event!r} is gone"
         raise scope.runtime.error(Kind.INVALID_HANDLE, what, "create one with CreateEvent()", dead=event)
-    if event.context.error is not None:
-        raise scope.runtime.context_error(event.context)
+    scope.runtime.check_context(event.context)
     return event

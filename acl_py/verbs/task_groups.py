@@ -5,14 +5,16 @@ from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.runtime import Runtime
+from acl_py.verbs.signals import check_signals
 from acl_py.verbs.streams import StreamLike, resolve_any
 from device_model.completions import Completion
 from device_model.errors import shown
 from device_model.graphs.capture import Branch
 from device_model.graphs.groups import TaskGroup as TaskGroup
 from device_model.graphs.groups import Update
-from device_model.rules import EventClass
 from device_model.streams import Stream
+
+_REMEDY = "capture again and use GraphExecUpdate(), or rules='acl'"
 
 
 @verb(acl="aclmdlRICaptureTaskGrpBegin", step="group_begin", fields=("stream",))
@@ -120,7 +122,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
         await GraphLaunch(executable, stream)  # with 16 blocks
     """
     scope, runtime, site, enter = begin()
-    _check_rules(runtime, CaptureTaskUpdateBegin.__name__)
+    check_signals(runtime, CaptureTaskUpdateBegin.__name__, _REMEDY)
     stream = resolve_any(scope, stream)
     _check_no_capture(runtime, CaptureTaskUpdateBegin.__name__, stream)
     if not isinstance(group, TaskGroup):
@@ -168,7 +170,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
         TypeError: *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
-    _check_rules(runtime, CaptureTaskUpdateEnd.__name__)
+    check_signals(runtime, CaptureTaskUpdateEnd.__name__, _REMEDY)
     stream = resolve_any(scope, stream)
     _check_no_capture(runtime, CaptureTaskUpdateEnd.__name__, stream)
     update = stream.update
@@ -197,7 +199,7 @@ async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
 def _branch(call: Call, name: str, stream: StreamLike) -> Branch:
     """Return the part of *stream* in its capture; refuse a stream that does not capture."""
     scope, runtime, _, _ = call
-    _check_rules(runtime, name)
+    check_signals(runtime, name, _REMEDY)
     stream = resolve_any(scope, stream)
     if stream.branch is None:
         if stream.update is not None:
@@ -206,16 +208,6 @@ def _branch(call: Call, name: str, stream: StreamLike) -> Branch:
             )
         raise runtime.error(Kind.NOT_CAPTURING, f"{stream!r} does not capture", "call BeginCapture() on it first")
     return stream.branch
-
-
-def _check_rules(runtime: Runtime, name: str) -> None:
-    """Refuse a call of *name* under rules that have no task groups."""
-    if EventClass.FLAG not in runtime.rules.events:
-        raise runtime.error(
-            Kind.NOT_SUPPORTED,
-            f"{name}() under rules {runtime.rules.name}",
-            "capture again and use GraphExecUpdate(), or rules='acl'",
-        )
 
 
 def _check_no_capture(runtime: Runtime, name: str, stream: Stream) -> None:

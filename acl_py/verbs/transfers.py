@@ -5,7 +5,7 @@ or empties them. A copy from host to host is made by the host, when the stream h
 """
 
 from acl_py.errors import DeviceError
-from acl_py.runtime.runtime import Runtime, Subjects
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope
 from acl_py.sites import Site
 from device_model.completions import NOTHING, Completion
@@ -28,7 +28,7 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
         assert isinstance(work, Copy), f"{work!r} is no copy"
         work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
     op = Op(work, work.label.lane, work.nbytes, site)
-    await _room(runtime, stream, op, site)
+    await room(runtime, stream, op, site)
     if isinstance(work, Fill):
         runtime.submit(stream, op, runtime.cost_of("fill"), latency.submit_kernel)
     elif work.label is D2D:
@@ -40,22 +40,11 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
     return op
 
 
-async def _room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
+async def room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:
+    """Let the host wait until a hardware queue takes *op*."""
     queue = stream.queues[op.lane]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_place(op, stream, site)
-
-
-async def until(
-    runtime: Runtime, completion: Completion, what: str, site: Site, subjects: Subjects, *, promised: bool = True
-) -> None:
-    """Let the host wait before its own part of a copy; it is not asleep, so it pays for no wake-up. *subjects* and
-    *promised* are those of `Runtime.wait`.
-    """
-    if completion.done:
-        runtime.learn(completion, subjects, promised=promised)
-    else:
-        await runtime.busy_until(completion, what, site, subjects, promised=promised)
 
 
 async def ended(runtime: Runtime, completion: Completion, what: str, site: Site) -> None:
@@ -83,10 +72,10 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
     elif copy.src.space is Space.PAGEABLE:  # of whatever size: measured, sync-h2d-*
-        await until(runtime, stream.turn(), f"Memcpy() in {stream.name}", site, (stream,))
+        await runtime.wait(stream.turn(), f"Memcpy() in {stream.name}", site, (stream,), sleeps=False)
         completion = await stage(runtime, stream, copy, site)
         if copy.moves_pages:  # measured, managed-memcpy-sync
-            await until(runtime, completion, f"Memcpy() in {stream.name}", site, (stream,), promised=False)
+            await runtime.wait(completion, f"Memcpy() in {stream.name}", site, (stream,), promised=False, sleeps=False)
     elif copy.dst.space is Space.PAGEABLE:
         await unstage(runtime, stream, copy, site, promised=True)
     else:
@@ -97,7 +86,7 @@ async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
 
 async def by_host(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> None:
     """Let the host copy from host to host when *stream* has done all its earlier work."""
-    await until(runtime, stream.turn(), f"a copy from host to host in {stream.name}", site, (stream,))
+    await runtime.wait(stream.turn(), f"a copy from host to host in {stream.name}", site, (stream,), sleeps=False)
     _move(runtime, copy)
 
 
@@ -118,14 +107,14 @@ async def stage(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> Com
         process = staging.to_device(stream, copy, site)
         runtime.scheduler.settle()
         what = f"staging pageable memory for {stream.name}"
-        await until(runtime, process, what, site, ())
+        await runtime.wait(process, what, site, sleeps=False)
         runtime.cool(copy.nbytes)
         return stream.tail
     ring = staging.ring(stream)
-    while not (room := ring.until_it_takes(copy.nbytes)).done:
-        await until(runtime, room, f"staging pageable memory for {stream.name}", site, ())
+    while not (free := ring.until_it_takes(copy.nbytes)).done:
+        await runtime.wait(free, f"staging pageable memory for {stream.name}", site, sleeps=False)
     op = Op(copy, H2D.lane, copy.nbytes, site)
-    await _room(runtime, stream, op, site)
+    await room(runtime, stream, op, site)
     copy.stage()
     runtime.submit(stream, op, copies.pageable_small[copy.nbytes], runtime.copy_latency)
     ring.put(op)
@@ -140,7 +129,7 @@ async def unstage(runtime: Runtime, stream: Stream, copy: Copy, site: Site, *, p
     process = stream.context.device.staging.to_host(stream, copy, site)
     runtime.scheduler.settle()
     what = f"a copy from {stream.name} to pageable memory"
-    await until(runtime, process, what, site, (stream,), promised=promised)
+    await runtime.wait(process, what, site, (stream,), promised=promised, sleeps=False)
     runtime.cool(copy.nbytes)
     return process
 
@@ -160,7 +149,8 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
         await by_host(runtime, stream, copy, site)
         return NOTHING
     if copy.is_pageable and runtime.rules.pageable_copy is PageableCopy.SYNCHRONOUS:
-        await until(runtime, stream.turn(), f"a copy of pageable memory waits for {stream.name}", site, (stream,))
+        what = f"a copy of pageable memory waits for {stream.name}"
+        await runtime.wait(stream.turn(), what, site, (stream,), sleeps=False)
         op = await queue(runtime, stream.context.outside, copy, site)
         await ended(runtime, op, "a pitched copy outside the streams", site)
         return op

@@ -124,16 +124,17 @@ class Bridge:
         check_clock(self.host.host_ns + cost)
         return self._here().reach(self, cost)
 
-    def settle(self) -> None:
+    def note_real_time(self) -> None:
         """Bring the host clock up to the present, after the loop has waited for the outside."""
-        self._gate.settle()
+        self._gate.note_real_time()
 
     def arm(self) -> None:
         """Look again, since a call was made while other tasks wait; the look comes once the caller suspends."""
         self._here().arm()
 
-    async def wait(self, completion: Completion, waiting: Waiting) -> None:
+    async def wait(self, completion: Completion, waiting: Callable[[], Waiting]) -> None:
         """Suspend until *completion* is done, with the host clock then not before it; the wake-up cost is the caller's.
+        *waiting* makes the record of the wait, unless the device runs in place.
 
         Raises what `Host.deadlock` makes if nothing can ever complete it, and what went wrong while the device ran.
 
@@ -161,14 +162,14 @@ class Bridge:
             return True
 
         host.scheduler.watch(completion, wake)
-        host.waiters[future] = waiting
+        record = host.waiters[future] = waiting()
         gate.waiting[self] = None
         gate.arm()
         try:
             await future
         except GeneratorExit:
             self._errors.pop(future, None)
-            self._collected.append(waiting)
+            self._collected.append(record)
             raise
         finally:  # a cancelled waiter leaves; the device's work stays
             gate.trip()
@@ -352,6 +353,8 @@ class Gate:
     Two gates would see each other's looks and never find the queue empty. The gate holds its loop weakly.
     """
 
+    is_shared = False  # whether all simulations of the loop have one clock
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop_ref = ref(loop)
         self.ready: Collection[Any] | None = holder(loop, "_ready", loop.call_soon(int))
@@ -404,7 +407,7 @@ class Gate:
         """Return the host time of *bridge* after a call of *cost*."""
         return bridge.host.host_ns + cost
 
-    def settle(self) -> None:
+    def note_real_time(self) -> None:
         """Take up the real time that counts as host time, if any."""
 
     def catch_up(self, bridge: Bridge) -> None:
@@ -434,8 +437,10 @@ class Gate:
             self._look_next_turn()
 
     def alone(self) -> bool:
-        """Whether the calling task is the only one of the loop, and nothing else is in the queue."""
-        if self.ready is None or self.holders or self.another_can_run():
+        """Whether the calling task is the only one of the loop, and nothing else is in the queue, so that its device
+        may run in place: where simulations share a clock, there is no other one, either.
+        """
+        if self.ready is None or self.holders or self.another_can_run() or (self.is_shared and len(self.bridges) > 1):
             return False
         this = asyncio.current_task()
         # Found before, and the loop has not turned since. Of this task: an eager child runs on top of its parent.

@@ -103,6 +103,7 @@ class Clock(Gate):
     """
 
     is_needed = True  # devices go on also if no task waits for them, until the loop is given back
+    is_shared = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
@@ -115,7 +116,7 @@ class Clock(Gate):
         self._schedule = schedules.current()
         self._now_ns: Nanoseconds = int(whole_ns(loop.time())) if self._is_borrowed else 0  # where it was set last
         self._since: float | None = None  # the real time from which on the clock moves with it
-        self._settled = 0.0  # the real time up to which it has
+        self._noted = 0.0  # the real time up to which it has
         self._alarm: asyncio.TimerHandle | None = None  # ends such a wait
         self._resting = False  # nothing can happen before a task makes a call or sets a timer
         self._horizon_ns: float = -1  # a call that takes the clock here or beyond asks the clock; it may be too low
@@ -172,7 +173,7 @@ class Clock(Gate):
         if sys._getframe(1).f_code is _RUN_ONCE:
             return time.monotonic()
         if self._since is not None:
-            self.settle()
+            self.note_real_time()
         # A timer that was set for a fraction of a nanosecond later has rung all the same, and its callback may check.
         return max(self.now_ns / NS, self._rung_s)
 
@@ -183,7 +184,7 @@ class Clock(Gate):
         if delay is None:
             raise TypeError("delay must not be None")
         if self._since is not None:
-            self.settle()
+            self.note_real_time()
         now = self.now_ns
         ns = now + whole_ns(delay)
         return self._call(now, ns, ns / NS, callback, args, context)
@@ -195,7 +196,7 @@ class Clock(Gate):
         if when is None:
             raise TypeError("when cannot be None")
         if self._since is not None:
-            self.settle()
+            self.note_real_time()
         return self._call(self.now_ns, whole_ns(when), when, callback, args, context)
 
     def run_in_executor(self, executor: Any, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
@@ -240,7 +241,7 @@ class Clock(Gate):
 
     def enter(self, bridge: Bridge, loop: asyncio.AbstractEventLoop) -> None:
         """Let *bridge* take part; what was there before its simulation is of the same program."""
-        self.settle()
+        self.note_real_time()
         super().enter(bridge, loop)
         bridge.began_ns = self.now_ns - bridge.host.host_ns
         self._set_horizons()
@@ -249,7 +250,7 @@ class Clock(Gate):
 
     def discard(self, bridge: Bridge) -> None:
         """Note that the runtime of *bridge* has ended; the clock goes on from here."""
-        self.settle()
+        self.note_real_time()
         self._now_ns = self.now_ns
         super().discard(bridge)
         bridge.host.horizon_ns = END_NS + 1
@@ -258,7 +259,7 @@ class Clock(Gate):
 
     def reach(self, bridge: Bridge, cost: Nanoseconds) -> Nanoseconds:
         """Let *cost* pass for all simulations of the loop; timers that are due meanwhile ring."""
-        self.settle()
+        self.note_real_time()
         goal = self.now_ns + cost
         self._set(goal)
         if not self._armed:
@@ -282,10 +283,6 @@ class Clock(Gate):
         now = bridge.began_ns + bridge.host.host_ns
         self._set(now)
         self._ring(now)
-
-    def alone(self) -> bool:
-        """Whether the caller is the only one, so that its device may run in place: no other simulation, either."""
-        return len(self.bridges) <= 1 and super().alone()
 
     @property
     def has_timers(self) -> bool:
@@ -325,7 +322,7 @@ class Clock(Gate):
             self._rest(spinning)
         elif first > now and (self.holders or self._jobs > 0 or self.vigil.outside.is_pending(self._loop)):
             self._wait_for_real(spinning)
-            self._since = self._settled if is_waiting else time.monotonic()
+            self._since = self._noted if is_waiting else time.monotonic()
             self._set_horizons()
         elif not spinning and self.another_can_run():  # a thread that is idle by now has called before that
             self._look_next_turn()
@@ -370,7 +367,7 @@ class Clock(Gate):
         delay_s = min((self.timers.first_ns - self.now_ns) / NS, TICK_S)
         self._alarm = call_in_real_time(self._loop, delay_s, self._look_again, self._context)
 
-    def settle(self) -> None:
+    def note_real_time(self) -> None:
         """Take up the real time that has passed while the loop waited for the outside, if it did, and look again."""
         if self._since is not None:
             self._take_up_real_time()
@@ -380,8 +377,8 @@ class Clock(Gate):
     def _take_up_real_time(self) -> None:
         """Let the clock stand from now on, where the real time has taken it, but no later than at the first timer."""
         assert self._since is not None, f"{self!r} does not wait for the outside"
-        self._settled = time.monotonic()
-        real = self.now_ns + round((self._settled - self._since) * NS)
+        self._noted = time.monotonic()
+        real = self.now_ns + round((self._noted - self._since) * NS)
         self._since = None
         if self._alarm is not None:
             self._alarm.cancel()

@@ -120,12 +120,12 @@ class _Guard:
             if number in held and (not _is_inside(frame) or (_is_overdue(number) and _is_in_function(frame))):
                 admit()
         elif _is_inside(frame):
-            _hold(number, self.handler)
+            _keep(number, self.handler)
         else:
             unguarded(self.handler, number, frame)
 
 
-def _hold(number: int, handler: _Handler) -> None:
+def _keep(number: int, handler: _Handler) -> None:
     """Keep a signal for later. As with signals that the system holds, two of one number are one."""
     if number in held:
         return

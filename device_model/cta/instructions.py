@@ -6,6 +6,7 @@ each warp. Rows are plain slotted records: a block makes thousands of them.
 """
 
 from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass
 from enum import IntEnum
 from types import CodeType, MappingProxyType
 
@@ -60,6 +61,7 @@ UNIT = MappingProxyType(
 SECTOR = 32  # bytes: global memory is read and written in sectors
 
 
+@dataclass(eq=False, slots=True)
 class Row:
     """One instruction of the warps of a block.
 
@@ -81,58 +83,22 @@ class Row:
         key: The barrier: 0 for syncthreads, a number for a named one, the identity of an mbarrier.
     """
 
-    __slots__ = (
-        "chains",
-        "code",
-        "conflicts",
-        "count",
-        "key",
-        "lasti",
-        "misses",
-        "name",
-        "number",
-        "op",
-        "phases",
-        "reads",
-        "sectors",
-        "warps",
-        "writes",
-    )
-
-    def __init__(
-        self,
-        op: Op,
-        name: str,
-        warps: int,
-        code: CodeType,
-        lasti: int,
-        *,
-        count: int = 1,
-        chains: int = 0,
-        phases: int | tuple[int, ...] = 1,
-        conflicts: int | tuple[int, ...] = 0,
-        sectors: int | tuple[int, ...] = 0,
-        misses: int | tuple[int, ...] = 0,
-        reads: tuple[int, ...] = (),
-        writes: tuple[int, ...] = (),
-        number: int = 0,
-        key: Hashable = 0,
-    ) -> None:
-        self.op = op
-        self.name = name
-        self.warps = warps
-        self.code = code  # with `lasti` the line that issued it
-        self.lasti = lasti
-        self.count = count
-        self.chains = chains
-        self.phases = phases
-        self.conflicts = conflicts
-        self.sectors = sectors
-        self.misses = misses
-        self.reads = reads
-        self.writes = writes
-        self.number = number
-        self.key = key
+    op: Op
+    name: str
+    warps: int
+    code: CodeType  # with `lasti` the line that issued it
+    lasti: int
+    _: KW_ONLY
+    count: int = 1
+    chains: int = 0
+    phases: int | tuple[int, ...] = 1
+    conflicts: int | tuple[int, ...] = 0
+    sectors: int | tuple[int, ...] = 0
+    misses: int | tuple[int, ...] = 0
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    number: int = 0
+    key: Hashable = 0
 
     @property
     def unit(self) -> Unit:

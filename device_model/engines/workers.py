@@ -64,7 +64,7 @@ class Workers:
             error = perform(op)
             if error is not None:
                 self.join_all()  # one in flight that ended earlier may have failed too, and counts first
-            settle(op, error)
+            note_failure(op, error)
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="acl_py-worker")
@@ -103,7 +103,7 @@ class Workers:
             self._scheduler.raise_later(interrupt)
             error = future.result()
         self.flying.pop(0)
-        settle(op, error)
+        note_failure(op, error)
 
     def _join_before(self, op: Op) -> None:
         if op.work.alone:
@@ -145,7 +145,7 @@ def perform(op: Op) -> DeviceError | None:
     return None
 
 
-def settle(op: Op, error: DeviceError | None) -> None:
+def note_failure(op: Op, error: DeviceError | None) -> None:
     """Mark *op* as failed if its body has failed with *error*."""
     if error is not None:
         op.stream.context.mark_failed(op, error)

@@ -94,7 +94,7 @@ class Executable(Handle):
         return True
 
 
-class Turn(Group):
+class LaunchTurn(Group):
     """The turn of *launch*: all is over that it waits for. Its first nodes can start a little later."""
 
     __slots__ = ("launch",)
@@ -109,6 +109,7 @@ class Turn(Group):
 
     def release(self, by: Completion) -> None:
         """Let the launch begin: *by* is all that it waits for."""
+        self.launch.begin()
         self.note_last(by)
         self.complete(by.end_ns)
 
@@ -166,7 +167,7 @@ class Run(Group):
         """Count one of the last nodes as over."""
         self._left -= 1
         if not self._left and not self.done:  # by an abort
-            if by.lane != Turn.lane:  # no node is an operation
+            if by.lane != LaunchTurn.lane:  # no node is an operation
                 self.lane = by.lane  # type: ignore[misc]
             self.note_last(by)
             self.complete(by.end_ns)
@@ -203,14 +204,12 @@ class Run(Group):
         if hooks.node_queued is not None:
             for op in self.ops:
                 device.call_hook(hooks.node_queued, op)
-        ends = [made[place] for place in plan.last]
-        for end in ends:
-            if not end.done:
-                end.add_waiter(self)
-        done = [end for end in ends if end.done]
-        for end in done:
-            self.release(end)
-        if not ends:
+        for place in plan.last:
+            if made[place].done:
+                self.release(made[place])
+            else:
+                made[place].add_waiter(self)
+        if not plan.last:
             _when(turn, lambda by: self.complete(max(by.end_ns, scheduler.now)))
 
     def operation(self, entry: Entry, queue: HardwareQueue) -> NodeOp:
@@ -328,15 +327,13 @@ class Launch(Run):
         before = AllOf((stream.turn(), executable.last))
         stream.give(self)
         executable.last = self
-        turn = Turn(self)
+        turn = LaunchTurn(self)
         self.place: HardwareQueue | None = None  # where it holds a place until it begins
-        if not before.done:
-            self.place = stream.queues[Lane.COMPUTE]
-            self.place.reserved += 1
-        _when(before, self._begin)
         if before.done:
             turn.release(before)
         else:
+            self.place = stream.queues[Lane.COMPUTE]
+            self.place.reserved += 1
             before.add_waiter(turn)
         self.queue(turn, ready_ns)
 
@@ -367,7 +364,8 @@ class Launch(Run):
             queue.reserved -= 1
             queue.pass_on()
 
-    def _begin(self, by: Completion) -> None:  # noqa: ARG002 - a waiter is called with what it waited for
+    def begin(self) -> None:
+        """Leave the queue, and let all conditions have their defaults."""
         self._leave_queue()
         for node in self.plan.conditional:
             if node.condition is not None:
@@ -394,7 +392,7 @@ class Forwarder(Engine):
         op.queue.drop(op)
 
 
-class ByHost(Engine):
+class HostCopies(Engine):
     """Makes the copies of a launch in which the host takes part."""
 
     __slots__ = ("device",)
@@ -413,7 +411,7 @@ class ByHost(Engine):
 
     def queue(self) -> HardwareQueue:
         """Return a queue for one copy."""
-        none = (0,) * (Turn.lane + 1)
+        none = (0,) * (LaunchTurn.lane + 1)
         return HardwareQueue(self, -1, 1, none, none)
 
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:  # noqa: ARG002 - each copy has its own queue

@@ -49,7 +49,7 @@ class NodeOp(Op):
 class Streak(Completion):
     """The kernels of *row* in one *run*, queued in *queue*. What waits for the last of them waits for this."""
 
-    __slots__ = ("_index", "_op", "_queue", "_row", "_run")
+    __slots__ = ("_index", "_queue", "_row", "_run", "op")
 
     def __init__(self, row: "Row", run: "Run", queue: HardwareQueue) -> None:
         super().__init__()
@@ -57,16 +57,11 @@ class Streak(Completion):
         self._run = run
         self._queue = queue
         self._index = 0  # in the row: of the node that has an operation
-        self._op = self._operation(0)
-        self._hold(self._op)
+        self.op = run.operation(row.entries[0], queue)  # that of its next node
+        self._link(self.op)
 
     def __repr__(self) -> str:
         return f"<streak at node {self._index} of {len(self._row.entries)} in {self._run!r}>"
-
-    @property
-    def op(self) -> NodeOp:
-        """The operation of its next node."""
-        return self._op
 
     def release(self, by: Completion) -> None:
         """Queue the next node: *by*, the one before, is over."""
@@ -76,7 +71,7 @@ class Streak(Completion):
 
     def run_alone(self, device: "Device") -> None:
         """Run nodes, from that of `op` on, which is listed, until something else happens; `op` is then the next one."""
-        op, run, first, scheduler = self._op, self._run, self._index, device.scheduler
+        op, run, first, scheduler = self.op, self._run, self._index, device.scheduler
         steps, gap, start = self._row.steps, self._queue.after_same[op.lane], max(op.ready_ns, scheduler.now)
         over, error = scheduler.pass_through(islice(steps, first, None), start, gap)
         if not over:
@@ -86,7 +81,7 @@ class Streak(Completion):
         if device.hooks.nodes_ran is not None:
             self._tell(device, start, gap, over)
         self._index += over
-        last = self._operation(self._index - 1)
+        last = run.operation(self._row.entries[self._index - 1], self._queue)
         last.end_ns = scheduler.now
         last.start_ns = last.ready_ns = scheduler.now - steps[self._index - 1][1]
         if error is not None:
@@ -98,11 +93,11 @@ class Streak(Completion):
         op.row = run.row_of(entry)
         op.ready_ns = scheduler.now + gap
         op.by = last if op.ready_ns > run.ready_ns else None  # as in Op.release
-        self._hold(op)
+        self._link(op)
 
     def expand(self) -> None:
         """Queue all of its nodes, for somebody who looks at the operations of the launch."""
-        op, fifo = self._op, self._queue.fifo
+        op, fifo = self.op, self._queue.fifo
         place = fifo.index(op) + 1 if op in fifo else 0
         while op.streak is not None:
             behind = self._queue_next()
@@ -113,7 +108,7 @@ class Streak(Completion):
 
     def _tell(self, device: "Device", start: Nanoseconds, gap: Nanoseconds, over: int) -> None:
         """Tell the observers that `op` started at *start*, and that so many nodes are *over*, a *gap* between them."""
-        op, behind = self._op, []
+        op, behind = self.op, []
         end = start + self._row.steps[self._index][1]
         op.start_ns, op.end_ns = start, end
         for index in range(self._index + 1, self._index + over):
@@ -126,17 +121,14 @@ class Streak(Completion):
     def _queue_next(self) -> NodeOp:
         """Return the operation of the next node, which waits for the one before."""
         self._index += 1
-        op = self._op = self._operation(self._index)
-        self._hold(op)
+        op = self.op = self._run.operation(self._row.entries[self._index], self._queue)
+        self._link(op)
         op.blockers = 1
         device = self._run.device
         device.call_hook(device.hooks.node_queued, op)
         return op
 
-    def _operation(self, index: int) -> NodeOp:
-        return self._run.operation(self._row.entries[index], self._queue)
-
-    def _hold(self, op: NodeOp) -> None:
+    def _link(self, op: NodeOp) -> None:
         """Let *op*, the next node, release the one behind it, or what waits for the last one."""
         if self._index < len(self._row.steps):
             op.streak, op.waiters = self, [self]
@@ -157,10 +149,10 @@ class Streaks(Engine):
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:
         """List what is ready in *queue*; if it is of a streak, look at it when all completions of this instant are in.
 
-        The grant of this engine has to come before that of the dispatcher.
+        The grant of this engine has to come before that of the dispatcher. In a call of a host no time can pass.
         """
         head, cores = queue.fifo[0], self._device.cores
-        if not cores.resident and isinstance(head, NodeOp) and head.streak is not None:
+        if self.scheduler.until >= 0 and not cores.resident and isinstance(head, NodeOp) and head.streak is not None:
             self._head = head
             self.request_grant()
         cores.offer(queue, now)

@@ -95,7 +95,7 @@ def draw(sample: Path, picture: Path) -> None:
 
     from acl_py.compat import acl
     from acl_py.sanitizer.watch import watching
-    from acl_py.trace.figure import draw as figure_of
+    from acl_py.trace.views.figure import draw as figure_of
 
     mpl.use("agg")
     if sample.parent.name == "acl":

@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from acl_py.cli import run_command
-from acl_py.compat.acl.face.session import Options
+from acl_py.compat.acl.face.session import SessionOptions
 from acl_py.schedules import effects_of
 
 ONLY_FOR_SOME = {"structlog", "greenlet", "typer", "rich", "pydantic", "uvloop", "anyio", "ml_dtypes", "threadpoolctl"}
@@ -25,6 +25,13 @@ def test_importing_the_package_leaves_out_what_only_some_programs_need():
     assert "acl_py.verbs.kernels" in found
     assert not found & ONLY_FOR_SOME
     assert not found & {"numpy.random", "device_model.aicore.runner", "acl_py.cli", "acl_py.compat", "gzip"}
+
+
+def test_importing_the_package_loads_no_recorder_and_no_reader_of_runs():
+    """Of the sanitizer, only what asks whether all simulations of the process are sanitized."""
+    found = modules_of("-c", "import sys, acl_py; print(*sys.modules)")
+    readers = tuple(f"acl_py.{room}" for room in ("causes", "explain", "order", "recorded", "sanitizer", "trace"))
+    assert {name for name in found if name.startswith(readers)} == {"acl_py.sanitizer", "acl_py.sanitizer.watch"}
 
 
 PROGRAM = """
@@ -98,10 +105,10 @@ def test_the_plugin_of_pytest_imports_nothing_of_the_package():
     assert not found & {"acl_py", "device_model", "numpy", *ONLY_FOR_SOME}
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
+@pytest.mark.parametrize("name", [field.name for field in fields(SessionOptions)])
 def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
     """It goes past the command line, so the defaults of both must be the same."""
-    options, parameters = Options(), inspect.signature(run_command).parameters
+    options, parameters = SessionOptions(), inspect.signature(run_command).parameters
     if name == "on_hang":
         assert name not in parameters
         return

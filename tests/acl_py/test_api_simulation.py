@@ -12,7 +12,7 @@ from histories import busy, calls, history, tiny
 
 import acl_py as acl
 from acl_py.options import Options
-from acl_py.trace.summary import leak_lines
+from acl_py.trace.views.summary import leak_lines
 
 A = busy("A", 10)
 

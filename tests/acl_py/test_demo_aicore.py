@@ -9,7 +9,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from acl_py.cli import app
-from acl_py.tools import demo_aicore
+from acl_py.tools import demo_aicore, demo_cores
 
 
 def test_the_demo_draws_two_timelines_and_compares_them(capsys):
@@ -31,10 +31,10 @@ def test_the_demo_draws_two_timelines_and_compares_them(capsys):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_fits_the_terminal(monkeypatch, capsys, width):
-    monkeypatch.setattr(demo_aicore, "Console", lambda **options: Console(width=width, force_terminal=True, **options))
+    monkeypatch.setattr(demo_cores, "Console", lambda **options: Console(width=width, force_terminal=True, **options))
     demo_aicore.main()
     plain = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
-    assert max(map(len, plain.splitlines())) <= min(width, demo_aicore.WIDTH)
+    assert max(map(len, plain.splitlines())) <= min(width, demo_cores.WIDTH)
 
 
 def test_the_command_shows_what_it_is_asked_for():

@@ -21,7 +21,7 @@ from acl_py import asc
 from acl_py.compat.acl import Parameter, register_kernel, unregister_kernel
 from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.report import findings, leaks
-from acl_py.sanitizer.findings import Findings
+from acl_py.findings import Findings
 
 X, Y = np.arange(8, dtype=np.int32), np.arange(8, dtype=np.int32) * 10
 CONTENT = b"the bytes of a binary"

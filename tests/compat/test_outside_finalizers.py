@@ -169,3 +169,12 @@ def test_a_finalizer_in_the_middle_of_a_call_gets_no_value(acl):
     assert "a __del__ calls it in the middle of another call" in refused
     assert "the address is 0" in failed
     done(acl.rt.synchronize_stream(stream))
+
+
+def test_a_finalizer_gives_something_back_and_then_asks(acl):
+    """What it gives back is put off to the end of the call that is under way; the question is answered at once."""
+    event = made(acl.rt.create_event())
+    with session().turn_here():
+        assert (acl.rt.destroy_event(event), acl.rt.get_device_count()) == (0, (2, 0))
+    acl.rt.synchronize_device()
+    assert acl.rt.destroy_event(event) == 107017

@@ -6,9 +6,9 @@ from card import D2H, H2D, done, made, module
 from pictures import NV12, Hardware
 
 from acl_py.compat.acl import Tensor, register_model, unregister_model
-from acl_py.sanitizer.host_view import HostView
-from acl_py.sanitizer.parts import parts_of
-from acl_py.sanitizer.views import UNSEEN
+from acl_py.host_arrays.host_view import HostView
+from acl_py.host_arrays.views import UNSEEN
+from acl_py.options import parts_of
 from acl_py.sanitizer.watch import watching
 
 UBYTE = 2

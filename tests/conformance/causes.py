@@ -21,7 +21,7 @@ from criteria import measured, program  # noqa: E402
 from acl_py.causes.findings import Finding, Pitfall, findings  # noqa: E402
 from acl_py.explain.cases import Case  # noqa: E402
 from acl_py.explain.whatif import Asker  # noqa: E402
-from acl_py.trace.rows import Call, Operation, Timeline  # noqa: E402
+from acl_py.trace.rows.timeline import Call, Operation, Timeline  # noqa: E402
 from device_model.completions import Why  # noqa: E402
 from device_model.profile import load  # noqa: E402
 from device_model.rules import CUDA  # noqa: E402

@@ -6,7 +6,7 @@ from collections import defaultdict
 from acl_py import recorded
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 
 _PAY_WAKE_UP = ("SynchronizeStream", "SynchronizeEvent", "SynchronizeDevice", "await")
 

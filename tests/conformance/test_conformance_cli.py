@@ -16,8 +16,8 @@ from acl_py.calls.acts import Plain
 from acl_py.cli import app, common
 from acl_py.cli.devices import unit_of, value_of
 from acl_py.trace import Call, Timeline, read_trace
-from acl_py.trace.files import save
-from acl_py.trace.rows import Handle, Ref
+from acl_py.trace.rows.files import save
+from acl_py.trace.rows.timeline import Handle, Ref
 from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}

@@ -14,7 +14,7 @@ from acl_py import faults
 from acl_py.errors import AclError
 from acl_py.programs.format import ProgramError, parse
 from acl_py.programs.replay import replay
-from acl_py.trace.files import read_trace, save
+from acl_py.trace.rows.files import read_trace, save
 from acl_py.verbs.kernels import Cost, InOut, kernel
 
 IN, OUT = acl.MemcpyKind.HOST_TO_DEVICE, acl.MemcpyKind.DEVICE_TO_HOST

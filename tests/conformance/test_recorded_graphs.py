@@ -12,7 +12,7 @@ import acl_py as acl
 from acl_py import asc
 from acl_py.programs.format import ProgramError, parse
 from acl_py.programs.replay import replay
-from acl_py.trace.files import read_trace, save
+from acl_py.trace.rows.files import read_trace, save
 from acl_py.verbs.kernels import Cost, InOut, kernel
 
 IN, OUT = acl.MemcpyKind.HOST_TO_DEVICE, acl.MemcpyKind.DEVICE_TO_HOST

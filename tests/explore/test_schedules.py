@@ -230,7 +230,7 @@ def test_a_run_that_is_not_explored_never_asks_for_a_choice():
     asked = []
 
     def note(frame, event, _):
-        if event == "call" and frame.f_code.co_filename.endswith(("choices.py", "weak.py")):
+        if event == "call" and frame.f_code.co_filename.endswith(("choices.py", "reversed_effects.py")):
             asked.append(frame.f_code.co_qualname)
 
     def calls(**options):
@@ -243,6 +243,6 @@ def test_a_run_that_is_not_explored_never_asks_for_a_choice():
         return set(asked)
 
     assert calls() == set()
-    assert "WeakEffects.run" in calls(effects="weak")
+    assert "ReversedEffects.run" in calls(effects="weak")
     with following(Schedule(Replay(()))):
         assert "Choices.queued" in calls()

@@ -30,7 +30,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "graphs": ("device_model/graphs", "acl_py/verbs/graphs.py", "acl_py/verbs/captures.py"),
     "managed": ("device_model/memory/pages.py", "acl_py/verbs/managed.py"),
     "clock": ("acl_py/waiting/clock.py",),
-    "order": ("acl_py/order", *(f"acl_py/sanitizer/{name}.py" for name in ("order", "launches", "signals"))),
+    "order": ("acl_py/order",),
     "cta": ("device_model/cta",),
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import acl_py
-from acl_py.sanitizer.parts import BY_DEFAULT, parts_of
+from acl_py.options import PARTS_OF_SCRIPTS, parts_of
 from acl_py.sanitizer.watch import watching
 
 FOLDER = Path(__file__).parent.parent.parent / "samples"
@@ -92,7 +92,7 @@ def text_of(finding):
     "sample", [*SAMPLES, *(pytest.param(app, marks=pytest.mark.slow) for app in APPS)], ids=lambda sample: sample.stem
 )
 def test_a_sample_has_the_findings_that_it_means_to_show(sample, capfd):
-    with watching(parts_of(BY_DEFAULT)) as watch:
+    with watching(parts_of(PARTS_OF_SCRIPTS)) as watch:
         runpy.run_path(str(sample), run_name="__main__")
     assert [text_of(finding) for finding in watch.findings] == MEANT.get(sample.stem, [])
 
@@ -107,6 +107,6 @@ def test_a_notebook_has_the_findings_that_it_means_to_show(notebook, capfd):
     pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
     code = compile(notebook.read_text(encoding="utf-8"), notebook.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
-    with watching(parts_of(BY_DEFAULT)) as watch, asyncio.Runner(loop_factory=acl_py.new_event_loop) as runner:
+    with watching(parts_of(PARTS_OF_SCRIPTS)) as watch, asyncio.Runner(loop_factory=acl_py.new_event_loop) as runner:
         runner.run(eval(code, {"__name__": "__main__"}))
     assert [text_of(finding) for finding in watch.findings] == MEANT.get(notebook.stem, [])

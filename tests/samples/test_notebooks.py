@@ -191,7 +191,7 @@ def test_teaching_findings_prints_once_in_a_notebook(tmp_path):
 def test_a_finding_that_the_program_has_printed_is_not_told_at_the_end_of_its_cell():
     """What Jupyter does, without it: findings are held in a cell, and released behind it."""
     program = RACING.split("# %%")[0] + (
-        "from asyncio import run\nfrom acl_py.sanitizer.findings import hold, release\nhold()\n"
+        "from asyncio import run\nfrom acl_py.findings import hold, release\nhold()\n"
         "teaching.findings(run(race()))\nrelease()\nprint('---', file=sys.stderr)\nrun(race())\nrelease()\n"
     )
     done = forks.run("-c", program)

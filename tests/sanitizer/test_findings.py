@@ -7,9 +7,9 @@ import pytest
 
 import acl_py
 from acl_py import asc
+from acl_py.findings import Findings
+from acl_py.options import SanitizerPart, parts_of
 from acl_py.sanitizer import Access, Finding, Kind, Span
-from acl_py.sanitizer.findings import Findings
-from acl_py.sanitizer.parts import Part, parts_of
 from acl_py.sanitizer.watch import watching
 
 WRITE = Access("h2d 'weights'", True, "task 1", "stream 'copies'", "demo.py:38", at_ns=1_000, file="/home/me/demo.py")
@@ -60,12 +60,12 @@ def test_a_new_finding_is_told_once(capsys):
 @pytest.mark.parametrize(
     ("sanitize", "parts"),
     [
-        (True, {Part.DEVICE, Part.HOST, Part.UNINITIALISED, Part.LEAKS}),
+        (True, {SanitizerPart.DEVICE, SanitizerPart.HOST, SanitizerPart.UNINITIALISED, SanitizerPart.LEAKS}),
         (False, set()),
-        ("leaks", {Part.LEAKS}),
-        ("device, uninitialised", {Part.DEVICE, Part.UNINITIALISED}),
-        ("host", {Part.HOST, Part.DEVICE}),  # host accesses are checked against operations
-        ("digest", {Part.DIGEST}),
+        ("leaks", {SanitizerPart.LEAKS}),
+        ("device, uninitialised", {SanitizerPart.DEVICE, SanitizerPart.UNINITIALISED}),
+        ("host", {SanitizerPart.HOST, SanitizerPart.DEVICE}),  # host accesses are checked against operations
+        ("digest", {SanitizerPart.DIGEST}),
     ],
 )
 def test_the_parts_of_sanitize(sanitize, parts):
@@ -130,8 +130,8 @@ def test_a_watch_chooses_the_parts_of_simulations_that_do_not_say():
         return None if sanitizer is None else sanitizer.parts
 
     with watching(parts_of("leaks")):
-        assert acl_py.run(parts) == {Part.LEAKS}
-        assert acl_py.run(parts, sanitize="device") == {Part.DEVICE}
+        assert acl_py.run(parts) == {SanitizerPart.LEAKS}
+        assert acl_py.run(parts, sanitize="device") == {SanitizerPart.DEVICE}
         assert acl_py.run(parts, sanitize=False) is None
     assert acl_py.run(parts) is None
 

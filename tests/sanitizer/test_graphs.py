@@ -8,10 +8,12 @@ from random import Random
 import pytest
 
 import acl_py as acl
-from acl_py.sanitizer.parts import parts_of
+from acl_py.options import parts_of
+from acl_py.order.launches import Launches
 from acl_py.sanitizer.watch import watching
 from tests.acl_py.graphs.replaying import DEVICE, HOST, NBYTES, Wait, program, queue
 from tests.sanitizer.racing import CUDA, D2H, found, read, two_streams, write
+from tests.sanitizer.test_mutants import switch_off
 
 
 @pytest.mark.parametrize("rules", [*CUDA, "acl"])
@@ -73,6 +75,28 @@ def test_launches_of_one_executable_are_in_order_in_whatever_streams():
         buffer = await acl.Malloc(64)
         one, two = await two_streams()
         executable = await captured(one, write, buffer)
+        await acl.GraphLaunch(executable, one)
+        await acl.GraphLaunch(executable, two)
+
+    assert found(main) == []
+
+
+def test_all_nodes_of_a_launch_are_behind_the_launch_before_it_in_whatever_streams():
+    """Both branches read what the first node writes, one of them at the end of a chain of its own."""
+
+    async def main():
+        buffer = await acl.Malloc(64)
+        one, two = await two_streams()
+        fork, join = [await acl.CreateEvent() for _ in range(2)]
+        async with acl.capture(one) as graph:
+            await write[1, one](acl.Array(buffer))
+            await acl.RecordEvent(fork, one)
+            await acl.StreamWaitEvent(two, fork)
+            await read[1, one](acl.Array(buffer))
+            await read[1, two](acl.Array(buffer))
+            await acl.RecordEvent(join, two)
+            await acl.StreamWaitEvent(one, join)
+        executable = await acl.GraphInstantiate(graph)
         await acl.GraphLaunch(executable, one)
         await acl.GraphLaunch(executable, two)
 
@@ -292,6 +316,61 @@ def test_a_condition_is_what_the_kernel_before_it_has_set(effects):
             assert result.numpy()[0] == wanted
 
     assert found(main, effects=effects) == []
+
+
+# --- rules of launches
+
+# What each rule of `Launches` is, what stands there without it, and who notices.
+RULES = {
+    "a node is behind those before it": (
+        "line.join([points[each] for each in entry.before] or first)",
+        "line.join(first)",
+        lambda: test_random_programs_race_as_graphs_where_they_do_in_streams(),
+    ),
+    "the first nodes are behind what the stream was given": (
+        "[begin, *self._last.get(executable, ())]",
+        "[*self._last.get(executable, ())]",
+        lambda: test_a_launch_is_in_the_order_of_its_stream_only(),
+    ),
+    "a launch is behind the one before it": (
+        "[begin, *self._last.get(executable, ())]",
+        "[begin]",
+        lambda: test_all_nodes_of_a_launch_are_behind_the_launch_before_it_in_whatever_streams(),
+    ),
+    "what a stream is given behind a launch is behind its last nodes": (
+        "self._order.wait(stream, host, related.ends)",
+        "pass",
+        lambda: test_an_event_behind_a_launch_stands_for_all_of_it(),
+    ),
+    "a host that waits for a launch knows its work": (
+        "launch.stamp = self._order.record(stream, host)",
+        "pass",
+        lambda: test_the_host_has_to_wait_for_a_launch(),
+    ),
+    "a node is behind an external record": (
+        "line.follow(node.subject.stamp)",
+        "pass",
+        lambda: test_an_external_wait_orders_nodes_behind_work_outside_the_graph(),
+    ),
+    "an external record stands for what is before its node": (
+        "node.subject.stamp = points[-1]",
+        "pass",
+        lambda: test_an_external_record_orders_work_outside_the_graph(external=True),
+    ),
+    "what is behind an IF node is behind its body": (
+        "line.join(body.ends)",
+        "pass",
+        lambda: test_the_body_of_an_if_node_is_behind_what_is_before_the_node_and_nothing_else(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_of_launches_that_is_switched_off_is_noticed(name, monkeypatch):
+    rule, instead, witness = RULES[name]
+    switch_off(Launches, rule, instead, monkeypatch)
+    with pytest.raises((AssertionError, ValueError)):
+        witness()
 
 
 # --- random programs

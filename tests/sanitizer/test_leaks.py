@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import acl_py as acl
+from acl_py.findings import Findings
 from acl_py.sanitizer import Kind
-from acl_py.sanitizer.findings import Findings
 
 
 def leaks(main, **options):

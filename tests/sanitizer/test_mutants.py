@@ -41,7 +41,7 @@ RELATES = {
     "a record stands for what the stream was given": "event.stamp = self.order.record(stream, host)",
     "a wait for an event is behind its record": "self.order.wait(stream, host, (event.stamp,))",
     "a wait for a flag is behind its set": (
-        "self.signals.wait(event, self.order.meet(stream, host), access=_of(access, stream))"
+        "self.signals.wait(event, self.order.make_ready_for_signal(stream, host), access=_of(access, stream))"
     ),
     "a wait for a notify is behind its record": "self.signals.wait(signal, line, is_consumed=True, access=access)",
     "a wait for a word is behind its write": (
@@ -50,6 +50,7 @@ RELATES = {
     "a reset clears a flag": (
         "self.signals.clear(signal, self._epoch(stream, host), host.past.clock, _of(access, stream))"
     ),
+    "memory begins and ends in its stream": "return None if stream is None else self.order.queue(stream, host)",
 }
 OF_WORDS = "a wait for a word is behind its write"  # which no case and no early random program has
 MUTANTS = {
@@ -59,15 +60,15 @@ MUTANTS = {
     "non-blocking streams take no part": (Order, "(stream.order is None and stream is not context.legacy)", "False"),
     "legacy operations are a barrier": (Order, "line.count += 1" + BARRIER, "line.count += 1"),
     "legacy waits are a barrier": (Order, "line.join(points)" + BARRIER, "line.join(points)"),
-    "a record has its turn": (Order, "self.turn(stream, host).point()", "self.line(stream).point()"),
+    "a record has its turn": (Order, "self.make_ready(stream, host).point()", "self.line(stream).point()"),
     "a wait is behind the record": (Order, "line.join(points)", "pass"),
     "a host that waits for the legacy stream waits for blocking ones": (Order, COVERED, "yield from ()"),
-    "a device synchronisation covers one device": (Order, "stream.context.device is device and ", ""),
-    "under ACL it covers one context": (Order, "stream.context is context and not", "not"),
-    "work of a destroyed stream is waited for": (Order, "if home.device is device:", "if False:"),
+    "a device synchronisation covers one device": (Order, "each.device is device", "True"),
+    "under ACL it covers one context": (Order, "each is context", "True"),
+    "work of a destroyed stream is waited for": (Order, "if covers(context):", "if False:"),
     "a host that has waited knows": (Order, "if joined is known:", "if True:"),
     "an operation is behind what its task knows": (Order, KNOWN, "pass"),
-    "a call that happens to wait promises nothing": (Races, "if wait.promised else self._order.suspect", ""),
+    "a call that happens to wait promises nothing": (Races, "if wait.promised else self._order.learn_unpromised", ""),
     "memory of a pool has a first turn": (Accesses, BORN, "if False:"),
     "memory of a pool has a last turn": (Accesses, "if not self._pairs.is_plainly_known(use, end):", "if False:"),
     "a host function has its place in the stream": (Races, "if stamp is not None:", "if False:"),
@@ -103,6 +104,7 @@ NOTICED_BY = {
     "a host that has waited knows": "CS16 device_synchronize",
     "an operation is behind what its task knows": "TK03 a stream that both tasks use hands on what one of them did",
     "a call that happens to wait promises nothing": "DS13 a copy to pageable memory promises nothing",
+    "memory begins and ends in its stream": "MP01 the same stream",
     "memory of a pool has a first turn": "MP01 used by a stream that knows nothing of the allocation",
     "memory of a pool has a last turn": "MP06 freed on another stream without an event",
     "a host function has its place in the stream": 4,

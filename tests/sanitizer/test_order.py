@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 import acl_py as acl
-from acl_py.sanitizer.findings import Findings
+from acl_py.findings import Findings
 from tests.sanitizer.racing import found, read, two_streams, write
 
 loops = pytest.mark.parametrize("uvloop", [False, True])

@@ -1,15 +1,11 @@
 """Unwritten bytes: reads of memory before it is written, exact to the byte."""
 
-import random
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 import acl_py as acl
 from acl_py import asc
 from acl_py.sanitizer import Kind
-from acl_py.sanitizer.unwritten import Gaps
 
 COPY = acl.MemcpyKind.DEFAULT
 
@@ -317,22 +313,6 @@ def test_a_core_kernel_may_read_to_the_end_of_a_block():
         await acl.SynchronizeDevice()
 
     assert found(main, device="ascend910b3") == [("kernel 'copy_tile'", [(TILE - 32, TILE)])]
-
-
-def test_gaps_are_those_of_a_set_of_bytes():
-    rng = random.Random(1)
-    for _ in range(200):
-        gaps, unwritten = Gaps(64), set(range(64))
-        for _ in range(12):
-            start, stop = sorted(rng.choices(range(65), k=2))
-            assert {byte for each in gaps.within(start, stop) for byte in range(*each)} == (
-                unwritten & set(range(start, stop))
-            )
-            gaps.write(start, stop)
-            unwritten -= set(range(start, stop))
-            assert bool(gaps) is bool(unwritten)
-            ranges = list(gaps.within(0, 64))
-            assert all(first[1] < second[0] for first, second in pairwise(ranges))
 
 
 def test_nothing_is_kept_of_memory_that_is_written_or_gone():

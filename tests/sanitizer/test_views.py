@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import acl_py as acl
-from acl_py.sanitizer.host_view import HostView
-from acl_py.sanitizer.views import Views
+from acl_py.host_arrays.host_view import HostView
+from acl_py.host_arrays.views import Views
 from device_model.memory import Memory
 
 N = 16  # float32 values in the memory

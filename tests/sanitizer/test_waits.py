@@ -1,9 +1,11 @@
 """Waits: signals that are stale, lost or never set, and the host's own waits that can never end."""
 
+import asyncio
+
 import pytest
 
 import acl_py as acl
-from tests.sanitizer.racing import found, two_streams
+from tests.sanitizer.racing import found, read, two_streams, write
 
 
 async def flag():
@@ -126,3 +128,20 @@ def test_a_deadlock_is_a_finding_with_its_chain():
 
     assert found(program, "acl") == [("deadlock", 4, 2)]
     assert "can never end" in findings[0].text
+
+
+def test_a_wait_with_a_limit_is_for_the_work_queued_before_it():
+    async def program():
+        one, two = await two_streams()
+        x = await acl.Malloc(256)
+        await acl.LaunchKernel(write, 1, (x,), one)
+
+        async def meanwhile():
+            await acl.LaunchKernel(write, 1, (x,), one)
+
+        other = asyncio.create_task(meanwhile())
+        await acl.SynchronizeStreamWithTimeout(one, 10)
+        await acl.LaunchKernel(read, 1, (x,), two)  # beside the second kernel in the other stream
+        await other
+
+    assert found(program) == [("race", 6, 10, "0:256")]

@@ -46,7 +46,7 @@ def test_a_timeline_has_its_rows_and_times_as_alternative_text(trace, matplotlib
 
 
 def test_a_mark_is_a_line_at_its_moment_and_a_line_of_the_text(trace, matplotlib):
-    from acl_py.trace.figure import draw
+    from acl_py.trace.views.figure import draw
 
     marks = {"a run": {"the host reads": 20}}
     assert teaching.show({"a run": trace}, marks=marks).alt.splitlines()[-1] == "  the host reads, at 20 us"

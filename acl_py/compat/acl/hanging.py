@@ -18,7 +18,7 @@ from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.errors import DeadlockError, full_text
 from acl_py.sanitizer import watch
 from acl_py.sites import PACKAGE, Site
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 from acl_py.wording import reword
 
 # What makes something of the recordings of a run's simulations; False if it could not write a file that was asked for.

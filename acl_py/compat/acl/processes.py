@@ -20,7 +20,7 @@ from typing import Any
 from acl_py.compat.acl import hanging
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.modules import IMPORTED, install
-from acl_py.compat.acl.face.options import Options
+from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
 
 _FOLDER = IMPORTED.parent.parent
@@ -64,7 +64,7 @@ def read_options(text: str) -> dict[str, Any]:
     Raises:
         ValueError: It is not a JSON object, or has something else than these options.
     """
-    known = {"register", *(field.name for field in fields(Options))} - {"on_hang"}
+    known = {"register", *(field.name for field in fields(SessionOptions))} - {"on_hang"}
     try:
         options = json.loads(text)
     except ValueError as error:

@@ -9,10 +9,11 @@ from acl_py.compat.acl.face.session import Session
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
-from acl_py.sanitizer.findings import Findings
-from acl_py.sanitizer.leaks import UNLISTED, Leaked
+from acl_py.findings import Findings
+from acl_py.runtime.leaks import Leaked
+from acl_py.sanitizer.leaks import UNLISTED
 from acl_py.sanitizer.wording import HANDLES
-from acl_py.trace.summary import SYNCHRONISATIONS, leak_lines, summarize
+from acl_py.trace.views.summary import SYNCHRONISATIONS, leak_lines, summarize
 from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.errors import DeviceError
@@ -58,7 +59,8 @@ def leaks(session: Session) -> list[str]:
     """
     memory = session.runtime.memory
     leaked = Leaked()
-    leaked.add_memory([*memory.leaks(), *memory.left_to_reset])
+    for allocation in (*memory.leaks(), *memory.left_to_reset):
+        leaked.add_memory(allocation)
     return leaked.lines() + _handles(session.objects.values())
 
 

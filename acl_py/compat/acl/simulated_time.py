@@ -133,7 +133,7 @@ async def _rest(delay: Nanoseconds, what: str) -> None:
     timer = runtime.scheduler.timer(runtime.host_ns + delay)
     runtime.limits[timer] = python.monotonic() + delay / NS
     try:
-        await runtime.busy_until(timer, what, site)
+        await runtime.wait(timer, what, site, sleeps=False)
     finally:
         del runtime.limits[timer]
         runtime.scheduler.cancel(timer)

@@ -7,15 +7,19 @@ takes about 25 characters, whatever its names.
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter, sub
 from typing import Any, NamedTuple
 
-from acl_py.trace.fields import call_columns, op_columns, step_columns
-from acl_py.trace.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
-from acl_py.trace.rows import PIPE_ORDER, Call, CoreInstruction, CoreRun, Mark, Operation, StreamStep, Timeline
-from acl_py.trace.shown import shown, shown_for_all
+from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
+from acl_py.trace.rows.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
+from acl_py.trace.rows.timeline import PIPE_ORDER, Call, CoreInstruction, CoreRun, Operation, StreamStep, Timeline
+from acl_py.trace.views.shown import shown, shown_for_all
 from device_model.completions import Why
 
 Table = dict[str, Any]  # the number of rows, and a column by each name
+# The fields of rows that have other names in tables.
+_SPELLED = {"queued": ("queued_ns",), "start": ("start_ns", "begin_ns", "enter_ns"), "end": ("end_ns", "exit_ns")}
 
 CAUSES = {
     Why.HOST: "a late host",
@@ -117,10 +121,10 @@ def _run(run: Run) -> dict[str, Any]:
         "ops": _ops(ops, queued_by, engines, texts),
         "calls": _calls(calls, texts),
         "steps": _steps(timeline.steps, texts),
-        "marks": _marks(timeline.marks, texts),
+        "marks": _table(timeline.marks, "name caller site start lasts", texts),
         "launches": _launches(timeline, texts),
-        "path": _path(run.critical, texts),
-        "sleeps": _sleeps(calls),
+        "path": _table(run.critical, "cause start lasts op call", texts),
+        "sleeps": _sleeps(calls, texts),
         "instructions": _instructions(timeline.instructions, texts),
     }
     return {
@@ -158,131 +162,83 @@ def _extent(
 
 def _ops(ops: Sequence[Operation], queued_by: Sequence[int | None], engines: Mapping[str, str], texts: _Texts) -> Table:
     return _table(
-        len(ops),
-        name=(texts[op.name] for op in ops),
-        kind=(texts[op.kind] for op in ops),
-        stream=(texts[op.stream] for op in ops),
-        engine=(texts[engines[op.engine]] for op in ops),
-        site=(texts[op.site] for op in ops),
-        device=(op.device for op in ops),
-        queued=(op.queued_ns for op in ops),
-        start=(op.start_ns for op in ops),
-        lasts=(op.end_ns - op.start_ns for op in ops),
-        bytes=(op.bytes for op in ops),
-        why=(op.why for op in ops),
+        ops,
+        "name kind stream engine site device queued start lasts bytes why back call",
+        texts,
+        engine=(engines[op.engine] for op in ops),
         # The number of rows back to the operation that it waited for; 0 if it was none.
         back=(0 if op.after is None else index - op.after for index, op in enumerate(ops)),
-        call=_indices(queued_by),
+        call=queued_by,
     )
 
 
 def _calls(calls: Sequence[Call], texts: _Texts) -> Table:
     row_of = {caller: number for number, row in enumerate(host_rows(call_columns(calls))) for caller in row.callers}
     return _table(
-        len(calls),
-        name=(texts[call.called] for call in calls),
-        caller=(texts[call.caller] for call in calls),
-        site=(texts[site_of_call(call)] for call in calls),
+        calls,
+        "name caller site host start lasts after",
+        texts,
+        name=(call.called for call in calls),
+        site=map(site_of_call, calls),
         host=(row_of[call.caller] for call in calls),
-        start=(call.enter_ns for call in calls),
-        lasts=(call.exit_ns - call.enter_ns for call in calls),
-        after=_indices(call.after for call in calls),
-    )
-
-
-def _sleeps(calls: Sequence[Call]) -> Table:
-    """Return the sleeps of all calls, by the number of their call."""
-    sleeps = [(index, sleep) for index, call in enumerate(calls) for sleep in call.sleeps]
-    return _table(
-        len(sleeps),
-        call=(index for index, _ in sleeps),
-        start=(sleep.begin_ns for _, sleep in sleeps),
-        lasts=(sleep.end_ns - sleep.begin_ns for _, sleep in sleeps),
-    )
-
-
-def _path(parts: Sequence[PathPart], texts: _Texts) -> Table:
-    return _table(
-        len(parts),
-        cause=(texts[part.cause] for part in parts),
-        start=(part.begin_ns for part in parts),
-        lasts=(part.end_ns - part.begin_ns for part in parts),
-        op=_indices(part.op for part in parts),
-        call=_indices(part.call for part in parts),
     )
 
 
 def _steps(steps: Sequence[StreamStep], texts: _Texts) -> Table:
-    return _table(
-        len(steps),
-        kind=(texts[step.kind] for step in steps),
-        name=(texts[step.name] for step in steps),
-        stream=(texts[step.stream] for step in steps),
-        device=(step.device for step in steps),
-        site=(texts[step.site] for step in steps),
-        caller=(texts[step.caller] for step in steps),
-        queued=(step.queued_ns for step in steps),
-        start=(step.end_ns for step in steps),  # -1 if it never was over
-        record=_indices(step.record for step in steps),
-        after=_indices(step.after for step in steps),
-    )
+    names = "kind name stream device site caller queued start record after"
+    return _table(steps, names, texts, start=(step.end_ns for step in steps))  # -1 if it never was over
 
 
-def _marks(marks: Sequence[Mark], texts: _Texts) -> Table:
-    return _table(
-        len(marks),
-        name=(texts[mark.name] for mark in marks),
-        caller=(texts[mark.caller] for mark in marks),
-        site=(texts[mark.site] for mark in marks),
-        start=(mark.begin_ns for mark in marks),
-        lasts=(mark.end_ns - mark.begin_ns for mark in marks),
-    )
+def _sleeps(calls: Sequence[Call], texts: _Texts) -> Table:
+    """Return the sleeps of all calls, by the number of their call."""
+    of_calls = [index for index, call in enumerate(calls) for _ in call.sleeps]
+    return _table([sleep for call in calls for sleep in call.sleeps], "call start lasts", texts, call=of_calls)
 
 
 def _launches(timeline: Timeline, texts: _Texts) -> Table:
     """Return the launches of graphs that have ended."""
     queued_by = launching(op_columns(timeline.ops), call_columns(timeline.calls)).tolist()
     calls = [*queued_by, *[-1] * (len(timeline.launches) - len(queued_by))]
-    ended = [(each, call) for each, call in zip(timeline.launches, calls, strict=True) if each.end_ns >= 0]
+    ended = [each.end_ns >= 0 for each in timeline.launches]
+    launches = [*compress(timeline.launches, ended)]
     return _table(
-        len(ended),
-        name=(texts[each.label] for each, _ in ended),
-        stream=(texts[each.stream] for each, _ in ended),
-        device=(each.device for each, _ in ended),
-        site=(texts[each.site] for each, _ in ended),
-        queued=(each.queued_ns for each, _ in ended),
-        start=(each.start_ns for each, _ in ended),
-        lasts=(each.end_ns - each.start_ns for each, _ in ended),
-        call=(call for _, call in ended),
-        bodies=(sum(each.taken) for each, _ in ended),
+        launches,
+        "name stream device site queued start lasts call bodies",
+        texts,
+        name=(each.label for each in launches),
+        call=compress(calls, ended),
+        bodies=(sum(each.taken) for each in launches),
     )
 
 
 def _instructions(rows: Sequence[CoreInstruction], texts: _Texts) -> Table:
     """Return the instructions; times are in picoseconds, because cycles are no whole nanoseconds."""
     return _table(
-        len(rows),
-        operation=(row.operation for row in rows),
-        core=(texts[row.core] for row in rows),
-        block=(row.block for row in rows),
-        pipe=(texts[row.pipe] for row in rows),
-        kind=(texts[row.kind] for row in rows),
-        name=(texts[row.name] for row in rows),
-        site=(texts[row.site] for row in rows),
+        rows,
+        "operation core block pipe kind name site start lasts bytes back",
+        texts,
         start=(round(row.start_ns * 1000) for row in rows),
         lasts=(round(row.end_ns * 1000) - round(row.start_ns * 1000) for row in rows),
-        bytes=(row.bytes for row in rows),
         back=(0 if row.waited_for is None else index - row.waited_for for index, row in enumerate(rows)),
     )
 
 
-def _indices(indices: Iterable[int | None]) -> Iterator[int]:
-    """Yield *indices* with -1 for none."""
-    return (-1 if index is None else index for index in indices)
+def _table(rows: Sequence[Any], names: str, texts: _Texts, **others: Iterable[Any]) -> Table:
+    """Return the columns with these *names*: fields of *rows*, or *others*. A text is its number, None is -1."""
+    table: Table = {"rows": len(rows)}
+    for name in names.split():
+        values = others[name] if name in others else _field(rows, name)
+        table[name] = packed(
+            texts[value] if isinstance(value, str) else -1 if value is None else value for value in values
+        )
+    return table
 
 
-def _table(rows: int, **columns: Iterable[int]) -> Table:
-    return {"rows": rows} | {name: packed(column) for name, column in columns.items()}
+def _field(rows: Sequence[Any], name: str) -> Iterable[Any]:
+    if name == "lasts":
+        return map(sub, _field(rows, "end"), _field(rows, "start"))
+    spelled = (each for each in _SPELLED.get(name, ()) if rows and hasattr(rows[0], each))
+    return map(attrgetter(next(spelled, name)), rows)
 
 
 def packed(numbers: Iterable[int]) -> str:

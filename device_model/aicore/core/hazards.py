@@ -32,6 +32,7 @@ of a tensor is often read along with it. So of a block that was written in part,
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -58,6 +59,7 @@ class Accessor(Protocol):
         """Report that *instruction* reads bytes of *memory* that hold nothing."""
 
 
+@dataclass(eq=False, slots=True)
 class Adders:
     """Atomic copies that add to the same bytes in any order; a span has them in place of its writer.
 
@@ -65,36 +67,24 @@ class Adders:
     `core` is the index of no core, so the quick test in `Shadow` never takes them for ordered.
     """
 
-    __slots__ = ("members", "readers", "writer")
+    members: list[Instruction]
+    writer: Instruction | None
+    readers: list[Instruction]
 
     core = -1
     pipe = Pipe.S
     seq = 0
 
-    def __init__(self, members: list[Instruction], writer: Instruction | None, readers: list[Instruction]) -> None:
-        self.members = members
-        self.writer = writer
-        self.readers = readers
 
-
+@dataclass(eq=False, slots=True)
 class Span:
     """Bytes with the same last writer and readers; *old* is what they held before the last write (weak mode only)."""
 
-    __slots__ = ("old", "readers", "start", "stop", "writer")
-
-    def __init__(
-        self,
-        start: int,
-        stop: int,
-        writer: Instruction | Adders | None,
-        readers: list[Instruction],
-        old: npt.NDArray[np.uint8] | None = None,
-    ) -> None:
-        self.start = start
-        self.stop = stop
-        self.writer = writer
-        self.readers = readers
-        self.old = old
+    start: int
+    stop: int
+    writer: Instruction | Adders | None
+    readers: list[Instruction]
+    old: npt.NDArray[np.uint8] | None = None
 
     def __repr__(self) -> str:
         return f"<Span {self.start}:{self.stop} writer={self.writer!r} readers={self.readers!r}>"

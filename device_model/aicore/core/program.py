@@ -5,6 +5,7 @@ because a launch makes hundreds of thousands of them.
 """
 
 from collections.abc import Hashable
+from dataclasses import KW_ONLY, dataclass, field
 from enum import IntEnum
 from types import CodeType
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ class Direction(IntEnum):
     WRITE = 1  # the core to GM
 
 
+@dataclass(eq=False, slots=True)
 class Flow:
     """The part of a copy that goes through GM.
 
@@ -42,31 +44,21 @@ class Flow:
     that *key* names. *path* is "ub", "l1" or "l0c". With *bypass* the L2 keeps none of them.
     """
 
-    __slots__ = ("bypass", "direction", "key", "length", "nbytes", "nd2nz", "path", "rows", "start", "stride")
+    direction: Direction
+    path: str
+    key: Hashable
+    start: int
+    length: int
+    rows: int = 1
+    stride: int = 0
+    _: KW_ONLY
+    bypass: bool = False
+    nd2nz: bool = False
 
-    def __init__(
-        self,
-        direction: Direction,
-        path: str,
-        key: Hashable,
-        start: int,
-        length: int,
-        rows: int = 1,
-        stride: int = 0,
-        *,
-        bypass: bool = False,
-        nd2nz: bool = False,
-    ) -> None:
-        self.direction = direction
-        self.path = path
-        self.key = key
-        self.start = start
-        self.length = length
-        self.rows = rows
-        self.stride = stride
-        self.nbytes = length * rows
-        self.bypass = bypass
-        self.nd2nz = nd2nz
+    @property
+    def nbytes(self) -> int:
+        """Its useful bytes."""
+        return self.length * self.rows
 
     @property
     def stop(self) -> int:
@@ -78,6 +70,7 @@ class Flow:
         return f"<Flow {self.direction.name} {self.path} {self.key!r}+{self.start}: {shape}>"
 
 
+@dataclass(eq=False, slots=True)
 class Instruction:
     """One instruction of one core.
 
@@ -93,52 +86,20 @@ class Instruction:
         start, end: Its times, in core cycles from the start of the task, set by `timing.play`.
     """
 
-    __slots__ = (
-        "code",
-        "core",
-        "cycles",
-        "end",
-        "flow",
-        "kind",
-        "lasti",
-        "name",
-        "pipe",
-        "scalar",
-        "seq",
-        "start",
-        "startup",
-        "waits",
-    )
-
-    start: float
-    end: float
-
-    def __init__(
-        self,
-        core: int,
-        pipe: Pipe,
-        kind: Kind,
-        name: str,
-        startup: int,
-        cycles: int,
-        scalar: int,
-        flow: Flow | None,
-        waits: "tuple[Instruction, ...]",
-        code: CodeType,
-        lasti: int,
-    ) -> None:
-        self.core = core
-        self.pipe = pipe
-        self.kind = kind
-        self.name = name
-        self.startup = startup
-        self.cycles = cycles
-        self.scalar = scalar
-        self.flow = flow
-        self.waits = waits
-        self.code = code
-        self.lasti = lasti
-        self.seq = 0
+    core: int
+    pipe: Pipe
+    kind: Kind
+    name: str
+    startup: int
+    cycles: int
+    scalar: int
+    flow: Flow | None
+    waits: "tuple[Instruction, ...]"
+    code: CodeType
+    lasti: int
+    seq: int = field(default=0, init=False)
+    start: float = field(init=False)
+    end: float = field(init=False)
 
     @property
     def site(self) -> Site:
@@ -178,6 +139,7 @@ class Program:
         return f"<Program {self}: {len(self.instructions)} instructions>"
 
 
+@dataclass(eq=False, slots=True)
 class Message:
     """A message of a kernel (`debug.printf`).
 
@@ -187,12 +149,9 @@ class Message:
         text: The message, without a newline at its end.
     """
 
-    __slots__ = ("instruction", "program", "text")
-
-    def __init__(self, program: Program, instruction: Instruction, text: str) -> None:
-        self.program = program
-        self.instruction = instruction
-        self.text = text
+    program: Program
+    instruction: Instruction
+    text: str
 
     @property
     def cycle(self) -> float | None:

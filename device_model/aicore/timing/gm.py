@@ -132,11 +132,6 @@ class Gm:
         return waits
 
 
-def moved_bytes(flow: Flow, spec: CoreSpec) -> int:
-    """Return the bytes that *flow* moves: whole requests, and whole lines where rows do not begin at one."""
-    return _cut(flow, spec)[1]
-
-
 def _cut(flow: Flow, spec: CoreSpec) -> tuple[int, int, bool]:
     """Return the pieces of *flow*, the bytes it moves, and True if each row of at least a line begins at a line."""
     request = spec.l1_request_bytes if flow.path == "l1" else spec.request_bytes

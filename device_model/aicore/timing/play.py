@@ -14,6 +14,7 @@ Times are core cycles from the start of the task.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
@@ -30,24 +31,15 @@ _REPORTED = {
 _GOLDEN = 0.6180339887498949  # spreads core numbers evenly over a range, and the same each time
 
 
+@dataclass(eq=False, slots=True)
 class Timeline:
     """The times of one launch. Instructions carry their own, in core cycles from the start of the task."""
 
-    __slots__ = ("_cores", "busy_us", "duration_ns", "free_cycles", "ns_per_cycle")
-
-    def __init__(
-        self,
-        duration_ns: int,
-        ns_per_cycle: float,
-        busy_us: Mapping[str, float],
-        free_cycles: Mapping[str, float],
-        cores: Mapping[int, str],
-    ) -> None:
-        self.duration_ns = duration_ns  # the whole task, with the overhead of the launch
-        self.ns_per_cycle = ns_per_cycle
-        self.busy_us = busy_us  # as the vendor's profiler reports: means over the cores in use
-        self.free_cycles = free_cycles  # by physical core: when its last block ends
-        self._cores = cores
+    duration_ns: int  # the whole task, with the overhead of the launch
+    ns_per_cycle: float
+    busy_us: Mapping[str, float]  # as the vendor's profiler reports: means over the cores in use
+    free_cycles: Mapping[str, float]  # by physical core: when its last block ends
+    _cores: Mapping[int, str]
 
     def __repr__(self) -> str:
         return f"<Timeline of {len(self.free_cycles)} cores: {self.duration_ns / 1000:.2f} us>"

@@ -53,6 +53,7 @@ from device_model.aicore.vector.unit import (
     check_reach,
     check_type,
     cost,
+    issue,
     lanes_of,
     vector_unit,
 )
@@ -242,6 +243,7 @@ def _check_same(name: str, types: Sequence[str], dst: LocalTensor, *sources: Loc
 
 def unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
     """Make an instruction with one source."""
+    plan = _plan_of_unary(compute, types)
 
     def instruction(
         dst: LocalTensor,
@@ -250,18 +252,18 @@ def unary(name: str, compute: Compute, types: Sequence[str], doc: str) -> Unary:
         repeat_time: int | None = None,
         repeat_params: UnaryRepeatParams = UNARY,
     ) -> None:
-        mask = frozen(count, repeat_time)
-        unit = vector_unit()
-        key = (name, dst, src, mask, repeat_time, repeat_params)
-        plan = unit.plans.get(key)
-        if plan is None:
-            _check_same(name, types, dst, src)
-            to, at, to_next, at_next = repeat_params
-            plan = elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
-            unit.plans[key] = plan
-        unit.issue(plan, plan.compute)
+        issue((name, dst, src, frozen(count, repeat_time), repeat_time, repeat_params), plan)
 
     return _named(instruction, name, doc)
+
+
+def _plan_of_unary(compute: Compute, types: Sequence[str]) -> Callable[..., VectorPlan]:
+    def plan(unit: VectorUnit, *key: Any) -> VectorPlan:
+        name, dst, src, mask, repeat_time, (to, at, to_next, at_next) = key
+        _check_same(name, types, dst, src)
+        return elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
+
+    return plan
 
 
 def _binary(
@@ -279,6 +281,16 @@ def _binary(
     not read dst. With *widens*, sources may be half where dst is float.
     """
 
+    def plan(unit: VectorUnit, *key: Any) -> VectorPlan:
+        _, dst, *sources, mask, repeat_time, repeat_params = key
+        _check_same(name, types, dst, *sources, widens=widens)
+        to, at0, at1, to_next, at0_next, at1_next = repeat_params
+        strides = [(at0, at0_next), (at1, at1_next)]
+        if reads_dst is not None:
+            sources.insert(reads_dst, dst)
+            strides.insert(reads_dst, (to, to_next))
+        return elementwise(unit, name, compute, dst, sources, mask, repeat_time, (to, to_next), strides)
+
     def instruction(
         dst: LocalTensor,
         src0: LocalTensor,
@@ -287,26 +299,14 @@ def _binary(
         repeat_time: int | None = None,
         repeat_params: BinaryRepeatParams = BINARY,
     ) -> None:
-        mask = frozen(count, repeat_time)
-        unit = vector_unit()
-        key = (name, dst, src0, src1, mask, repeat_time, repeat_params)
-        plan = unit.plans.get(key)
-        if plan is None:
-            _check_same(name, types, dst, src0, src1, widens=widens)
-            to, at0, at1, to_next, at0_next, at1_next = repeat_params
-            sources = [src0, src1]
-            strides = [(at0, at0_next), (at1, at1_next)]
-            if reads_dst is not None:
-                sources.insert(reads_dst, dst)
-                strides.insert(reads_dst, (to, to_next))
-            plan = elementwise(unit, name, compute, dst, sources, mask, repeat_time, (to, to_next), strides)
-            unit.plans[key] = plan
-        unit.issue(plan, plan.compute)
+        issue((name, dst, src0, src1, frozen(count, repeat_time), repeat_time, repeat_params), plan)
 
     return _named(instruction, name, doc)
 
 
 def _scalar(name: str, compute: Compute, types: Sequence[str], doc: str) -> Scalar:
+    make = _plan_of_unary(compute, types)
+
     def instruction(
         dst: LocalTensor,
         src: LocalTensor,
@@ -315,15 +315,8 @@ def _scalar(name: str, compute: Compute, types: Sequence[str], doc: str) -> Scal
         repeat_time: int | None = None,
         repeat_params: UnaryRepeatParams = UNARY,
     ) -> None:
-        mask = frozen(count, repeat_time)
-        unit = vector_unit()
-        key = (name, dst, src, mask, repeat_time, repeat_params)
-        plan = unit.plans.get(key)
-        if plan is None:
-            _check_same(name, types, dst, src)
-            to, at, to_next, at_next = repeat_params
-            plan = elementwise(unit, name, compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
-            unit.plans[key] = plan
+        mask, unit = frozen(count, repeat_time), vector_unit()
+        plan = unit.plan_of((name, dst, src, mask, repeat_time, repeat_params), make)
         unit.issue(plan, partial(plan.compute, typed(name, scalar, src.dtype)))
 
     return _named(instruction, name, doc)
@@ -408,18 +401,17 @@ def Axpy(
     Raises:
         KernelError: As for Muls.
     """
-    mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Axpy", dst, src, mask, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        check_type("Axpy", "dst", dst, FLOATS)
-        check_type("Axpy", "src", src, FLOATS if dst.dtype == np.float32 else ("float16",))
-        to, at, to_next, at_next = repeat_params
-        strides = ((at, at_next), (to, to_next))
-        plan = elementwise(unit, "Axpy", axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
-        unit.plans[key] = plan
+    mask, unit = frozen(count, repeat_time), vector_unit()
+    plan = unit.plan_of(("Axpy", dst, src, mask, repeat_time, repeat_params), _plan_axpy)
     unit.issue(plan, partial(plan.compute, typed("Axpy", scalar, src.dtype)))
+
+
+def _plan_axpy(unit: VectorUnit, *key: Any) -> VectorPlan:
+    _, dst, src, mask, repeat_time, (to, at, to_next, at_next) = key
+    check_type("Axpy", "dst", dst, FLOATS)
+    check_type("Axpy", "src", src, FLOATS if dst.dtype == np.float32 else ("float16",))
+    strides = ((at, at_next), (to, to_next))
+    return elementwise(unit, "Axpy", axpy, dst, (src, dst), mask, repeat_time, (to, to_next), strides)
 
 
 def Cast(
@@ -447,21 +439,18 @@ def Cast(
     Raises:
         KernelError: There is no such conversion or mode, or a count, a mask or a stride is impossible.
     """
-    mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Cast", dst, src, round_mode, mask, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        _check_cast(dst, src, round_mode)
-        dtype = dst.dtype
+    issue(("Cast", dst, src, round_mode, frozen(count, repeat_time), repeat_time, repeat_params), _plan_cast)
 
-        def compute(x: Any, out: Any) -> None:
-            out[...] = cast(x, dtype, round_mode)
 
-        to, at, to_next, at_next = repeat_params
-        plan = elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+def _plan_cast(unit: VectorUnit, *key: Any) -> VectorPlan:
+    _, dst, src, round_mode, mask, repeat_time, (to, at, to_next, at_next) = key
+    _check_cast(dst, src, round_mode)
+    dtype = dst.dtype
+
+    def compute(x: Any, out: Any) -> None:
+        out[...] = cast(x, dtype, round_mode)
+
+    return elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
 
 
 def _check_cast(dst: LocalTensor, src: LocalTensor, mode: RoundMode) -> None:

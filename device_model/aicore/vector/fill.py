@@ -7,7 +7,7 @@ from device_model.aicore.core.tensors import LocalTensor
 from device_model.aicore.vector.elementwise import NUMBERS, WORDS, Strides, access_of, elementwise, typed, unary
 from device_model.aicore.vector.masks import Lanes, UnaryRepeatParams, frozen
 from device_model.aicore.vector.math import copy
-from device_model.aicore.vector.unit import check_type, lanes_of, vector_unit
+from device_model.aicore.vector.unit import VectorPlan, VectorUnit, check_type, lanes_of, vector_unit
 
 _copy = unary("Copy", copy, WORDS, "")
 
@@ -71,16 +71,15 @@ def Duplicate(
     Raises:
         KernelError: A type, count, mask or stride is impossible, or dst is too small.
     """
-    mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = ("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride)
-    plan = unit.plans.get(key)
-    if plan is None:
-        check_type("Duplicate", "dst", dst, WORDS)
-        strides = (dst_blk_stride, dst_rep_stride)
-        plan = elementwise(unit, "Duplicate", _fill, dst, (), mask, repeat_time, strides, ())
-        unit.plans[key] = plan
+    mask, unit = frozen(count, repeat_time), vector_unit()
+    plan = unit.plan_of(("Duplicate", dst, mask, repeat_time, dst_blk_stride, dst_rep_stride), _plan_duplicate)
     unit.issue(plan, partial(plan.compute, typed("Duplicate", scalar, dst.dtype)))
+
+
+def _plan_duplicate(unit: VectorUnit, *key: Any) -> VectorPlan:
+    name, dst, mask, repeat_time, *strides = key
+    check_type(name, "dst", dst, WORDS)
+    return elementwise(unit, name, _fill, dst, (), mask, repeat_time, tuple(strides), ())
 
 
 def _fill(scalar: Any, out: Any) -> None:
@@ -130,18 +129,18 @@ def _progression(
     repeat_time: int | None,
     strides: Strides,
 ) -> None:
-    mask = frozen(count, repeat_time)
-    unit = vector_unit()
-    key = (name, dst, mask, repeat_time, strides)
-    plan = unit.plans.get(key)
-    if plan is None:
-        check_type(name, "dst", dst, NUMBERS)
-        lanes = lanes_of(dst)
-        numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
-
-        def fill(first: Any, step: Any, out: Any) -> None:
-            out[...] = first + numbers.astype(out.dtype) * step
-
-        plan = elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())
-        unit.plans[key] = plan
+    mask, unit = frozen(count, repeat_time), vector_unit()
+    plan = unit.plan_of((name, dst, mask, repeat_time, strides), _plan_progression)
     unit.issue(plan, partial(plan.compute, typed(name, first, dst.dtype), typed(name, step, dst.dtype)))
+
+
+def _plan_progression(unit: VectorUnit, *key: Any) -> VectorPlan:
+    name, dst, mask, repeat_time, strides = key
+    check_type(name, "dst", dst, NUMBERS)
+    lanes = lanes_of(dst)
+    numbers = access_of(dst.dtype.itemsize, lanes, mask, repeat_time, (1, 8)).indices
+
+    def fill(first: Any, step: Any, out: Any) -> None:
+        out[...] = first + numbers.astype(out.dtype) * step
+
+    return elementwise(unit, name, fill, dst, (), mask, repeat_time, strides, ())

@@ -18,6 +18,7 @@ from device_model.aicore.vector.unit import (
     check_reach,
     check_type,
     cost,
+    issue,
     lanes_of,
     plain_cost,
     vector_unit,
@@ -67,11 +68,9 @@ def Gather(
         KernelError: An offset lies outside src or is not a multiple of the element size, or a type or count
             is impossible.
     """
-    unit = vector_unit()
     mask = frozen(count, repeat_time)
-    key = ("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Gather", "dst", dst, WORDS)
         check_type("Gather", "src", src, (dst.dtype.name,))
         check_type("Gather", "srcOffset", src_offset, ("uint32",))
@@ -95,15 +94,15 @@ def Gather(
                 )
             out[written.where] = view[at // itemsize]
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Gather",
             plain_cost(unit.core, "Gather", written.repeats),
             (src.span, *offsets.ranges(src_offset.memory, src_offset.address)),
             written.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Gather", dst, src, src_offset, src_base_addr, mask, repeat_time, dst_rep_stride), plan)
 
 
 # Patterns 1 to 7: which elements of each pair, each four, or all.
@@ -138,10 +137,7 @@ def GatherMask(
         KernelError: A type or pattern is impossible, or a tensor is too small.
     """
     unit = vector_unit()
-    key = ("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = _plan_gather_mask(unit, dst, src0, src1_pattern, reduce_mode, mask, params)
+    plan = unit.plan_of(("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params), _plan_gather_mask)
     counts: list[int] = []
     unit.issue(plan, partial(plan.compute, counts))
     return counts[0]
@@ -149,6 +145,7 @@ def GatherMask(
 
 def _plan_gather_mask(
     unit: VectorUnit,
+    name: str,
     dst: LocalTensor,
     src0: LocalTensor,
     pattern: LocalTensor | int,
@@ -156,23 +153,23 @@ def _plan_gather_mask(
     mask: int,
     params: GatherMaskParams,
 ) -> VectorPlan:
-    check_type("GatherMask", "dst", dst, WORDS)
-    check_type("GatherMask", "src0", src0, (dst.dtype.name,))
+    check_type(name, "dst", dst, WORDS)
+    check_type(name, "src0", src0, (dst.dtype.name,))
     itemsize, lanes = src0.dtype.itemsize, lanes_of(src0)
     each = mask if reduce_mode else lanes
-    check_count("GatherMask", each)
+    check_count(name, each)
     read = _gather_rows(itemsize, each, params)
-    check_reach("GatherMask", "src0", src0, read)
+    check_reach(name, "src0", src0, read)
     reads = read.ranges(src0.memory, src0.address)
     if isinstance(pattern, LocalTensor):
-        check_type("GatherMask", "src1Pattern", pattern, ("uint16",) if itemsize == 2 else ("uint32",))
+        check_type(name, "src1Pattern", pattern, ("uint16",) if itemsize == 2 else ("uint32",))
         step = params.src1_repeat_stride * BLOCK * 8
         bits = (np.arange(params.repeat_times)[:, None] * step + np.arange(each)).ravel()
         table = pattern.view.view(np.uint8)
         needed = int(bits.max(initial=-1)) // 8 + 1
         if pattern.address % BLOCK or needed > len(table):
             raise KernelError(
-                f"GatherMask: src1Pattern {pattern!r}", f"it must be aligned to {BLOCK} bytes and have {needed} of them"
+                f"{name}: src1Pattern {pattern!r}", f"it must be aligned to {BLOCK} bytes and have {needed} of them"
             )
         reads += ((pattern.memory, pattern.address, pattern.address + needed),)
         picked: Callable[[], Any] = lambda: np.unpackbits(table[:needed], bitorder="little")[bits].view(bool)  # noqa: E731
@@ -181,25 +178,25 @@ def _plan_gather_mask(
         fixed = np.arange(read.size) % each % of == first
         picked = lambda: fixed  # noqa: E731
     else:
-        raise KernelError(f"GatherMask: pattern {pattern!r}", "fixed patterns are 1 to 7")
+        raise KernelError(f"{name}: pattern {pattern!r}", "fixed patterns are 1 to 7")
     view, out = src0.view, dst.view
     # A tensor of bits tells only when it is read how many elements it selects: at most as many as fit in dst.
     most = read.size if isinstance(pattern, LocalTensor) else int(picked().sum())
     written = counted(itemsize, lanes, min(most, dst.size))
-    check_overlap(unit.core, "GatherMask", dst, written, ((src0, read),))
+    check_overlap(unit.core, name, dst, written, ((src0, read),))
 
     def compute(counts: list[int]) -> None:
         chosen = view[read.where][picked()]
         if len(chosen) > len(out):
             raise KernelError(
-                f"GatherMask: {len(chosen)} elements for {dst!r}", "make dst large enough for all selected elements"
+                f"{name}: {len(chosen)} elements for {dst!r}", "make dst large enough for all selected elements"
             )
         out[: len(chosen)] = chosen
         counts.append(len(chosen))
 
     return VectorPlan(
-        "GatherMask",
-        plain_cost(unit.core, "GatherMask", -(-read.size // lanes)),
+        name,
+        plain_cost(unit.core, name, -(-read.size // lanes)),
         reads,
         written.ranges(dst.memory, dst.address),
         compute,
@@ -230,10 +227,8 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
     Raises:
         KernelError: A type or stride is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("Brcb", dst, src0, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Brcb", "dst", dst, WORDS)
         check_type("Brcb", "src0", src0, (dst.dtype.name,))
         itemsize = dst.dtype.itemsize
@@ -251,15 +246,15 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
         def compute() -> None:
             out[where] = np.repeat(view, each)
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Brcb",
             cost(unit.core, "Brcb", (), (dst.address, written)),
             read.ranges(src0.memory, src0.address),
             written.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Brcb", dst, src0, repeat_time, repeat_params), plan)
 
 
 def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
@@ -272,10 +267,8 @@ def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
     Raises:
         KernelError: A type is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("Transpose", dst, src)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Transpose", "dst", dst, ("int16", "uint16", "float16"))
         check_type("Transpose", "src", src, (dst.dtype.name,))
         whole = counted(2, REPEAT // 2, 256)
@@ -288,12 +281,12 @@ def Transpose(dst: LocalTensor, src: LocalTensor) -> None:
         def compute() -> None:
             out[...] = view.T.copy()
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Transpose",
             plain_cost(unit.core, "Transpose", whole.repeats),
             whole.ranges(src.memory, src.address),
             whole.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Transpose", dst, src), plan)

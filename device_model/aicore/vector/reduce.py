@@ -5,6 +5,7 @@ ReduceSum adds the results of repeats one after the other in its form with *coun
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,15 @@ from device_model.aicore.vector.elementwise import FLOATS
 from device_model.aicore.vector.masks import Lanes, counted, frozen
 from device_model.aicore.vector.math import highest, lowest, power_of_two, tree, zero
 from device_model.aicore.vector.reduction import INDEX, Array, Neutral, Rows, plan_reduction, read_access
-from device_model.aicore.vector.unit import check_count, check_reach, check_type, lanes_of, vector_unit
+from device_model.aicore.vector.unit import (
+    VectorPlan,
+    VectorUnit,
+    check_count,
+    check_reach,
+    check_type,
+    issue,
+    lanes_of,
+)
 from device_model.kernel.findings import KernelError
 
 
@@ -144,11 +153,9 @@ def _whole(
     src_rep_stride: int,
     outputs: int,
 ) -> None:
-    unit = vector_unit()
     mask = frozen(count, repeat_time)
-    key = (name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type(name, "src", src, FLOATS)
         check_type(name, "dst", dst, (src.dtype.name,))
         check_type(name, "tmp", tmp, (src.dtype.name,))
@@ -162,12 +169,13 @@ def _whole(
             raise KernelError(f"{name} of nothing", "give 1 repeat or more")
         itemsize = src.dtype.itemsize
         written = counted(itemsize, lanes_of(src), outputs)
-        plan = plan_reduction(
+        planned = plan_reduction(
             unit, name, rows, neutral(src.dtype), dst, written, src, read, lanes, itemsize, in_order=False
         )
         if read.repeats > 1:  # the results of repeats go through tmp
             through = counted(itemsize, lanes_of(src), read.repeats)
             check_reach(name, "tmp", tmp, through)
-            plan.writes += through.ranges(tmp.memory, tmp.address)
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+            planned.writes += through.ranges(tmp.memory, tmp.address)
+        return planned
+
+    issue((name, dst, src, tmp, mask, repeat_time, src_rep_stride, outputs), plan)

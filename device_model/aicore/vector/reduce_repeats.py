@@ -12,7 +12,7 @@ from device_model.aicore.vector.elementwise import FLOATS
 from device_model.aicore.vector.masks import Lanes, frozen, results
 from device_model.aicore.vector.math import highest, lowest, tree, zero
 from device_model.aicore.vector.reduction import INDEX, Array, Neutral, plan_reduction, read_access
-from device_model.aicore.vector.unit import check_type, lanes_of, vector_unit
+from device_model.aicore.vector.unit import VectorPlan, VectorUnit, check_type, issue, lanes_of
 
 _NEUTRAL: dict[np.ufunc, Neutral] = {np.add: zero, np.maximum: lowest, np.minimum: highest}
 
@@ -190,11 +190,9 @@ def _each(
     group: int = 0,
 ) -> None:
     """Reduce each *group* neighbours (0: the whole repeat); strides of dst count the results of one repeat."""
-    unit = vector_unit()
     lanes_on = frozen(mask, repeat_time)
-    key = (name, dst, src, lanes_on, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type(name, "src", src, FLOATS)
         check_type(name, "dst", dst, (src.dtype.name,))
         read, lanes = read_access(name, src, lanes_on, repeat_time, src_blk_stride, src_rep_stride)
@@ -207,9 +205,9 @@ def _each(
         def rows(values: Array) -> Array:
             return tree(values.reshape(-1, group or width), combine)
 
-        plan = plan_reduction(unit, name, rows, neutral, dst, written, src, read, lanes, itemsize * count)
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+        return plan_reduction(unit, name, rows, neutral, dst, written, src, read, lanes, itemsize * count)
+
+    issue((name, dst, src, lanes_on, repeat_time, dst_rep_stride, src_blk_stride, src_rep_stride), plan)
 
 
 def WholeReduceMax(
@@ -273,20 +271,18 @@ def _each_extreme(
     strides: tuple[int, int, int],
     order: ReduceOrder,
 ) -> None:
-    unit = vector_unit()
     lanes_on = frozen(mask, repeat_time)
-    key = (name, dst, src, lanes_on, repeat_time, strides, order)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type(name, "src", src, FLOATS)
         only_index = order is ReduceOrder.ORDER_ONLY_INDEX
         check_type(name, "dst", dst, (src.dtype.name, "uint32") if only_index else (src.dtype.name,))
-        if only_index:  # numbers of 4 bytes, whatever Ascend C's one type for both tensors
-            dst = dst.ReinterpretCast(np.uint32)
+        # An index alone is a number of 4 bytes, whatever Ascend C's one type for both tensors.
+        to = dst.ReinterpretCast(np.uint32) if only_index else dst
         dst_rep_stride, src_blk_stride, src_rep_stride = strides
         read, lanes = read_access(name, src, lanes_on, repeat_time, src_blk_stride, src_rep_stride)
         each = 1 if order in (ReduceOrder.ORDER_ONLY_VALUE, ReduceOrder.ORDER_ONLY_INDEX) else 2
-        written = results(dst.dtype.itemsize, read.repeats, each, dst_rep_stride * each)
+        written = results(to.dtype.itemsize, read.repeats, each, dst_rep_stride * each)
         neutral = (lowest if find is np.argmax else highest)(src.dtype)
 
         def rows(values: Array) -> Array:
@@ -300,6 +296,6 @@ def _each_extreme(
             pair = (value, index) if order is ReduceOrder.ORDER_VALUE_INDEX else (index, value)
             return np.stack(pair, axis=1).ravel()
 
-        plan = plan_reduction(unit, name, rows, neutral, dst, written, src, read, lanes, dst.dtype.itemsize * each)
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+        return plan_reduction(unit, name, rows, neutral, to, written, src, read, lanes, to.dtype.itemsize * each)
+
+    issue((name, dst, src, lanes_on, repeat_time, strides, order), plan)

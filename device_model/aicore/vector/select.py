@@ -120,15 +120,9 @@ def _compare(
     scalar: float | None,
 ) -> None:
     unit = vector_unit()
-    mask = frozen(count, repeat_time)
-    key = (name, dst, sources, mode, mask, repeat_time, strides)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = _plan_compare(unit, name, dst, sources, mode, mask, repeat_time, strides)
-    if scalar is None:
-        unit.issue(plan, plan.compute)
-    else:
-        unit.issue(plan, partial(plan.compute, typed(name, scalar, sources[0].dtype)))
+    plan = unit.plan_of((name, dst, sources, mode, frozen(count, repeat_time), repeat_time, strides), _plan_compare)
+    scalars = () if scalar is None else (typed(name, scalar, sources[0].dtype),)
+    unit.issue(plan, partial(plan.compute, *scalars))
 
 
 def _plan_compare(
@@ -209,8 +203,6 @@ def Select(
     Raises:
         KernelError: A type, count, mask or mode is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    mask = frozen(count, repeat_time)
     scalar = None if isinstance(src1, LocalTensor) else src1
     if (scalar is not None) != (sel_mode is SELMODE.VSEL_TENSOR_SCALAR_MODE):
         raise KernelError(
@@ -218,19 +210,16 @@ def Select(
             "src1 is a number with VSEL_TENSOR_SCALAR_MODE, and a tensor with the other modes",
         )
     other = src1 if isinstance(src1, LocalTensor) else None
+    unit, mask = vector_unit(), frozen(count, repeat_time)
     key = ("Select", dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = _plan_select(unit, dst, sel_mask, src0, other, sel_mode, mask, repeat_time, repeat_params)
-        unit.plans[key] = plan
-    if scalar is None:
-        unit.issue(plan, plan.compute)
-    else:
-        unit.issue(plan, partial(plan.compute, typed("Select", scalar, dst.dtype)))
+    plan = unit.plan_of(key, _plan_select)
+    scalars = () if scalar is None else (typed("Select", scalar, dst.dtype),)
+    unit.issue(plan, partial(plan.compute, *scalars))
 
 
 def _plan_select(
     unit: VectorUnit,
+    name: str,
     dst: LocalTensor,
     sel_mask: LocalTensor,
     src0: LocalTensor,
@@ -240,13 +229,13 @@ def _plan_select(
     repeat_time: int | None,
     params: BinaryRepeatParams,
 ) -> VectorPlan:
-    check_type("Select", "dst", dst, FLOATS)
-    check_type("Select", "selMask", sel_mask, MASKS)
+    check_type(name, "dst", dst, FLOATS)
+    check_type(name, "selMask", sel_mask, MASKS)
     sources = [src0] if src1 is None else [src0, src1]
     for index, source in enumerate(sources):
-        check_type("Select", f"src{index}", source, (dst.dtype.name,))
+        check_type(name, f"src{index}", source, (dst.dtype.name,))
     if repeat_time is None:
-        check_count("Select", count)
+        check_count(name, count)
     itemsize, lanes = dst.dtype.itemsize, lanes_of(dst)
     to, at0, at1, to_next, at0_next, at1_next = params
     written = access_of(itemsize, lanes, count, repeat_time, (to, to_next))
@@ -260,15 +249,15 @@ def _plan_select(
     if mode is SELMODE.VSEL_CMPMASK_SPR:
         lane = lane % lanes
     bits = counted(1, lanes // 8, int(lane.max(initial=-1)) // 8 + 1)
-    check_reach("Select", "dst", dst, written)
+    check_reach(name, "dst", dst, written)
     for index, (tensor, access) in enumerate(reads):
-        check_reach("Select", f"src{index}", tensor, access)
+        check_reach(name, f"src{index}", tensor, access)
     mask_bytes = sel_mask.view.view(np.uint8)
     if sel_mask.address % BLOCK or bits.size > len(mask_bytes):
         raise KernelError(
-            f"Select: selMask {sel_mask!r}", f"it must be aligned to {BLOCK} bytes and have {bits.size} of them"
+            f"{name}: selMask {sel_mask!r}", f"it must be aligned to {BLOCK} bytes and have {bits.size} of them"
         )
-    check_overlap(unit.core, "Select", dst, written, reads)
+    check_overlap(unit.core, name, dst, written, reads)
     out = dst.view
     views = [(tensor.view, access.where) for tensor, access in reads]
 
@@ -278,8 +267,8 @@ def _plan_select(
 
     operands = tuple((tensor.address, access) for tensor, access in reads)
     return VectorPlan(
-        "Select",
-        cost(unit.core, "Select", operands, (dst.address, written), whole=written.size == written.repeats * lanes),
+        name,
+        cost(unit.core, name, operands, (dst.address, written), whole=written.size == written.repeats * lanes),
         tuple(part for tensor, access in reads for part in access.ranges(tensor.memory, tensor.address))
         + bits.ranges(sel_mask.memory, sel_mask.address),
         written.ranges(dst.memory, dst.address),

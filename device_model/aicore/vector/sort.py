@@ -18,6 +18,7 @@ from device_model.aicore.vector.unit import (
     check_overlap,
     check_reach,
     check_type,
+    issue,
     plain_cost,
     vector_unit,
 )
@@ -72,10 +73,8 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
     Raises:
         KernelError: A type or number is impossible, or a tensor is too small.
     """
-    unit = vector_unit()
-    key = ("Sort32", dst, src0, src1, repeat_time)
-    plan = unit.plans.get(key)
-    if plan is None:
+
+    def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Sort32", "src0", src0, FLOATS)
         check_type("Sort32", "dst", dst, (src0.dtype.name,))
         check_type("Sort32", "src1", src1, ("uint32",))
@@ -96,15 +95,15 @@ def Sort32(dst: LocalTensor, src0: LocalTensor, src1: LocalTensor, repeat_time: 
             out["score"] = np.take_along_axis(score, order, 1)
             out["index"] = np.take_along_axis(index, order, 1)
 
-        plan = VectorPlan(
+        return VectorPlan(
             "Sort32",
             plain_cost(unit.core, "Sort32", repeat_time),
             scores.ranges(src0.memory, src0.address) + indices.ranges(src1.memory, src1.address),
             written.ranges(dst.memory, dst.address),
             compute,
         )
-        unit.plans[key] = plan
-    unit.issue(plan, plan.compute)
+
+    issue(("Sort32", dst, src0, src1, repeat_time), plan)
 
 
 def _descending(scores: Any) -> Any:
@@ -130,12 +129,8 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
         KernelError: A type, a length or the valid bits are impossible, or a tensor is too small.
     """
     unit = vector_unit()
-    lists = tuple(sort_list)
     params = params._replace(element_lengths=tuple(params.element_lengths))
-    key = ("MrgSort", dst, lists, params)
-    plan = unit.plans.get(key)
-    if plan is None:
-        plan = unit.plans[key] = _plan_merge(unit, dst, lists, params)
+    plan = unit.plan_of(("MrgSort", dst, tuple(sort_list), params), _plan_merge)
     taken: list[tuple[int, int, int, int]] = []
     unit.issue(plan, partial(plan.compute, taken))
     return taken[-1]
@@ -166,7 +161,9 @@ def _lists_to_merge(dst: LocalTensor, lists: tuple[LocalTensor, ...], params: Mr
     return used
 
 
-def _plan_merge(unit: VectorUnit, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info) -> VectorPlan:
+def _plan_merge(
+    unit: VectorUnit, _: str, dst: LocalTensor, lists: tuple[LocalTensor, ...], params: MrgSort4Info
+) -> VectorPlan:
     lengths, repeats = params.element_lengths, params.repeat_times
     used = _lists_to_merge(dst, lists, params)
     itemsize = dst.dtype.itemsize

@@ -81,6 +81,16 @@ class VectorUnit:
         # plan -> earlier plan -> whether it depends on it
         self._dependent: dict[VectorPlan, dict[VectorPlan, bool]] = {}
 
+    def plan_of(self, key: tuple[Any, ...], make: Callable[..., VectorPlan]) -> VectorPlan:
+        """Return the plan of the instruction with this *key*, its name and operands; *make* plans it the first time.
+
+        It gets this unit and what is in the key.
+        """
+        plan = self.plans.get(key)
+        if plan is None:
+            plan = self.plans[key] = make(self, *key)
+        return plan
+
     def issue(self, plan: VectorPlan, compute: Callable[[], object]) -> None:
         """Issue *plan*; *compute* does its work."""
         dependent = self._dependent.get(plan)
@@ -110,6 +120,13 @@ def vector_unit() -> VectorUnit:
         unit = core.unit = VectorUnit(core)
     assert isinstance(unit, VectorUnit)
     return unit
+
+
+def issue(key: tuple[Any, ...], make: Callable[..., VectorPlan]) -> None:
+    """Issue the instruction with this *key*; see `VectorUnit.plan_of`."""
+    unit = vector_unit()
+    plan = unit.plan_of(key, make)
+    unit.issue(plan, plan.compute)
 
 
 # Checks

@@ -4,6 +4,7 @@ Accesses of 1, 2, 4, 8 or 16 bytes are one instruction of each warp, and longer 
 address must be a multiple of the width.
 """
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -27,21 +28,17 @@ WIDEST = 16  # bytes of one access of a thread
 _LOADS = {1: Op.LDS_32, 2: Op.LDS_32, 4: Op.LDS_32, 8: Op.LDS_64, 16: Op.LDS_128}
 
 
+@dataclass(eq=False, slots=True)
 class Places:
     """Places in a tensor that the threads reach: *offsets*, bytes of its memory, one or several for each thread.
 
     From each place on, a thread reaches a vector of the elements that the index left: *tail* is their shape.
     """
 
-    __slots__ = ("_tail_strides", "offsets", "tail", "tensor")
-
-    def __init__(
-        self, tensor: "Tensor", offsets: Ints, tail: tuple[int, ...] = (), tail_strides: tuple[int, ...] = ()
-    ) -> None:
-        self.tensor = tensor
-        self.offsets = offsets
-        self.tail = tail
-        self._tail_strides = tail_strides
+    tensor: "Tensor"
+    offsets: Ints
+    tail: tuple[int, ...] = ()
+    _tail_strides: tuple[int, ...] = ()
 
     def load(self) -> Register:
         """Load the elements: one instruction for each vector of up to 16 bytes."""

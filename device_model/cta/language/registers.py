@@ -27,6 +27,7 @@ An operation does not know which part of a register it needs, so all parts of on
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import wraps
 from math import prod
 from typing import Any, Self
@@ -53,6 +54,7 @@ _ALONG = {"argmax": None, "argmin": None, "sort": -1, "argsort": -1}  # their ax
 _MOST_IDS = 4  # ids that a register built from parts keeps
 
 
+@dataclass(eq=False, slots=True)
 class _Name:
     """What all views of an array share.
 
@@ -62,12 +64,9 @@ class _Name:
         made: The line that set it, if these are not all threads.
     """
 
-    __slots__ = ("ids", "made", "threads")
-
-    def __init__(self, ids: tuple[int, ...], threads: Bools | None = None, made: Site | None = None) -> None:
-        self.ids = ids
-        self.threads = threads
-        self.made = made
+    ids: tuple[int, ...]
+    threads: Bools | None = None
+    made: Site | None = None
 
 
 class Register(np.ndarray[Any, Any]):

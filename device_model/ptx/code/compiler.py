@@ -5,7 +5,6 @@ number of the block behind it into a register of the function, and `ret` sends e
 called while it runs would lose it: recursion is refused.
 """
 
-import linecache
 from collections.abc import Iterable, Mapping
 
 from device_model.ptx.code import translators
@@ -15,7 +14,7 @@ from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, read
 from device_model.ptx.code.frames import Frame, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.special import special_type
-from device_model.ptx.lanes.program import Code, Program
+from device_model.ptx.lanes.program import Code, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Function, Instruction, Module, Register, Space, Special, Symbol
 from device_model.ptx.text.types import TYPES, Type
@@ -91,9 +90,7 @@ class Compiler:
                 source, more = self._meets(names, block, meets, source)
                 lines += more
             text += source
-        filename = f"<ptx {self.entry.name}>"
-        linecache.cache.pop(filename, None)
-        exec(compile(text, filename, "exec"), names.values)  # made above of numbers and our own names
+        exec(compile(text, filename(self.entry.name), "exec"), names.values)  # made above of numbers and our own names
         code = [
             Code(
                 block.number,
@@ -110,7 +107,20 @@ class Compiler:
         return Program(
             self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
             self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits, 0, lines,
+            self._places(),
         )  # fmt: skip
+
+    def _places(self) -> dict[int, Place]:
+        """Return what each line of PTX was made from."""
+        places = {}
+        for block in self._blocks:
+            places[_line(block)] = Place(_line(block))
+            for item in block.instructions:
+                file = "" if item.source is None else self.module.files.get(item.source.file, "")
+                places[item.line] = (
+                    Place(item.line, file, item.source.line) if file and item.source else Place(item.line)
+                )
+        return places
 
     # What emitters ask
 

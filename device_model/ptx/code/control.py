@@ -88,6 +88,7 @@ def _barrier(emit: Emitter, barrier: Instruction, then: int) -> tuple[End, str |
         raise PtxError(barrier.line, f"{barrier} with {len(operands)} operands is no barrier")
     if kind == "arrive" and len(operands) == 1:
         raise PtxError(barrier.line, f"{barrier} needs a number of threads")
+    emit.note_line()
     number, *counts = (emit.value(each, U32) for each in operands)
     end = ends.Barrier(then, arrives=kind == "arrive")
     return end, f"({number}, {counts[0] if counts else None}, None, None)"
@@ -104,6 +105,7 @@ def _reduction(
     reduce = Reduction(emit.kernel.number(emit.block, result), operation)
     name = f"r{emit.line}"
     emit.names.values[name] = reduce
+    emit.note_line()
     count = emit.value(counts[0], U32) if counts else "None"
     return ends.Barrier(then), f"({emit.value(number, U32)}, {count}, {emit.value(predicate, PRED)}, {name})"
 

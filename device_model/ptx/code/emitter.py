@@ -101,6 +101,7 @@ class Emitter:
         self._written: set[int] = set()
         self._count = 0
         self._place = 0
+        self._notes_lines = False
         self.python_lines: list[int] = []
 
     # Reading
@@ -206,6 +207,11 @@ class Emitter:
         """Write a statement."""
         self._lines.append((self.line, code))
 
+    def note_line(self) -> None:
+        """Write which line of PTX runs, because what follows may be told about it."""
+        self._notes_lines = True
+        self.do(f"launch.line = {self.line}")
+
     def call(self, function: Callable[..., Any], *arguments: str, **options: object) -> str:
         """Return the code of a call of *function*."""
         named = [f"{name}={value!r}" for name, value in options.items()]
@@ -303,5 +309,7 @@ class Emitter:
         for number in sorted(self._written & self.block.live_out):
             self.do(f"at.put({number}, {self._locals[number]})")
         self.do(f"return {result}")
+        if self._notes_lines:
+            self._lines.insert(0, (self.line, "launch = at.group.launch"))
         self.python_lines = [self.line, *(line for line, _ in self._lines)]
         return f"def {name}(at):\n" + "".join(f"    {code}\n" for _, code in self._lines)

@@ -3,38 +3,21 @@
 import numpy as np
 
 from device_model.ptx.lanes.group import Array
-from device_model.ptx.lanes.launch import Region
+from device_model.ptx.lanes.regions import Region
 
 _BASE, _GAP = 1 << 60, 1 << 32
-
-
-class ArrayRegion:
-    """An array at an address."""
-
-    __slots__ = ("_bytes", "start", "stop")
-
-    def __init__(self, array: Array, start: int) -> None:
-        self._bytes = array.reshape(-1).view(np.uint8)
-        self.start = start
-        self.stop = start + len(self._bytes)
-
-    def read(self, dtype: "np.dtype[np.generic]") -> Array:
-        """Return its values."""
-        return self._bytes[: len(self._bytes) // dtype.itemsize * dtype.itemsize].view(dtype)
-
-    write = read
 
 
 class ArrayMemory:
     """Arrays, each at an address of its own."""
 
     def __init__(self) -> None:
-        self._regions: list[ArrayRegion] = []
+        self._regions: list[Region] = []
 
     def add(self, array: Array) -> int:
         """Add *array*, which is in one piece and is changed in place; return its address."""
         start = _BASE + _GAP * len(self._regions)
-        self._regions.append(ArrayRegion(array, start))
+        self._regions.append(Region(array.reshape(-1).view(np.uint8), start, in_place=True))
         return start
 
     def find(self, address: int) -> Region | None:

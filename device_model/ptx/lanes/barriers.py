@@ -49,8 +49,12 @@ class Barriers:
         None stands for all lanes that have not ended.
         """
         lanes = arrival.lanes
+        for watch in self.group.launch.watches:
+            watch.arrive(lanes, number)
         everybody = lanes.count == self.group.left and (needed is None or needed == self.group.threads)
         if everybody and not self._barriers and arrival.result is None:
+            for watch in self.group.launch.watches:
+                watch.release(self.group, number, np.ones(self.group.blocks, np.bool_))
             go(arrival.place, lanes)
             return
         barrier = self._arrive(number, needed, lanes)
@@ -59,6 +63,8 @@ class Barriers:
 
     def arrive(self, go: Go, number: int, needed: int, lanes: Lanes) -> None:
         """Count *lanes* as arrived, without a wait."""
+        for watch in self.group.launch.watches:
+            watch.arrive(lanes, number)
         self._release(go, number, self._arrive(number, needed, lanes))
 
     def end(self, go: Go, lanes: Lanes) -> None:
@@ -90,6 +96,8 @@ class Barriers:
         is_complete = (barrier.arrived >= needed) & (barrier.arrived > 0)
         if not is_complete.any():
             return
+        for watch in self.group.launch.watches:
+            watch.release(self.group, number, is_complete)
         barrier.arrived[is_complete] = 0
         waiting, barrier.waiting = barrier.waiting, []
         released: list[Arrival] = []

@@ -42,7 +42,7 @@ class _Loop:
 class Fragments:
     """The lanes of one group, by the place of the block of code that they run next."""
 
-    __slots__ = ("_code", "_ended", "_loops", "_meeting", "_spinning", "_tried", "at", "barriers", "group")
+    __slots__ = ("_code", "_ended", "_loops", "_meeting", "_spinning", "_tried", "at", "barriers", "group", "waiting")
 
     def __init__(self, group: Group, code: Sequence[Code]) -> None:
         self.group = group
@@ -53,6 +53,10 @@ class Fragments:
         self._spinning: dict[int, Lanes] = {}  # lanes that have given way
         self._tried: dict[int, int] = {}  # how many there were at each place at the last try, and (-1) changes so far
         self._loops: dict[int, _Loop] = {}
+        self.waiting = (
+            0,
+            group.everybody,
+        )  # once the group is stuck: the head of a loop, and lanes that repeat it
         self._ended: Array | None = None  # which lanes have ended; None if none has
 
     def go(self, place: int, lanes: Lanes) -> None:
@@ -96,7 +100,7 @@ class Fragments:
         Raises:
             StoppedError: Lanes wait at a barrier, or for lanes of their warp, that do not come.
         """
-        at, code = self.at, self._code
+        at, code, watches = self.at, self._code, self.group.launch.watches
         while True:
             while at:
                 place = min(at) if len(at) > 1 else next(iter(at))
@@ -108,6 +112,8 @@ class Fragments:
                 if block.loops is not None and lanes is not None:
                     lanes = self._moving(block, lanes)
                 if lanes is not None:
+                    for watch in watches:
+                        watch.step(lanes, block)
                     block.end.go(self, lanes, block.run(lanes))
             if not self.group.left:
                 return State.ENDED
@@ -117,6 +123,7 @@ class Fragments:
             tried[-1] = self.group.changes
             is_stuck = tried == self._tried
             self._tried = {} if is_stuck else tried
+            self.waiting = next(iter(self._spinning.items()))
             for place, lanes in self._spinning.items():
                 self.go(place, lanes)
             self._spinning.clear()
@@ -125,18 +132,21 @@ class Fragments:
 
     def _joined(self, first: Lanes, second: Lanes) -> Lanes:
         """Return all lanes of both."""
-        index = np.concatenate([first.flat.reshape(-1), second.flat.reshape(-1)])
-        if len(index) == self.group.width:
+        if first.count + second.count == self.group.width:
             return self.group.everybody
-        index.sort()
-        return Lanes(self.group, index)
+        mask = np.zeros(self.group.width, np.bool_)
+        mask[first.index] = mask[second.index] = True
+        return Lanes(self.group, np.flatnonzero(mask))
 
     def _met(self, block: Code, lanes: Lanes) -> Lanes | None:
         """Return those of *lanes* whose warps are complete at *block*; the others wait there."""
-        if lanes.index is None:
-            return lanes
         assert block.meets is not None, "the block waits for lanes"
         group = self.group
+        group.launch.line = block.line
+        if lanes.index is None:
+            for watch in group.launch.watches:
+                watch.meet(lanes, block.meets(lanes))
+            return lanes
         warps = -(-group.threads // WARP)
         warp = (lanes.block * warps + lanes.thread // WARP)[0]
         bit = np.int64(1) << (lanes.thread[0] % WARP)
@@ -145,10 +155,14 @@ class Fragments:
         named = np.zeros_like(here)
         np.bitwise_or.at(named, warp, np.broadcast_to(block.meets(lanes), lanes.shape)[0].astype(np.int64))
         is_ready = (named & self._alive(warps) & ~here == 0)[warp]
-        if is_ready.all():
-            return lanes
-        self._meeting[block.number] = Lanes(group, lanes.index[~is_ready])
-        return Lanes(group, lanes.index[is_ready]) if is_ready.any() else None
+        if not is_ready.all():
+            self._meeting[block.number] = Lanes(group, lanes.index[~is_ready])
+            if not is_ready.any():
+                return None
+            lanes = Lanes(group, lanes.index[is_ready])
+        for watch in group.launch.watches:
+            watch.meet(lanes, block.meets(lanes))
+        return lanes
 
     def _alive(self, warps: int) -> Array:
         """Return the lanes of each warp that have not ended, as bits."""

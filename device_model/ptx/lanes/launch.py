@@ -1,27 +1,14 @@
 """One launch, as its lanes see it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from device_model.ptx.lanes.group import Array
+from device_model.ptx.lanes.regions import Region
+from device_model.ptx.lanes.watching import Watch
 
 Dim3 = tuple[int, int, int]
-
-
-class Region(Protocol):
-    """Memory at the addresses from *start* to *stop*."""
-
-    start: int
-    stop: int
-
-    def read(self, dtype: np.dtype[Any]) -> Array:
-        """Return its values, to be read."""
-
-    def write(self, dtype: np.dtype[Any]) -> Array:
-        """Return its values, to be changed."""
 
 
 class GlobalMemory(Protocol):
@@ -50,6 +37,8 @@ class Launch:
         warps_of_sm: The warps that an SM can hold.
         cycles: The clock of the SMs, now.
         nanoseconds: The time, now.
+        watches: Who looks at it.
+        line: The line of PTX that runs, where something could be said about it.
         messages: What lanes have printed, each with its block and thread.
     """
 
@@ -64,6 +53,8 @@ class Launch:
     warps_of_sm: int = 64
     cycles: int = 0
     nanoseconds: int = 0
+    watches: Sequence[Watch] = ()
+    line: int = 0
     messages: list[tuple[int, int, str]] = field(default_factory=list)
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from device_model.ptx.lanes.group import Array, Ints, Lanes
-from device_model.ptx.lanes.launch import Region
+from device_model.ptx.lanes.regions import Region
 
 WINDOW = 1 << 56  # bytes of each window
 SHARED, LOCAL, PARAM = 0x7E << 56, 0x7D << 56, 0x7C << 56
@@ -31,15 +31,18 @@ class AccessError(Exception):
 
 def load_global(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
     """Return what lanes load from global memory: one array, or a tuple of *count* for a vector."""
+    for watch in at.group.launch.watches:
+        watch.load(at, "global", address, dtype.itemsize * count)
     region = _region(at, address, dtype.itemsize * count)
     if region is None:
         return _by_region(at, address, dtype, count)
-    values = region.read(dtype)
-    return _taken(values, _places(at, address, region.start, dtype.itemsize * count), count)
+    return region.load(dtype, _places(at, address, region.start, dtype.itemsize * count), count)
 
 
 def store_global(at: Lanes, address: Array, *values: Array) -> None:
     """Store *values*, the parts of a vector, in global memory. Of lanes with one address the last one counts."""
+    for watch in at.group.launch.watches:
+        watch.store(at, "global", address, values[0].dtype.itemsize * len(values), values)
     dtype, count = values[0].dtype, len(values)
     region = _region(at, address, dtype.itemsize * count)
     if region is None:
@@ -47,11 +50,13 @@ def store_global(at: Lanes, address: Array, *values: Array) -> None:
             store_global(lanes, _picked(at, address, part), *(_picked(at, value, part) for value in values))
         return
     at.group.changes += 1
-    _given(region.write(dtype), _places(at, address, region.start, dtype.itemsize * count), values)
+    region.store(_places(at, address, region.start, dtype.itemsize * count), values)
 
 
 def load_shared(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
     """Return what lanes load from the shared memory of their blocks."""
+    for watch in at.group.launch.watches:
+        watch.load(at, "shared", address, dtype.itemsize * count)
     group = at.group
     places = _private(at, address, group.shared_bytes, dtype.itemsize * count, at.block, "shared memory")
     return _taken(group.shared.view(dtype), places, count)
@@ -59,6 +64,8 @@ def load_shared(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
 
 def store_shared(at: Lanes, address: Array, *values: Array) -> None:
     """Store *values* in the shared memory of the lanes' blocks."""
+    for watch in at.group.launch.watches:
+        watch.store(at, "shared", address, values[0].dtype.itemsize * len(values), values)
     group, dtype = at.group, values[0].dtype
     size = dtype.itemsize * len(values)
     places = _private(at, address, group.shared_bytes, size, at.block, "shared memory")
@@ -68,6 +75,8 @@ def store_shared(at: Lanes, address: Array, *values: Array) -> None:
 
 def load_local(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
     """Return what lanes load from their local memory."""
+    for watch in at.group.launch.watches:
+        watch.load(at, "local", address, dtype.itemsize * count)
     group = at.group
     places = _private(at, address, group.local_bytes, dtype.itemsize * count, at.flat, "local memory")
     return _taken(group.local.view(dtype), places, count)
@@ -75,6 +84,8 @@ def load_local(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
 
 def store_local(at: Lanes, address: Array, *values: Array) -> None:
     """Store *values* in the local memory of the lanes."""
+    for watch in at.group.launch.watches:
+        watch.store(at, "local", address, values[0].dtype.itemsize * len(values), values)
     group, dtype = at.group, values[0].dtype
     places = _private(at, address, group.local_bytes, dtype.itemsize * len(values), at.flat, "local memory")
     _given(group.local.view(dtype), places, values)
@@ -149,6 +160,19 @@ class Site(NamedTuple):
 def sites(at: Lanes, space: str, address: Array, dtype: DType) -> list[Site]:
     """Return where lanes change memory of the state space *space*; "" is for generic addresses."""
     group, size = at.group, dtype.itemsize
+    if not space:
+        windows = _windows(address)
+        if len(windows) == 1:
+            return sites(at, _NAMES[windows[0]], address - np.uint64(windows[0]), dtype)
+        found = []
+        for window in windows:
+            part = _in_window(at, address, window)
+            lanes = Lanes(group, at.flat.reshape(-1)[part])
+            inner = _picked(at, address, part) - np.uint64(window)
+            found += _inside(sites(lanes, _NAMES[window], inner, dtype), part)
+        return found
+    for watch in group.launch.watches:
+        watch.change(at, space, address, size)
     if space == "shared":
         places = _private(at, address, group.shared_bytes, size, at.block, "shared memory")
         return [Site(group.shared.view(dtype), places, None)]
@@ -156,19 +180,10 @@ def sites(at: Lanes, space: str, address: Array, dtype: DType) -> list[Site]:
         return [
             Site(group.local.view(dtype), _private(at, address, group.local_bytes, size, at.flat, "local memory"), None)
         ]
-    if not space:
-        windows = _windows(address)
-        if windows != [0]:
-            found = []
-            for window in windows:
-                part = _in_window(at, address, window)
-                lanes = Lanes(group, at.flat.reshape(-1)[part])
-                inner = _picked(at, address, part) - np.uint64(window)
-                found += _inside(sites(lanes, _NAMES[window], inner, dtype), part)
-            return found
     region = _region(at, address, size)
     if region is not None:
-        return [Site(region.write(dtype), _places(at, address, region.start, size), None)]
+        places = _places(at, address, region.start, size)
+        return [Site(region.cells(dtype, places), places, None)]
     return [
         each
         for part, lanes in _parts_of_regions(at, address, size)

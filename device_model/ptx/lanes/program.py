@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from device_model.ptx.lanes.group import Array, Lanes
 
@@ -44,6 +45,22 @@ class Code:
         self.reads_memory = reads_memory
 
 
+class Place(NamedTuple):
+    """A line of a kernel: of its PTX, and of the source that this was made from, if that is known."""
+
+    line: int
+    file: str = ""
+    source: int = 0
+
+    def __str__(self) -> str:
+        return f"PTX line {self.line}" + (f" ({Path(self.file).name}:{self.source})" if self.file else "")
+
+
+def filename(name: str) -> str:
+    """Return the name that the Python code of the kernel *name* has instead of a file."""
+    return f"<ptx {name}>"
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A kernel.
@@ -61,6 +78,7 @@ class Program:
         limits: Its performance directives.
         pressure: The registers of 32 bits that a thread needs at the same time.
         lines: The line of PTX for each line of the Python code.
+        places: By line of PTX, what it was made from.
     """
 
     name: str
@@ -75,3 +93,4 @@ class Program:
     limits: Mapping[str, tuple[int, ...]]
     pressure: int
     lines: Sequence[int]
+    places: Mapping[int, Place]

@@ -211,7 +211,8 @@ class _Parser:
         while at.ahead.mark is Mark.DIRECTIVE:
             directive = at.take().text
             if directive == ".align":
-                align = self._align()
+                found = self._align()
+                align = align if is_pointer else found  # else it is that of what the pointer is to
             elif directive in (".v2", ".v4", ".v8"):
                 vector = int(directive[2:])
             elif directive == ".ptr":

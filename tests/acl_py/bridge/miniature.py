@@ -122,7 +122,7 @@ class Host:
         self.note(who)
 
     async def _wait(self, completion, waiting):
-        await self.bridge.wait(completion, waiting)
+        await self.bridge.wait(completion, lambda: waiting)
         self._call(WAKE)
 
     def _call(self, ns):

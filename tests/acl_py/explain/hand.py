@@ -1,7 +1,7 @@
 """Recordings written by hand: rows with what a test is about, and round numbers for the rest."""
 
 from acl_py.calls.acts import PLAIN, Queued, Synchronised
-from acl_py.trace.rows import Call, Handle, Operation, Ref, Sleep, StreamStep, Timeline
+from acl_py.trace.rows.timeline import Call, Handle, Operation, Ref, Sleep, StreamStep, Timeline
 from device_model.completions import Why
 
 # The places of handles: a context, and behind it the streams by their numbers.

@@ -4,7 +4,7 @@ from hand import call, op, recording
 
 from acl_py.causes.path import makespan_ns
 from acl_py.explain.diff import changes, diff_text
-from acl_py.trace.rows import Handle
+from acl_py.trace.rows.timeline import Handle
 from device_model.completions import Why
 
 

@@ -15,7 +15,7 @@ from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of, case_of
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
-from acl_py.trace.reading import site_of_call
+from acl_py.trace.rows.reading import site_of_call
 
 OUT = acl.MemcpyKind.DEVICE_TO_HOST
 

@@ -7,7 +7,7 @@ from hand import call, op, recording, wait
 
 from acl_py.causes.lines import path_text
 from acl_py.causes.path import critical_path, makespan_ns
-from acl_py.trace.rows import Sleep
+from acl_py.trace.rows.timeline import Sleep
 from device_model.completions import Why
 
 

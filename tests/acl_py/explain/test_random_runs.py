@@ -19,7 +19,7 @@ from acl_py.causes.lines import by_line
 from acl_py.causes.path import critical_path
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
-from acl_py.trace.fields import op_columns
+from acl_py.trace.rows.columns import op_columns
 from tests.conformance.roundtrips import differences
 
 SIZE = 200_000

@@ -409,6 +409,9 @@ WITNESSES = {
     "a wait for a notify is behind its record": test_a_notify_orders_two_streams,
     "a wait for a word is behind its write": test_a_word_that_a_stream_sets_orders_the_one_that_waits_for_it,
     "a reset clears a flag": test_a_set_that_was_cleared_before_the_host_goes_on_ends_no_later_wait,
+    "memory begins and ends in its stream": partial(
+        test_memory_that_the_legacy_stream_allocates_or_frees_is_a_barrier, frees=False
+    ),
 }
 
 

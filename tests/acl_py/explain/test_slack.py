@@ -6,7 +6,7 @@ from acl_py.calls.acts import Synchronised
 from acl_py.causes.lines import by_line, path_text
 from acl_py.causes.path import critical_path
 from acl_py.causes.slack import slacks
-from acl_py.trace.rows import Ref
+from acl_py.trace.rows.timeline import Ref
 from device_model.completions import Why
 
 

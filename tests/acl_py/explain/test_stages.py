@@ -4,7 +4,7 @@ import pytest
 from hand import op, recording
 
 from acl_py.explain.stages import Stage, merged, overlap, stages, stages_text
-from acl_py.trace.rows import Mark
+from acl_py.trace.rows.timeline import Mark
 
 
 def mark(name, begin, end, caller="task 1"):

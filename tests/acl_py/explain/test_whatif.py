@@ -6,12 +6,10 @@ import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync, wait
 
 from acl_py.causes.relation import Relation
-from acl_py.explain import relisting
-from acl_py.explain.cases import ASYNCHRONOUS, EditError
+from acl_py.explain.cases import EditError
 from acl_py.explain.edits import FORMS, apply, parse, parse_all
 from acl_py.explain.whatif import Asker, answers_text
-from acl_py.programs.format import GRAPH_OPS, OPS
-from acl_py.trace.reading import site_of_call
+from acl_py.trace.rows.reading import site_of_call
 from device_model.profile import load
 
 PIPELINE = program(
@@ -168,13 +166,6 @@ def test_more_streams_take_prefetches_with_them_and_refuse_attachments():
     ]
     with pytest.raises(EditError, match=r"streams=2: step 0 \(attach\) needs its own stream"):
         after("streams=2", program(step("attach", buf="m", stream="A", to="single"), managed=["m"]))
-
-
-def test_more_streams_know_every_step_of_a_stream():
-    """A step that this edit does not know stays in its old stream, and the price is that of another program."""
-    moved = {*relisting.IN_STREAM, *relisting.NOT_MOVED, *ASYNCHRONOUS}
-    known = moved | {"record", "wait", "sync_stream"}  # each has a rule of its own
-    assert {op for op, fields in OPS.items() if "stream" in fields and op not in GRAPH_OPS} <= known
 
 
 def test_a_serial_program_overlaps_in_two_streams():

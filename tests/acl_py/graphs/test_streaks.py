@@ -11,7 +11,7 @@ import pytest
 from histories import H2D, busy, tiny
 
 import acl_py as acl
-from acl_py.trace.recorder import Trace
+from acl_py.trace.rows.recorder import Trace
 from device_model.completions import Why
 from device_model.engines.workers import INLINE_BYTES
 from device_model.observe import Observer

@@ -8,9 +8,9 @@ from rich.cells import cell_len
 
 import acl_py
 from acl_py.trace import chart
-from acl_py.trace.fields import call_columns
-from acl_py.trace.reading import host_rows
-from acl_py.trace.recorder import Trace
+from acl_py.trace.rows.columns import call_columns
+from acl_py.trace.rows.reading import host_rows
+from acl_py.trace.rows.recorder import Trace
 
 WORK = busy("work", 20)
 

@@ -15,9 +15,9 @@ from acl_py import faults
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
 from acl_py.trace import chrome, read_trace
-from acl_py.trace.reading import site_of_call
-from acl_py.trace.recorder import Trace
-from acl_py.trace.rows import Call, Timeline
+from acl_py.trace.rows.reading import site_of_call
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import Call, Timeline
 
 WORK = busy("work", 20)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import acl_py as acl
-from acl_py.trace.columns import joined, line, merged, only, rates, signed, texts, us, whole
-from acl_py.trace.fields import blocks, merged_blocks, merged_order, places
-from acl_py.trace.tracks import Track, place
+from acl_py.trace.rows.columns import blocks, merged_blocks, merged_order, places
+from acl_py.trace.views.lines import joined, line, merged, only, rates, signed, texts, us, whole
+from acl_py.trace.views.tracks import Track, place
 from device_model.streams import Stream
 
 NUMBERS = [0, 7, 10, 999, 1_000, 1_001, 20_000, 999_999, 1_000_000, 1_000_007, 3_000_000_000, 2**62 - 1]

@@ -3,7 +3,7 @@
 import pytest
 
 import acl_py as acl
-from acl_py.trace.rows import Timeline
+from acl_py.trace.rows.timeline import Timeline
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_charts_have_a_lane_of_launches(timeline):
 
 def test_figures_have_a_row_of_launches(timeline):
     pytest.importorskip("matplotlib", reason="pip install -e '.[notebooks]'")
-    from acl_py.trace.figure import describe
+    from acl_py.trace.views.figure import describe
 
     assert "graphs, from 11 to 51 us: launch of a graph 40 us in 3 parts" in describe({"run": timeline})
 

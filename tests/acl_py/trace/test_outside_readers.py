@@ -17,7 +17,7 @@ import traceable
 
 import acl_py
 from acl_py.trace import chrome, kineto, msprof
-from acl_py.trace.synchronisations import synchronisations
+from acl_py.trace.views.synchronisations import synchronisations
 
 HERE = Path(__file__).parent / "readers"
 NODE = shutil.which("node")

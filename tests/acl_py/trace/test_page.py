@@ -12,8 +12,8 @@ import acl_py
 from acl_py import asc, faults
 from acl_py.causes.pages import explained
 from acl_py.trace.page import Finding, Page, PathPart, Run
-from acl_py.trace.reading import queuing_calls, site_of_call
-from acl_py.trace.rows import Mark, Operation, StreamStep, Timeline
+from acl_py.trace.rows.reading import queuing_calls, site_of_call
+from acl_py.trace.rows.timeline import Mark, Operation, StreamStep, Timeline
 
 ODD = "</script><script>alert('1')</script> \"quoted\" & ü 流 \u2028 \udc80"
 

@@ -17,7 +17,7 @@ from PIL import Image
 import acl_py
 from acl_py import Cost, MemcpyKind
 from acl_py.trace.page import Finding, Page, PathPart, Run
-from acl_py.trace.rows import Call, Operation, Timeline
+from acl_py.trace.rows.timeline import Call, Operation, Timeline
 from device_model.completions import Why
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="pip install -e '.[browser]'")

@@ -8,7 +8,7 @@ from histories import H2D
 
 import acl_py as acl
 from acl_py.calls.acts import leaves
-from acl_py.trace.rows import Copied, Extent, Filled, Handle, Mark, Memory, Ref
+from acl_py.trace.rows.timeline import Copied, Extent, Filled, Handle, Mark, Memory, Ref
 
 SIZE = 4096
 

@@ -13,7 +13,7 @@ from acl_py.explain.diff import Change
 from acl_py.explain.profiler import AsyncProfiler
 from acl_py.trace import chart, chrome, read_trace
 from acl_py.trace.page.data import Run, document
-from acl_py.trace.shown import has_sms, shown_for_all
+from acl_py.trace.views.shown import has_sms, shown_for_all
 from device_model import profile
 
 

@@ -9,15 +9,16 @@ Arguments are positional. Each has a letter, that of CPython's argument parser w
 
 An argument of the wrong type is a TypeError, and so is a wrong number of arguments; functions without parameters ignore
 them. The text is the binding's, "acl.rt.free args parse failed" or "argument 2 is not list"; a note, which a traceback
-shows, says what was wrong. Failures of the runtime are never raised: if a function that `runs` a verb or `gives` a
-value raises AclError, the caller gets the code.
+shows, says what was wrong. Failures of the runtime are never raised: if a function that `runs` a verb, `gives` a
+value or `does` something else raises AclError, the caller gets the code.
 """
 
 import inspect
 import operator
 from collections.abc import Callable, Coroutine
 from math import ldexp
-from typing import Any, TypeVar
+from types import GenericAlias
+from typing import Any, TypeVar, get_args
 
 from acl_py.compat.acl.face.session import Face, mine, session
 from acl_py.errors import AclError
@@ -116,14 +117,37 @@ def runs(letters: str) -> Callable[[Callable[..., Coroutine[Any, Any, object]]],
     return make
 
 
+_DO = """\
+here = _session()
+try:
+    _function(here, {given})
+    code = 0
+except _AclError as error:
+    code = here.failed(error)
+return %scode"""
+
+
+def does(letters: str, *, echoes: bool = False) -> Callable[[Callable[..., None]], Callable[..., Any]]:
+    """Make a function one of the module's as `takes` does. It gets the session besides, and the caller gets 0, or the
+    code of the AclError that it raises; if it *echoes*, the handle before the code. It runs no verb, and needs no turn.
+    """
+
+    def make(function: Callable[..., None]) -> Callable[..., Any]:
+        shown = _shown(function, tuple[int, int] if echoes else int)
+        wrapper: Callable[..., Any] = _wrapper(function, shown, letters, _DO % ("a0, " if echoes else ""))
+        return wrapper
+
+    return make
+
+
 _GIVE = """\
 here = _session()
 try:
     value, code = _function(here, {given}), 0
 except _AclError as error:
-    value, code = %r, here.failed(error)
+    value, code = %s, here.failed(error)
 if here.pending: here.do_pending()
-return value, code"""
+return %svalue, code"""
 
 
 def _admit_signals_at_end() -> None:
@@ -137,14 +161,17 @@ def _admit_signals_at_end() -> None:
 interrupts.when_held.append(_admit_signals_at_end)
 
 
-def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., tuple[Any, int]]]:
+def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function one of the module's as `takes` does. It gets the session besides, and gives a value, to which the
-    caller gets 0; if it raises an AclError, the caller gets *failure* and the code. It runs verbs with `Session.run`.
+    caller gets 0; if it raises an AclError, the caller gets *failure* and the code. If *failure* is a tuple, there are
+    as many values, and the caller gets each. The function runs verbs with `Session.run`.
     """
 
-    def make(function: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
-        shown = _shown(function, tuple[Any, int])
-        wrapper: Callable[..., tuple[Any, int]] = _wrapper(function, shown, letters, _GIVE % (failure,))
+    def make(function: Callable[..., Any]) -> Callable[..., Any]:
+        value, several = inspect.signature(function).return_annotation, isinstance(failure, tuple)
+        shown = GenericAlias(tuple, (*(get_args(value) if several else (value,)), int))
+        body = _GIVE % (repr(failure), "*" if several else "")
+        wrapper: Callable[..., Any] = _wrapper(function, _shown(function, shown), letters, body)
         return wrapper
 
     return make

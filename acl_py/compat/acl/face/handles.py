@@ -82,6 +82,13 @@ class Handles:
             raise self.missing(handle, kind)
         return thing
 
+    def known(self, handle: int, kind: type[_T]) -> _T:
+        """Return the *kind* that *handle* stands for, as the C layer looks it up: if there is none, that is 100000."""
+        thing = self.find(handle, kind)
+        if thing is None:
+            raise self.error(INVALID_PARAM, self.explain(handle, kind))
+        return thing
+
     def missing(self, handle: int, kind: type) -> AclError:
         """Return the AclError for a *handle* that does not stand for a *kind*."""
         return self.error(INVALID_HANDLE if handle else INVALID_PARAM, self.explain(handle, kind))

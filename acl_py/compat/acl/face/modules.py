@@ -16,7 +16,7 @@ from typing import Any
 
 from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.options import Options, brought_in
+from acl_py.compat.acl.face.options import SessionOptions, brought_in
 from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
@@ -66,7 +66,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     """
     if not replace and (other := _other()):
         raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")
-    chosen = Options(**options)
+    chosen = SessionOptions(**options)
     modules = build()
     session.end()
     session.guest_failures.clear()
@@ -109,7 +109,7 @@ def build() -> dict[str, ModuleType]:
 
 @cache
 def _functions() -> tuple[Callable[..., Any], ...]:
-    """Return what the files in functions/ define with `takes`, `runs` or `gives`."""
+    """Return what the files in functions/ define with `takes`, `runs`, `gives` or `does`."""
     files = sorted(_FUNCTIONS.glob("*/*.py"))
     modules = [import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}") for file in files]
     return tuple(each for module in modules for each in vars(module).values() if hasattr(each, "letters"))

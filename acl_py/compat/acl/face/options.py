@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from acl_py import options
 from acl_py.errors import DeadlockError
+from acl_py.options import Options
 from device_model.integers import integer
 from device_model.profile import DeviceProfile
 from device_model.rules import ACL
@@ -14,7 +14,7 @@ _CARDS = range(1, 4097)  # how many there may be: as many as a profile may have
 
 
 @dataclass
-class Options:
+class SessionOptions:
     """The options that `install` or `acl-py run` set before the first call; `install` explains them."""
 
     device: str | Path | DeviceProfile = "ascend910b3"
@@ -40,13 +40,13 @@ class Options:
             if not Path(folder).is_dir():
                 raise ValueError(f"models: there is no folder {str(folder)!r}")
 
-    def of_simulation(self) -> options.Options:
+    def of_simulation(self) -> Options:
         """Return the options of the simulation of a session.
 
         Raises:
             ValueError: The device or the overlay cannot be used.
         """
-        asked = options.Options(
+        asked = Options(
             self.device,
             self.rules or ACL.name,
             workers=self.workers,

@@ -23,7 +23,7 @@ from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
-from acl_py.compat.acl.face.options import Options
+from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.face.turns import NO_TURN, GuestTurn, Turn, is_barred
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.blocking import BlockingBridge, take_part
@@ -61,7 +61,7 @@ class Session(Handles):
 
     turn: Turn
 
-    def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
+    def __init__(self, runtime: Runtime, trace: Trace | None, options: SessionOptions) -> None:
         super().__init__(runtime)
         self.trace = trace
         self.options = options
@@ -148,11 +148,11 @@ class Session(Handles):
         self.pending.append((threading.get_ident(), function))
 
     def do_pending(self) -> None:
-        """Do what the last call of this thread made due; a kernel's call, in the middle of another one, leaves it to
-        that one.
+        """Do what the last call of this thread made due; a call of a kernel or a finalizer, in the middle of another
+        one, leaves it to that one.
         """
         own = threading.get_ident()
-        while not is_barred():
+        while not is_barred() and not self._is_in_the_middle():
             due = next((each for each in list(self.pending) if each[0] == own), None)
             if due is None:
                 return
@@ -269,7 +269,7 @@ class Face:
 class OwnSession(Session):
     """The session of the process, in which any thread may make calls."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SessionOptions) -> None:
         runtime, trace = build(options.of_simulation())
         super().__init__(runtime, trace, options)
         self.bridge = runtime.bridge = BlockingBridge(runtime)
@@ -298,7 +298,7 @@ class OwnSession(Session):
 class GuestSession(Session):
     """A session inside a simulation of the native API, for the thread of its event loop."""
 
-    def __init__(self, runtime: Runtime, trace: Trace | None, options: Options) -> None:
+    def __init__(self, runtime: Runtime, trace: Trace | None, options: SessionOptions) -> None:
         super().__init__(runtime, trace, options)
         self.failures = guest_failures  # of work that fails the native API tells itself
         self.turn = GuestTurn(runtime, options)
@@ -341,7 +341,7 @@ class _Mine(threading.local):
 
 
 mine = _Mine()
-options = Options()
+options = SessionOptions()
 guest_failures = Failures()  # in all simulations of the native API
 ended: list[Session] = []  # sessions of the process that have ended, for reports
 _own: OwnSession | None = None

@@ -5,7 +5,7 @@ import threading
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from acl_py.compat.acl.face.options import Options
+from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.runtime.blocking import BlockingBridge
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, scope_var
@@ -53,7 +53,7 @@ NO_TURN = _NoTurn()
 class GuestTurn:
     """The turn inside a simulation: the thread of the event loop drives the device, and the loop stands still."""
 
-    def __init__(self, runtime: Runtime, options: Options) -> None:
+    def __init__(self, runtime: Runtime, options: SessionOptions) -> None:
         self._runtime = runtime
         # A kernel may run in a worker thread: then the thread that makes the first call is not known yet.
         self._thread = None if is_barred() else threading.get_ident()

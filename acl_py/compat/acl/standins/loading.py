@@ -49,9 +49,12 @@ class LoadedModel:
         return stream
 
 
-def no_model(here: Session, handle: int) -> int:
-    """The code for a model id that stands for nothing."""
-    return here.refuse(MODEL_ID_INVALID, f"{handle} is not the id of a loaded model")
+def loaded_model(here: Session, handle: int) -> LoadedModel:
+    """Return the model with this id; raise AclError if it stands for nothing."""
+    loaded = here.find(handle, LoadedModel)
+    if loaded is None:
+        raise here.error(MODEL_ID_INVALID, f"{handle} is not the id of a loaded model")
+    return loaded
 
 
 def scope_here() -> Scope:

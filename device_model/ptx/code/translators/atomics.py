@@ -37,6 +37,7 @@ def _change(emit: Emitter, instruction: Instruction, result: Operand | None, ope
     is_wanted = result is not None and emit.is_needed(result)
     if type_.family is Family.BRAIN or type_.name.endswith("x2") or (type_.name == "b128"):
         raise PtxError(instruction.line, f"{instruction} is not supported")
+    emit.note_line()
     codes = [emit.value(each, type_) for each in given[: 2 if operation == "cas" else 1]]
     call = emit.call(atomic, "at", repr(space), repr(operation), emit.address(address), *codes, wanted=is_wanted)
     if is_wanted:

@@ -17,6 +17,7 @@ _S32 = TYPES["s32"]
 def _call(emit: Emitter, instruction: Instruction) -> None:
     name = callee(instruction)
     results, arguments = call_parts(instruction)
+    emit.note_line()
     if name == "vprintf" and len(arguments) == 2:
         text, packed = (_argument(emit, each, U64) for each in arguments)
         count = emit.let(emit.call(vprintf, "at", text, packed))

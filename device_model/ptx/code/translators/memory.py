@@ -45,6 +45,7 @@ def _load(emit: Emitter, instruction: Instruction) -> None:
     result, source = instruction.operands[:2]
     type_, count = type_of(instruction), _parts(instruction)
     space = space_of(emit, instruction, source)
+    emit.note_line()
     load = emit.call(
         _LOADS[space], "at", emit.address(source), emit.names.of(type_.dtype), *([str(count)] * (count > 1))
     )
@@ -64,6 +65,7 @@ def _store(emit: Emitter, instruction: Instruction) -> None:
     space = space_of(emit, instruction, target)
     if space not in _STORES:
         raise PtxError(instruction.line, f"{instruction}: this memory cannot be written")
+    emit.note_line()
     values = emit.parts(value, type_, count) if isinstance(value, Vector) else [emit.value(value, type_)]
     emit.do(emit.call(_STORES[space], "at", emit.address(target), *values))
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.session import SUCCESS, session
+from acl_py.compat.acl.face.binding import does, takes
+from acl_py.compat.acl.face.session import Session, session
 
 
 @dataclass(eq=False, slots=True)
@@ -20,25 +20,18 @@ def create_data_buffer(address: int, size: int) -> int:
     return session().handle(DataBuffer(address, size))
 
 
-@takes("k")
-def destroy_data_buffer(handle: int) -> int:
+@does("k")
+def destroy_data_buffer(here: Session, handle: int) -> None:
     """End a data buffer, not its memory."""
-    here = session()
-    if type(here.objects.get(handle)) is not DataBuffer:
-        return here.unknown(handle, DataBuffer)
+    here.known(handle, DataBuffer)
     here.forget(handle)
-    return SUCCESS
 
 
-@takes("kkk")
-def update_data_buffer(handle: int, address: int, size: int) -> int:
+@does("kkk")
+def update_data_buffer(here: Session, handle: int, address: int, size: int) -> None:
     """Let a data buffer stand for other memory."""
-    here = session()
-    buffer = here.objects.get(handle)
-    if type(buffer) is not DataBuffer:
-        return here.unknown(handle, DataBuffer)
+    buffer = here.known(handle, DataBuffer)
     buffer.address, buffer.size = address, size
-    return SUCCESS
 
 
 @takes("k")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from acl_py.compat.acl.face.binding import WrongContainerError, fits, takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, session
+from acl_py.compat.acl.face.binding import WrongContainerError, does, fits, gives, takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
 from acl_py.compat.acl.functions.base.setup import size_of
 from device_model.memory import DEVICE_BASE
 from device_model.memory.host import is_readable
@@ -48,8 +48,11 @@ class TensorDesc:
         return self.count * size_of(self.dtype)
 
 
-def _desc(handle: int) -> TensorDesc | None:
-    return session().find(handle, TensorDesc)
+_NOTHING = TensorDesc(-1, [], -1)  # what a handle says that is not a description's
+
+
+def _desc(handle: int) -> TensorDesc:
+    return session().find(handle, TensorDesc) or _NOTHING
 
 
 def _check_ints(name: str, numbers: list[Any]) -> list[int]:
@@ -88,88 +91,78 @@ def destroy_tensor_desc(handle: int) -> None:
 @takes("k")
 def get_tensor_desc_type(handle: int) -> int:
     """The aclDataType; -1 if there is no such description."""
-    desc = _desc(handle)
-    return -1 if desc is None else desc.dtype
+    return _desc(handle).dtype
 
 
 @takes("k")
 def get_tensor_desc_format(handle: int) -> int:
     """The format; -1 if there is no such description."""
-    desc = _desc(handle)
-    return -1 if desc is None else desc.format
+    return _desc(handle).format
 
 
 @takes("k")
 def get_tensor_desc_size(handle: int) -> int:
     """Bytes of the tensor."""
-    desc = _desc(handle)
+    desc = session().find(handle, TensorDesc)
     return 0 if desc is None else desc.nbytes
 
 
 @takes("k")
 def get_tensor_desc_element_count(handle: int) -> int:
     """Elements of the tensor."""
-    desc = _desc(handle)
+    desc = session().find(handle, TensorDesc)
     return 0 if desc is None else desc.count
 
 
 @takes("k")
 def get_tensor_desc_num_dims(handle: int) -> int:
     """How many dims it has."""
-    desc = _desc(handle)
-    return 0 if desc is None else len(desc.dims)
+    return len(_desc(handle).dims)
 
 
 @takes("kk")
 def get_tensor_desc_dim(handle: int, index: int) -> int:
     """One dim; -1 if there is none."""
-    desc = _desc(handle)
-    return -1 if desc is None or index >= len(desc.dims) else desc.dims[index]
+    dims = _desc(handle).dims
+    return dims[index] if index < len(dims) else -1
 
 
-@takes("kk")
-def get_tensor_desc_dim_v2(handle: int, index: int) -> tuple[int, int]:
+@gives("kk")
+def get_tensor_desc_dim_v2(here: Session, handle: int, index: int) -> int:
     """One dim, and whether there is one."""
-    here = session()
-    desc = _desc(handle)
-    if desc is None:
-        return 0, here.unknown(handle, TensorDesc)
-    if index >= len(desc.dims):
-        return 0, here.refuse(INVALID_PARAM, f"there is no dim {index}")
-    return desc.dims[index], SUCCESS
+    dims = here.known(handle, TensorDesc).dims
+    if index >= len(dims):
+        raise here.error(INVALID_PARAM, f"there is no dim {index}")
+    return dims[index]
 
 
-@takes("kkk")
-def get_tensor_desc_dim_range(handle: int, index: int, count: int) -> tuple[list[int] | None, int]:
+@gives("kkk", failure=None)
+def get_tensor_desc_dim_range(here: Session, handle: int, index: int, count: int) -> list[int] | None:
     """The least and the largest that a dim may be, in a list of *count* numbers; None if that fails."""
-    here = session()
-    desc = _desc(handle)
-    if desc is None:
-        return None, here.unknown(handle, TensorDesc)
+    desc = here.known(handle, TensorDesc)
     if index >= len(desc.dims) or not _RANGE <= count <= _MOST_DIMS:
-        return None, here.refuse(INVALID_PARAM, f"there is no range of dim {index} with {count} numbers")
+        raise here.error(INVALID_PARAM, f"there is no range of dim {index} with {count} numbers")
     limits = desc.ranges[index] if index < len(desc.ranges) else [desc.dims[index]] * _RANGE
-    return [*limits, *[0] * (count - _RANGE)], SUCCESS
+    return [*limits, *[0] * (count - _RANGE)]
 
 
 @takes("k")
 def get_tensor_desc_name(handle: int) -> str:
     """Its name."""
-    desc = _desc(handle)
-    return "" if desc is None else desc.name
+    return _desc(handle).name
 
 
 @takes("k")
 def get_tensor_desc_address(handle: int) -> int:
     """The address of its constant; 0 if it has none."""
-    desc = _desc(handle)
-    return 0 if desc is None else desc.constant[0]
+    return _desc(handle).constant[0]
 
 
 @takes("kk")
 def get_tensor_desc_by_index(handle: int, index: int) -> int:
     """One of the descriptions that create_and_get_op_desc has made; 0 if there is none. Any other stands for itself."""
-    here, desc = session(), _desc(handle)
+    here = session()
+    desc = here.find(handle, TensorDesc)
     if desc is None or index > len(desc.rest):
         return 0
     return here.handle(desc.rest[index - 1]) if index else handle
@@ -181,115 +174,91 @@ def get_tensor_desc_by_index(handle: int, index: int) -> int:
 @takes("ks")
 def set_tensor_desc_name(handle: int, name: str) -> None:
     """Name it."""
-    desc = _desc(handle)
+    desc = session().find(handle, TensorDesc)
     if desc is not None:
         desc.name = name
 
 
-@takes("kl")
-def set_tensor_shape(handle: int, dims: list[int]) -> int:
+@does("kl")
+def set_tensor_shape(here: Session, handle: int, dims: list[int]) -> None:
     """Give it other dims."""
-    return _set(handle, "dims", _check_ints("set_tensor_shape", dims))
+    here.known(handle, TensorDesc).dims = _check_ints("set_tensor_shape", dims)
 
 
-@takes("ki")
-def set_tensor_format(handle: int, fmt: int) -> int:
+@does("ki")
+def set_tensor_format(here: Session, handle: int, fmt: int) -> None:
     """Give it another format."""
-    return _set(handle, "format", fmt)
+    here.known(handle, TensorDesc).format = fmt
 
 
-@takes("kl")
-def set_tensor_shape_range(handle: int, ranges: list[list[int]]) -> int:
+@does("kl")
+def set_tensor_shape_range(here: Session, handle: int, ranges: list[list[int]]) -> None:
     """Say for each dim the least and the largest that it may be."""
-    return _set(handle, "ranges", _check_ranges("set_tensor_shape_range", ranges))
+    here.known(handle, TensorDesc).ranges = _check_ranges("set_tensor_shape_range", ranges)
 
 
-@takes("kkk")
-def set_tensor_const(handle: int, address: int, size: int) -> int:
+@does("kkk")
+def set_tensor_const(here: Session, handle: int, address: int, size: int) -> None:
     """Say that it is a constant, which stands at *address*; of host memory a copy is taken."""
-    here, desc = session(), _desc(handle)
-    if desc is None:
-        return here.unknown(handle, TensorDesc)
+    desc = here.known(handle, TensorDesc)
     if address < DEVICE_BASE:
         here.check_extent(address, size)
     if address < DEVICE_BASE and not (address and is_readable(address, size)):
-        return here.refuse(INVALID_PARAM, f"the host has no {size} bytes at {address:#x}")
+        raise here.error(INVALID_PARAM, f"the host has no {size} bytes at {address:#x}")
     desc.constant = address, size
     desc.values = ctypes.string_at(address, size) if address < DEVICE_BASE else b""
-    return SUCCESS
 
 
-@takes("ki")
-def set_tensor_storage_format(handle: int, fmt: int) -> int:
+@does("ki")
+def set_tensor_storage_format(here: Session, handle: int, fmt: int) -> None:
     """Note the format in memory, which has no effect here."""
-    return _keep(handle, "storage_format", fmt)
+    here.known(handle, TensorDesc).more["storage_format"] = fmt
 
 
-@takes("ki")
-def set_tensor_origin_format(handle: int, fmt: int) -> int:
+@does("ki")
+def set_tensor_origin_format(here: Session, handle: int, fmt: int) -> None:
     """Note the original format, which has no effect here."""
-    return _keep(handle, "origin_format", fmt)
+    here.known(handle, TensorDesc).more["origin_format"] = fmt
 
 
-@takes("kl")
-def set_tensor_storage_shape(handle: int, dims: list[int]) -> int:
+@does("kl")
+def set_tensor_storage_shape(here: Session, handle: int, dims: list[int]) -> None:
     """Note the dims in memory, which have no effect here."""
-    return _keep(handle, "storage_shape", _check_ints("set_tensor_storage_shape", dims))
+    here.known(handle, TensorDesc).more["storage_shape"] = _check_ints("set_tensor_storage_shape", dims)
 
 
-@takes("kl")
-def set_tensor_origin_shape(handle: int, dims: list[int]) -> int:
+@does("kl")
+def set_tensor_origin_shape(here: Session, handle: int, dims: list[int]) -> None:
     """Note the original dims, which have no effect here."""
-    return _keep(handle, "origin_shape", _check_ints("set_tensor_origin_shape", dims))
+    here.known(handle, TensorDesc).more["origin_shape"] = _check_ints("set_tensor_origin_shape", dims)
 
 
-@takes("kl")
-def set_tensor_value_range(handle: int, ranges: list[list[int]]) -> int:
+@does("kl")
+def set_tensor_value_range(here: Session, handle: int, ranges: list[list[int]]) -> None:
     """Note which values are possible, which has no effect here."""
-    return _keep(handle, "value_range", _check_ranges("set_tensor_value_range", ranges))
+    here.known(handle, TensorDesc).more["value_range"] = _check_ranges("set_tensor_value_range", ranges)
 
 
-@takes("ks")
-def set_tensor_dynamic_input(handle: int, name: str) -> int:
+@does("ks")
+def set_tensor_dynamic_input(here: Session, handle: int, name: str) -> None:
     """Note the name of an input that may come several times, which has no effect here."""
-    return _keep(handle, "dynamic_input", name)
+    here.known(handle, TensorDesc).more["dynamic_input"] = name
 
 
-@takes("ki")
-def set_tensor_place_ment(handle: int, place: int) -> int:
+@does("ki")
+def set_tensor_place_ment(here: Session, handle: int, place: int) -> None:
     """Note where the tensor is, which has no effect here."""
-    return _keep(handle, "place_ment", place)
+    here.known(handle, TensorDesc).more["place_ment"] = place
 
 
-def _set(handle: int, name: str, value: object) -> int:
-    here = session()
-    desc = here.find(handle, TensorDesc)
-    if desc is None:
-        return here.unknown(handle, TensorDesc)
-    setattr(desc, name, value)
-    return SUCCESS
-
-
-def _keep(handle: int, name: str, value: object) -> int:
-    here = session()
-    desc = here.find(handle, TensorDesc)
-    if desc is None:
-        return here.unknown(handle, TensorDesc)
-    desc.more[name] = value
-    return SUCCESS
-
-
-@takes("ki")
-def trans_tensor_desc_format(handle: int, fmt: int) -> tuple[int, int]:
+@gives("ki")
+def trans_tensor_desc_format(here: Session, handle: int, fmt: int) -> int:
     """A description of the same tensor in another format: NCHW, NHWC, and NC1HWC0 from those two."""
-    here = session()
-    desc = here.find(handle, TensorDesc)
-    if desc is None:
-        return 0, here.unknown(handle, TensorDesc)
+    desc = here.known(handle, TensorDesc)
     dims = _transposed(desc, fmt)
     if dims is None:
-        return 0, here.refuse(_NOT_SUPPORTED, f"format {desc.format} of {desc.dims} cannot become {fmt}")
-    return here.handle(TensorDesc(desc.dtype, dims, fmt, desc.name)), SUCCESS
+        raise here.error(_NOT_SUPPORTED, f"format {desc.format} of {desc.dims} cannot become {fmt}")
+    return here.handle(TensorDesc(desc.dtype, dims, fmt, desc.name))
 
 
 def _transposed(desc: TensorDesc, fmt: int) -> list[int] | None:

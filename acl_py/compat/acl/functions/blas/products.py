@@ -76,7 +76,8 @@ class _Gemm:
 
     def handle(self) -> tuple[int, int]:
         """A handle for acl.op.execute_with_handle."""
-        return operators.create_handle("GEMM", self.inputs, [self.descs[2]], self.attr)
+        handle: tuple[int, int] = operators.create_handle("GEMM", self.inputs, [self.descs[2]], self.attr)
+        return handle
 
 
 @takes("iiiiiikkiikiikkiiik")

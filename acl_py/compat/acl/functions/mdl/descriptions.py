@@ -1,15 +1,14 @@
 """acl.mdl: what a model's inputs and outputs are, and which gears it has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.binding import does, gives, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.standins import model_files
-from acl_py.compat.acl.standins.loading import MODEL_ID_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.standins.loading import MODEL_ID_INVALID, LoadedModel, loaded_model
 from acl_py.compat.acl.standins.models import FORMATS, GEAR_INPUT, Model, Tensor
-from acl_py.errors import AclError
 
 API_NOT_SUPPORT = 200001
 _UNDEFINED = -1
@@ -36,14 +35,6 @@ class ModelDesc:
         return () if self.model is None else self.model.outputs
 
 
-def _find(here: Session, handle: int) -> ModelDesc | None:
-    return here.find(handle, ModelDesc)
-
-
-def _no_index(here: Session, index: int, tensors: Sequence[Tensor]) -> int:
-    return here.refuse(INVALID_PARAM, f"index {index} is out of range: there are {len(tensors)} tensors")
-
-
 # --- making them
 
 
@@ -53,83 +44,66 @@ def create_desc() -> int:
     return session().handle(ModelDesc())
 
 
-@takes("k")
-def destroy_desc(handle: int) -> int:
+@does("k")
+def destroy_desc(here: Session, handle: int) -> None:
     """End a description."""
-    here = session()
-    if _find(here, handle) is None:
-        return here.unknown(handle, ModelDesc)
+    here.known(handle, ModelDesc)
     here.forget(handle)
-    return SUCCESS
 
 
-@takes("ku")
-def get_desc(handle: int, model: int) -> int:
-    """Describe a loaded model."""
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return here.unknown(handle, ModelDesc)
-    loaded = here.find(model, LoadedModel)
-    desc.loaded, desc.model = loaded, None if loaded is None else loaded.model
-    return no_model(here, model) if loaded is None else SUCCESS
-
-
-def _describe(handle: int, find: Callable[..., Model], *what: Any) -> int:
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return here.unknown(handle, ModelDesc)
+def _emptied(here: Session, handle: int) -> ModelDesc:
+    desc = here.known(handle, ModelDesc)
     desc.loaded = desc.model = None
-    try:
-        desc.model = find(here, *what)
-    except AclError as error:
-        return here.failed(error)
-    return SUCCESS
+    return desc
 
 
-@takes("ks")
-def get_desc_from_file(handle: int, path: str) -> int:
+@does("ku")
+def get_desc(here: Session, handle: int, model: int) -> None:
+    """Describe a loaded model."""
+    desc = _emptied(here, handle)
+    desc.loaded = loaded_model(here, model)
+    desc.model = desc.loaded.model
+
+
+@does("ks")
+def get_desc_from_file(here: Session, handle: int, path: str) -> None:
     """Describe a model without loading it."""
-    return _describe(handle, model_files.find, path)
+    desc = _emptied(here, handle)
+    desc.model = model_files.find(here, path)
 
 
-@takes("kkk")
-def get_desc_from_mem(handle: int, address: int, size: int) -> int:
+@does("kkk")
+def get_desc_from_mem(here: Session, handle: int, address: int, size: int) -> None:
     """Describe a model whose file is in host memory."""
-    return _describe(handle, model_files.find_in_memory, address, size)
+    desc = _emptied(here, handle)
+    desc.model = model_files.find_in_memory(here, address, size)
 
 
 # --- inputs and outputs
 
 
-def _inputs(handle: int) -> Sequence[Tensor]:
-    desc = _find(session(), handle)
-    return () if desc is None else desc.inputs
-
-
-def _outputs(handle: int) -> Sequence[Tensor]:
-    desc = _find(session(), handle)
-    return () if desc is None else desc.outputs
+def _desc(handle: int) -> ModelDesc:
+    """The description with this handle; an empty one if there is none."""
+    return session().find(handle, ModelDesc) or ModelDesc()
 
 
 @takes("k")
 def get_num_inputs(handle: int) -> int:
     """How many inputs there are, with the one that says the gear; 0 if there is no such description."""
-    return len(_inputs(handle))
+    return len(_desc(handle).inputs)
 
 
 @takes("k")
 def get_num_outputs(handle: int) -> int:
     """How many outputs there are; 0 if there is no such description."""
-    return len(_outputs(handle))
+    return len(_desc(handle).outputs)
 
 
 @takes("kk")
 def get_input_size_by_index(handle: int, index: int) -> int:
     """The bytes of an input in the largest gear; 0 if there is none, or its size is not known beforehand."""
-    desc = _find(session(), handle)
-    if desc is None or desc.model is None or index >= len(desc.inputs):
+    desc = _desc(handle)
+    if desc.model is None or index >= len(desc.inputs):
         return 0
     return desc.model.input_size(index)
 
@@ -137,8 +111,8 @@ def get_input_size_by_index(handle: int, index: int) -> int:
 @takes("kk")
 def get_output_size_by_index(handle: int, index: int) -> int:
     """The bytes of an output in the largest gear; 0 if there is none, or its size is not known beforehand."""
-    desc = _find(session(), handle)
-    if desc is None or desc.model is None or index >= len(desc.outputs):
+    desc = _desc(handle)
+    if desc.model is None or index >= len(desc.outputs):
         return 0
     return desc.model.output_size(index)
 
@@ -146,48 +120,48 @@ def get_output_size_by_index(handle: int, index: int) -> int:
 @takes("kk")
 def get_input_name_by_index(handle: int, index: int) -> str:
     """The name of an input; "" if there is none."""
-    tensors = _inputs(handle)
+    tensors = _desc(handle).inputs
     return tensors[index].name if index < len(tensors) else ""
 
 
 @takes("kk")
 def get_output_name_by_index(handle: int, index: int) -> str:
     """The name of an output; "" if there is none."""
-    tensors = _outputs(handle)
+    tensors = _desc(handle).outputs
     return tensors[index].name if index < len(tensors) else ""
 
 
 @takes("kk")
 def get_input_format(handle: int, index: int) -> int:
     """The aclFormat of an input; -1 if there is none."""
-    tensors = _inputs(handle)
+    tensors = _desc(handle).inputs
     return FORMATS[tensors[index].format] if index < len(tensors) else _UNDEFINED
 
 
 @takes("kk")
 def get_output_format(handle: int, index: int) -> int:
     """The aclFormat of an output; -1 if there is none."""
-    tensors = _outputs(handle)
+    tensors = _desc(handle).outputs
     return FORMATS[tensors[index].format] if index < len(tensors) else _UNDEFINED
 
 
 @takes("kk")
 def get_input_data_type(handle: int, index: int) -> int:
     """The aclDataType of an input; -1 if there is none."""
-    tensors = _inputs(handle)
+    tensors = _desc(handle).inputs
     return tensors[index].data_type if index < len(tensors) else _UNDEFINED
 
 
 @takes("kk")
 def get_output_data_type(handle: int, index: int) -> int:
     """The aclDataType of an output; -1 if there is none."""
-    tensors = _outputs(handle)
+    tensors = _desc(handle).outputs
     return tensors[index].data_type if index < len(tensors) else _UNDEFINED
 
 
 def _index_of(handle: int, name: str, tensors: Sequence[Tensor]) -> tuple[int, int]:
     here = session()
-    if _find(here, handle) is None:
+    if here.find(handle, ModelDesc) is None:
         return 0, here.unknown(handle, ModelDesc)
     for index, tensor in enumerate(tensors):
         if tensor.name == name:
@@ -201,19 +175,19 @@ def _index_of(handle: int, name: str, tensors: Sequence[Tensor]) -> tuple[int, i
 @takes("ks")
 def get_input_index_by_name(handle: int, name: str) -> tuple[int, int]:
     """Which input has this name; "ascend_mbatch_shape_data" is that of the input that says the gear."""
-    return _index_of(handle, name, _inputs(handle))
+    return _index_of(handle, name, _desc(handle).inputs)
 
 
 @takes("ks")
 def get_output_index_by_name(handle: int, name: str) -> tuple[int, int]:
     """Which output has this name."""
-    return _index_of(handle, name, _outputs(handle))
+    return _index_of(handle, name, _desc(handle).outputs)
 
 
 @takes("ks")
 def get_tensor_real_name(handle: int, name: str) -> str | None:
     """The full name of what is called *name* in dims, which is the same here; None if there is nothing of that name."""
-    tensors = (*_inputs(handle), *_outputs(handle))
+    tensors = (*_desc(handle).inputs, *_desc(handle).outputs)
     return next((tensor.name for tensor in tensors if tensor.name == name), None)
 
 
@@ -224,70 +198,63 @@ def _dims(name: str, shape: Sequence[int]) -> Dims:
     return {"name": name, "dimCount": len(shape), "dims": list(shape)}
 
 
-def _input_dims(handle: int, index: int) -> tuple[Dims, int]:
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return {}, here.unknown(handle, ModelDesc)
-    if index >= len(desc.inputs):
-        return {}, _no_index(here, index, desc.inputs)
-    tensor = desc.inputs[index]
-    return _dims(tensor.name, tensor.shown), SUCCESS
+def _check_index(here: Session, index: int, tensors: Sequence[Tensor]) -> None:
+    if index >= len(tensors):
+        raise here.error(INVALID_PARAM, f"index {index} is out of range: there are {len(tensors)} tensors")
 
 
-@takes("kk")
-def get_input_dims(handle: int, index: int) -> tuple[Dims, int]:
+def _input_dims(here: Session, handle: int, index: int) -> Dims:
+    inputs = here.known(handle, ModelDesc).inputs
+    _check_index(here, index, inputs)
+    return _dims(inputs[index].name, inputs[index].shown)
+
+
+@gives("kk", failure={})
+def get_input_dims(here: Session, handle: int, index: int) -> Dims:
     """The dims of an input, -1 where they are dynamic: {"name", "dimCount", "dims"}; {} if there is none."""
-    return _input_dims(handle, index)
+    return _input_dims(here, handle, index)
 
 
-@takes("kk")
-def get_input_dims_v2(handle: int, index: int) -> tuple[Dims, int]:
+@gives("kk", failure={})
+def get_input_dims_v2(here: Session, handle: int, index: int) -> Dims:
     """get_input_dims: there is no static AIPP, of which it would tell."""
-    return _input_dims(handle, index)
+    return _input_dims(here, handle, index)
 
 
-def _output_dims(handle: int, index: int, *, current: bool) -> tuple[Dims, int]:
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return {}, here.unknown(handle, ModelDesc)
+def _output_dims(here: Session, handle: int, index: int, *, current: bool) -> Dims:
+    desc = here.known(handle, ModelDesc)
     if current and (desc.loaded is None or desc.loaded.unloaded):
-        return {}, here.refuse(MODEL_ID_INVALID, "the description is not that of a loaded model: call get_desc() first")
-    if index >= len(desc.outputs):
-        return {}, _no_index(here, index, desc.outputs)
+        raise here.error(MODEL_ID_INVALID, "the description is not that of a loaded model: call get_desc() first")
+    _check_index(here, index, desc.outputs)
     model = desc.model
     assert model is not None, "it has outputs"
     if current and model.is_free:
         what = f"the shapes of {model.name} are known only after an execution: see get_dataset_tensor_desc()"
-        return {}, here.refuse(API_NOT_SUPPORT, what)
+        raise here.error(API_NOT_SUPPORT, what)
     gear = desc.loaded.gear if current and desc.loaded is not None else None
     shape = model.output_shapes(model.largest if gear is None else gear)[index]
-    return _dims(model.outputs[index].name, shape), SUCCESS
+    return _dims(model.outputs[index].name, shape)
 
 
-@takes("kk")
-def get_output_dims(handle: int, index: int) -> tuple[Dims, int]:
+@gives("kk", failure={})
+def get_output_dims(here: Session, handle: int, index: int) -> Dims:
     """The dims of an output in the largest gear, -1 where they are not known beforehand."""
-    return _output_dims(handle, index, current=False)
+    return _output_dims(here, handle, index, current=False)
 
 
-@takes("kk")
-def get_cur_output_dims(handle: int, index: int) -> tuple[Dims, int]:
+@gives("kk", failure={})
+def get_cur_output_dims(here: Session, handle: int, index: int) -> Dims:
     """The dims of an output in the gear that was set last; 200001 for models whose shapes each execution says."""
-    return _output_dims(handle, index, current=True)
+    return _output_dims(here, handle, index, current=True)
 
 
-@takes("kk")
-def get_input_dims_range(handle: int, index: int) -> tuple[dict[str, Any], int]:
+@gives("kk", failure={"rangeCount": 0, "range": []})
+def get_input_dims_range(here: Session, handle: int, index: int) -> dict[str, Any]:
     """The least and the largest value of each dim, -1 for no limit: {"rangeCount", "range"}."""
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return {"rangeCount": 0, "range": []}, here.unknown(handle, ModelDesc)
-    if desc.model is None or index >= len(desc.inputs):
-        return {"rangeCount": 0, "range": []}, _no_index(here, index, desc.inputs)
+    desc = here.known(handle, ModelDesc)
+    _check_index(here, index, desc.inputs)
     model, tensor = desc.model, desc.inputs[index]
+    assert model is not None, "it has inputs"
     if model.gears is not None and tensor.is_dynamic:
         shapes = [model.input_shapes(gear)[index] for gear in model.gears.values]
         ranges = [[min(dims), max(dims)] for dims in zip(*shapes, strict=True)]
@@ -295,7 +262,7 @@ def get_input_dims_range(handle: int, index: int) -> tuple[dict[str, Any], int]:
         ranges = [list(each) for each in tensor.ranges]
     else:
         ranges = [[1, -1] if dim == -1 else [dim, dim] for dim in tensor.shown]
-    return {"rangeCount": len(ranges), "range": ranges}, SUCCESS
+    return {"rangeCount": len(ranges), "range": ranges}
 
 
 # --- gears
@@ -306,34 +273,24 @@ def _gears(desc: ModelDesc, kind: str) -> list[list[int]]:
     return [list(gear) for gear in gears.values] if gears is not None and gears.kind == kind else []
 
 
-@takes("k")
-def get_dynamic_batch(handle: int) -> tuple[dict[str, Any], int]:
+@gives("k", failure={})
+def get_dynamic_batch(here: Session, handle: int) -> dict[str, Any]:
     """The batch sizes that a model was made for: {"batchCount", "batch"}; none is no failure."""
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return {}, here.unknown(handle, ModelDesc)
-    batches = [batch for (batch,) in _gears(desc, "batch")]
-    return {"batchCount": len(batches), "batch": batches}, SUCCESS
+    batches = [batch for (batch,) in _gears(here.known(handle, ModelDesc), "batch")]
+    return {"batchCount": len(batches), "batch": batches}
 
 
-@takes("kk")
-def get_dynamic_hw(handle: int, _: int) -> tuple[dict[str, Any], int]:
+@gives("kk", failure={})
+def get_dynamic_hw(here: Session, handle: int, _: int) -> dict[str, Any]:
     """The sizes of images that a model was made for: {"hwCount", "hw"}, each [height, width]; none is no failure."""
-    here = session()
-    desc = _find(here, handle)
-    if desc is None:
-        return {}, here.unknown(handle, ModelDesc)
-    sizes = _gears(desc, "hw")
-    return {"hwCount": len(sizes), "hw": sizes}, SUCCESS
+    sizes = _gears(here.known(handle, ModelDesc), "hw")
+    return {"hwCount": len(sizes), "hw": sizes}
 
 
-@takes("kk")
-def get_input_dynamic_gear_count(handle: int, _: int) -> tuple[int, int]:
+@gives("kk")
+def get_input_dynamic_gear_count(here: Session, handle: int, _: int) -> int:
     """How many sets of dims a model was made for; 0 if none."""
-    here = session()
-    desc = _find(here, handle)
-    return (0, here.unknown(handle, ModelDesc)) if desc is None else (len(_gears(desc, "dims")), SUCCESS)
+    return len(_gears(here.known(handle, ModelDesc), "dims"))
 
 
 @takes("kkk")
@@ -342,7 +299,7 @@ def get_input_dynamic_dims(handle: int, _: int, count: int) -> tuple[list[Dims |
     here = session()
     if count > _MOST_GEARS:
         return None, here.refuse(INVALID_PARAM, f"{count} gears are more than {_MOST_GEARS}")
-    desc = _find(here, handle)
+    desc = here.find(handle, ModelDesc)
     if desc is None:
         return [None] * count, here.unknown(handle, ModelDesc)
     gears = _gears(desc, "dims")

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from acl_py.compat.acl.face.binding import takes
+from acl_py.compat.acl.face.binding import gives
 from acl_py.compat.acl.face.dtypes import DATA_TYPES
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
 from acl_py.compat.acl.functions.rt.reports import Failure
 from acl_py.compat.acl.standins.computations import Computation
@@ -17,24 +17,25 @@ _LONGEST_NAME = 4096  # that the binding makes room for
 _BYTES, _ND = DATA_TYPES["uint8"], FORMATS["ND"]
 
 
-@takes("uuuk")
-def create_and_get_op_desc(device: int, stream: int, task: int, length: int) -> tuple[str, int, int, int, int, int]:
+@gives("uuuk", failure=("", 0, 0, 0, 0))
+def create_and_get_op_desc(
+    here: Session, device: int, stream: int, task: int, length: int
+) -> tuple[str, int, int, int, int]:
     """Return the name of the task that an exception callback is being called for, and descriptions of what it reads and
     writes, each as a handle and a number (see acl.get_tensor_desc_by_index). The name must be shorter than *length*.
     """
-    here = session()
     if length > _LONGEST_NAME:
-        return "", 0, 0, 0, 0, here.refuse(INVALID_PARAM, f"a name has at most {_LONGEST_NAME} characters")
+        raise here.error(INVALID_PARAM, f"a name has at most {_LONGEST_NAME} characters")
     failure = next((each for each in _failures(here) if _numbers_of(each) == (device, stream, task)), None)
     if failure is None:
         name = f"task {task} of stream {stream} of device {device}"
         what = f"{name} is not the one that an exception callback is being called for"
-        return "", 0, 0, 0, 0, here.refuse(GET_TENSOR_INFO, what)
+        raise here.error(GET_TENSOR_INFO, what)
     work = failure.info.op.work
     if length <= len(work.label.name):
-        return "", 0, 0, 0, 0, here.refuse(INVALID_PARAM, f"the name has {len(work.label.name)} characters")
+        raise here.error(INVALID_PARAM, f"the name has {len(work.label.name)} characters")
     inputs, outputs = _descriptions(work)
-    return work.label.name, *_first(here, inputs), *_first(here, outputs), SUCCESS
+    return work.label.name, *_first(here, inputs), *_first(here, outputs)
 
 
 def _failures(here: Session) -> list[Failure]:

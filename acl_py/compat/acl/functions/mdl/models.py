@@ -5,29 +5,25 @@ A model file of the vendor's compiler cannot run here. A sidecar (standins/sidec
 execute_async does not.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import index as as_int
 from typing import Any
 
-from acl_py.compat.acl.face.binding import gives, runs, takes
-from acl_py.compat.acl.face.lookups import wait_within_call
-from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import does, gives, runs, takes
+from acl_py.compat.acl.face.lookups import Running, wait_within_call
+from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, Session, session
 from acl_py.compat.acl.functions.mdl import executions
-from acl_py.compat.acl.functions.mdl.datasets import Dataset, dataset_of
+from acl_py.compat.acl.functions.mdl.datasets import Dataset
 from acl_py.compat.acl.functions.mdl.executions import Execution
 from acl_py.compat.acl.standins import loading, model_files
-from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, LoadedModel, no_model
+from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, LoadedModel, loaded_model
 from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError
+from device_model.streams import Stream
 
 INVALID_BUNDLE_MODEL_ID = 148053
 AIPP_NOT_EXIST = 145015
 _NO_INDEX = 0xFFFFFFFF
-
-
-def _loaded(here: Session, model: int) -> LoadedModel | None:
-    return here.find(model, LoadedModel)
 
 
 # --- loading
@@ -63,44 +59,32 @@ def load_from_mem_with_mem(
     return _load(here, model_files.find_in_memory(here, address, size), (work, work_size), (weights, weight_size))
 
 
-@takes("u")
-def unload(model: int) -> int:
+@runs("u")
+async def unload(here: Session, model: int) -> None:
     """Unload a model, and free what it owns."""
-    here = session()
-    loaded = _loaded(here, model)
-    if loaded is None:
-        return no_model(here, model)
+    loaded = loaded_model(here, model)
     if any(loaded in each.models for each in here.objects.values() if isinstance(each, Bundle)):
-        return here.refuse(INVALID_PARAM, f"{loaded!r} belongs to a bundle: use acl.mdl.bundle_unload()")
-    return _unload(here, model, loaded)
+        raise here.error(INVALID_PARAM, f"{loaded!r} belongs to a bundle: use acl.mdl.bundle_unload()")
+    await _unload(here, loaded)
 
 
-def _unload(here: Session, model: int, loaded: LoadedModel) -> int:
-    ret = here.ret(loading.unload(loaded))
-    if not ret:
-        here.forget(model)
-    return ret
+async def _unload(here: Session, loaded: LoadedModel) -> None:
+    await loading.unload(loaded)
+    here.forget(here.handle(loaded))
 
 
-def _sizes(find: Callable[..., Model], *what: Any) -> tuple[int, int, int]:
-    here = session()
-    try:
-        model = find(here, *what)
-    except AclError as error:
-        return 0, 0, here.failed(error)
-    return model.work_bytes, model.weight_size, SUCCESS
-
-
-@takes("s")
-def query_size(path: str) -> tuple[int, int, int]:
+@gives("s", failure=(0, 0))
+def query_size(here: Session, path: str) -> tuple[int, int]:
     """Bytes of work memory and of weights that a model takes."""
-    return _sizes(model_files.find, path)
+    model = model_files.find(here, path)
+    return model.work_bytes, model.weight_size
 
 
-@takes("kk")
-def query_size_from_mem(address: int, size: int) -> tuple[int, int, int]:
+@gives("kk", failure=(0, 0))
+def query_size_from_mem(here: Session, address: int, size: int) -> tuple[int, int]:
     """Return the bytes of work memory and of weights of a model whose file is in host memory."""
-    return _sizes(model_files.find_in_memory, address, size)
+    model = model_files.find_in_memory(here, address, size)
+    return model.work_bytes, model.weight_size
 
 
 # --- configured loading
@@ -130,24 +114,20 @@ def create_config_handle() -> int:
     return session().handle(LoadConfig())
 
 
-@takes("k")
-def destroy_config_handle(handle: int) -> int:
+@does("k")
+def destroy_config_handle(here: Session, handle: int) -> None:
     """End a configuration."""
-    return _end(handle, LoadConfig)
+    _end(here, handle, LoadConfig)
 
 
-def _end(handle: int, kind: type) -> int:
-    here = session()
-    if here.find(handle, kind) is None:
-        return here.unknown(handle, kind)
+def _end(here: Session, handle: int, kind: type) -> None:
+    here.known(handle, kind)
     here.forget(handle)
-    return SUCCESS
 
 
-@takes("kiO")
-def set_config_opt(handle: int, attribute: int, value: Any) -> int:
+@does("kiO")
+def set_config_opt(here: Session, handle: int, attribute: int, value: Any) -> None:
     """Set one attribute: a path is a text, everything else an int. TypeError if it is not."""
-    here = session()
     if attribute == _PATH:
         if not isinstance(value, str):
             raise TypeError(f"set_config_opt args parse failed: a path must be str, not {type(value).__name__}")
@@ -155,26 +135,20 @@ def set_config_opt(handle: int, attribute: int, value: Any) -> int:
         value = as_int(value)
     elif not isinstance(value, int):
         raise TypeError(f"set_config_opt args parse failed: an int is required, not {type(value).__name__}")
-    config = here.find(handle, LoadConfig)
-    if config is None:
-        return here.unknown(handle, LoadConfig)
+    config = here.known(handle, LoadConfig)
     if not 0 <= attribute <= _LAST_ATTRIBUTE:
-        return here.refuse(INVALID_PARAM, f"there is no attribute {attribute}")
+        raise here.error(INVALID_PARAM, f"there is no attribute {attribute}")
     if attribute == _PRIORITY and not 0 <= value <= 7:
-        return here.refuse(INVALID_PARAM, f"a priority is 0 to 7, not {value}")
+        raise here.error(INVALID_PARAM, f"a priority is 0 to 7, not {value}")
     if attribute == _LOAD_TYPE and not _FROM_FILE <= value <= _FROM_MEM_WITH_QUEUE:
-        return here.refuse(INVALID_PARAM, f"load type {value} does not exist")
+        raise here.error(INVALID_PARAM, f"load type {value} does not exist")
     config.values[attribute] = value
-    return SUCCESS
 
 
 @gives("k")
 def load_with_config(here: Session, handle: int) -> int:
     """Load a model as the configuration says."""
-    config = here.find(handle, LoadConfig)
-    if config is None:
-        raise here.error(INVALID_PARAM, here.explain(handle, LoadConfig))
-    values = config.values
+    values = here.known(handle, LoadConfig).values
     way = values.get(_LOAD_TYPE, 0)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
         here.warn_unsupported("mdl.load_with_config with queues")
@@ -196,61 +170,37 @@ def load_with_config(here: Session, handle: int) -> int:
 # --- executing
 
 
-def _execute(model: int, inputs: int, outputs: int, run: Callable[..., Any], *more: Any, waits: bool) -> int:
-    """Look up the handles, prepare the execution and pass it to *run*."""
-    here = session()
-    loaded = _loaded(here, model)
-    given, wanted = dataset_of(here, inputs), dataset_of(here, outputs)
-    if given is None or wanted is None:
-        return here.unknown(inputs if given is None else outputs, Dataset)
-    if loaded is None:
-        return no_model(here, model)
-
-    async def execute() -> None:
-        await run(executions.prepare(here, loaded, given, wanted, waits=waits), *more)
-
-    return here.ret(execute())
+def _prepared(here: Session, model: int, inputs: int, outputs: int, *, waits: bool) -> Execution:
+    """Look up the handles and prepare the execution."""
+    given, wanted = here.known(inputs, Dataset), here.known(outputs, Dataset)
+    return executions.prepare(here, loaded_model(here, model), given, wanted, waits=waits)
 
 
-async def _run(execution: Execution) -> None:
-    stream = await execution.loaded.stream()
+async def _run(execution: Execution, stream: Stream, timeout_ms: int = -1) -> None:
     await execution.launch(stream)
-    await wait_within_call(stream)
+    await wait_within_call(stream, timeout_ms)
     await execution.keep_spares()
 
 
-async def _run_within(execution: Execution, here: Session, stream: int, timeout_ms: int) -> None:
-    queue = here.streams[stream] or await execution.loaded.stream()
-    await execution.launch(queue)
-    await wait_within_call(queue, timeout_ms)
-    await execution.keep_spares()
-
-
-async def _queue(execution: Execution, here: Session, stream: int) -> None:
-    await execution.launch(here.streams[stream])
-
-
-@takes("ukk")
-def execute(model: int, inputs: int, outputs: int) -> int:
+@runs("ukk")
+async def execute(here: Session, model: int, inputs: int, outputs: int) -> None:
     """Execute a model and wait for it; 507011 if what it computes fails."""
-    return _execute(model, inputs, outputs, _run, waits=True)
+    execution = _prepared(here, model, inputs, outputs, waits=True)
+    await _run(execution, await execution.loaded.stream())
 
 
-@takes("ukkk")
-def execute_async(model: int, inputs: int, outputs: int, stream: int) -> int:
+@runs("ukkk")
+async def execute_async(here: Session, model: int, inputs: int, outputs: int, stream: int) -> None:
     """Queue the execution of a model in a stream."""
-    here = session()
-    return _execute(model, inputs, outputs, _queue, here, stream, waits=False)
+    await _prepared(here, model, inputs, outputs, waits=False).launch(here.streams[stream])
 
 
-@takes("ukkkk")
-def execute_v2(model: int, inputs: int, outputs: int, stream: int, handle: int) -> int:
+@runs("ukkkk")
+async def execute_v2(here: Session, model: int, inputs: int, outputs: int, stream: int, handle: int) -> None:
     """Execute a model in a stream, by default its own, and wait for it no longer than the configuration says."""
-    here = session()
-    config = here.find(handle, ExecConfig)
-    if config is None:
-        return here.unknown(handle, ExecConfig)
-    return _execute(model, inputs, outputs, _run_within, here, stream, config.stream_ms, waits=True)
+    config = here.known(handle, ExecConfig)
+    execution = _prepared(here, model, inputs, outputs, waits=True)
+    await _run(execution, here.streams[stream] or await execution.loaded.stream(), config.stream_ms)
 
 
 @dataclass(eq=False, slots=True)
@@ -267,75 +217,59 @@ def create_exec_config_handle() -> int:
     return session().handle(ExecConfig())
 
 
-@takes("k")
-def destroy_exec_config_handle(handle: int) -> int:
+@does("k")
+def destroy_exec_config_handle(here: Session, handle: int) -> None:
     """End a configuration."""
-    return _end(handle, ExecConfig)
+    _end(here, handle, ExecConfig)
 
 
-@takes("kku")
-def set_exec_config_opt(handle: int, attribute: int, value: int) -> int:
+@does("kku")
+def set_exec_config_opt(here: Session, handle: int, attribute: int, value: int) -> None:
     """Set a time limit in milliseconds: attribute 0 that of the stream, 1 that of events."""
-    here = session()
-    config = here.find(handle, ExecConfig)
-    if config is None:
-        return here.unknown(handle, ExecConfig)
+    config = here.known(handle, ExecConfig)
     value = (value & 0xFFFFFFFF) - (1 << 32 if value & 0x80000000 else 0)  # it is an int32
     if attribute not in (0, 1) or value < -1:
-        return here.refuse(INVALID_PARAM, f"attribute {attribute} cannot be {value}")
+        raise here.error(INVALID_PARAM, f"attribute {attribute} cannot be {value}")
     if attribute == 0:
         config.stream_ms = value
     else:
         config.event_ms = value
-    return SUCCESS
 
 
 # --- gears
 
 
-def _set_gear(model: int, handle: int, index: int, gear: Gear, kind: str) -> int:
-    here = session()
-    dataset, loaded = dataset_of(here, handle), _loaded(here, model)
-    if dataset is None:
-        return here.unknown(handle, Dataset)
+async def _set_gear(here: Session, model: int, handle: int, index: int, gear: Gear, kind: str) -> None:
+    dataset = here.known(handle, Dataset)
     if not all(gear):
-        return here.refuse(INVALID_PARAM, f"{list(gear)} must be 1 or more")
-    if loaded is None:
-        return no_model(here, model)
-    return here.ret(executions.set_gear(here, loaded, dataset, index, gear, kind))
+        raise here.error(INVALID_PARAM, f"{list(gear)} must be 1 or more")
+    await executions.set_gear(here, loaded_model(here, model), dataset, index, gear, kind)
 
 
-@takes("ukkk")
-def set_dynamic_batch_size(model: int, dataset: int, index: int, batch: int) -> int:
+@runs("ukkk")
+def set_dynamic_batch_size(here: Session, model: int, dataset: int, index: int, batch: int) -> Running:
     """Execute *dataset* with this batch size; *index* is that of the input "ascend_mbatch_shape_data"."""
-    return _set_gear(model, dataset, index, (batch,), "batch")
+    return _set_gear(here, model, dataset, index, (batch,), "batch")
 
 
-@takes("ukkkk")
-def set_dynamic_hw_size(model: int, dataset: int, index: int, height: int, width: int) -> int:
+@runs("ukkkk")
+def set_dynamic_hw_size(here: Session, model: int, dataset: int, index: int, height: int, width: int) -> Running:
     """Execute *dataset* with images of this size; *index* is that of the input "ascend_mbatch_shape_data"."""
-    return _set_gear(model, dataset, index, (height, width), "hw")
+    return _set_gear(here, model, dataset, index, (height, width), "hw")
 
 
-@takes("ukkd")
-def set_input_dynamic_dims(model: int, handle: int, index: int, dims: dict[str, Any]) -> int:
+@runs("ukkd")
+async def set_input_dynamic_dims(here: Session, model: int, handle: int, index: int, dims: dict[str, Any]) -> None:
     """Execute the dataset with these dims of all inputs, {"name", "dimCount", "dims"}; *index* is that of the input
     "ascend_mbatch_shape_data".
     """
     values = _dims(dims)
-    here = session()
-    dataset, loaded = dataset_of(here, handle), _loaded(here, model)
-    if dataset is None:
-        return here.unknown(handle, Dataset)
+    dataset = here.known(handle, Dataset)
     if not values:
-        return here.refuse(INVALID_PARAM, "dimCount is 0")
-    if loaded is None:
-        return no_model(here, model)
-    try:
-        gear = executions.dynamic_part(here.runtime, loaded.model, values)
-    except AclError as error:
-        return here.failed(error)
-    return here.ret(executions.set_gear(here, loaded, dataset, index, gear, "dims"))
+        raise here.error(INVALID_PARAM, "dimCount is 0")
+    loaded = loaded_model(here, model)
+    gear = executions.dynamic_part(here.runtime, loaded.model, values)
+    await executions.set_gear(here, loaded, dataset, index, gear, "dims")
 
 
 def _dims(dims: dict[str, Any]) -> list[int]:
@@ -351,29 +285,22 @@ def _dims(dims: dict[str, Any]) -> list[int]:
 # --- preprocessing inside a model
 
 
-@takes("uk")
-def get_aipp_type(model: int, index: int) -> tuple[int, int, int]:
+@gives("uk", failure=(0, _NO_INDEX))
+def get_aipp_type(here: Session, model: int, index: int) -> tuple[int, int]:
     """Which preprocessing an input has: 0, none, and no input that belongs to it. What a model does is in its
     function.
     """
-    here = session()
-    loaded = _loaded(here, model)
-    if loaded is None:
-        return 0, _NO_INDEX, no_model(here, model)
-    if index >= len(loaded.model.described):
-        what = f"{loaded.model.name} has no input {index}"
-        return 0, _NO_INDEX, here.refuse(GE_PARAM_INVALID, what)
-    return 0, _NO_INDEX, SUCCESS
+    described = loaded_model(here, model).model
+    if index >= len(described.described):
+        raise here.error(GE_PARAM_INVALID, f"{described.name} has no input {index}")
+    return 0, _NO_INDEX
 
 
-@takes("uk")
-def get_first_aipp_info(model: int, index: int) -> tuple[None, int]:
+@gives("uk", failure=None)
+def get_first_aipp_info(here: Session, model: int, index: int) -> None:
     """The static preprocessing of an input: there is none."""
-    here = session()
-    loaded = _loaded(here, model)
-    if loaded is None:
-        return None, no_model(here, model)
-    return None, here.refuse(AIPP_NOT_EXIST, f"input {index} of {loaded.model.name} has no static AIPP")
+    name = loaded_model(here, model).model.name
+    raise here.error(AIPP_NOT_EXIST, f"input {index} of {name} has no static AIPP")
 
 
 # --- bundles
@@ -395,7 +322,7 @@ def _bundle(here: Session, files: list[str]) -> int:
             models.append(loaded)
     except AclError:
         for each in models:
-            _unload(here, here.handle(each), each)
+            here.ret(_unload(here, each))
         raise
     return here.handle(Bundle(models))
 
@@ -438,6 +365,5 @@ def bundle_get_model_id(here: Session, handle: int, index: int) -> int:
 async def bundle_unload(here: Session, handle: int) -> None:
     """Unload all models of a bundle."""
     for loaded in _models(here, handle):
-        await loading.unload(loaded)
-        here.forget(here.handle(loaded))
+        await _unload(here, loaded)
     here.forget(handle)

@@ -4,13 +4,13 @@ Each is made, filled by setters, read by getters and destroyed, all with plain i
 that there is not, a setter 100000; to destroy 0 is no mistake.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, session
+from acl_py.compat.acl.face.binding import does, gives, takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
 from acl_py.compat.acl.functions.media.formats import STANDARDS, UNKNOWN
 
 CHANNEL_EXISTS = 148051  # ACL_ERROR_RELATIVE_RESOURCE_NOT_CLEARED
@@ -97,7 +97,17 @@ class JpegConfig:
     level: int = 0
 
 
-# Functions for the attributes of a description; their names begin with *prefix*, that of a family of functions.
+# Functions for a description; their names begin with *prefix*, that of a family of functions.
+
+
+def described(name: str, kind: type, letters: Mapping[str, str], prefix: str = "dvpp") -> dict[str, Any]:
+    """Return, by their names, the functions that make a description, and set and read the attributes with *letters*."""
+    functions = [
+        maker(name, kind, prefix),
+        *(setter(name, kind, attribute, letter, prefix) for attribute, letter in letters.items()),
+        *(getter(name, kind, attribute, prefix) for attribute in letters),
+    ]
+    return {each.__name__: each for each in functions}
 
 
 def maker(name: str, make: Callable[[], object], prefix: str = "dvpp") -> Any:
@@ -112,28 +122,21 @@ def maker(name: str, make: Callable[[], object], prefix: str = "dvpp") -> Any:
 def destroyer(name: str, kind: type, prefix: str = "dvpp") -> Any:
     """The function that ends a description."""
 
-    def destroy(handle: int) -> int:
-        here = session()
-        if handle and here.find(handle, kind) is None:
-            return here.unknown(handle, kind)
-        here.forget(handle)
-        return SUCCESS
+    def destroy(here: Session, handle: int) -> None:
+        if handle:
+            here.known(handle, kind)
+            here.forget(handle)
 
-    return public(destroy, f"{prefix}_destroy_{name}", "k", "End a description.")
+    return public(destroy, f"{prefix}_destroy_{name}", "k", "End a description.", does)
 
 
 def setter(name: str, kind: type, attribute: str, letter: str = "u", prefix: str = "dvpp") -> Any:
     """The function that sets an attribute."""
 
-    def assign(handle: int, value: int) -> int:
-        here = session()
-        thing = here.find(handle, kind)
-        if thing is None:
-            return here.unknown(handle, kind)
-        setattr(thing, attribute, value)
-        return SUCCESS
+    def assign(here: Session, handle: int, value: int) -> None:
+        setattr(here.known(handle, kind), attribute, value)
 
-    return public(assign, f"{prefix}_set_{name}_{attribute}", "k" + letter, f"Set {attribute}.")
+    return public(assign, f"{prefix}_set_{name}_{attribute}", "k" + letter, f"Set {attribute}.", does)
 
 
 def getter(name: str, kind: type, attribute: str, prefix: str = "dvpp") -> Any:
@@ -146,11 +149,11 @@ def getter(name: str, kind: type, attribute: str, prefix: str = "dvpp") -> Any:
     return public(read, f"{prefix}_get_{name}_{attribute}", "k", f"What {attribute} is; 0 if there is no such thing.")
 
 
-def public(function: Any, name: str, letters: str, doc: str) -> Any:
+def public(function: Any, name: str, letters: str, doc: str, make: Callable[[str], Any] = takes) -> Any:
     """*function* as one of the module's, of this *name*."""
     function.__name__ = name
     function.__doc__ = doc
-    return takes(letters)(function)
+    return make(letters)(function)
 
 
 # --- channels
@@ -159,17 +162,12 @@ dvpp_create_channel_desc = maker("channel_desc", Channel)
 dvpp_set_channel_desc_mode = setter("channel_desc", Channel, "mode")
 
 
-@takes("k")
-def dvpp_destroy_channel_desc(handle: int) -> int:
+@does("k")
+def dvpp_destroy_channel_desc(here: Session, handle: int) -> None:
     """End a description; refused while its channel exists."""
-    here = session()
-    channel = here.find(handle, Channel)
-    if channel is None:
-        return here.unknown(handle, Channel) if handle else SUCCESS
-    if channel.exists:
-        return here.refuse(CHANNEL_EXISTS)
+    if handle and here.known(handle, Channel).exists:
+        raise here.error(CHANNEL_EXISTS, "")
     here.forget(handle)
-    return SUCCESS
 
 
 @takes("k")
@@ -179,50 +177,35 @@ def dvpp_get_channel_desc_channel_id(handle: int) -> int:
     return channel.id if channel is not None and channel.exists else 0
 
 
-@takes("kik")
-def dvpp_set_channel_desc_param(handle: int, parameter: int, value: int) -> tuple[int, int]:
+@does("kik", echoes=True)
+def dvpp_set_channel_desc_param(here: Session, handle: int, parameter: int, value: int) -> None:
     """Choose the matrix that converts colours (parameter 0): 0 is BT.601 wide, see media_colors."""
-    here = session()
-    channel = here.find(handle, Channel)
-    if channel is None:
-        return handle, here.unknown(handle, Channel)
+    channel = here.known(handle, Channel)
     if parameter != _CSC_MATRIX or value >= len(STANDARDS):
-        return handle, here.refuse(INVALID_PARAM, f"there is no parameter {parameter} with a value of {value}")
+        raise here.error(INVALID_PARAM, f"there is no parameter {parameter} with a value of {value}")
     channel.matrix = value
-    return handle, SUCCESS
 
 
-@takes("ki")
-def dvpp_get_channel_desc_param(handle: int, parameter: int) -> tuple[int, int, int]:
+@gives("ki", failure=(0, 0))
+def dvpp_get_channel_desc_param(here: Session, handle: int, parameter: int) -> tuple[int, int]:
     """The bytes and the value of a parameter of a channel."""
-    here = session()
-    channel = here.find(handle, Channel)
-    if channel is None:
-        return 0, 0, here.unknown(handle, Channel)
+    channel = here.known(handle, Channel)
     if parameter != _CSC_MATRIX:
-        return 0, 0, here.refuse(INVALID_PARAM, f"there is no parameter {parameter}")
-    return 4, channel.matrix, SUCCESS
+        raise here.error(INVALID_PARAM, f"there is no parameter {parameter}")
+    return 4, channel.matrix
 
 
 # --- pictures
 
-dvpp_create_pic_desc = maker("pic_desc", Picture)
+globals().update(
+    described(
+        "pic_desc",
+        Picture,
+        {"data": "k", "size": "u", "format": "i", "ret_code": "u"}
+        | dict.fromkeys(("width", "height", "width_stride", "height_stride"), "u"),
+    )
+)
 dvpp_destroy_pic_desc = destroyer("pic_desc", Picture)
-dvpp_set_pic_desc_data = setter("pic_desc", Picture, "data", "k")
-dvpp_set_pic_desc_size = setter("pic_desc", Picture, "size")
-dvpp_set_pic_desc_format = setter("pic_desc", Picture, "format", "i")
-dvpp_set_pic_desc_width = setter("pic_desc", Picture, "width")
-dvpp_set_pic_desc_height = setter("pic_desc", Picture, "height")
-dvpp_set_pic_desc_width_stride = setter("pic_desc", Picture, "width_stride")
-dvpp_set_pic_desc_height_stride = setter("pic_desc", Picture, "height_stride")
-dvpp_set_pic_desc_ret_code = setter("pic_desc", Picture, "ret_code")
-dvpp_get_pic_desc_data = getter("pic_desc", Picture, "data")
-dvpp_get_pic_desc_size = getter("pic_desc", Picture, "size")
-dvpp_get_pic_desc_width = getter("pic_desc", Picture, "width")
-dvpp_get_pic_desc_height = getter("pic_desc", Picture, "height")
-dvpp_get_pic_desc_width_stride = getter("pic_desc", Picture, "width_stride")
-dvpp_get_pic_desc_height_stride = getter("pic_desc", Picture, "height_stride")
-dvpp_get_pic_desc_ret_code = getter("pic_desc", Picture, "ret_code")
 
 
 @takes("k")
@@ -240,17 +223,13 @@ def dvpp_create_batch_pic_desc(size: int) -> int:
     return session().handle(Batch([Picture() for _ in range(size)]))
 
 
-@takes("k")
-def dvpp_destroy_batch_pic_desc(handle: int) -> int:
+@does("k")
+def dvpp_destroy_batch_pic_desc(here: Session, handle: int) -> None:
     """End the pictures of a batch, and it."""
-    here = session()
-    batch = here.find(handle, Batch)
-    if batch is None:
-        return here.unknown(handle, Batch) if handle else SUCCESS
-    for picture in batch.pictures:
-        here.forget(here.handle(picture))
-    here.forget(handle)
-    return SUCCESS
+    if handle:
+        for picture in here.known(handle, Batch).pictures:
+            here.forget(here.handle(picture))
+        here.forget(handle)
 
 
 @takes("ku")
@@ -265,20 +244,14 @@ def dvpp_get_pic_desc(handle: int, index: int) -> int:
 
 # --- streams of codecs
 
-dvpp_create_stream_desc = maker("stream_desc", CodecStream)
+globals().update(
+    described(
+        "stream_desc",
+        CodecStream,
+        {"data": "k", "size": "u", "format": "i", "timestamp": "k", "ret_code": "u", "eos": "u"},
+    )
+)
 dvpp_destroy_stream_desc = destroyer("stream_desc", CodecStream)
-dvpp_set_stream_desc_data = setter("stream_desc", CodecStream, "data", "k")
-dvpp_set_stream_desc_size = setter("stream_desc", CodecStream, "size")
-dvpp_set_stream_desc_format = setter("stream_desc", CodecStream, "format", "i")
-dvpp_set_stream_desc_timestamp = setter("stream_desc", CodecStream, "timestamp", "k")
-dvpp_set_stream_desc_ret_code = setter("stream_desc", CodecStream, "ret_code")
-dvpp_set_stream_desc_eos = setter("stream_desc", CodecStream, "eos")
-dvpp_get_stream_desc_data = getter("stream_desc", CodecStream, "data")
-dvpp_get_stream_desc_size = getter("stream_desc", CodecStream, "size")
-dvpp_get_stream_desc_format = getter("stream_desc", CodecStream, "format")
-dvpp_get_stream_desc_timestamp = getter("stream_desc", CodecStream, "timestamp")
-dvpp_get_stream_desc_ret_code = getter("stream_desc", CodecStream, "ret_code")
-dvpp_get_stream_desc_eos = getter("stream_desc", CodecStream, "eos")
 
 
 # --- areas: their values have 16 bits
@@ -292,43 +265,33 @@ def dvpp_create_roi_config(left: int, right: int, top: int, bottom: int) -> int:
     return session().handle(Area(left, right, top, bottom))
 
 
-def _set_area(handle: int, **values: int) -> int:
-    here = session()
-    area = here.find(handle, Area)
-    if area is None:
-        return here.unknown(handle, Area)
+def _set_area(here: Session, handle: int, **values: int) -> None:
+    area = here.known(handle, Area)
     if max(values.values()) > _UINT16:
-        return here.refuse(INVALID_PARAM, f"{values} of an area do not fit into 16 bits")
+        raise here.error(INVALID_PARAM, f"{values} of an area do not fit into 16 bits")
     for name, value in values.items():
         setattr(area, name, value)
-    return SUCCESS
 
 
-@takes("kuuuu")
-def dvpp_set_roi_config(handle: int, left: int, right: int, top: int, bottom: int) -> int:
+@does("kuuuu")
+def dvpp_set_roi_config(here: Session, handle: int, left: int, right: int, top: int, bottom: int) -> None:
     """Set all four sides."""
-    return _set_area(handle, left=left, right=right, top=top, bottom=bottom)
+    _set_area(here, handle, left=left, right=right, top=top, bottom=bottom)
 
 
 def _side_setter(side: str) -> Any:
-    return public(
-        lambda handle, value: _set_area(handle, **{side: value}), f"dvpp_set_roi_config_{side}", "ku", f"Set {side}."
-    )
+    def assign(here: Session, handle: int, value: int) -> None:
+        _set_area(here, handle, **{side: value})
+
+    return public(assign, f"dvpp_set_roi_config_{side}", "ku", f"Set {side}.", does)
 
 
-dvpp_set_roi_config_left = _side_setter("left")
-dvpp_set_roi_config_right = _side_setter("right")
-dvpp_set_roi_config_top = _side_setter("top")
-dvpp_set_roi_config_bottom = _side_setter("bottom")
+globals().update({each.__name__: each for each in map(_side_setter, ("left", "right", "top", "bottom"))})
 dvpp_destroy_roi_config = destroyer("roi_config", Area)
 
 # --- configurations
 
-dvpp_create_resize_config = maker("resize_config", ResizeConfig)
+globals().update(described("resize_config", ResizeConfig, {"interpolation": "u"}))
+globals().update(described("jpege_config", JpegConfig, {"level": "u"}))
 dvpp_destroy_resize_config = destroyer("resize_config", ResizeConfig)
-dvpp_set_resize_config_interpolation = setter("resize_config", ResizeConfig, "interpolation")
-dvpp_get_resize_config_interpolation = getter("resize_config", ResizeConfig, "interpolation")
-dvpp_create_jpege_config = maker("jpege_config", JpegConfig)
 dvpp_destroy_jpege_config = destroyer("jpege_config", JpegConfig)
-dvpp_set_jpege_config_level = setter("jpege_config", JpegConfig, "level")
-dvpp_get_jpege_config_level = getter("jpege_config", JpegConfig, "level")

@@ -4,13 +4,16 @@ Decoders align what they write: JPEG to rows of 128 pixels (the A2 generation as
 and 16 rows, PNG likewise, times the bytes of a pixel. Without Pillow all this answers 207000.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import gives, runs
+from acl_py.compat.acl.face.lookups import Running
+from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, Session
 from acl_py.compat.acl.functions.media.codecs import (
     CSS_GRAY,
     KEPT,
@@ -219,152 +222,137 @@ def jpeg_encode(source: In, target: Out, job: _Encoding) -> None:
 # --- the functions
 
 
-def _missing(here: Session, name: str) -> int:
-    """207000 if there is no Pillow."""
+def _check_pillow(here: Session, name: str) -> None:
+    """Raise AclError, 207000, if there is no Pillow."""
     if pillow() is not None:
-        return SUCCESS
+        return
     if _EXTRA not in here.warned:
         here.warned[_EXTRA] = None
         warn(_EXTRA, "pip install 'acl-py[media]'")
-    return here.refuse(NOT_SUPPORTED, f"acl.media.{name}(): {_EXTRA}")
+    raise here.error(NOT_SUPPORTED, f"acl.media.{name}(): {_EXTRA}")
 
 
-def _head(kind: str, name: str, address: int, size: int) -> tuple[Header | None, bytes, int]:
-    """The head of a file in host memory, all of its bytes, and the code."""
-    here = session()
-    ret = _missing(here, name)
-    if ret:
-        return None, b"", ret
-    memory = host_bytes(here, address, size, f"the {kind} file")
-    if isinstance(memory, int):
-        return None, b"", memory
-    data = memory.numpy().tobytes()
+def _head(here: Session, kind: str, name: str, address: int, size: int) -> tuple[Header, bytes]:
+    """The head of a file in host memory, and all of its bytes."""
+    _check_pillow(here, name)
+    data = host_bytes(here, address, size, f"the {kind} file").numpy().tobytes()
     try:
-        return header(kind, data), data, SUCCESS
+        return header(kind, data), data
     except NotThisFileError as error:
-        return None, b"", here.refuse(FAILURE, str(error))
+        raise here.error(FAILURE, str(error)) from None
 
 
-def _decode(name: str, kind: str, channel: int, address: int, size: int, target: int, stream: int) -> int:
-    here = session()
-    ret = _missing(here, name)
-    if ret:
-        return ret
+def _decode(
+    here: Session, name: str, kind: str, channel: int, address: int, size: int, target: int, stream: int
+) -> Running:
+    _check_pillow(here, name)
     picture = here.find(target, Picture)
     if picture is None:
-        return here.refuse(INVALID_PARAM, "there is no such picture")
+        raise here.error(INVALID_PARAM, "there is no such picture")
     if picture.format not in (_DECODED if kind == "JPEG" else _PNG_DECODED):
-        return here.refuse(FORMAT_NOT_MATCH, f"a {kind} file is not decoded to pixel format {picture.format}")
+        raise here.error(FORMAT_NOT_MATCH, f"a {kind} file is not decoded to pixel format {picture.format}")
     ends = (address, size, f"the {kind} file"), (picture.data, picture.size, "the destination")
     task, usual = (jpeg_decode, _JPEG_DECODES) if kind == "JPEG" else (png_decode, _PNG_DECODES)
     rate = rate_of(here, task.name, channel, usual)
     return queue(here, task, channel, stream, *ends, _Decoding(kind, replace(picture), picture, rate), task.name)
 
 
-@takes("ku")
-def dvpp_jpeg_get_image_info(address: int, size: int) -> tuple[int, int, int, int]:
+@gives("ku", failure=(0, 0, 0))
+def dvpp_jpeg_get_image_info(here: Session, address: int, size: int) -> tuple[int, int, int]:
     """Width, height and components of a JPEG file in host memory; as it will be turned, if its tag says so."""
-    head, _, ret = _head("JPEG", "dvpp_jpeg_get_image_info", address, size)
-    return (0, 0, 0, ret) if head is None else (head.width, head.height, head.components, SUCCESS)
+    head, _ = _head(here, "JPEG", "dvpp_jpeg_get_image_info", address, size)
+    return head.width, head.height, head.components
 
 
-@takes("ku")
-def dvpp_jpeg_get_image_info_v2(address: int, size: int) -> tuple[int, int, int, int, int]:
+@gives("ku", failure=(0, 0, 0, 0))
+def dvpp_jpeg_get_image_info_v2(here: Session, address: int, size: int) -> Header:
     """The same, and how chroma is sampled: 0 4:4:4, 1 4:2:2, 2 4:2:0, 3 grey, 4 4:4:0, 5 4:1:1, 1000 otherwise."""
-    head, _, ret = _head("JPEG", "dvpp_jpeg_get_image_info_v2", address, size)
-    return (0, 0, 0, 0, ret) if head is None else (*head, SUCCESS)
+    return _head(here, "JPEG", "dvpp_jpeg_get_image_info_v2", address, size)[0]
 
 
-@takes("kui")
-def dvpp_jpeg_predict_dec_size(address: int, size: int, pixel_format: int) -> tuple[int, int]:
+@gives("kui")
+def dvpp_jpeg_predict_dec_size(here: Session, address: int, size: int, pixel_format: int) -> int:
     """The bytes that a JPEG file in host memory takes when it is decoded to this format."""
-    head, data, ret = _head("JPEG", "dvpp_jpeg_predict_dec_size", address, size)
-    if head is None:
-        return 0, ret
-    here = session()
+    head, data = _head(here, "JPEG", "dvpp_jpeg_predict_dec_size", address, size)
     if pixel_format not in _DECODED:
-        return 0, here.refuse(FORMAT_NOT_MATCH, f"a JPEG file is not decoded to pixel format {pixel_format}")
-    try:
+        raise here.error(FORMAT_NOT_MATCH, f"a JPEG file is not decoded to pixel format {pixel_format}")
+    with _refusing(here):
         check_jpeg(data)
         check_size("JPEG", head)
-    except UnsupportedFileError as error:
-        return 0, here.refuse(UNSUPPORTED_JPEG, str(error))
-    except MediaError as error:
-        return 0, here.refuse(INVALID_PARAM, str(error))
     form = FORMATS[KEPT[head.sampling] if pixel_format == UNKNOWN else pixel_format]
-    return form.nbytes(aligned(head.width, _ROW), aligned(head.height, _ROWS)), SUCCESS
+    return form.nbytes(aligned(head.width, _ROW), aligned(head.height, _ROWS))
 
 
-@takes("kkukk")
-def dvpp_jpeg_decode_async(channel: int, address: int, size: int, target: int, stream: int) -> int:
+@runs("kkukk")
+def dvpp_jpeg_decode_async(here: Session, channel: int, address: int, size: int, target: int, stream: int) -> Running:
     """Decode a JPEG file in device memory; *target* hears of the size and the strides of the image."""
-    return _decode("dvpp_jpeg_decode_async", "JPEG", channel, address, size, target, stream)
+    return _decode(here, "dvpp_jpeg_decode_async", "JPEG", channel, address, size, target, stream)
 
 
-@takes("kk")
-def dvpp_jpeg_predict_enc_size(source: int, config: int) -> tuple[int, int]:
+@gives("kk")
+def dvpp_jpeg_predict_enc_size(here: Session, source: int, config: int) -> int:
     """The bytes that an image may take when it is encoded: whole pages of 2 MiB."""
-    here = session()
-    picture = here.find(source, Picture)
-    if picture is None or here.find(config, JpegConfig) is None:
-        return 0, here.refuse(INVALID_PARAM, "there is no such picture, or no such configuration")
-    if picture.format not in _ENCODED:
-        return 0, here.refuse(FORMAT_NOT_MATCH, f"the JPEG encoder does not read pixel format {picture.format}")
-    try:
+    picture, _ = _to_encode(here, source, config)
+    with _refusing(here):
         _check_encoder(replace(picture, size=1 << 40))  # only its shape counts here
-    except MediaError as error:
-        return 0, here.refuse(INVALID_PARAM, str(error))
     nbytes = FORMATS[picture.format].nbytes(picture.width_stride, picture.height_stride)
-    return aligned(nbytes + _HEAD + _MARGIN, _PAGE), SUCCESS
+    return aligned(nbytes + _HEAD + _MARGIN, _PAGE)
 
 
-@takes("kkkkkk")
-def dvpp_jpeg_encode_async(channel: int, source: int, address: int, size: int, config: int, stream: int) -> int:
-    """Encode an image; *size* is the address of a host word: the room at *address*, and later the bytes of the file."""
-    here = session()
-    ret = _missing(here, "dvpp_jpeg_encode_async")
-    if ret:
-        return ret
+def _to_encode(here: Session, source: int, config: int) -> tuple[Picture, JpegConfig]:
     picture, settings = here.find(source, Picture), here.find(config, JpegConfig)
     if picture is None or settings is None:
-        return here.refuse(INVALID_PARAM, "there is no such picture, or no such configuration")
+        raise here.error(INVALID_PARAM, "there is no such picture, or no such configuration")
     if picture.format not in _ENCODED:
-        return here.refuse(FORMAT_NOT_MATCH, f"the JPEG encoder does not read pixel format {picture.format}")
+        raise here.error(FORMAT_NOT_MATCH, f"the JPEG encoder does not read pixel format {picture.format}")
+    return picture, settings
+
+
+@contextmanager
+def _refusing(here: Session) -> Iterator[None]:
+    """Raise AclError where the hardware would not do what is asked."""
+    try:
+        yield
+    except MediaError as error:
+        code = UNSUPPORTED_JPEG if isinstance(error, UnsupportedFileError) else INVALID_PARAM
+        raise here.error(code, str(error)) from None
+
+
+@runs("kkkkkk")
+def dvpp_jpeg_encode_async(
+    here: Session, channel: int, source: int, address: int, size: int, config: int, stream: int
+) -> Running:
+    """Encode an image; *size* is the address of a host word: the room at *address*, and later the bytes of the file."""
+    _check_pillow(here, "dvpp_jpeg_encode_async")
+    picture, settings = _to_encode(here, source, config)
     word = host_bytes(here, size, 4, "dst")
-    if isinstance(word, int):
-        return word
     room = int(word.numpy(np.uint32)[0])
     ends = (picture.data, picture.size, "the source"), (address, room, "the destination")
     job = _Encoding(replace(picture), picture, settings.level, room, word)
     return queue(here, jpeg_encode, channel, stream, *ends, job, jpeg_encode.name)
 
 
-@takes("ku")
-def dvpp_png_get_image_info(address: int, size: int) -> tuple[int, int, int, int]:
+@gives("ku", failure=(0, 0, 0))
+def dvpp_png_get_image_info(here: Session, address: int, size: int) -> tuple[int, int, int]:
     """Width, height and components of a PNG file in host memory."""
-    head, _, ret = _head("PNG", "dvpp_png_get_image_info", address, size)
-    return (0, 0, 0, ret) if head is None else (head.width, head.height, head.components, SUCCESS)
+    head, _ = _head(here, "PNG", "dvpp_png_get_image_info", address, size)
+    return head.width, head.height, head.components
 
 
-@takes("kui")
-def dvpp_png_predict_dec_size(address: int, size: int, pixel_format: int) -> tuple[int, int]:
+@gives("kui")
+def dvpp_png_predict_dec_size(here: Session, address: int, size: int, pixel_format: int) -> int:
     """The bytes that a PNG file in host memory takes when it is decoded to this format."""
-    head, _, ret = _head("PNG", "dvpp_png_predict_dec_size", address, size)
-    if head is None:
-        return 0, ret
-    here = session()
+    head, _ = _head(here, "PNG", "dvpp_png_predict_dec_size", address, size)
     if pixel_format not in _PNG_DECODED:
-        return 0, here.refuse(FORMAT_NOT_MATCH, f"a PNG file is not decoded to pixel format {pixel_format}")
-    try:
+        raise here.error(FORMAT_NOT_MATCH, f"a PNG file is not decoded to pixel format {pixel_format}")
+    with _refusing(here):
         check_size("PNG", head)
-    except MediaError as error:
-        return 0, here.refuse(INVALID_PARAM, str(error))
     has_alpha = pixel_format == RGBA8888 or (pixel_format == UNKNOWN and head.components in (2, 4))
     form = FORMATS[RGBA8888 if has_alpha else RGB888]
-    return form.nbytes(aligned(head.width, _ROW) * form.pixel_bytes, aligned(head.height, _ROWS)), SUCCESS
+    return form.nbytes(aligned(head.width, _ROW) * form.pixel_bytes, aligned(head.height, _ROWS))
 
 
-@takes("kkukk")
-def dvpp_png_decode_async(channel: int, address: int, size: int, target: int, stream: int) -> int:
+@runs("kkukk")
+def dvpp_png_decode_async(here: Session, channel: int, address: int, size: int, target: int, stream: int) -> Running:
     """Decode a PNG file in device memory; *target* hears of the size and the strides of the image."""
-    return _decode("dvpp_png_decode_async", "PNG", channel, address, size, target, stream)
+    return _decode(here, "dvpp_png_decode_async", "PNG", channel, address, size, target, stream)

@@ -15,7 +15,7 @@ from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.functions.media.descriptions import Channel, Picture
 from acl_py.compat.acl.functions.media.formats import MediaError
 from acl_py.compat.acl.standins.computations import warn
-from acl_py.errors import AclError, Kind
+from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import called_function, site_of
 from device_model.completions import Completion
@@ -79,7 +79,7 @@ def reporting(task: str, picture: Picture) -> Iterator[None]:
     picture.ret_code = 0
 
 
-def queue(
+async def queue(
     here: Session,
     kernel: Any,
     channel: int,
@@ -88,27 +88,27 @@ def queue(
     target: tuple[int, int, str],
     job: Callable[..., None],
     kind: str,
-) -> int:
+) -> None:
     """Queue *kernel* with what lies at *source* and *target* (address, bytes, role) and the *job* to do with it.
 
     *kind* names the hardware: "vpc", "jpeg_decode", or another one, whose channels do not share it.
     """
     way = here.find(channel, Channel)
     if way is None or not way.exists:
-        return here.refuse(INVALID_PARAM, "there is no such channel; call acl.media.dvpp_create_channel() first")
-    for address, nbytes, role in (source, target):
-        if not address or not nbytes:
-            return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
+        raise here.error(INVALID_PARAM, "there is no such channel; call acl.media.dvpp_create_channel() first")
+    for each in (source, target):
+        _check_given(here, *each)
+    where = here.streams[stream]
+    ends = [here.place(*each) for each in (source, target)]
+    for end, (_, _, role) in zip(ends, (source, target), strict=True):
+        _check_of_dvpp(here, end, role)
+    done = await native.LaunchKernel(kernel, 1, (*ends, job), where)
+    here.runtime.state(Lanes).note(kind, channel, done)
 
-    async def launch() -> None:
-        where = here.streams[stream]
-        ends = [here.place(*each) for each in (source, target)]
-        for end, (_, _, role) in zip(ends, (source, target), strict=True):
-            _check_of_dvpp(here, end, role)
-        done = await native.LaunchKernel(kernel, 1, (*ends, job), where)
-        here.runtime.state(Lanes).note(kind, channel, done)
 
-    return here.ret(launch())
+def _check_given(here: Session, address: int, nbytes: int, role: str) -> None:
+    if not address or not nbytes:
+        raise here.error(INVALID_PARAM, f"{role} has no data, or no size")
 
 
 def _check_of_dvpp(here: Session, end: Buffer, role: str) -> None:
@@ -121,13 +121,9 @@ def _check_of_dvpp(here: Session, end: Buffer, role: str) -> None:
         )
 
 
-def host_bytes(here: Session, address: int, nbytes: int, role: str) -> Buffer | int:
-    """Return host memory that this call reads itself, or the code that says why it cannot."""
-    if not address or not nbytes:
-        return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
-    try:
-        buffer = here.place(address, nbytes, role)
-        buffer.numpy()  # refuses device memory
-    except AclError as error:
-        return here.failed(error)
+def host_bytes(here: Session, address: int, nbytes: int, role: str) -> Buffer:
+    """Return host memory that this call reads itself; raise AclError if it cannot."""
+    _check_given(here, address, nbytes, role)
+    buffer = here.place(address, nbytes, role)
+    buffer.numpy()  # refuses device memory
     return buffer

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from sys import _getframe
-from typing import Any
+from typing import Any, TypeVar
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import runs
@@ -52,6 +52,7 @@ _CODECS = {0: "h265", 1: "h264", 2: "h264", 3: "h264"}  # by acldvppStreamFormat
 _DECODED = (NV12, NV21, 12, 13)  # what the decoder writes: YUV420SP, RGB888 and BGR888
 _ENCODED = (NV12, NV21)
 _OUTPUT = 8 << 20  # bytes of an encoder's buffer, if the script does not say
+_Channel = TypeVar("_Channel", DecoderChannel, EncoderChannel)
 _REMEDY = "install PyAV, pip install 'acl-py[video]', or call acl_py.compat.acl.{}({!r})"
 
 
@@ -147,11 +148,15 @@ async def _close(channel: DecoderChannel | EncoderChannel, line: Line) -> None:
             await native.Free(line.output)
 
 
-def _no_channel(here: Session, prefix: str) -> Exception:
-    return here.error(INVALID_PARAM, f"there is no such channel; call acl.media.{prefix}_create_channel() first")
+def _with_line(here: Session, handle: int, kind: type[_Channel], prefix: str) -> tuple[_Channel, Line]:
+    channel = here.find(handle, kind)
+    if channel is None or channel.line is None:
+        raise here.error(INVALID_PARAM, f"there is no such channel; call acl.media.{prefix}_create_channel() first")
+    return channel, channel.line
 
 
-def _fresh(here: Session, channel: DecoderChannel | EncoderChannel | None) -> DecoderChannel | EncoderChannel:
+def _fresh(here: Session, handle: int, kind: type[_Channel]) -> _Channel:
+    channel = here.find(handle, kind)
     if channel is None or channel.line is not None:
         raise here.error(INVALID_PARAM, "there is no such description, or its channel exists already")
     return channel
@@ -163,7 +168,7 @@ def _fresh(here: Session, channel: DecoderChannel | EncoderChannel | None) -> De
 @runs("k")
 async def vdec_create_channel(here: Session, handle: int) -> None:
     """Bring a decoder into being, with a stream to which its thread is subscribed."""
-    channel = _fresh(here, here.find(handle, DecoderChannel))
+    channel = _fresh(here, handle, DecoderChannel)
     _rate(here, "decode")
     _codec(here, channel.entype)
     channel.line = await _open(here, channel)
@@ -172,10 +177,7 @@ async def vdec_create_channel(here: Session, handle: int) -> None:
 @runs("k")
 async def vdec_destroy_channel(here: Session, handle: int) -> None:
     """End a decoder, when all frames are decoded and their callbacks have returned."""
-    channel = here.find(handle, DecoderChannel)
-    if channel is None or channel.line is None:
-        raise _no_channel(here, "vdec")
-    await _close(channel, channel.line)
+    await _close(*_with_line(here, handle, DecoderChannel, "vdec"))
 
 
 @runs("kkkkO")
@@ -194,12 +196,8 @@ async def vdec_send_skipped_frame(here: Session, handle: int, source: int, _: in
 
 
 async def _send(here: Session, handle: int, source: int, target: int, description: Picture | None, data: Any) -> None:
-    channel, stream = here.find(handle, DecoderChannel), here.find(source, CodecStream)
-    if channel is None or channel.line is None:
-        raise _no_channel(here, "vdec")
-    if stream is None:
-        raise here.error(INVALID_PARAM, here.explain(source, CodecStream))
-    line = channel.line
+    channel, line = _with_line(here, handle, DecoderChannel, "vdec")
+    stream = here.known(source, CodecStream)
     if stream.data and stream.size:
         if target and description is None:
             raise here.error(INVALID_PARAM, here.explain(target, Picture))
@@ -302,9 +300,7 @@ def _decoder(here: Session, channel: DecoderChannel, picture: Picture | None) ->
 @runs("k")
 async def venc_create_channel(here: Session, handle: int) -> None:
     """Bring an encoder into being, with a stream to which its thread is subscribed, and a buffer for its output."""
-    channel = here.find(handle, EncoderChannel)
-    _fresh(here, channel)
-    assert channel is not None, "_fresh() refuses None"
+    channel = _fresh(here, handle, EncoderChannel)
     _rate(here, "encode")
     settings = _settings_of(here, channel)
     width, height = channel.pic_width, channel.pic_height
@@ -348,22 +344,14 @@ def _encoder(here: Session, settings: VideoSettings) -> Any:
 @runs("k")
 async def venc_destroy_channel(here: Session, handle: int) -> None:
     """End an encoder, when all pictures are encoded and their callbacks have returned."""
-    channel = here.find(handle, EncoderChannel)
-    if channel is None or channel.line is None:
-        raise _no_channel(here, "venc")
-    await _close(channel, channel.line)
+    await _close(*_with_line(here, handle, EncoderChannel, "venc"))
 
 
 @runs("kkkkO")
 async def venc_send_frame(here: Session, handle: int, source: int, _: int, config: int, data: Any) -> None:
     """Queue a picture to encode. At the end of the stream, wait for all pictures and their callbacks."""
-    channel = here.find(handle, EncoderChannel)
-    if channel is None or channel.line is None:
-        raise _no_channel(here, "venc")
-    settings = here.find(config, EncoderFrameConfig)
-    if config and settings is None:
-        raise here.error(INVALID_PARAM, here.explain(config, EncoderFrameConfig))
-    settings, line = settings or EncoderFrameConfig(), channel.line
+    channel, line = _with_line(here, handle, EncoderChannel, "venc")
+    settings = here.known(config, EncoderFrameConfig) if config else EncoderFrameConfig()
     if source:
         await _encode(here, channel, line, source, settings, data)
     elif not settings.eos:
@@ -377,9 +365,7 @@ async def venc_send_frame(here: Session, handle: int, source: int, _: int, confi
 async def _encode(
     here: Session, channel: EncoderChannel, line: Line, source: int, settings: EncoderFrameConfig, data: Any
 ) -> None:
-    description = here.find(source, Picture)
-    if description is None:
-        raise here.error(INVALID_PARAM, here.explain(source, Picture))
+    description = here.known(source, Picture)
     width, height = channel.pic_width, channel.pic_height
     picture = replace(
         description, format=channel.pic_format, width=width, height=height,

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import runs, takes
+from acl_py.compat.acl.face.lookups import Running
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
 from acl_py.compat.acl.functions.media.descriptions import Area, Batch, Channel, Picture, ResizeConfig
 from acl_py.compat.acl.functions.media.formats import FORMATS, Image, MediaError, convert
 from acl_py.compat.acl.functions.media.tasks import FORMAT_NOT_MATCH, microseconds, queue, rate_of, reporting
@@ -176,26 +177,26 @@ class _Areas:
 
 def _check_call(
     here: Session, source: Picture | None, target: Picture | None, areas: _Areas, config: int | None
-) -> int:
-    """Return the code of what the call itself refuses, or 0."""
+) -> None:
+    """Raise AclError if the call itself refuses."""
     if source is None or target is None:
-        return here.refuse(INVALID_PARAM, "there is no such picture")
+        raise here.error(INVALID_PARAM, "there is no such picture")
     for area in (areas.crop, areas.paste):
         if area is not None and here.find(area, Area) is None:
-            return here.refuse(INVALID_PARAM, "there is no such area")
+            raise here.error(INVALID_PARAM, "there is no such area")
     if config is not None:
         resize_config = here.find(config, ResizeConfig)
         if resize_config is None or resize_config.interpolation not in INTERPOLATIONS:
-            return here.refuse(INVALID_PARAM, "there is no such resize configuration, or its interpolation is unknown")
+            raise here.error(INVALID_PARAM, "there is no such resize configuration, or its interpolation is unknown")
     for picture, role in ((source, "the source"), (target, "the destination")):
         if picture.format not in FORMATS:
-            return here.refuse(FORMAT_NOT_MATCH, f"{role} has pixel format {picture.format}, which there is not")
+            raise here.error(FORMAT_NOT_MATCH, f"{role} has pixel format {picture.format}, which there is not")
         if not picture.data or not picture.size:
-            return here.refuse(INVALID_PARAM, f"{role} has no data, or no size")
-    return SUCCESS
+            raise here.error(INVALID_PARAM, f"{role} has no data, or no size")
 
 
-def _process(
+async def _process(
+    here: Session,
     task: KernelFunction[...],
     channel: int,
     source: Picture | None,
@@ -203,12 +204,9 @@ def _process(
     stream: int,
     areas: _Areas = _Areas(),
     config: int | None = None,
-) -> int:
+) -> None:
     """Queue one image."""
-    here = session()
-    ret = _check_call(here, source, target, areas, config)
-    if ret:
-        return ret
+    _check_call(here, source, target, areas, config)
     assert source is not None, "_check_call() refuses None"
     assert target is not None, "_check_call() refuses None"
     job = _Job(
@@ -223,7 +221,7 @@ def _process(
         rate_of(here, "vpc", channel, _FRAMES_PER_SECOND),
     )
     ends = (source.data, source.size, "the source"), (target.data, target.size, "the destination")
-    return queue(here, task, channel, stream, *ends, job, "vpc")
+    await queue(here, task, channel, stream, *ends, job, "vpc")
 
 
 def _sized(target: Picture, source: Picture) -> Picture:
@@ -236,60 +234,70 @@ def _sized(target: Picture, source: Picture) -> Picture:
     )
 
 
-def _picture(handle: int) -> Picture | None:
-    return session().find(handle, Picture)
+def _picture(here: Session, handle: int) -> Picture | None:
+    return here.find(handle, Picture)
 
 
 # --- one image
 
 
-@takes("kkkkk")
-def dvpp_vpc_resize_async(channel: int, source: int, target: int, config: int, stream: int) -> int:
+@runs("kkkkk")
+def dvpp_vpc_resize_async(here: Session, channel: int, source: int, target: int, config: int, stream: int) -> Running:
     """Resize an image to the size of *target*."""
-    return _process(_RESIZE, channel, _picture(source), _picture(target), stream, config=config)
+    return _process(here, _RESIZE, channel, _picture(here, source), _picture(here, target), stream, config=config)
 
 
-@takes("kkkkk")
-def dvpp_vpc_crop_async(channel: int, source: int, target: int, area: int, stream: int) -> int:
+@runs("kkkkk")
+def dvpp_vpc_crop_async(here: Session, channel: int, source: int, target: int, area: int, stream: int) -> Running:
     """Cut out an area; it is resized where *target* has another size."""
-    return _process(_CROP, channel, _picture(source), _picture(target), stream, _Areas(area))
+    return _process(here, _CROP, channel, _picture(here, source), _picture(here, target), stream, _Areas(area))
 
 
-@takes("kkkkkk")
-def dvpp_vpc_crop_resize_async(channel: int, source: int, target: int, area: int, config: int, stream: int) -> int:
+@runs("kkkkkk")
+def dvpp_vpc_crop_resize_async(
+    here: Session, channel: int, source: int, target: int, area: int, config: int, stream: int
+) -> Running:
     """Cut out an area and resize it as *config* says."""
-    return _process(_CROP_RESIZE, channel, _picture(source), _picture(target), stream, _Areas(area), config)
+    return _process(
+        here, _CROP_RESIZE, channel, _picture(here, source), _picture(here, target), stream, _Areas(area), config
+    )
 
 
-@takes("kkkkkk")
-def dvpp_vpc_crop_and_paste_async(channel: int, source: int, target: int, crop: int, paste: int, stream: int) -> int:
+@runs("kkkkkk")
+def dvpp_vpc_crop_and_paste_async(
+    here: Session, channel: int, source: int, target: int, crop: int, paste: int, stream: int
+) -> Running:
     """Cut out an area and paste it into *target*, resized where both areas differ; the rest of *target* stays."""
-    return _process(_CROP_PASTE, channel, _picture(source), _picture(target), stream, _Areas(crop, paste))
+    return _process(
+        here, _CROP_PASTE, channel, _picture(here, source), _picture(here, target), stream, _Areas(crop, paste)
+    )
 
 
-@takes("kkkkkkk")
+@runs("kkkkkkk")
 def dvpp_vpc_crop_resize_paste_async(
-    channel: int, source: int, target: int, crop: int, paste: int, config: int, stream: int
-) -> int:
+    here: Session, channel: int, source: int, target: int, crop: int, paste: int, config: int, stream: int
+) -> Running:
     """Cut out an area, resize it as *config* says and paste it into *target*."""
     areas = _Areas(crop, paste)
-    return _process(_CROP_RESIZE_PASTE, channel, _picture(source), _picture(target), stream, areas, config)
+    return _process(
+        here, _CROP_RESIZE_PASTE, channel, _picture(here, source), _picture(here, target), stream, areas, config
+    )
 
 
-@takes("kkkk")
-def dvpp_vpc_convert_color_async(channel: int, source: int, target: int, stream: int) -> int:
+@runs("kkkk")
+def dvpp_vpc_convert_color_async(here: Session, channel: int, source: int, target: int, stream: int) -> Running:
     """Change the format of an image; a *target* without a size gets that of *source*."""
-    here = session()
-    src, dst = _picture(source), _picture(target)
+    src, dst = _picture(here, source), _picture(here, target)
     if src and dst and dst.width and dst.height and (src.width, src.height) != (dst.width, dst.height):
-        return here.refuse(INVALID_PARAM, "source and destination differ in size")
-    return _process(_CONVERT, channel, src, dst, stream)
+        raise here.error(INVALID_PARAM, "source and destination differ in size")
+    return _process(here, _CONVERT, channel, src, dst, stream)
 
 
 # --- batches: of the first source as many areas as the first count says, of the second ...
 
 
-def _batch(
+async def _batch(
+    here: Session,
     task: KernelFunction[...],
     channel: int,
     sources: int,
@@ -299,30 +307,24 @@ def _batch(
     crops: list[int],
     pastes: list[int] | None = None,
     config: int | None = None,
-) -> int:
-    here = session()
+) -> None:
     srcs, dsts = here.find(sources, Batch), here.find(targets, Batch)
     if srcs is None or dsts is None:
-        return here.refuse(INVALID_PARAM, "there is no such batch")
+        raise here.error(INVALID_PARAM, "there is no such batch")
     total = sum(counts)
     if not 0 < len(counts) <= len(srcs.pictures) or min(counts) < 1 or not total <= _MOST_AREAS:
-        return here.refuse(INVALID_PARAM, f"counts must be 1 and more for each source, {_MOST_AREAS} at most in all")
+        raise here.error(INVALID_PARAM, f"counts must be 1 and more for each source, {_MOST_AREAS} at most in all")
     if len(dsts.pictures) < total or len(crops) < total or (pastes is not None and len(pastes) < total):
-        return here.refuse(INVALID_PARAM, f"there must be {total} destinations and areas")
+        raise here.error(INVALID_PARAM, f"there must be {total} destinations and areas")
     every = [picture for picture, count in zip(srcs.pictures, counts, strict=False) for _ in range(count)]
     jobs = [
         (src, dst, _Areas(crop, paste))
         for src, dst, crop, paste in zip(every, dsts.pictures, crops, pastes or repeat(None), strict=False)
     ]
     for src, dst, areas in jobs:  # all or nothing
-        ret = _check_call(here, src, dst, areas, config)
-        if ret:
-            return ret
+        _check_call(here, src, dst, areas, config)
     for src, dst, areas in jobs:
-        ret = _process(task, channel, src, dst, stream, areas, config)
-        if ret:
-            return ret
-    return SUCCESS
+        await _process(here, task, channel, src, dst, stream, areas, config)
 
 
 def _ints(value: object, place: int) -> list[int]:
@@ -349,7 +351,8 @@ def dvpp_vpc_batch_crop_async(
 ) -> tuple[int, int]:
     """Cut areas out of several images."""
     numbers, crops = _limited(counts, areas)
-    return targets, _batch(_CROP, channel, sources, numbers, targets, stream, crops)
+    here = session()
+    return targets, here.ret(_batch(here, _CROP, channel, sources, numbers, targets, stream, crops))
 
 
 @takes("kkOkOOk")
@@ -358,25 +361,34 @@ def dvpp_vpc_batch_crop_and_paste_async(
 ) -> tuple[int, int]:
     """Cut areas out of several images and paste each into a destination."""
     numbers, cut, put = _limited(counts, crops, pastes)
-    return targets, _batch(_CROP_PASTE, channel, sources, numbers, targets, stream, cut, put)
+    here = session()
+    return targets, here.ret(_batch(here, _CROP_PASTE, channel, sources, numbers, targets, stream, cut, put))
 
 
-@takes("kkOkOkk")
+@runs("kkOkOkk")
 def dvpp_vpc_batch_crop_resize_async(
-    channel: int, sources: int, counts: object, targets: int, areas: object, config: int, stream: int
-) -> int:
+    here: Session, channel: int, sources: int, counts: object, targets: int, areas: object, config: int, stream: int
+) -> Running:
     """Cut areas out of several images and resize them as *config* says."""
     numbers, crops = _ints(counts, 3), _ints(areas, 5)
-    return _batch(_CROP_RESIZE, channel, sources, numbers, targets, stream, crops, config=config)
+    return _batch(here, _CROP_RESIZE, channel, sources, numbers, targets, stream, crops, config=config)
 
 
-@takes("kkOkOOkk")
+@runs("kkOkOOkk")
 def dvpp_vpc_batch_crop_resize_paste_async(
-    channel: int, sources: int, counts: object, targets: int, crops: object, pastes: object, config: int, stream: int
-) -> int:
+    here: Session,
+    channel: int,
+    sources: int,
+    counts: object,
+    targets: int,
+    crops: object,
+    pastes: object,
+    config: int,
+    stream: int,
+) -> Running:
     """Cut areas out of several images, resize them as *config* says and paste each into a destination."""
     numbers, areas = _ints(counts, 3), (_ints(crops, 5), _ints(pastes, 6))
-    return _batch(_CROP_RESIZE_PASTE, channel, sources, numbers, targets, stream, *areas, config)
+    return _batch(here, _CROP_RESIZE_PASTE, channel, sources, numbers, targets, stream, *areas, config)
 
 
 # Resizing: the interpolations that a resize configuration can name.

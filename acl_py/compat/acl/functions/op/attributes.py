@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.compat.acl.face.binding import WrongContainerError, check_ints, fits, takes
-from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
+from acl_py.compat.acl.face.binding import WrongContainerError, check_ints, does, fits, takes
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
 
 _MOST_OF_A_BYTE = 255
 _READ_AS = {bool: np.dtype(np.uint8), int: np.dtype(np.int64), float: np.dtype(np.float32)}  # by the binding
@@ -46,25 +46,23 @@ def destroy_attr(handle: int) -> None:
         here.forget(handle)
 
 
-def _set(handle: int, name: str, value: Any) -> int:
-    here = session()
+def _values(here: Session, handle: int) -> dict[str, Any]:
     attributes = here.find(handle, AttributeSet)
     if attributes is None:
-        return here.refuse(INVALID_PARAM, f"{handle:#x} is no set of attributes: see acl.op.create_attr()")
-    attributes.values[name] = value
-    return SUCCESS
+        raise here.error(INVALID_PARAM, f"{handle:#x} is no set of attributes: see acl.op.create_attr()")
+    return attributes.values
 
 
-@takes("ksi")
-def set_attr_bool(handle: int, name: str, value: int) -> int:
+@does("ksi")
+def set_attr_bool(here: Session, handle: int, name: str, value: int) -> None:
     """Set a truth value."""
-    return _set(handle, name, bool(value))
+    _values(here, handle)[name] = bool(value)
 
 
-@takes("ksq")
-def set_attr_int(handle: int, name: str, value: int) -> int:
+@does("ksq")
+def set_attr_int(here: Session, handle: int, name: str, value: int) -> None:
     """Set an int."""
-    return _set(handle, name, value)
+    _values(here, handle)[name] = value
 
 
 def _rounded(value: float) -> float:
@@ -73,16 +71,16 @@ def _rounded(value: float) -> float:
         return float(np.float32(value))
 
 
-@takes("ksf")
-def set_attr_float(handle: int, name: str, value: float) -> int:
+@does("ksf")
+def set_attr_float(here: Session, handle: int, name: str, value: float) -> None:
     """Set a number, which the device has as float32."""
-    return _set(handle, name, _rounded(value))
+    _values(here, handle)[name] = _rounded(value)
 
 
-@takes("kss")
-def set_attr_string(handle: int, name: str, value: str) -> int:
+@does("kss")
+def set_attr_string(here: Session, handle: int, name: str, value: str) -> None:
     """Set a text."""
-    return _set(handle, name, value)
+    _values(here, handle)[name] = value
 
 
 def _list(function: str, values: Any, kind: type) -> list[Any]:
@@ -102,51 +100,51 @@ def _list(function: str, values: Any, kind: type) -> list[Any]:
     return list(values)
 
 
-@takes("ksO")
-def set_attr_list_bool(handle: int, name: str, values: Any) -> int:
+@does("ksO")
+def set_attr_list_bool(here: Session, handle: int, name: str, values: Any) -> None:
     """Set truth values."""
     given = _list("set_attr_list_bool", values, bool)
     if not all(0 <= each <= _MOST_OF_A_BYTE for each in given):
         raise ValueError("acl.op.set_attr_list_bool: the truth values of argument 3 are 0 to 255")
-    return _set(handle, name, [bool(each) for each in given])
+    _values(here, handle)[name] = [bool(each) for each in given]
 
 
-@takes("ksO")
-def set_attr_list_int(handle: int, name: str, values: Any) -> int:
+@does("ksO")
+def set_attr_list_int(here: Session, handle: int, name: str, values: Any) -> None:
     """Set ints."""
-    return _set(handle, name, _list("set_attr_list_int", values, int))
+    _values(here, handle)[name] = _list("set_attr_list_int", values, int)
 
 
-@takes("ksO")
-def set_attr_list_float(handle: int, name: str, values: Any) -> int:
+@does("ksO")
+def set_attr_list_float(here: Session, handle: int, name: str, values: Any) -> None:
     """Set numbers, which the device has as float32. The binding takes no ints among them."""
-    return _set(handle, name, [_rounded(each) for each in _list("set_attr_list_float", values, float)])
+    _values(here, handle)[name] = [_rounded(each) for each in _list("set_attr_list_float", values, float)]
 
 
-@takes("ksl")
-def set_attr_list_string(handle: int, name: str, values: list[str]) -> int:
+@does("ksl")
+def set_attr_list_string(here: Session, handle: int, name: str, values: list[str]) -> None:
     """Set texts. RuntimeError if one is something else."""
     for each in values:
         if not isinstance(each, str):
             what = f"argument 3 has {type(each).__name__} in it, not only str"
             raise WrongTextError(f"acl.op.set_attr_list_string: {what}")
-    return _set(handle, name, list(values))
+    _values(here, handle)[name] = list(values)
 
 
-@takes("ksl")
-def set_attr_list_list_int(handle: int, name: str, values: list[Any]) -> int:
+@does("ksl")
+def set_attr_list_list_int(here: Session, handle: int, name: str, values: list[Any]) -> None:
     """Set lists of ints."""
-    return _set(handle, name, [_list("set_attr_list_list_int", each, int) for each in values])
+    _values(here, handle)[name] = [_list("set_attr_list_list_int", each, int) for each in values]
 
 
-@takes("ksi")
-def set_attr_data_type(handle: int, name: str, dtype: int) -> tuple[int, int]:
+@does("ksi", echoes=True)
+def set_attr_data_type(here: Session, handle: int, name: str, dtype: int) -> None:
     """Set an aclDataType."""
-    return handle, _set(handle, name, dtype)
+    _values(here, handle)[name] = dtype
 
 
-@takes("ksl")
-def set_attr_list_data_type(handle: int, name: str, dtypes: list[int]) -> tuple[int, int]:
+@does("ksl", echoes=True)
+def set_attr_list_data_type(here: Session, handle: int, name: str, dtypes: list[int]) -> None:
     """Set several aclDataTypes."""
     check_ints(dtypes)
-    return handle, _set(handle, name, list(dtypes))
+    _values(here, handle)[name] = list(dtypes)

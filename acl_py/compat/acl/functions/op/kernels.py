@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from acl_py.compat.acl.face.binding import check_ints, runs, takes
+from acl_py.compat.acl.face.binding import check_ints, does, runs, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.face.tracebacks import traceback_text
 from acl_py.compat.acl.functions.base.tensors import TensorDesc
@@ -48,54 +48,48 @@ def _registry(here: Session) -> _Registry:
     return _registries.setdefault(here, _Registry())
 
 
-@takes("ssskiii")
-def create_kernel(operator: str, kernel: str, _: str, address: int, size: int, __: int, ___: int) -> int:
+@does("ssskiii")
+def create_kernel(
+    here: Session, operator: str, kernel: str, _: str, address: int, size: int, __: int, ___: int
+) -> None:
     """Register a kernel of an operator, by its id."""
-    here = session()
     if not address or size <= 0:
-        return here.refuse(INVALID_PARAM, "the kernel has no bytes")
+        raise here.error(INVALID_PARAM, "the kernel has no bytes")
     known = _registry(here).kernels.setdefault(operator, [])
     if kernel in known:
-        return here.refuse(KERNEL_ALREADY_REGISTERED, f"{operator} has a kernel {kernel!r} already")
+        raise here.error(KERNEL_ALREADY_REGISTERED, f"{operator} has a kernel {kernel!r} already")
     known.append(kernel)
-    return SUCCESS
 
 
-@takes("sO")
-def register_compile_func(operator: str, function: Any) -> int:
+@does("sO")
+def register_compile_func(here: Session, operator: str, function: Any) -> None:
     """Let *function* choose the kernel of an operator whenever update_params is called: it gets the number of inputs,
     their descriptions, the same of the outputs, the attributes, and a handle for set_kernel_args.
     """
     if not callable(function):
         raise TypeError("acl.op.register_compile_func args parse failed: argument 2 cannot be called")
-    here = session()
     choosers = _registry(here).choosers
     if operator in choosers:
-        return here.refuse(BIN_SELECTOR_ALREADY_REGISTERED, f"{operator} has such a function already")
+        raise here.error(BIN_SELECTOR_ALREADY_REGISTERED, f"{operator} has such a function already")
     choosers[operator] = function
-    return SUCCESS
 
 
-@takes("s")
-def unregister_compile_func(operator: str) -> int:
+@does("s")
+def unregister_compile_func(here: Session, operator: str) -> None:
     """End register_compile_func."""
-    here = session()
     if _registry(here).choosers.pop(operator, None) is None:
-        return here.refuse(BIN_SELECTOR_NOT_REGISTERED, f"{operator} has no such function")
-    return SUCCESS
+        raise here.error(BIN_SELECTOR_NOT_REGISTERED, f"{operator} has no such function")
 
 
-@takes("ksuku")
-def set_kernel_args(handle: int, kernel: str, blocks: int, _: int, __: int) -> int:
+@does("ksuku")
+def set_kernel_args(here: Session, handle: int, kernel: str, blocks: int, _: int, __: int) -> None:
     """Choose a kernel and its number of blocks; the arguments are its own affair."""
-    here = session()
     desc = here.find(handle, KernelDesc)
     if desc is None or not blocks:
-        return here.refuse(INVALID_PARAM, "there is no such kernel description, or no block")
+        raise here.error(INVALID_PARAM, "there is no such kernel description, or no block")
     if kernel not in _registry(here).kernels.get(desc.operator, ()):
-        return here.refuse(KERNEL_NOT_FOUND, f"{desc.operator} has no kernel {kernel!r}: see acl.op.create_kernel()")
+        raise here.error(KERNEL_NOT_FOUND, f"{desc.operator} has no kernel {kernel!r}: see acl.op.create_kernel()")
     desc.kernel, desc.blocks = kernel, blocks
-    return SUCCESS
 
 
 @runs("kik")

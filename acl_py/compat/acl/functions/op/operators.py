@@ -7,7 +7,7 @@ compiler makes of one (set_model_dir, load) is accepted and not needed.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from device_model.memory import DEVICE_BASE
 OP_INPUT_NOT_MATCH, OP_OUTPUT_NOT_MATCH, OP_ATTR_NOT_MATCH, OP_NOT_FOUND = 100021, 100022, 100023, 100024
 UNSUPPORTED_DATA_TYPE = 100026
 OP_UNSUPPORTED_DYNAMIC = 148050
-_T = TypeVar("_T")
 _UNDEFINED = -1  # the aclDataType of an input that is left out
 
 
@@ -93,18 +92,11 @@ def _tensors(here: Session, handles: Sequence[int], prefix: str) -> list[Tensor]
 
 
 def _descs(here: Session, handles: Sequence[int]) -> list[TensorDesc]:
-    return [_thing(here, each, TensorDesc) for each in handles]
+    return [here.known(each, TensorDesc) for each in handles]
 
 
 def _buffers(here: Session, handles: Sequence[int]) -> list[DataBuffer]:
-    return [_thing(here, each, DataBuffer) for each in handles]
-
-
-def _thing(here: Session, handle: int, kind: type[_T]) -> _T:
-    thing = here.find(handle, kind)
-    if thing is None:
-        raise here.error(INVALID_PARAM, here.explain(handle, kind))
-    return thing
+    return [here.known(each, DataBuffer) for each in handles]
 
 
 def _attributes(here: Session, handle: int) -> dict[str, Any]:
@@ -281,7 +273,8 @@ def cast(here: Session, src_desc: int, src: int, dst_desc: int, dst: int, _: int
 @takes("kki")
 def create_handle_for_cast(src_desc: int, dst_desc: int, _: int) -> tuple[int, int]:
     """A handle for a conversion."""
-    return create_handle("Cast", [src_desc], [dst_desc], 0)
+    handle: tuple[int, int] = create_handle("Cast", [src_desc], [dst_desc], 0)
+    return handle
 
 
 @runs("sllilk")

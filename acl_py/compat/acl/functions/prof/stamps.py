@@ -7,9 +7,9 @@ they need no acl.prof.start().
 import threading
 from dataclasses import dataclass
 
-from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.binding import does, gives, runs, takes
 from acl_py.compat.acl.face.failed_calls import printable
-from acl_py.compat.acl.face.session import SUCCESS, Session, session
+from acl_py.compat.acl.face.session import Session, session
 from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site
@@ -51,17 +51,13 @@ def destroy_stamp(handle: int) -> None:
         here.forget(handle)
 
 
-@takes("ksu")
-def set_stamp_trace_message(handle: int, message: str, length: int) -> int:
+@does("ksu")
+def set_stamp_trace_message(here: Session, handle: int, message: str, length: int) -> None:
     """Set what traces call a stamp: the first *length* bytes of *message*, at most 127."""
-    here = session()
-    stamp = here.find(handle, Stamp)
-    if stamp is None:
-        return here.refuse(_FAILURE, here.explain(handle, Stamp))
+    stamp = _stamp(here, handle)
     if length > _LONGEST:
-        return here.refuse(_FAILURE, f"the message has {length} bytes, and a stamp holds {_LONGEST}")
+        raise here.error(_FAILURE, f"the message has {length} bytes, and a stamp holds {_LONGEST}")
     stamp.message = printable(message.encode()[:length].decode(errors="replace")) or _UNNAMED
-    return SUCCESS
 
 
 @runs("k")

@@ -9,12 +9,12 @@ from typing import Any
 import acl_py as native
 from acl_py.compat.acl.face.binding import WrongContainerError, gives, runs, takes
 from acl_py.compat.acl.face.lookups import Running
-from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.face.session import INVALID_PARAM, NOT_SUPPORTED, PARAM_INVALID, Session, session
 from acl_py.compat.acl.standins import kernel_files
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.kernels import ALIGNMENT, BinaryKernel
 from acl_py.compat.acl.standins.loading import scope_here
-from acl_py.errors import AclError, Kind
+from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
 from acl_py.verbs.kernels import Launchable, Launches
@@ -172,20 +172,15 @@ def get_function_name(here: Session, handle: int, length: int) -> str:
     return name
 
 
-@takes("k")
-def get_function_addr(handle: int) -> tuple[int, int, int]:
+@gives("k", failure=(0, 0))
+def get_function_addr(here: Session, handle: int) -> tuple[int, int]:
     """Where the code for AI (cube) cores is, and that for vector cores: 0 if it does not run there. Nothing can be read
     there.
     """
-    here = session()
-    try:
-        function = here.thing(handle, Function)
-    except AclError as error:
-        return 0, 0, here.failed(error)
-    kind, address = function.kernel.launchable.kernel_type, _CODE + handle
+    kind, address = here.thing(handle, Function).kernel.launchable.kernel_type, _CODE + handle
     if kind is None:
-        return address, 0, SUCCESS
-    return (address if kind.cubes else 0), (address if kind.vectors else 0), SUCCESS
+        return address, 0
+    return (address if kind.cubes else 0), (address if kind.vectors else 0)
 
 
 @gives("kss")

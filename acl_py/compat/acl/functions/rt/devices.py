@@ -4,9 +4,9 @@ import os
 from hashlib import md5
 
 import acl_py as native
-from acl_py.compat.acl.face.binding import gives, runs, takes
+from acl_py.compat.acl.face.binding import gives, runs
 from acl_py.compat.acl.face.lookups import Running, end, resolved
-from acl_py.compat.acl.face.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, SUCCESS, Session, session
+from acl_py.compat.acl.face.session import CONTEXT_NULL, INVALID_DEVICE, PARAM_INVALID, Session
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin_without_context
 from device_model.contexts import Context
@@ -109,11 +109,11 @@ def device_task_abort(here: Session, device: int, _: int) -> Running:  # noqa: A
 # --- what a device is
 
 
-@takes("")
-def device_get_stream_priority_range() -> tuple[int, int, int]:
+@gives("", failure=(0, 0))
+def device_get_stream_priority_range(here: Session) -> tuple[int, int]:
     """Return the least and the most urgent priority of a stream, and the code."""
-    priorities, code = session().call(native.DeviceGetStreamPriorityRange())
-    return (*priorities, code) if priorities else (0, 0, code)
+    priorities: tuple[int, int] = here.run(native.DeviceGetStreamPriorityRange())
+    return priorities
 
 
 def _known(here: Session, device: int) -> int:
@@ -303,13 +303,10 @@ def ctx_get_current_default_stream(here: Session) -> int:
     return here.handle(here.run(_current(here)).default)
 
 
-@takes("i")
-def get_primary_ctx_state(device: int) -> tuple[int, int, int]:
+@gives("i", failure=(0, 0))
+def get_primary_ctx_state(here: Session, device: int) -> tuple[int, int]:
     """Return whether the default context of a device is in use (1 yes), and its flags, which are 0."""
-    here = session()
-    if not 0 <= device < here.runtime.profile.devices:
-        return 0, 0, here.refuse(INVALID_DEVICE, f"there is no device {device}")
-    return int(here.runtime.device(device).uses > 0), 0, SUCCESS
+    return int(here.runtime.device(_known(here, device)).uses > 0), 0
 
 
 # --- parameters without an effect

@@ -103,14 +103,13 @@ def free_host(here: Session, address: int) -> Running:
     return _freed(here, native.FreeHost, address)
 
 
-@takes("i")
-def get_mem_info(attribute: int) -> tuple[int, int, int]:
+@gives("i", failure=(0, 0))
+def get_mem_info(here: Session, attribute: int) -> tuple[int, int]:
     """Free and total bytes of the device."""
-    here = session()
     if attribute not in _ATTRIBUTES:
-        return 0, 0, here.refuse(PARAM_INVALID, f"there is no kind of memory {attribute}")
-    value, ret = here.call(native.GetMemInfo())
-    return (*value, ret) if value else (0, 0, ret)
+        raise here.error(PARAM_INVALID, f"there is no kind of memory {attribute}")
+    value: tuple[int, int] = here.run(native.GetMemInfo())
+    return value
 
 
 @runs("kk")

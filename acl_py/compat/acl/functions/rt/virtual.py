@@ -19,8 +19,7 @@ async def _verb(name: str, act: Callable[[Virtual, Site], Any]) -> Any:
     """A verb on virtual memory, which costs what a call costs that does next to nothing."""
     _, runtime, site, enter = begin(name)
     result = act(runtime.memory.virtual, site)
-    runtime.pay(runtime.costs.other)
-    runtime.called(name, enter, site)
+    runtime.brief_call(name, enter, site)
     return result
 
 

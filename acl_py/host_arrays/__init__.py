@@ -1,0 +1,1 @@
+"""Arrays of the host that report which of their bytes the program reads and writes."""

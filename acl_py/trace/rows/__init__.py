@@ -1,0 +1,1 @@
+"""The rows of a recording: their fields, the recorder that stores them, and saved recordings."""

@@ -1,0 +1,132 @@
+"""The report of a simulation as text: time, engines, streams, waits, leaks."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acl_py.trace.rows.recorder import Trace
+from acl_py.trace.rows.timeline import Call, CoreRun, Operation
+from acl_py.trace.views.shown import shown
+
+if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
+
+SYNCHRONISATIONS = ("SynchronizeStream", "SynchronizeDevice", "SynchronizeEvent")
+_LONGEST = 5  # the most places in the list of waits
+_SHOWN = 20  # the most engines, streams or leaks in a list
+
+
+def summarize(
+    runtime: "Runtime",
+    trace: Trace | None,
+    findings: Iterable[object],
+    leaks: Sequence[str],
+    waits: tuple[str, ...] = SYNCHRONISATIONS,
+) -> str:
+    """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise."""
+    now = runtime.host_ns
+    lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
+    if trace is not None:
+        ops, calls, card = trace.ops, trace.calls, (trace.device, trace.rules)
+        lines += _use(ops, lambda op: f"{shown(op.engine, *card)} of device {op.device}", now)
+        lines += _use(ops, lambda op: f"{_place(op.stream)} of device {op.device}", now)
+        lines += _core_kernels(ops)
+        synchronising = [call for call in calls if call.name.startswith(waits)]
+        lines += _waits(calls, synchronising)
+        lines += _tasks(calls, synchronising)
+    left = len(runtime.unfinished())
+    if left:
+        has = "has" if left == 1 else "have"
+        lines.append(
+            f"  {_count(left, 'operation')} {has} not ended: synchronise before the program ends to let them run"
+        )
+    lines += [f"  finding: {mistake}" for mistake in findings]
+    return "\n".join([*lines, *leak_lines(leaks)])
+
+
+def leak_lines(leaks: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each of the first *leaks*, and one with the number of the others."""
+    yield from (f"  leak: {leak}" for leak in leaks[:_SHOWN])
+    if len(leaks) > _SHOWN:
+        yield f"  and {len(leaks) - _SHOWN:,} more leaks"
+
+
+def _use(ops: Sequence[Operation], user: Callable[[Operation], str], now: int) -> Iterator[str]:
+    """Yield a line of totals for each engine or stream. Operations may overlap, so a share may exceed 100 %."""
+    busy: dict[str, list[int]] = {}
+    for op in ops:
+        total = busy.setdefault(user(op), [0, 0, 0])
+        total[0] += 1
+        total[1] += op.end_ns - op.start_ns
+        total[2] += op.bytes
+    busiest = sorted(busy, key=lambda name: -busy[name][1])[:_SHOWN]
+    for name in sorted(busiest, key=_in_order):
+        count, time, nbytes = busy[name]
+        share = f"{100 * time / now:.0f} %" if now else "-"
+        yield f"  {name}: {_count(count, 'operation')}, {time / 1000:,.1f} us ({share} of the time), {nbytes:,} bytes"
+    if len(busy) > _SHOWN:
+        yield f"  and {len(busy) - _SHOWN:,} others that were less busy"
+
+
+def _place(stream: str) -> str:
+    """Return the name of the stream, or "outside the streams" for copies that are in no stream."""
+    return stream.replace("no stream", "outside the streams") if stream.startswith("no stream") else stream
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that puts stream 2 before stream 10."""
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in name.split()]
+
+
+def _waits(calls: Sequence[Call], waits: Sequence[Call]) -> Iterator[str]:
+    """Yield how long the host synchronised, and the lines where it took longest."""
+    total = sum(call.exit_ns - call.enter_ns for call in waits)
+    yield f"  host: {_count(len(calls), 'call')}, {total / 1000:,.1f} us in {_count(len(waits), 'synchronisation')}"
+    places: dict[str, list[int]] = {}
+    for call in waits:
+        entry = places.setdefault(f"{call.called}() at {Path(call.file).name}:{call.line}", [0, 0])
+        entry[0] += 1
+        entry[1] += call.exit_ns - call.enter_ns
+    longest = sorted(places.items(), key=lambda entry: -entry[1][1])
+    for place, (count, time) in longest[:_LONGEST]:
+        yield f"    {place}: {'once' if count == 1 else f'{count:,} times'}, {time / 1000:,.1f} us"
+    if len(longest) > _LONGEST:
+        yield f"    and at {len(longest) - _LONGEST} other lines"
+
+
+def _tasks(calls: Sequence[Call], waits: Sequence[Call]) -> Iterator[str]:
+    """Yield a line for each task or thread that the program has named, those with the longest waits first."""
+    named = Counter(call.caller for call in calls if call.caller.endswith(("'", '"')))
+    synchronisations = Counter(call.caller for call in waits)
+    waited: Counter[str] = Counter()
+    for call in waits:
+        waited[call.caller] += call.exit_ns - call.enter_ns
+    for caller in sorted(named, key=lambda caller: -waited[caller])[:_SHOWN]:
+        times = _count(synchronisations[caller], "synchronisation")
+        yield f"  {caller}: {_count(named[caller], 'call')}, {waited[caller] / 1000:,.1f} us in {times}"
+    if len(named) > _SHOWN:
+        yield f"  and {len(named) - _SHOWN:,} other tasks and threads, which waited less"
+
+
+def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:
+    """Yield a line per core kernel: how busy the pipes of its cores were on average, by the profiler's names."""
+    by_name: dict[str, list[tuple[Operation, CoreRun]]] = {}
+    for op in ops:
+        if op.cores is not None:
+            by_name.setdefault(op.name, []).append((op, op.cores))
+    for name, launches in by_name.items():
+        total = sum(op.end_ns - op.start_ns for op, _ in launches) / 1000
+        busy: dict[str, float] = {}
+        for _, cores in launches:
+            for what, us in cores.busy_us.items():
+                busy[what] = busy.get(what, 0) + us
+        shares = ", ".join(f"{what} {us:,.1f} us" for what, us in busy.items())
+        left_out = sum(cores.left_out for _, cores in launches)
+        note = f"; {left_out:,} instructions are not in the trace" if left_out else ""
+        times = _count(len(launches), "launch", "launches")
+        yield f"  core kernel {name}: {times}, {total:,.1f} us: {shares}{note}"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
