@@ -16,6 +16,7 @@ WIDTHS = {"h": 16, "r": 32, "d": 64, "e": 16, "f": 32, "g": 64}
 COUNTS = {"p": 4, "h": 3, "r": 7, "d": 4, "e": 3, "f": 4, "g": 3}
 DECLARED = {"p": ["pred"], "h": ["b16", "u16", "s16"], "r": ["b32", "u32", "s32"], "d": ["b64", "u64", "s64"], "e": ["b16"], "f": ["f32", "b32"], "g": ["f64", "b64"]}
 PAIRS = ["%r0", "%r1", "%r2"]  # registers that may hold two halves, which only .b32 may
+SHARED = {"r": "%f3", "f": "%r0", "d": "%g2", "g": "%d0"}  # registers without a type, for integers and floats alike
 FLOATS = {"e": "f16", "f": "f32", "g": "f64"}
 OF_BITS = {16: "h", 32: "r", 64: "d"}
 FRACTION = {16: 10, 32: 23, 64: 52}
@@ -102,7 +103,7 @@ class Body:
     # Registers and operands
 
     def declare(self, kind, name):
-        type_ = "b32" if name in PAIRS else self.draw.choice(DECLARED[kind])
+        type_ = f"b{WIDTHS[kind]}" if name in (*PAIRS, *SHARED.values()) else self.draw.choice(DECLARED[kind])
         self.registers.append(f".reg .{type_} {name};")
         return name
 
@@ -121,6 +122,8 @@ class Body:
         self.lines.append(line)
 
     def to(self, kind):
+        if kind in SHARED and self.draw.random() < 0.1:
+            return SHARED[kind]
         return self.draw.choice(self.pool[kind])
 
     def put_for_numbers(self, line, type_, source):

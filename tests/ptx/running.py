@@ -5,7 +5,7 @@ import numpy as np
 from device_model.ptx.code.compiler import compile_kernel
 from device_model.ptx.lanes.arrays import ArrayMemory
 from device_model.ptx.lanes.launch import Launch
-from device_model.ptx.lanes.runner import run
+from device_model.ptx.runner import run
 from device_model.ptx.text.parser import parse
 from tests.ptx import oracle
 
