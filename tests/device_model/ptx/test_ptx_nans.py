@@ -1,0 +1,25 @@
+"""Rare values of floats: NaN, whose bits a card sets, and subnormal numbers."""
+
+import numpy as np
+from lanes import kernel, launch
+
+REGISTERS = """
+    .reg .pred %p; .reg .b32 %a, %b, %r; .reg .b64 %x, %y, %z; .reg .u64 %q;
+    ld.param.u64 %q, [q];
+"""
+Q = ".param .u64 q"
+
+
+def result(body, *values, bits=32):
+    """The bits that *body* leaves in %r or %z, with *values* in %a and %b, or in %x and %y."""
+    names = ("%a", "%b") if bits == 32 else ("%x", "%y")
+    loads = [f"ld.global.b{bits} {name}, [%q+{8 * place}];" for place, name in enumerate(names[: len(values)])]
+    q = np.array([*values, *[0] * (4 - len(values))], np.uint64)
+    to = "%r" if bits == 32 else "%z"
+    launch(kernel(REGISTERS + "".join(loads) + body + f"st.global.b{bits} [%q+24], {to}; ret;", Q), q, block=(1, 1, 1))
+    return hex(q[3])
+
+
+def test_slct_with_ftz_takes_a_negative_subnormal_as_zero():
+    assert result("slct.ftz.b32.f32 %r, 1, 2, %a;", 0x80000001) == "0x1"
+    assert result("slct.b32.f32 %r, 1, 2, %a;", 0x80000001) == "0x2"
