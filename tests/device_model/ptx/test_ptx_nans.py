@@ -23,3 +23,9 @@ def result(body, *values, bits=32):
 def test_slct_with_ftz_takes_a_negative_subnormal_as_zero():
     assert result("slct.ftz.b32.f32 %r, 1, 2, %a;", 0x80000001) == "0x1"
     assert result("slct.b32.f32 %r, 1, 2, %a;", 0x80000001) == "0x2"
+
+
+def test_min_and_max_with_nan_give_nan_if_one_operand_is():
+    for name in ("min", "max"):
+        assert result(f"{name}.NaN.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x7fffffff"
+        assert result(f"{name}.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x3f800000"

@@ -126,7 +126,9 @@ def extreme(emit: Emitter, instruction: Instruction) -> None:
     module: Any = halves if _is_half(type_) else comparisons
     function = module.minimum if instruction.name == "min" else module.maximum
     kind = (repr(type_.name),) if _is_half(type_) else ()
-    options = flags(instruction, "ftz", "nan")
+    options = flags(instruction, "ftz")
+    if "NaN" in instruction.modifiers:
+        options["nan"] = True
     if "xorsign" in instruction.modifiers:
         options["xorsign"] = True
     if "abs" in instruction.modifiers and not _is_half(type_):
