@@ -29,3 +29,8 @@ def test_min_and_max_with_nan_give_nan_if_one_operand_is():
     for name in ("min", "max"):
         assert result(f"{name}.NaN.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x7fffffff"
         assert result(f"{name}.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x3f800000"
+
+
+def test_a_nan_is_seen_if_only_some_lanes_write_over_it():
+    body = "setp.eq.u32 %p, 0, 1; mul.rn.f32 %r, %a, %b; @%p add.rn.f32 %r, %a, %a;"
+    assert result(body, 0x7FC00001, 0x3F800000) == "0x7fffffff"

@@ -33,7 +33,7 @@ def is_seen(emit: Emitter, result: Operand) -> bool:
     for later in emit.later:
         if result in reads(later) and later.name not in _BLIND:
             return True
-        if result in writes(later):
+        if later.guard is None and result in writes(later):
             return False
     return emit.lives_on(result)
 
