@@ -34,3 +34,7 @@ def test_min_and_max_with_nan_give_nan_if_one_operand_is():
 def test_a_nan_is_seen_if_only_some_lanes_write_over_it():
     body = "setp.eq.u32 %p, 0, 1; mul.rn.f32 %r, %a, %b; @%p add.rn.f32 %r, %a, %a;"
     assert result(body, 0x7FC00001, 0x3F800000) == "0x7fffffff"
+
+
+def test_integer_arithmetic_sees_the_bits_of_a_nan():
+    assert result("mul.rn.f32 %r, %a, %b; add.u32 %r, %r, 1;", 0x7FC00001, 0x3F800000) == "0x80000000"

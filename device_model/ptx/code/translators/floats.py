@@ -6,7 +6,7 @@ from typing import Any
 from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.flow import reads, writes
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.shapes import flags, operands, refuse, rounding, type_of
+from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
 from device_model.ptx.text.syntax import Instruction, Operand
 from device_model.ptx.text.types import Type
 from device_model.ptx.values import approximate, comparisons, floats, halves
@@ -28,10 +28,15 @@ def set_float(emit: Emitter, result: Operand, code: str, type_: Type, *given: st
     emit.set(result, code, type_)
 
 
+def _is_blind(later: Instruction) -> bool:
+    """Whether an instruction makes nothing of the bits of a NaN."""
+    return later.name in _BLIND and not is_whole(type_of(later))
+
+
 def is_seen(emit: Emitter, result: Operand) -> bool:
     """Whether anything but arithmetic on floats reads *result* after this instruction."""
     for later in emit.later:
-        if result in reads(later) and later.name not in _BLIND:
+        if result in reads(later) and not _is_blind(later):
             return True
         if later.guard is None and result in writes(later):
             return False
