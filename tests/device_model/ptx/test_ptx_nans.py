@@ -38,3 +38,17 @@ def test_a_nan_is_seen_if_only_some_lanes_write_over_it():
 
 def test_integer_arithmetic_sees_the_bits_of_a_nan():
     assert result("mul.rn.f32 %r, %a, %b; add.u32 %r, %r, 1;", 0x7FC00001, 0x3F800000) == "0x80000000"
+
+
+def test_of_two_nans_of_64_bits_the_second_one_goes_on():
+    one, two = 0x7FF8000000000011, 0xFFF0000000000022
+    for name in ("add.rn", "sub.rn", "mul.rn", "min", "max"):
+        assert result(f"{name}.f64 %z, %x, %y;", one, two, bits=64) == "0xfff8000000000022"
+    assert result("div.rn.f64 %z, %x, %y;", one, two, bits=64) == hex(one)
+    assert result("fma.rn.f64 %z, %x, %y, %x;", one, two, bits=64) == "0xfff8000000000022"
+    assert result("fma.rn.f64 %z, %x, 0d3FF0000000000000, %y;", one, two, bits=64) == "0xfff8000000000022"
+
+
+def test_a_nan_of_64_bits_goes_through_arithmetic():
+    body = "add.rn.f64 %z, %x, %y; mul.rn.f64 %z, %z, 0d4000000000000000;"
+    assert result(body, 0x7FF8000000000011, 0xFFF0000000000022, bits=64) == "0xfff8000000000022"
