@@ -52,3 +52,7 @@ def test_of_two_nans_of_64_bits_the_second_one_goes_on():
 def test_a_nan_of_64_bits_goes_through_arithmetic():
     body = "add.rn.f64 %z, %x, %y; mul.rn.f64 %z, %z, 0d4000000000000000;"
     assert result(body, 0x7FF8000000000011, 0xFFF0000000000022, bits=64) == "0xfff8000000000022"
+
+
+def test_a_nan_of_64_bits_that_is_rounded_to_an_integer_stays_that_nan():
+    assert result("cvt.rni.f64.f64 %z, %x;", 0x7FF0000000000011, bits=64) == "0x7ff8000000000011"
