@@ -191,7 +191,7 @@ def div(a, b, kind, rounding="rn"):
         return nan(kind, a, b)
     sign = (a ^ b) & kind.sign
     if is_infinite(a, kind) or is_zero(b, kind):
-        if is_infinite(a, kind) and is_infinite(b, kind) or is_zero(a, kind) and is_zero(b, kind):
+        if (is_infinite(a, kind) and is_infinite(b, kind)) or (is_zero(a, kind) and is_zero(b, kind)):
             return nan(kind)
         return kind.infinity | sign
     if is_infinite(b, kind):

@@ -87,7 +87,12 @@ def of_integers(words):
     one, two, three = (bits,), (bits,) * 2, (bits,) * 3
 
     def result(function, inputs, width=bits):
-        return Operation(lambda *given: sat(function(*given)) if width == bits else function(*given) % (1 << width), inputs, width, is_signed)
+        return Operation(
+            lambda *given: sat(function(*given)) if width == bits else function(*given) % (1 << width),
+            inputs,
+            width,
+            is_signed,
+        )
 
     def plain(function):
         count = function.__code__.co_argcount
@@ -99,12 +104,19 @@ def of_integers(words):
             return result(lambda a, b: whole(a) * whole(b), two, wide)
         return result(lambda a, b, c: whole(a) * whole(b) + c, (bits, bits, wide), wide)
     if name in ("mul24", "mad24"):
+
         def narrow(a):
             a &= 0xFFFFFF
             return signed(a, 24) if is_signed else a
 
         def product(a, b):
-            return narrow(a) * narrow(b) >> 16 if "hi" in options else signed(narrow(a) * narrow(b) & all_ones, bits) if is_signed else narrow(a) * narrow(b) & all_ones
+            return (
+                narrow(a) * narrow(b) >> 16
+                if "hi" in options
+                else signed(narrow(a) * narrow(b) & all_ones, bits)
+                if is_signed
+                else narrow(a) * narrow(b) & all_ones
+            )
 
         if name == "mul24":
             return result(product, two)
@@ -162,6 +174,7 @@ def of_integers(words):
         case "brev":
             return result(lambda a: int(f"{a:0{bits}b}"[::-1], 2), one)
         case "bfind":
+
             def find(a):
                 place = (all_ones ^ a if is_signed and a >> bits - 1 else a).bit_length() - 1
                 if place < 0:
@@ -170,8 +183,11 @@ def of_integers(words):
 
             return Operation(find, one, 32)
         case "bfe":
-            return result(lambda a, position, length: field(a, position & 255, length & 255, bits, is_signed), (bits, 32, 32))
+            return result(
+                lambda a, position, length: field(a, position & 255, length & 255, bits, is_signed), (bits, 32, 32)
+            )
         case "bfi":
+
             def insert(a, b, position, length):
                 position, length = position & 255, length & 255
                 mask = ((1 << length) - 1) << position & all_ones
@@ -181,20 +197,25 @@ def of_integers(words):
         case "fns":
             return Operation(find_nth, (32, 32, 32), 32)
         case "bmsk":
+
             def mask(a, b):
                 a, b = (each & 31 if "wrap" in options else min(each, 32) for each in (a, b))
                 return ((1 << b) - 1) << a & all_ones
 
             return result(mask, (32, 32))
         case "szext":
+
             def extend(a, b):
                 b = b & 31 if "wrap" in options else min(b, 32)
                 return field(a, 0, b, 32, is_signed)
 
             return result(extend, (32, 32))
         case "lop3":
+
             def logic(a, b, c, table):
-                return sum((table >> (a >> bit & 1) * 4 + (b >> bit & 1) * 2 + (c >> bit & 1) & 1) << bit for bit in range(32))
+                return sum(
+                    (table >> (a >> bit & 1) * 4 + (b >> bit & 1) * 2 + (c >> bit & 1) & 1) << bit for bit in range(32)
+                )
 
             return Operation(logic, (32, 32, 32, 32), 32)
         case "dp4a" | "dp2a":
@@ -203,6 +224,7 @@ def of_integers(words):
             return Operation(lambda a, b, p: a if p else b, (bits, bits, 1), bits)
         case "slct":
             bits = BITS[words[-2]]
+
             def select(a, b, c):
                 if kind == "f32":
                     c = exact.flushed(c, F32) if "ftz" in options else c
@@ -406,6 +428,7 @@ def conversion(words):
     rounding = next((each for each in options if each in ROUNDINGS + INTEGRAL), None)
     wide = BITS[source]
     if to == "f16x2":
+
         def pack(a, b):
             return single(b) | single(a) << 16
 
@@ -427,6 +450,7 @@ def conversion(words):
     kind = FORMATS[source]
     flush = (lambda a, of: exact.flushed(a, of)) if "ftz" in options else (lambda a, _: a)
     if to not in FORMATS:
+
         def to_integer(a):
             a = flush(a, kind)
             if exact.is_nan(a, kind):

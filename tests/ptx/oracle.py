@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 
 from tests.ptx.operations import carried, operation, signed
-from tests.ptx.reading import BITS, Address, number, read
+from tests.ptx.reading import BITS, number, read
 
 GLOBAL, SHARED, LOCAL = 1 << 40, 1 << 50, 1 << 51
 GAP = 1 << 32
@@ -278,7 +278,14 @@ def warp_wide(lane, lanes, mask):
                 given = [signed(each, 32) for each in given]
             total = given[0]
             for each in given[1:]:
-                total = {"add": total + each, "min": min(total, each), "max": max(total, each), "and": total & each, "or": total | each, "xor": total ^ each}[words[2]]
+                total = {
+                    "add": total + each,
+                    "min": min(total, each),
+                    "max": max(total, each),
+                    "and": total & each,
+                    "or": total | each,
+                    "xor": total ^ each,
+                }[words[2]]
             return total & 0xFFFFFFFF, 0
     raise AssertionError(words)
 
@@ -480,7 +487,11 @@ class Translator:
     def changed(self, result, address, *given):
         kind = self.step.words[-1]
         bits = BITS[kind]
-        name = next(each for each in self.step.words if each in ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"))
+        name = next(
+            each
+            for each in self.step.words
+            if each in ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+        )
         find = self.bytes_at(address, self.space())
         gets = [self.get(each, bits) for each in given]
         put = self.set(result, bits, kind[0] == "s")

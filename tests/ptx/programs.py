@@ -14,7 +14,15 @@ OUTPUT = 192  # bytes of output
 BINS = 16  # of 8 bytes each, for atomics
 WIDTHS = {"h": 16, "r": 32, "d": 64, "e": 16, "f": 32, "g": 64}
 COUNTS = {"p": 4, "h": 3, "r": 7, "d": 4, "e": 3, "f": 4, "g": 3}
-DECLARED = {"p": ["pred"], "h": ["b16", "u16", "s16"], "r": ["b32", "u32", "s32"], "d": ["b64", "u64", "s64"], "e": ["b16"], "f": ["f32", "b32"], "g": ["f64", "b64"]}
+DECLARED = {
+    "p": ["pred"],
+    "h": ["b16", "u16", "s16"],
+    "r": ["b32", "u32", "s32"],
+    "d": ["b64", "u64", "s64"],
+    "e": ["b16"],
+    "f": ["f32", "b32"],
+    "g": ["f64", "b64"],
+}
 PAIRS = ["%r0", "%r1", "%r2"]  # registers that may hold two halves, which only .b32 may
 SHARED = {"r": "%f3", "f": "%r0", "d": "%g2", "g": "%d0"}  # registers without a type, for integers and floats alike
 FLOATS = {"e": "f16", "f": "f32", "g": "f64"}
@@ -51,7 +59,12 @@ def whole(draw, bits):
     top = 1 << bits
     choice = draw.random()
     if choice < 0.35:
-        return draw.choice([0, 1, 2, 3, 5, 7, 31, 32, 33, 63, 64, 255, top - 1, top - 2, top // 2, top // 2 - 1, top // 2 + 1]) % top
+        return (
+            draw.choice(
+                [0, 1, 2, 3, 5, 7, 31, 32, 33, 63, 64, 255, top - 1, top - 2, top // 2, top // 2 - 1, top // 2 + 1]
+            )
+            % top
+        )
     if choice < 0.5:
         return 1 << draw.randrange(bits)
     if choice < 0.7:
@@ -68,7 +81,20 @@ def real(draw, bits):
     sign = draw.choice([0, 1 << bits - 1])
     choice = draw.random()
     if choice < 0.2:
-        return sign | draw.choice([0, 0, infinity, infinity + 1, infinity | 1 << fraction - 1, infinity | 3 << fraction - 2, 1, (1 << fraction) - 1, 1 << fraction, infinity - 1])
+        return sign | draw.choice(
+            [
+                0,
+                0,
+                infinity,
+                infinity + 1,
+                infinity | 1 << fraction - 1,
+                infinity | 3 << fraction - 2,
+                1,
+                (1 << fraction) - 1,
+                1 << fraction,
+                infinity - 1,
+            ]
+        )
     if choice < 0.3:
         return sign | draw.randrange(1 << fraction)
     if choice < 0.6:  # few bits, around 1
@@ -79,7 +105,11 @@ def real(draw, bits):
         return sign | (bias + exponent - draw.choice([0, 1, 4, 7]) << fraction) + shifted
     if choice < 0.8:
         exponent = bias + draw.randrange(-min(bias - 1, 12), min(bias, 70))
-        return sign | exponent << fraction | draw.choice([draw.randrange(1 << fraction), (1 << fraction) - 1, draw.randrange(4)])
+        return (
+            sign
+            | exponent << fraction
+            | draw.choice([draw.randrange(1 << fraction), (1 << fraction) - 1, draw.randrange(4)])
+        )
     return draw.randrange(top)
 
 
@@ -94,7 +124,9 @@ class Body:
         self.lines = []
         self.registers = []
         self.count = 0
-        self.pool = {kind: [self.declare(kind, f"%{kind}{index}") for index in range(count)] for kind, count in COUNTS.items()}
+        self.pool = {
+            kind: [self.declare(kind, f"%{kind}{index}") for index in range(count)] for kind, count in COUNTS.items()
+        }
         self.threads = 0
         self.width = 32  # lanes within which shuffles find all lanes
         self.alive = True  # whether all threads are still there
@@ -144,7 +176,9 @@ class Body:
                 return str(value - 65536)
             return draw.choice([str(value), f"0x{value:x}"]) if value < 1 << 63 else f"0x{value:x}"
         if constants and choice < 0.2 and kind == "r":
-            special = draw.choice(["%tid.x", "%ctaid.x", "%laneid", "%ntid.x", "%lanemask_lt", "%tid.y", "%lanemask_ge"])
+            special = draw.choice(
+                ["%tid.x", "%ctaid.x", "%laneid", "%ntid.x", "%lanemask_lt", "%tid.y", "%lanemask_ge"]
+            )
             self.put(f"mov.u32 {(copy := self.new('r'))}, {special};")
             return copy
         return self.to(kind)
@@ -163,7 +197,16 @@ class Body:
 
     def statement(self, place):
         before = len(self.lines)
-        simple = [(self.integers, 9), (self.floats, 9), (self.conversion, 6), (self.comparison, 5), (self.choice, 3), (self.move, 3), (self.chain, 1.5), (self.table, 1.5)]
+        simple = [
+            (self.integers, 9),
+            (self.floats, 9),
+            (self.conversion, 6),
+            (self.comparison, 5),
+            (self.choice, 3),
+            (self.move, 3),
+            (self.chain, 1.5),
+            (self.table, 1.5),
+        ]
         if self.has_local:
             simple.append((self.local, 2))
         if self.is_kernel:
@@ -193,7 +236,26 @@ class Body:
         sign = draw.choice("us")
         type_ = f"{sign}{bits}"
         to, a, b, c = self.to(kind), self.of(kind), self.of(kind), self.of(kind)
-        words = ["add", "sub", "mul.lo", "mul.hi", "mad.lo", "mad.hi", "min", "max", "div", "rem", "sad", "logic", "not", "shl", "shr", "abs", "neg", "cnot"]
+        words = [
+            "add",
+            "sub",
+            "mul.lo",
+            "mul.hi",
+            "mad.lo",
+            "mad.hi",
+            "min",
+            "max",
+            "div",
+            "rem",
+            "sad",
+            "logic",
+            "not",
+            "shl",
+            "shr",
+            "abs",
+            "neg",
+            "cnot",
+        ]
         if bits > 16:
             words += ["popc", "clz", "bfind", "brev", "bfe", "bfi", "bfe", "bfi"]
         if bits < 64:
@@ -242,24 +304,43 @@ class Body:
                 put(f"mad.hi.sat.s32 {to}, {a}, {b}, {c};", **guard)
             case "24":
                 half = draw.choice(["lo", "hi"])
-                put(f"mul24.{half}.{type_} {to}, {a}, {b};" if draw.random() < 0.5 else f"mad24.{half}.{type_} {to}, {a}, {b}, {c};", **guard)
+                put(
+                    f"mul24.{half}.{type_} {to}, {a}, {b};"
+                    if draw.random() < 0.5
+                    else f"mad24.{half}.{type_} {to}, {a}, {b}, {c};",
+                    **guard,
+                )
             case "shf":
-                put(f"shf.{draw.choice('lr')}.{draw.choice(['wrap', 'clamp'])}.b32 {to}, {a}, {b}, {self.amount(32)};", **guard)
+                put(
+                    f"shf.{draw.choice('lr')}.{draw.choice(['wrap', 'clamp'])}.b32 {to}, {a}, {b}, {self.amount(32)};",
+                    **guard,
+                )
             case "prmt":
                 mode = draw.choice(["", "", "", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"])
-                put(f"prmt.b32{mode} {to}, {a}, {b}, {draw.choice([self.of('r'), hex(draw.randrange(1 << 16))])};", **guard)
+                put(
+                    f"prmt.b32{mode} {to}, {a}, {b}, {draw.choice([self.of('r'), hex(draw.randrange(1 << 16))])};",
+                    **guard,
+                )
             case "lop3":
                 put(f"lop3.b32 {to}, {a}, {b}, {c}, {draw.randrange(256)};", **guard)
             case "dp4a":
                 put(f"dp4a.{draw.choice('us')}32.{draw.choice('us')}32 {to}, {a}, {b}, {c};", **guard)
             case "dp2a":
-                put(f"dp2a.{draw.choice(['lo', 'hi'])}.{draw.choice('us')}32.{draw.choice('us')}32 {to}, {a}, {b}, {c};", **guard)
+                put(
+                    f"dp2a.{draw.choice(['lo', 'hi'])}.{draw.choice('us')}32.{draw.choice('us')}32 {to}, {a}, {b}, {c};",
+                    **guard,
+                )
             case "x2":
                 one, two, three = (draw.choice(PAIRS) for _ in range(3))
                 put(f"{draw.choice(['add', 'min', 'max'])}.{sign}16x2 {one}, {two}, {three};", **guard)
             case "mask":
                 how = draw.choice(["clamp", "wrap"])
-                put(f"bmsk.{how}.b32 {to}, {self.amount(32)}, {self.amount(32)};" if draw.random() < 0.5 else f"szext.{how}.{type_} {to}, {a}, {self.amount(32)};", **guard)
+                put(
+                    f"bmsk.{how}.b32 {to}, {self.amount(32)}, {self.amount(32)};"
+                    if draw.random() < 0.5
+                    else f"szext.{how}.{type_} {to}, {a}, {self.amount(32)};",
+                    **guard,
+                )
             case "relu":
                 put(f"{draw.choice(['min', 'max'])}.relu.s32 {to}, {a}, {b};", **guard)
             case "fns":
@@ -270,7 +351,9 @@ class Body:
     def amount(self, bits, most=None):
         """Return an operand of 32 bits that counts bits, of at most *most*, which is a mask."""
         if self.draw.random() < 0.6:
-            return str(self.draw.choice([0, 1, 3, 7, 8, bits // 2, bits - 1, bits, bits + 1, self.draw.randrange(bits)]))
+            return str(
+                self.draw.choice([0, 1, 3, 7, 8, bits // 2, bits - 1, bits, bits + 1, self.draw.randrange(bits)])
+            )
         if most is None:
             return self.of("r", constants=False)
         self.put(f"and.b32 {(count := self.new('r'))}, {self.of('r', constants=False)}, {most};")
@@ -302,13 +385,15 @@ class Body:
             case "neg" | "abs":
                 line = f"{word}{ftz}.{type_} {to}, {a};"
             case "div":
+                if kind == "g":  # not in the other directions, where values of two shapes stop the device
+                    rounding = ".rn"
                 line = f"div{rounding}{ftz}.{type_} {to}, {a}, {b};"
             case "sqrt" | "rcp":
                 line = f"{word}{rounding}{ftz}.{type_} {to}, {a};"
             case "copysign":
                 line = f"copysign.{type_} {to}, {a}, {b};"
             case "testp":
-                what = draw.choice(["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
+                what = draw.choice(["finite", "infinite", "number", "notanumber", "subnormal"])  # without normal: 0 is
                 line = f"testp.{what}.{type_} {self.to('p')}, {a};"
             case "x2":
                 result, one, two, three = (draw.choice(PAIRS) for _ in range(4))
@@ -351,7 +436,9 @@ class Body:
             if (to, source) == ("e", "f") and rounding in (".rm", ".rp"):
                 ftz = ""  # cards do not flush what they round down or up to 16 bits
             if (to, source) == ("e", "f") and draw.random() < 0.3:
-                self.put(f"cvt.{draw.choice(['rn', 'rz'])}{draw.choice(['', '.relu'])}.f16x2.f32 {draw.choice(PAIRS)}, {self.to('f')}, {self.to('f')};")
+                self.put(
+                    f"cvt.{draw.choice(['rn', 'rz'])}{draw.choice(['', '.relu'])}.f16x2.f32 {draw.choice(PAIRS)}, {self.to('f')}, {self.to('f')};"
+                )
                 return
             given = self.to(source)
             line = f"cvt{rounding}{ftz}{sat}.{FLOATS[to]}.{FLOATS[source]} {self.to(to)}, {given};"
@@ -376,7 +463,9 @@ class Body:
             ftz = draw.choice(["", ".ftz"]) if kind != "g" else ""
         else:
             sign, ftz = draw.choice("usb"), ""
-            operator = draw.choice({"b": ["eq", "ne"], "s": COMPARISONS, "u": [*COMPARISONS, "lo", "ls", "hi", "hs"]}[sign])
+            operator = draw.choice(
+                {"b": ["eq", "ne"], "s": COMPARISONS, "u": [*COMPARISONS, "lo", "ls", "hi", "hs"]}[sign]
+            )
             type_ = f"{sign}{WIDTHS[kind]}"
         if draw.random() < 0.25:
             to = draw.choice([("u32", "r"), ("s32", "r"), ("f32", "f")]) if kind != "e" else ("f16", "e")
@@ -399,7 +488,10 @@ class Body:
             self.put(f"selp.{type_} {self.to(kind)}, {a}, {b}, {self.to('p')};", guard=True)
         elif which < 0.8:
             by, ftz = draw.choice([("f", ".ftz"), ("f", ""), ("r", "")])
-            self.put(f"slct{ftz}.{type_}.{'f32' if by == 'f' else 's32'} {self.to(kind)}, {a}, {b}, {self.to(by)};", guard=True)
+            self.put(
+                f"slct{ftz}.{type_}.{'f32' if by == 'f' else 's32'} {self.to(kind)}, {a}, {b}, {self.to(by)};",
+                guard=True,
+            )
         else:
             word = draw.choice(["and", "or", "xor", "not"])
             more = "" if word == "not" else f", {self.to('p')}"
@@ -417,7 +509,12 @@ class Body:
             case 2:
                 self.put(f"mov.b32 {self.to('f')}, {self.to('r')};", guard=True)
             case 3:
-                self.put(f"mov.b64 {self.to('g')}, {self.to('d')};" if draw.random() < 0.5 else f"mov.b64 {self.to('d')}, {self.to('g')};", guard=True)
+                self.put(
+                    f"mov.b64 {self.to('g')}, {self.to('d')};"
+                    if draw.random() < 0.5
+                    else f"mov.b64 {self.to('d')}, {self.to('g')};",
+                    guard=True,
+                )
             case 4:
                 parts = draw.choice([["r", "r"], ["f", "f"], ["h", "h", "e", "h"]])
                 self.put(f"mov.b64 {self.to('d')}, {{{', '.join(self.to(each) for each in parts)}}};", guard=True)
@@ -425,7 +522,9 @@ class Body:
                 parts = draw.choice([["r", "r"], ["h", "e", "h", "_"], ["_", "r"]])
                 names = []
                 for each in parts:
-                    names.append("_" if each == "_" else draw.choice([name for name in self.pool[each] if name not in names]))
+                    names.append(
+                        "_" if each == "_" else draw.choice([name for name in self.pool[each] if name not in names])
+                    )
                 self.put(f"mov.b64 {{{', '.join(names)}}}, {self.to(draw.choice('dg'))};", guard=True)
             case 6:
                 self.put(f"mov.b32 {self.to('r')}, {{{self.to('h')}, {self.to('e')}}};", guard=True)
@@ -496,7 +595,9 @@ class Body:
             offset = draw.choice([0, 8, 16, 24])
             if what == "cas" and draw.random() < 0.5:
                 self.put(f"ld{space}.b{bits} {given[0]}, [%own+{offset}];")
-            self.put(f"atom{space}.{what}.{sign}{bits} {self.to(kind)}, [%own+{offset}], {', '.join(given)};", guard=True)
+            self.put(
+                f"atom{space}.{what}.{sign}{bits} {self.to(kind)}, [%own+{offset}], {', '.join(given)};", guard=True
+            )
             return
         kind = draw.choice("hrdfge")
         type_, size = self.access(kind)
@@ -551,7 +652,10 @@ class Body:
             value = self.of("r" if type_.endswith("32") else "d")
         if what == "inc":
             value = "6"
-        self.put(f"red{draw.choice(['.global', '', '.relaxed.gpu.global'])}.{what}.{type_} [{base}+{offset}], {value};", guard=True)
+        self.put(
+            f"red{draw.choice(['.global', '', '.relaxed.gpu.global'])}.{what}.{type_} [{base}+{offset}], {value};",
+            guard=True,
+        )
 
     def table(self):
         """Load from a constant, or from a variable with initial values."""
@@ -588,7 +692,15 @@ class Body:
     # What threads do together
 
     def barrier(self):
-        self.put(self.draw.choice(["bar.sync 0;", "barrier.sync 0;", f"barrier.sync 1, {self.threads};" if self.threads % 32 == 0 and self.alive else "bar.sync 1;"]))
+        self.put(
+            self.draw.choice(
+                [
+                    "bar.sync 0;",
+                    "barrier.sync 0;",
+                    f"barrier.sync 1, {self.threads};" if self.threads % 32 == 0 and self.alive else "bar.sync 1;",
+                ]
+            )
+        )
 
     def exchange(self, place):
         """Store in shared memory, wait, and load what another thread has stored."""
@@ -619,14 +731,18 @@ class Body:
         """Let all threads change words of shared memory, wait, and load one."""
         draw = self.draw
         base, mine, index = self.new("d"), self.new("d"), self.new("r")
-        what, type_ = draw.choice([("add", "u32"), ("min", "s32"), ("max", "u32"), ("and", "b32"), ("or", "b32"), ("xor", "b32")])
+        what, type_ = draw.choice(
+            [("add", "u32"), ("min", "s32"), ("max", "u32"), ("and", "b32"), ("or", "b32"), ("xor", "b32")]
+        )
         self.put(f"mov.u64 {base}, tile;")
         self.put(f"mad.wide.u32 {mine}, %thread, 4, {base};")
         self.put(f"st.shared.u32 [{mine}], {self.to('r')};")
         self.barrier()
         self.put(f"rem.u32 {index}, {self.of('r', constants=False)}, {draw.choice([1, 2, self.threads])};")
         self.put(f"mad.wide.u32 {mine}, {index}, 4, {base};")
-        self.put(f"{draw.choice(['red', 'red.relaxed.cta'])}.shared.{what}.{type_} [{mine}], {self.to('r')};", guard=True)
+        self.put(
+            f"{draw.choice(['red', 'red.relaxed.cta'])}.shared.{what}.{type_} [{mine}], {self.to('r')};", guard=True
+        )
         self.barrier()
         self.put(f"ld.shared.u32 {self.to('r')}, [{mine}];")
         self.barrier()
@@ -656,7 +772,9 @@ class Body:
                 second = draw.choice(["", f"|{self.to('p')}"])
                 self.put(f"{guard}match.all.sync.b{WIDTHS[kind]} {self.to('r')}{second}, {few}, {mask};")
         elif which == 5:
-            operator = draw.choice(["add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32", "xor.b32"])
+            operator = draw.choice(
+                ["add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32", "xor.b32"]
+            )
             self.put(f"{guard}redux.sync.{operator} {self.to('r')}, {self.of('r')}, {mask};")
         else:
             self.put(f"{guard}bar.warp.sync {mask};")
@@ -689,7 +807,9 @@ class Body:
         is_uniform = place.is_uniform and draw.random() < 0.3
         masks = None, None
         if is_uniform:
-            self.put(f"setp.{draw.choice(COMPARISONS)}.u32 {predicate}, {draw.choice(['%ctaid_x', '%uniform'])}, {draw.randrange(3)};")
+            self.put(
+                f"setp.{draw.choice(COMPARISONS)}.u32 {predicate}, {draw.choice(['%ctaid_x', '%uniform'])}, {draw.randrange(3)};"
+            )
             masks = place.mask, place.mask
         else:
             self.put(f"mov.pred {predicate}, {self.to('p')};")
@@ -727,7 +847,12 @@ class Body:
             if mask:
                 self.put(f"mov.b32 {mask}, {place.mask};")
         self.put(f"mov.u32 {counter}, 0;")
-        inner = place._replace(is_uniform=is_uniform, mask=mask, times=place.times * (most if is_uniform else max(1, most // 2)), depth=place.depth + 1)
+        inner = place._replace(
+            is_uniform=is_uniform,
+            mask=mask,
+            times=place.times * (most if is_uniform else max(1, most // 2)),
+            depth=place.depth + 1,
+        )
         is_tested_first = not is_uniform and draw.random() < 0.6
         self.put(f"{head}:")
         test = f"setp.lt.u32 {again}, {counter}, {bound};"
@@ -890,7 +1015,11 @@ def make(seed, budget=60):
 
 def prologue(body):
     """Load the registers of a thread."""
-    body.registers += [".reg .b64 %in, %out, %bins, %own;", ".reg .b32 %full, %thread, %global, %uniform, %tid_x, %size, %ctaid_x;", ".reg .b64 %mine;"]
+    body.registers += [
+        ".reg .b64 %in, %out, %bins, %own;",
+        ".reg .b32 %full, %thread, %global, %uniform, %tid_x, %size, %ctaid_x;",
+        ".reg .b64 %mine;",
+    ]
     put = body.put
     for name in ("in", "out", "bins"):
         put(f"ld.param.u64 %{name}, [k_{name}];")
@@ -923,7 +1052,9 @@ def prologue(body):
             at += WIDTHS[kind] // 8
     assert at <= INPUT
     for index, name in enumerate(body.pool["p"]):
-        put(f"setp.{['lt.s32', 'ne.u32', 'gt.u32', 'eq.u32'][index]} {name}, {body.pool['r'][index]}, {body.pool['r'][index + 1]};")
+        put(
+            f"setp.{['lt.s32', 'ne.u32', 'gt.u32', 'eq.u32'][index]} {name}, {body.pool['r'][index]}, {body.pool['r'][index + 1]};"
+        )
     if body.has_local:
         for index in range(8):
             put(f"st.local.b64 [stack+{8 * index}], {body.pool['d'][index % 4]};")

@@ -4,9 +4,16 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-STATEMENT = re.compile(r"\s*(?:(?P<label>[\w$%]+)\s*:(?!:)|(?P<open>\{)|(?P<close>\})|(?P<text>[^;{}]*(?:\{[^;{}]*\}[^;{}]*)*);)")
-HEAD = re.compile(r"\s*(?:\.visible\s+|\.extern\s+)?(\.entry|\.func)\s*(?:\(([^)]*)\)\s*)?([\w$]+)\s*\(([^)]*)\)\s*(?=\{)")
-VARIABLE = re.compile(r"\.(global|const|shared|local|param)((?:\s*\.\w+(?:\s+\d+)?)*)\s+([\w$]+)((?:\[\d*\])*)(?:\s*=\s*(.*))?$", re.DOTALL)
+STATEMENT = re.compile(
+    r"\s*(?:(?P<label>[\w$%]+)\s*:(?!:)|(?P<open>\{)|(?P<close>\})|(?P<text>[^;{}]*(?:\{[^;{}]*\}[^;{}]*)*);)"
+)
+HEAD = re.compile(
+    r"\s*(?:\.visible\s+|\.extern\s+)?(\.entry|\.func)\s*(?:\(([^)]*)\)\s*)?([\w$]+)\s*\(([^)]*)\)\s*(?=\{)"
+)
+VARIABLE = re.compile(
+    r"\.(global|const|shared|local|param)((?:\s*\.\w+(?:\s+\d+)?)*)\s+([\w$]+)((?:\[\d*\])*)(?:\s*=\s*(.*))?$",
+    re.DOTALL,
+)
 GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
 ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
 BITS = {"pred": 1, **{f"{family}{bits}": bits for family in "bus" for bits in (8, 16, 32, 64)},
@@ -98,7 +105,9 @@ def variable(text):
     width = BITS[kind] // 8
     data = b""
     if values is not None:
-        data = b"".join(number(each.strip(), 8 * width).to_bytes(width, "little") for each in values.strip("{} \n").split(","))
+        data = b"".join(
+            number(each.strip(), 8 * width).to_bytes(width, "little") for each in values.strip("{} \n").split(",")
+        )
     count = 1
     for each in re.findall(r"\[(\d*)\]", shape):
         count *= int(each or 0)
