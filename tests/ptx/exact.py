@@ -73,7 +73,7 @@ def value(a, kind):
 
 
 def up(rounding, is_negative, is_odd, rest):
-    """Whether a magnitude goes up to the next one; *rest* compares what is lost with a half: -1, 0, 1; None: nothing."""
+    """Whether a magnitude goes up to the next one; *rest* compares what is lost with a half (None: nothing is)."""
     if rest is None:
         return False
     if rounding == "rn":

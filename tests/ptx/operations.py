@@ -301,7 +301,7 @@ def dot(words):
 
 
 def carried(words):
-    """Return what an instruction of a carry chain computes: from its operands and the carry the result and the carry."""
+    """Return what an instruction of a carry chain computes: its result and the carry."""
     name, kind = words[0], words[-1]
     bits, is_signed = BITS[kind], kind[0] == "s"
 

@@ -241,7 +241,7 @@ def warp_wide(lane, lanes, mask):
     values = {each: given[0] for each, (_, *given) in lanes.items()}
     match words[0]:
         case "shfl":
-            value, by, limits = own
+            _, by, limits = own
             by, clamp, segment = by & 31, limits & 31, limits >> 8 & 31
             last = lane & segment | clamp & ~segment & 31
             match words[2]:

@@ -53,5 +53,6 @@ def difference(program):
         for at, (mine, right) in enumerate(zip(one, two, strict=True)):
             if mine != right:
                 start = at // 8 * 8
-                return f"array {number}, byte {at}: {one[start : start + 8].hex()} should be {two[start : start + 8].hex()}"
+                here = one[start : start + 8].hex()
+                return f"array {number}, byte {at}: {here} should be {two[start : start + 8].hex()}"
     return None
