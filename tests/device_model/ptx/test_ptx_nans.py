@@ -56,3 +56,8 @@ def test_a_nan_of_64_bits_goes_through_arithmetic():
 
 def test_a_nan_of_64_bits_that_is_rounded_to_an_integer_stays_that_nan():
     assert result("cvt.rni.f64.f64 %z, %x;", 0x7FF0000000000011, bits=64) == "0x7ff8000000000011"
+
+
+def test_xorsign_sees_the_sign_of_a_nan():
+    body = "mul.rn.f32 %r, %a, 0f00000000; max.xorsign.abs.f32 %r, %r, %b;"
+    assert result(body, 0x7F800000, 0x40000000) == "0x40000000"
