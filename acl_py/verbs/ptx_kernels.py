@@ -1,4 +1,5 @@
-"""Kernels in PTX, the text that compilers for CUDA write: modules are loaded, and their kernels launched like every other.
+"""Kernels in PTX, the text that compilers for CUDA write: modules are loaded, and their kernels launched like every
+other.
 
 `load` reads a text, and `compile` makes one of CUDA C with the user's own NVRTC.
 """
@@ -28,7 +29,7 @@ from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Machine, Shape
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Function, Module
-from device_model.ptx.variables import layout
+from device_model.ptx.variables import initial, layout
 from device_model.sm.spec import SmSpec
 from device_model.work import Extent, Label, Lane
 
@@ -69,13 +70,15 @@ async def load(text: str | bytes) -> "PtxModule":
         view = model.array(buffer.allocation, 0, np.uint8, size)
         view[:] = 0
         for name, at in places.items():
-            data = module.variables[name].initial(addresses)
+            data = initial(module.variables[name], addresses)
             view[at : at + len(data)] = np.frombuffer(data, np.uint8)
     return PtxModule(module, addresses, buffer)
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
-    """A module that is loaded. It maps the names of its kernels to them; `variable(name)` is the memory of a variable."""
+    """A module that is loaded. It maps the names of its kernels to them; `variable(name)` is the memory of a
+    variable.
+    """
 
     def __init__(self, module: Module, addresses: Mapping[str, int], buffer: Buffer | None) -> None:
         self._module = module
@@ -111,7 +114,9 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             KeyError: There is no such variable.
         """
         if name not in self._addresses or self._buffer is None:
-            raise KeyError(f"there is no variable {name!r} in the module; it has {', '.join(self._addresses) or 'none'}")
+            raise KeyError(
+                f"there is no variable {name!r} in the module; it has {', '.join(self._addresses) or 'none'}"
+            )
         start = self._addresses[name] - self._buffer.address
         return self._buffer[start : start + self._module.variables[name].nbytes]
 
@@ -120,8 +125,8 @@ class PtxKernel(Launchable[...]):
     """A kernel of a module: `await kernel[grid, block, stream](*args)` launches it.
 
     *grid* and *block* are numbers of blocks and of threads, or up to three of them; *stream* may be left out. A fourth
-    item is the number of bytes of dynamic shared memory. When the launch has ended, the completion's `work.result` has its
-    findings, its times and what it has printed.
+    item is the number of bytes of dynamic shared memory. When the launch has ended, the completion's `work.result` has
+    its findings, its times and what it has printed.
     """
 
     def __init__(self, function: Function, program: Program) -> None:
@@ -136,11 +141,16 @@ class PtxKernel(Launchable[...]):
         return f"<PTX kernel {self.name}>"
 
     def __getitem__(self, where: Any) -> Callable[..., Coroutine[Any, Any, Op]]:
-        """`k[grid, block]`, `k[grid, block, stream]` or `k[grid, block, stream, shared]`: call it with the arguments."""
+        """`k[grid, block]`, `k[grid, block, stream]` or `k[grid, block, stream, shared]`: call it with the
+        arguments.
+        """
         if not isinstance(where, tuple) or not 2 <= len(where) <= 4:
-            raise TypeError(f"{self!r} is launched as kernel[grid, block], kernel[grid, block, stream] or with the bytes of "
-                            "dynamic shared memory behind them")  # fmt: skip
-        grid, block, stream, shared = (*where, *(None, 0)[len(where) - 2 :])
+            raise TypeError(
+                f"{self!r} is launched as kernel[grid, block, stream, shared]; the last two may be left out"
+            )
+        grid, block, *more = where
+        stream = more[0] if more else None
+        shared = more[1] if len(more) > 1 else 0
         shape = Shape(_dims("the grid", grid), _dims("the block", block), integer("shared", shared))
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
@@ -177,7 +187,7 @@ class PtxKernel(Launchable[...]):
         machine = Machine(spec, profile.cores.count, profile.latency.block + profile.latency.kernel_drain)
         return Launch(
             self.label, self._program, shape, parameters, given, runtime.memory, device.ordinal,
-            [each.ordinal for each in device.reaches], machine, runtime.state(Launches).limit_ns,
+            [*device.reaches], machine, runtime.state(Launches).limit_ns,
         )  # fmt: skip
 
     def _value(self, runtime: Runtime, number: int, arg: Any, given: list[Extent]) -> Any:
@@ -213,13 +223,15 @@ class PtxKernel(Launchable[...]):
         """Refuse grids and blocks that the card cannot hold."""
         threads = prod(shape.block)
         if not all(1 <= n <= most for n, most in zip(shape.grid, MOST_BLOCKS, strict=True)):
-            raise _invalid(runtime, f"{self!r} with a grid of {shape.grid}", f"launch 1 block or more, up to {MOST_BLOCKS}")
-        limit = min(spec.block_threads, *self._program.limits.get("maxntid", (spec.block_threads,))[:1])
-        limit = prod(self._program.limits.get("maxntid", (spec.block_threads,)))
-        limit = min(limit, spec.block_threads)
+            raise _invalid(
+                runtime, f"{self!r} with a grid of {shape.grid}", f"launch 1 block or more, up to {MOST_BLOCKS}"
+            )
+        limit = min(spec.block_threads, prod(self._program.limits.get("maxntid", (spec.block_threads,))))
         if not all(1 <= n <= most for n, most in zip(shape.block, MOST_THREADS, strict=True)) or threads > limit:
             raise _invalid(
-                runtime, f"{self!r} with blocks of {shape.block} threads", f"a block of this kernel has up to {limit} threads"
+                runtime,
+                f"{self!r} with blocks of {shape.block} threads",
+                f"a block of this kernel has up to {limit} threads",
             )
         required = self._program.limits.get("reqntid")
         if required is not None and tuple((*required, 1, 1)[:3]) != shape.block:
@@ -285,5 +297,5 @@ def _addresses_in(arg: Any) -> list[int]:
         return [int(arg)]
     if isinstance(arg, bytes | bytearray | memoryview | np.ndarray | np.void):
         held = arg.tobytes() if not isinstance(arg, bytes | bytearray) else bytes(arg)
-        return np.frombuffer(held[: len(held) // 8 * 8], np.uint64).tolist()
+        return [int(each) for each in np.frombuffer(held[: len(held) // 8 * 8], np.uint64)]
     return []

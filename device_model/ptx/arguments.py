@@ -22,7 +22,8 @@ def pack(kernel: Function, values: Sequence[Any]) -> Bytes:
     * a pointer or an integer of 64 bits: an address, or any whole number of that width
     * an integer: a whole number that its width can hold, or a NumPy scalar of that size
     * a float: a real number, which is rounded to it
-    * bits without a type (.b8 to .b64): a whole number, a real number for 32 and 64 bits, or a NumPy scalar of that size
+    * bits without a type (.b8 to .b64): a whole number, a real number for 32 and 64 bits, or a NumPy scalar of that
+      size
     * a structure: bytes, an array or a NumPy record of exactly its size
 
     Raises:
@@ -56,7 +57,9 @@ def _bytes_of(what: str, parameter: Variable, value: Any) -> bytes:
             return value.tobytes()
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
-    if isinstance(value, float) and (type_.family is Family.FLOAT or (type_.family is Family.BITS and type_.bits >= 32)):
+    if isinstance(value, float) and (
+        type_.family is Family.FLOAT or (type_.family is Family.BITS and type_.bits >= 32)
+    ):
         return np.array(value, f"f{type_.nbytes}").tobytes()
     if not isinstance(value, int):
         raise TypeError(f"{what} is {shown(value)}, and the parameter is {text_of(parameter)}")

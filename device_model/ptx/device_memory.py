@@ -15,8 +15,8 @@ class DeviceMemory:
 
     Args:
         registry: The living allocations.
-        given: Those that the arguments of the launch point to. They may have been freed since the call, in the order of a
-            stream, and the launch may use them all the same.
+        given: Those that the arguments of the launch point to. They may have been freed since the call, in the order
+            of a stream, and the launch may use them all the same.
         ordinal: The device.
         peers: The devices that it has access to.
     """

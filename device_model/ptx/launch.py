@@ -1,25 +1,25 @@
 """The launch of a kernel in PTX, as the rest of the device sees it.
 
-It runs at its simulated start, because only its run tells how long it takes. What it stores goes to private copies of the
-memory, and is published at its end.
+It runs at its simulated start, because only its run tells how long it takes. What it stores goes to private copies of
+the memory, and is published at its end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple
 
 from device_model.errors import DeviceError, Kind
 from device_model.kernel.findings import Findings, KernelError
-from device_model.memory import Allocation, Memory
+from device_model.memory import Memory
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.device_memory import DeviceMemory
 from device_model.ptx.lanes import launch as lanes
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.runner import run
+from device_model.sm.spec import SmSpec
 from device_model.work import CoreKernel, Extent, Label, Occupation
-
-__all__ = ["Launch", "Result", "Shape"]
 
 
 class Shape(NamedTuple):
@@ -34,6 +34,14 @@ class Shape(NamedTuple):
     grid: Dim3
     block: Dim3
     shared: int = 0
+
+
+class Machine(NamedTuple):
+    """What a launch runs on: *sms* SMs with the numbers of *spec*, and *overhead_ns* from their end to its end."""
+
+    spec: SmSpec
+    sms: int
+    overhead_ns: int
 
 
 @dataclass
@@ -78,9 +86,11 @@ class Launch(CoreKernel):
     """
 
     __slots__ = (
-        "_failure", "_memory", "_parameters", "_read", "_written", "alone", "blocks", "cores", "label", "limit_ns",
+        "_failure", "_memory", "_parameters", "_read", "_written", "blocks", "cores", "label", "limit_ns",
         "machine", "moves_pages", "nbytes", "program", "released", "result", "shape",
     )  # fmt: skip
+
+    alone = True  # which bytes it uses is known once it has run
 
     def __init__(
         self,
@@ -105,8 +115,7 @@ class Launch(CoreKernel):
         self.nbytes = sum(stop - start for _, start, stop in given)
         self.result: Result | None = None
         self.released: Sequence[tuple[int, int]] = ()
-        self.alone = True  # which bytes it uses is known once it has run
-        self.moves_pages = any(allocation.pages is not None for allocation, _, _ in given)
+        self.moves_pages = any(allocation.pages is not None for allocation, _, _ in given)  # type: ignore[misc]
         self._parameters = parameters
         self._memory = DeviceMemory(memory, [allocation for allocation, _, _ in given], device, peers)
         self._read: Sequence[Extent] = given
@@ -130,9 +139,7 @@ class Launch(CoreKernel):
         )  # fmt: skip
         try:
             run(self.program, launch)
-        except KernelError as error:
-            return self._stopped(self._error(error))
-        except Exception as error:  # a mistake of this package
+        except (KernelError, MemoryError) as error:
             return self._stopped(self.failure(error))
         self._read, self._written = self._memory.read(), self._memory.written()
         timeline = self.result.timeline
