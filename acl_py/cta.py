@@ -78,8 +78,8 @@ from device_model.cta.language.warps import shfl as shfl
 from device_model.cta.language.warps import shfl_down as shfl_down
 from device_model.cta.language.warps import shfl_up as shfl_up
 from device_model.cta.language.warps import shfl_xor as shfl_xor
+from device_model.cta.report import LaunchReport as LaunchReport
 from device_model.cta.runner import Result as Result
-from device_model.cta.timing.report import LaunchReport as LaunchReport
 from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError

@@ -16,6 +16,8 @@ From the top down; each line imports only from those below it:
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
     library/                        kernels of cuBLAS and torch, timed by shape
+    ptx/                            kernels in CUDA's PTX, run on arrays of lanes
+    sm/                             the SMs that blocks of threads run on, and their times
     kernel/                         what all kernels on simulated cores share
     work                            what can be asked of a device: copies, fills, kernels, host functions
     memory/                         device memory, host memory, allocations and pools

@@ -26,12 +26,12 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from device_model.aicore.core.spec import CoreSpec
 from device_model.completions import Nanoseconds
-from device_model.cta.spec import SmSpec
 from device_model.errors import printable
 from device_model.kernel.ranges import MOST, Count, Few
 from device_model.library.spec import LibrarySpec
 from device_model.memory.pages import PAGE, Moves
 from device_model.rules import RULES
+from device_model.sm.spec import SmSpec
 
 _SOURCES = ("measured", "documented", "assumed")
 _FOLDER = Path(__file__).with_name("profiles")

@@ -21,7 +21,7 @@ from acl_py.verbs.devices import SynchronizeDevice
 from acl_py.verbs.kernels import Array, LaunchKernel
 from acl_py.verbs.memory import Malloc
 from device_model.cta.launch import Launch
-from device_model.cta.timing.report import LaunchReport
+from device_model.cta.report import LaunchReport
 
 TITLE = "One attention, with one stage and with two"
 DEVICE = "h200"

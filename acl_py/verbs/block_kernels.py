@@ -19,14 +19,14 @@ from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import profile as profiles
 from device_model.cta.language.tensors import Tensor, dtype_of
 from device_model.cta.launch import Launch, Machine, Options, Parameter, run_on_arrays
-from device_model.cta.names import Dim3
-from device_model.cta.spec import SmSpec
-from device_model.cta.timing.occupancy import resident_blocks
 from device_model.integers import integer
 from device_model.kernel import tune as tuner
 from device_model.kernel.findings import KernelError
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.sm.names import Dim3
+from device_model.sm.occupancy import resident_blocks
+from device_model.sm.spec import SmSpec
 
 # How the arguments of a thread-block kernel are annotated; acl_py's own In, Out and InOut say the same.
 In = Annotated[Tensor | Any, Access.IN]

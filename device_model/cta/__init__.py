@@ -10,10 +10,10 @@ From the top down; each line imports only from those below it. Each room begins 
     language/       what a kernel is written with: registers, tensors, copies, barriers, products, pipelines
     block           Block: the instructions, the active threads and the findings of one block
     checks/         whether the accesses of a block are ordered: the hazards
-    timing/         when warps issue their rows, how long blocks take, and what a launch made of the card
-    instructions    Row: one instruction of the warps of a block; Op, Unit
-    spec            SmSpec: limits, latencies and rates of the SMs of a card
-    names           numbers, types and texts
+    report          what a launch made of the card: occupancy, traffic, conflicts, copies that were hidden
+    names           numbers and texts
+
+The times of rows come from device_model/sm.
 
 Read language/tensors.py and language/registers.py first.
 """

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from enum import Enum
 
-from device_model.cta.instructions import SECTOR, Op, Row
+from device_model.cta.report import conflicts_of
 from device_model.cta.runner import Result, Timeline
-from device_model.cta.timing.report import conflicts_of
 from device_model.kernel.advice import Advice, Case
 from device_model.kernel.sites import Site
+from device_model.sm.instructions import SECTOR, Op, Row
 
 
 class Guideline(Enum):

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from device_model.cta.checks.histories import Histories, History
 from device_model.cta.checks.order import Order
 from device_model.cta.checks.rules import Rule
-from device_model.cta.instructions import Op, Row
-from device_model.cta.names import POISON, WARP, Bools, Dim3, Ints, threads_text
+from device_model.cta.names import POISON, threads_text
 from device_model.kernel.findings import Finding, Findings, KernelError, KernelHangError
 from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
+from device_model.sm.instructions import Op, Row
+from device_model.sm.names import WARP, Bools, Dim3, Ints
 
 
 class Store(NamedTuple):

@@ -15,15 +15,15 @@ import numpy.typing as npt
 from device_model.cta.checks.rules import Rule
 from device_model.cta.language.memories import GlobalMemory
 from device_model.cta.language.tensors import Tensor
-from device_model.cta.names import Dim3
 from device_model.cta.runner import Result, Timeline, run
-from device_model.cta.spec import SmSpec
-from device_model.cta.timing.card import Card
-from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel import launch
 from device_model.kernel.findings import Finding, KernelError
 from device_model.kernel.images import Argument, Image
 from device_model.memory import Allocation
+from device_model.sm.card import Card
+from device_model.sm.names import Dim3
+from device_model.sm.occupancy import Occupancy
+from device_model.sm.spec import SmSpec
 from device_model.work import Label
 
 

@@ -1,13 +1,9 @@
-"""Numbers, types and texts that all rooms of thread-block kernels use."""
+"""Numbers and texts that all rooms of thread-block kernels use."""
 
 import numpy as np
-import numpy.typing as npt
 
-WARP = 32  # threads that issue together
-MATRIX_ROW = 16  # bytes in a row of the 8 x 8 matrices that ldmatrix loads
-Dim3 = tuple[int, int, int]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from device_model.sm.names import Ints
+
 # What shared memory holds before its first write: NaN as half, float and bfloat16, large numbers as integers.
 POISON = np.frombuffer(b"\xfb\x7f", np.uint16)[0]
 

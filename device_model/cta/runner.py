@@ -8,19 +8,19 @@ from typing import Any, Protocol, overload
 
 from device_model.cta.block import Block, Message, Store, block_text
 from device_model.cta.checks.histories import Histories
-from device_model.cta.instructions import Row
 from device_model.cta.language import copies
-from device_model.cta.names import WARP, Dim3
-from device_model.cta.spec import SmSpec
+from device_model.cta.report import LaunchReport, report
 from device_model.cta.stores import writes_of
-from device_model.cta.timing import card
-from device_model.cta.timing.history import Instruction
-from device_model.cta.timing.occupancy import Occupancy
-from device_model.cta.timing.report import LaunchReport, report
 from device_model.kernel.blas import one_thread
 from device_model.kernel.findings import Findings
 from device_model.kernel.garbage import no_collections
 from device_model.kernel.results import Write
+from device_model.sm import card
+from device_model.sm.history import Instruction
+from device_model.sm.instructions import Row
+from device_model.sm.names import WARP, Dim3
+from device_model.sm.occupancy import Occupancy
+from device_model.sm.spec import SmSpec
 
 
 class Timeline:

@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Iterator, Sequence
 
 from device_model.cta.block import Store
-from device_model.cta.names import WARP, Ints
-from device_model.cta.timing.card import CardTimeline
-from device_model.cta.timing.history import Instruction, Pipe
 from device_model.kernel.results import Program, Write
+from device_model.sm.card import CardTimeline
+from device_model.sm.history import Instruction, Pipe
+from device_model.sm.names import WARP, Ints
 
 
 def writes_of(card: CardTimeline, program: Program, stores: Sequence[Store]) -> Iterator[Write]:

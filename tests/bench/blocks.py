@@ -15,8 +15,8 @@ import ml_dtypes
 import numpy as np
 
 from device_model.cta.language.fragments import mma_m16n8k16
-from device_model.cta.timing import banks
 from device_model.profile import load
+from device_model.sm import banks
 from tests.bench.card_samples import Samples
 from tests.bench.measure import say
 from tests.bench.pipelines import Bursts, Cycles, Latencies, Pipelines

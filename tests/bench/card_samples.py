@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from device_model.cta.language.memories import GlobalMemory
 from device_model.cta.language.tensors import Tensor
-from device_model.cta.names import Dim3
 from device_model.cta.runner import run
-from device_model.cta.timing.card import Card
-from device_model.cta.timing.occupancy import resident_blocks
 from device_model.profile import load
+from device_model.sm.card import Card
+from device_model.sm.names import Dim3
+from device_model.sm.occupancy import resident_blocks
 from tests.bench.pipelines import Cycles
 
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -10,10 +10,10 @@ read off 12 rows of one block that reads from the L2 (`is_fitted`); all other ro
 
 from collections import defaultdict
 
-from device_model.cta.instructions import Op, Row
-from device_model.cta.timing.occupancy import resident_blocks
-from device_model.cta.timing.sm import play
 from device_model.profile import load
+from device_model.sm.instructions import Op, Row
+from device_model.sm.occupancy import resident_blocks
+from device_model.sm.warps import play
 from tests.conformance.criteria import distribution
 
 COPY = 16  # bytes of one cp.async

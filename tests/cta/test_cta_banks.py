@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from device_model.cta.timing import banks
-from device_model.cta.timing.banks import Traffic, load, load_matrices, sectors, store
+from device_model.sm import banks
+from device_model.sm.banks import Traffic, load, load_matrices, sectors, store
 
 LANE = np.arange(32)
 RNG = np.random.default_rng(32)

@@ -5,7 +5,7 @@ import pytest
 from blocks import found, launch, names
 
 from acl_py import cta
-from device_model.cta.instructions import Op
+from device_model.sm.instructions import Op
 
 
 def exchange(barrier):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from acl_py import cta
-from device_model.cta.instructions import Op, Row, Unit
 from device_model.cta.launch import Machine, Options, Parameter, run_on_arrays
-from device_model.cta.timing.card import Card
-from device_model.cta.timing.occupancy import resident_blocks
 from device_model.profile import load
+from device_model.sm.card import Card
+from device_model.sm.instructions import Op, Row, Unit
+from device_model.sm.occupancy import resident_blocks
 
 SPEC = load("h200").sm
 

@@ -9,11 +9,11 @@ import pytest
 import acl_py as acl
 from acl_py import cta
 from acl_py.trace import chrome, msprof_op, pipes
-from device_model.cta.instructions import Op, Row
-from device_model.cta.timing.card import Card
-from device_model.cta.timing.history import Kind, Pipe, count, history
-from device_model.cta.timing.sm import play
 from device_model.profile import load
+from device_model.sm.card import Card
+from device_model.sm.history import Kind, Pipe, count, history
+from device_model.sm.instructions import Op, Row
+from device_model.sm.warps import play
 
 SPEC = load("h200").sm
 TILE, TILES = 128, 4

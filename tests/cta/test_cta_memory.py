@@ -5,7 +5,7 @@ import pytest
 from blocks import found, launch
 
 from acl_py import cta
-from device_model.cta.instructions import Op
+from device_model.sm.instructions import Op
 
 
 def rows_of(result, *ops):

@@ -5,8 +5,8 @@ import pytest
 from blocks import launch, names
 
 from acl_py import cta
-from device_model.cta.instructions import Op
 from device_model.cta.language.fragments import C
+from device_model.sm.instructions import Op
 
 
 def test_each_element_of_a_thread_is_an_instruction():

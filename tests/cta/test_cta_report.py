@@ -7,11 +7,11 @@ import pytest
 
 import acl_py as acl
 from acl_py import cta
-from device_model.cta.instructions import Op, Row
-from device_model.cta.timing.card import Card
-from device_model.cta.timing.occupancy import Occupancy
-from device_model.cta.timing.report import report
+from device_model.cta.report import report
 from device_model.profile import load
+from device_model.sm.card import Card
+from device_model.sm.instructions import Op, Row
+from device_model.sm.occupancy import Occupancy
 
 SPEC = load("h200").sm
 SMS = load("h200").cores.count

@@ -2,7 +2,7 @@
 
 import sys
 
-from device_model.cta.instructions import UNIT, Op, Row, Unit
+from device_model.sm.instructions import UNIT, Op, Row, Unit
 
 
 def row(op, name, **fields):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from device_model.cta.language.swizzle import Swizzle
-from device_model.cta.timing.banks import load_matrices
+from device_model.sm.banks import load_matrices
 
 LANE = np.arange(32)
 

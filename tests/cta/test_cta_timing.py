@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from device_model.cta.instructions import Op, Row
-from device_model.cta.timing.sm import play
 from device_model.profile import load
+from device_model.sm.instructions import Op, Row
+from device_model.sm.warps import play
 
 SPEC = load("h200").sm
 

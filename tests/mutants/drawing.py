@@ -31,7 +31,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "managed": ("device_model/memory/pages.py", "acl_py/verbs/managed.py"),
     "clock": ("acl_py/waiting/clock.py",),
     "order": ("acl_py/order",),
-    "cta": ("device_model/cta",),
+    "cta": ("device_model/cta", "device_model/sm"),
 }  # fmt: skip
 
 

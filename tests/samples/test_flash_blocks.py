@@ -14,10 +14,10 @@ from progression import attend
 import acl_py as acl
 from acl_py import cta
 from device_model import profile
-from device_model.cta.instructions import Op
 from device_model.cta.language.memories import GlobalMemory
 from device_model.cta.language.tensors import Tensor
 from device_model.cta.runner import run
+from device_model.sm.instructions import Op
 
 VERBS = ("commit_group", "wait_group", "syncthreads", "syncwarp")
 H200 = profile.load("h200")

@@ -12,8 +12,8 @@ from types import CodeType
 
 import numpy as np
 
-from device_model.cta.names import Ints
 from device_model.kernel.sites import Site
+from device_model.sm.names import Ints
 
 _MOST = 1 << 18  # steps that are kept; a kernel may have more if its addresses follow from its data
 _DIGEST = 16  # bytes: what two histories with the same digest differ in is not to be found by chance

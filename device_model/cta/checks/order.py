@@ -20,7 +20,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
-from device_model.cta.names import Bools, Ints
+from device_model.sm.names import Bools, Ints
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from device_model.cta.checks.rules import Rule
-from device_model.cta.names import WARP, Bools, Ints, threads_text
+from device_model.cta.names import threads_text
+from device_model.sm.names import WARP, Bools, Ints
 
 if TYPE_CHECKING:
     from device_model.cta.block import Block

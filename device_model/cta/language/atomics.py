@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from device_model.cta.block import running
-from device_model.cta.instructions import Op
 from device_model.cta.language.memories import Shared
 from device_model.cta.language.places import Places, check_places
 from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
+from device_model.sm.instructions import Op
 
 
 def atomic_add(places: Places, value: Any) -> Register:

@@ -7,12 +7,13 @@ import numpy as np
 
 from device_model.cta.block import Block, running
 from device_model.cta.checks.rules import Rule
-from device_model.cta.instructions import Op
 from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
 from device_model.cta.language.roles import park
-from device_model.cta.names import WARP, Bools, Ints, threads_text
+from device_model.cta.names import threads_text
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.kernel.sites import Site, site
+from device_model.sm.instructions import Op
+from device_model.sm.names import WARP, Bools, Ints
 
 BARRIERS = 16  # of a block, syncthreads among them
 

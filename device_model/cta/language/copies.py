@@ -14,15 +14,16 @@ import numpy as np
 
 from device_model.cta.block import Block, running
 from device_model.cta.checks.rules import Rule
-from device_model.cta.instructions import Op
 from device_model.cta.language.memories import Shared
 from device_model.cta.language.places import WIDEST, Places, check_places
 from device_model.cta.language.registers import values_of
 from device_model.cta.language.tensors import Tensor
-from device_model.cta.names import Ints, threads_text
-from device_model.cta.timing import traffic
+from device_model.cta.names import threads_text
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
+from device_model.sm import traffic
+from device_model.sm.instructions import Op
+from device_model.sm.names import Ints
 
 _WIDTHS = {"ca": (4, 8, 16), "cg": (16,)}
 _WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # types that are copied as they are

@@ -8,7 +8,7 @@ import numpy as np
 
 from device_model.cta.block import running
 from device_model.cta.language.registers import Register, check_set, register, values_of
-from device_model.cta.names import WARP, Dim3
+from device_model.sm.names import WARP, Dim3
 
 
 def tid() -> Register:

@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from device_model.cta.block import Block, Store, running
 from device_model.cta.checks.rules import Rule
-from device_model.cta.instructions import Op
 from device_model.cta.language.memories import GlobalMemory, Shared
 from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
-from device_model.cta.names import Bools, Ints, threads_text
-from device_model.cta.timing import traffic
+from device_model.cta.names import threads_text
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
+from device_model.sm import traffic
+from device_model.sm.instructions import Op
+from device_model.sm.names import Bools, Ints
 
 if TYPE_CHECKING:
     from device_model.cta.language.tensors import Tensor

@@ -37,11 +37,12 @@ import numpy.typing as npt
 
 from device_model.cta.block import Block, running
 from device_model.cta.checks.rules import Rule
-from device_model.cta.instructions import Op
-from device_model.cta.names import Bools, threads_text
+from device_model.cta.names import threads_text
 from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import Site, site
+from device_model.sm.instructions import Op
+from device_model.sm.names import Bools
 
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "sqrt", "cbrt", "divide",
                       "reciprocal", "expm1", "log1p", "power", "float_power"})  # fmt: skip

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from device_model.cta.block import running
-from device_model.cta.names import WARP
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
+from device_model.sm.names import WARP
 
 
 def roles(*parts: tuple[int, Callable[[], object]]) -> None:

@@ -5,11 +5,12 @@ from contextvars import copy_context
 from functools import partial
 
 from device_model.cta.block import Block
-from device_model.cta.names import Bools, threads_text
+from device_model.cta.names import threads_text
 from device_model.kernel import strands
 from device_model.kernel.findings import KernelHangError
 from device_model.kernel.greenlets import getcurrent
 from device_model.kernel.sites import site
+from device_model.sm.names import Bools
 
 
 class RoleStrand(strands.Strand):

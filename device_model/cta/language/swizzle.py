@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Self
 
-from device_model.cta.names import MATRIX_ROW, Ints
+from device_model.sm.names import MATRIX_ROW, Ints
 
 _LINE = 128  # bytes that all banks hold together
 

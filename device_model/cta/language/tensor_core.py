@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.names import Ints
+from device_model.sm.names import Ints
 
 Array: TypeAlias = NDArray[Any]
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from device_model.cta.block import running
-from device_model.cta.instructions import Op
 from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
-from device_model.cta.names import WARP, Ints
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
+from device_model.sm.instructions import Op
+from device_model.sm.names import WARP, Ints
 
 
 def shfl(value: Any, lane: Any, width: int = WARP) -> Register:

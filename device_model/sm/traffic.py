@@ -9,9 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
-from device_model.cta.instructions import SECTOR
-from device_model.cta.names import WARP, Bools, Ints
-from device_model.cta.timing import banks
+from device_model.sm import banks
+from device_model.sm.instructions import SECTOR
+from device_model.sm.names import WARP, Bools, Ints
 
 _PERIOD = 128  # bytes
 _KEPT = 1024  # patterns

@@ -15,8 +15,8 @@ than the path to it carries. What the L2 lacks comes from DRAM, which all SMs sh
 from heapq import heappop, heappush
 from math import log
 
-from device_model.cta.instructions import SECTOR
-from device_model.cta.spec import SmSpec
+from device_model.sm.instructions import SECTOR
+from device_model.sm.spec import SmSpec
 
 _GOLDEN = 0.6180339887498949
 

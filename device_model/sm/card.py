@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from heapq import heapreplace
 from typing import NamedTuple, TypeAlias
 
-from device_model.cta.instructions import Row, Unit
-from device_model.cta.spec import SmSpec
-from device_model.cta.timing.history import Instruction, Pipe, count, history, later
-from device_model.cta.timing.sm import SCHEDULERS, play
+from device_model.sm.history import Instruction, Pipe, count, history, later
+from device_model.sm.instructions import Row, Unit
+from device_model.sm.spec import SmSpec
+from device_model.sm.warps import SCHEDULERS, play
 
 _Kind: TypeAlias = tuple[tuple[object, ...], ...]
 

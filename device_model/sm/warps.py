@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from device_model.cta.instructions import UNIT, Op, Row, Unit
-from device_model.cta.spec import SmSpec
-from device_model.cta.timing.memory import SmMemory
+from device_model.sm.instructions import UNIT, Op, Row, Unit
+from device_model.sm.memory import SmMemory
+from device_model.sm.spec import SmSpec
 
 SCHEDULERS = 4
 _AT_ONCE = 16  # instructions of a warp, before those of others

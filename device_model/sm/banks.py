@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.names import MATRIX_ROW, WARP, Bools, Ints
+from device_model.sm.names import MATRIX_ROW, WARP, Bools, Ints
 
 BANKS = 32
 WORD = 4  # bytes

@@ -11,10 +11,10 @@ from operator import attrgetter
 from types import CodeType
 from typing import NamedTuple
 
-from device_model.cta.instructions import SECTOR, UNIT, Op, Row, Unit
-from device_model.cta.spec import SmSpec
-from device_model.cta.timing.sm import Barrier, Sm, Warp
 from device_model.kernel.sites import Site
+from device_model.sm.instructions import SECTOR, UNIT, Op, Row, Unit
+from device_model.sm.spec import SmSpec
+from device_model.sm.warps import Barrier, Sm, Warp
 
 
 class Pipe(IntEnum):

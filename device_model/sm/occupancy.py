@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from device_model.cta.spec import SmSpec
+from device_model.sm.spec import SmSpec
 
 WARP = 32  # threads
 

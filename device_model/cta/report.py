@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from device_model.cta.instructions import SECTOR, Op, Row
-from device_model.cta.spec import SmSpec
-from device_model.cta.timing.card import CardTimeline
-from device_model.cta.timing.history import Instruction, Kind, Pipe
-from device_model.cta.timing.occupancy import Occupancy
 from device_model.kernel.sites import Site
+from device_model.sm.card import CardTimeline
+from device_model.sm.history import Instruction, Kind, Pipe
+from device_model.sm.instructions import SECTOR, Op, Row
+from device_model.sm.occupancy import Occupancy
+from device_model.sm.spec import SmSpec
 
 PHASE = 128  # bytes that shared memory moves in a phase
 _SHARED = frozenset((Op.LDS_32, Op.LDS_64, Op.LDS_128, Op.LDMATRIX, Op.STS, Op.ATOMS, Op.CP_ASYNC))

@@ -2,13 +2,14 @@
 
 From the top down; each line imports only from those below it:
 
-    report              occupancy, traffic by level, bank conflicts and hidden copies of a launch
     card                the blocks of a launch, spread over the SMs
     history             what those warps did and when, for those who ask
-    sm                  the warps of the blocks that are resident on one SM
+    warps               the warps of the blocks that are resident on one SM
     memory occupancy    the L2 and DRAM, as one SM sees them; how many blocks an SM holds
     traffic             bank conflicts and sectors of an access, kept by pattern
     banks               bank conflicts in shared memory, and sectors of global memory, from addresses
+    instructions        the rows
+    names spec          numbers and types; the numbers of SMs
 
-Imports the rows, the numbers of SMs, numbers and types, and nothing else of cta.
+All kinds of kernels whose blocks run on SMs use it: those of cta, and those in PTX.
 """
