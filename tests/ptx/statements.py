@@ -313,8 +313,6 @@ class Body:
             case "neg" | "abs":
                 line = f"{word}{ftz}.{type_} {to}, {a};"
             case "div":
-                if kind == "g":  # not in the other directions, where values of two shapes stop the device
-                    rounding = ".rn"
                 line = f"div{rounding}{ftz}.{type_} {to}, {a}, {b};"
             case "sqrt" | "rcp":
                 line = f"{word}{rounding}{ftz}.{type_} {to}, {a};"

@@ -189,8 +189,9 @@ def _div(a: Array, b: Array, rounding: Rounding) -> Array:
     quotient = a / b
     product, error = two_product(quotient, b)
     rest = ((a - product) - error) * np.copysign(1.0, b)
-    sizes = [np.abs(a), np.abs(b), np.abs(quotient)]
-    is_unsafe = ~((np.minimum.reduce(sizes) > SMALL) & (np.maximum.reduce(sizes) < LARGE))
+    least, most = np.minimum(np.abs(a), np.abs(b)), np.maximum(np.abs(a), np.abs(b))  # of shapes that may differ
+    size = np.abs(quotient)
+    is_unsafe = ~((np.minimum(least, size) > SMALL) & (np.maximum(most, size) < LARGE))
     if not is_unsafe.any():
         return stepped(quotient, rest, rounding)
     result = stepped(quotient, np.where(is_unsafe, 0, rest), rounding)
