@@ -319,7 +319,7 @@ class Body:
             case "copysign":
                 line = f"copysign.{type_} {to}, {a}, {b};"
             case "testp":
-                what = draw.choice(["finite", "infinite", "number", "notanumber", "subnormal"])  # without normal: 0 is
+                what = draw.choice(["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
                 line = f"testp.{what}.{type_} {self.to('p')}, {a};"
             case "x2":
                 result, one, two, three = (draw.choice(PAIRS) for _ in range(4))

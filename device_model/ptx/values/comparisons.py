@@ -69,7 +69,7 @@ def test(a: Array, kind: str) -> Array:
     elif kind == "notanumber":
         result = magnitude > infinity
     elif kind == "normal":
-        result = magnitude - smallest < infinity - smallest
+        result = (magnitude - smallest < infinity - smallest) | (magnitude == 0)
     elif kind == "subnormal":
         result = magnitude - layout.bits(1) < smallest - layout.bits(1)
     else:
