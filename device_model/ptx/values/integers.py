@@ -68,9 +68,10 @@ def div(a: Array, b: Array) -> Array:
 
 @in_pieces(8192)
 def rem(a: Array, b: Array) -> Array:
-    """Return what `div` leaves, with the sign of a. A division by 0 leaves a."""
-    quotient, _ = _quotient(a, b)
-    return np.asarray(a - quotient * b)
+    """Return what `div` leaves, with the sign of a. A division by 0 gives all ones, as the card does."""
+    quotient, is_zero = _quotient(a, b)
+    left = np.asarray(a - quotient * b)
+    return left | -is_zero.astype(a.dtype) if is_zero.any() else left
 
 
 def abs_(a: Array) -> Array:
