@@ -334,7 +334,6 @@ def of_floats(words, kind):
     flush = (lambda a: exact.flushed(a, kind)) if "ftz" in options else (lambda a: a)
 
     def end(a):
-        a = flush(a)
         if "sat" in options:
             return exact.saturated(a, kind)
         if "relu" in options and not exact.is_nan(a, kind) and a & kind.sign:
@@ -342,18 +341,28 @@ def of_floats(words, kind):
         return a
 
     def plain(function, count):
-        return Operation(lambda *given: end(function(*map(flush, given))), (kind.bits,) * count, kind.bits)
+        return Operation(lambda *given: end(flush(function(*map(flush, given)))), (kind.bits,) * count, kind.bits)
+
+    def rounded(function, count):
+        def compute(*given):
+            given = [flush(each) for each in given]
+            # With .ftz, what is subnormal before it is rounded becomes 0.
+            cut = function(*given, "rz")
+            is_flushed = "ftz" in options and exact.is_subnormal(cut, kind)
+            return end(flush(cut) if is_flushed else function(*given, rounding))
+
+        return Operation(compute, (kind.bits,) * count, kind.bits)
 
     match name:
         case "add" | "sub" | "mul" | "div":
             function = getattr(exact, name)
-            return plain(lambda a, b: function(a, b, kind, rounding), 2)
+            return rounded(lambda a, b, how: function(a, b, kind, how), 2)
         case "fma" | "mad":
-            return plain(lambda a, b, c: exact.fma(a, b, c, kind, rounding), 3)
+            return rounded(lambda a, b, c, how: exact.fma(a, b, c, kind, how), 3)
         case "sqrt":
-            return plain(lambda a: exact.sqrt(a, kind, rounding), 1)
+            return rounded(lambda a, how: exact.sqrt(a, kind, how), 1)
         case "rcp":
-            return plain(lambda a: exact.div(kind.one, a, kind, rounding), 1)
+            return rounded(lambda a, how: exact.div(kind.one, a, kind, how), 1)
         case "neg":
             return plain(lambda a: exact.nan(kind, a) if exact.is_nan(a, kind) else a ^ kind.sign, 1)
         case "abs":

@@ -35,6 +35,7 @@ QUIET = np.uint64(1 << 51)
 # Between these bounds the error of a product of doubles is exact.
 SMALL = 1e-280
 LARGE = 1e300
+LEAST_OF_F32 = np.float32(2.0**-126)  # that is normal
 TIE_OF_F32 = np.int64(-(1 << 63))
 
 
@@ -145,10 +146,15 @@ def _with_options(
 ) -> Array:
     if ftz:
         operands = tuple(flushed(operand) for operand in operands)
-    result = function(*operands, rounding)
+    result = np.asarray(function(*operands, rounding))
     if ftz:
+        # A card flushes what is subnormal before it is rounded (measured). Only the least normal number can come of that.
+        is_least = np.abs(result) == LEAST_OF_F32
         result = flushed(result)
-    return saturated(result) if sat else np.asarray(result)
+        if is_least.any():
+            cut = np.asarray(function(*operands, "rz"))
+            result = np.where(is_least & (np.abs(cut) < np.abs(result)), np.copysign(result * 0, result), result)
+    return saturated(result) if sat else result
 
 
 def _add(a: Array, b: Array, rounding: Rounding) -> Array:

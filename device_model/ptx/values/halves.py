@@ -30,6 +30,7 @@ from device_model.ptx.values.rounding import (
 )
 
 Kind = Literal["f16", "bf16", "f16x2", "bf16x2"]
+LEAST_NORMAL_OF_F16 = 2.0**-14
 SIGN = np.uint16(0x8000)
 SIGNS: dict[str, Any] = {"f16": SIGN, "bf16": SIGN, "f16x2": np.uint32(0x80008000), "bf16x2": np.uint32(0x80008000)}
 TIE_OF_BF16 = np.int64(-(1 << 63))
@@ -168,8 +169,9 @@ def _closed(x: Array, kind: Kind, ftz: bool, sat: bool = False, relu: bool = Fal
         x = saturated(x)
     if relu:
         x = np.asarray(np.maximum(x, x.dtype.type(0)) + x.dtype.type(0))
-    bits = to_f16(x).view(np.uint16) if kind.startswith("f16") else to_bf16(x)
-    return _packed(_flushed(bits, kind) if ftz else bits, kind)
+    if ftz:  # before it is rounded, as a card does (measured)
+        x = np.where(np.abs(x) < x.dtype.type(LEAST_NORMAL_OF_F16), np.copysign(x.dtype.type(0), x), x)
+    return _packed(to_f16(x).view(np.uint16) if kind.startswith("f16") else to_bf16(x), kind)
 
 
 def _packed(bits: Bits, kind: Kind) -> Array:

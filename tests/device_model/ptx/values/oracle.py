@@ -68,6 +68,13 @@ def flush(bits, kind):
     return bits if bits & exponent else bits & 1 << exponent_bits + fraction_bits
 
 
+def flushing(function, *lane, kind):
+    """What *function* gives with .ftz: what is subnormal before it is rounded becomes 0, as on a card (measured)."""
+    lane = [flush(bits, kind) for bits in lane]
+    cut = function(*lane, kind, "rz")
+    return flush(cut, kind) if flush(cut, kind) != cut else flush(function(*lane, kind), kind)
+
+
 def add(a, b, kind, rounding="rn"):
     return fma(a, encoded(Fraction(1), kind), b, kind, rounding)
 

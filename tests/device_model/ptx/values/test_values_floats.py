@@ -105,11 +105,17 @@ def test_options(name):
     columns = operands("f32", 3 if name == "fma" else 2, 200, 9)
     arrays = [oracle.array(column, "f32") for column in columns]
     reference, function = getattr(oracle, name), getattr(floats, name)
-    exact = [reference(*(oracle.flush(bits, "f32") for bits in lane), "f32") for lane in zip(*columns, strict=True)]
-    flushed = [oracle.flush(bits, "f32") for bits in exact]
+    flushed = [oracle.flushing(reference, *lane, kind="f32") for lane in zip(*columns, strict=True)]
     oracle.same(function(*arrays, ftz=True), flushed, "f32")
     if name != "div":
         oracle.same(function(*arrays, ftz=True, sat=True), [oracle.saturate(b, "f32") for b in flushed], "f32")
+
+
+def test_ftz_flushes_what_is_subnormal_before_it_is_rounded():
+    """Measured on an H200: the exact product lies below the least normal number and would be rounded up to it."""
+    a, b = np.uint32([0x3F7FFFFF, 0xBF7FFFFF]).view(np.float32), np.uint32([0x00800000] * 2).view(np.float32)
+    assert floats.mul(a, b).view(np.uint32).tolist() == [0x00800000, 0x80800000]
+    assert floats.mul(a, b, ftz=True).view(np.uint32).tolist() == [0, 0x80000000]
 
 
 def test_broadcasting_and_lanes_without_dimension():

@@ -42,10 +42,8 @@ def test_arithmetic(kind, name):
     check(function, lambda *lane: oracle.saturate(reference(*lane, kind), kind), kind, columns, sat=True)
     check(function, lambda *lane: oracle.relu(reference(*lane, kind), kind), kind, columns, relu=True)
 
-    def flushed(*lane):
-        return oracle.flush(reference(*(oracle.flush(bits, kind) for bits in lane), kind), kind)
-
-    check(function, flushed, kind, columns, ftz=True)
+    if kind == "f16":  # bf16 has no .ftz
+        check(function, lambda *lane: oracle.flushing(reference, *lane, kind=kind), kind, columns, ftz=True)
 
 
 @pytest.mark.slow

@@ -66,7 +66,7 @@ def test_arithmetic(dtype):
     check(integers.mul_hi, lambda a, b: a * b >> width, all_two, two)
     check(integers.mad_hi, lambda a, b, c: (a * b >> width) + c, all_three, three)
     check(integers.div, quotient, all_two, two)
-    check(integers.rem, lambda a, b: a - quotient(a, b) * b if b else a, all_two, two)
+    check(integers.rem, lambda a, b: a - quotient(a, b) * b if b else -1, all_two, two)
     check(integers.sad, lambda a, b, c: c + abs(a - b), all_three, three)
     check(integers.minimum, min, all_two, two)
     check(integers.maximum, max, all_two, two)
