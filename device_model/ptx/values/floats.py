@@ -148,7 +148,7 @@ def _with_options(
         operands = tuple(flushed(operand) for operand in operands)
     result = np.asarray(function(*operands, rounding))
     if ftz:
-        # A card flushes what is subnormal before it is rounded (measured). Only the least normal number can come of that.
+        # A card flushes what is subnormal before it is rounded (measured): only the least normal number comes of that.
         is_least = np.abs(result) == LEAST_OF_F32
         result = flushed(result)
         if is_least.any():
