@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.language.tensor_core import DEPTH, Array, check_types, mma
 from device_model.sm.names import MATRIX_ROW, Ints
+from device_model.sm.tensor_core import DEPTH, Array, check_types, mma
 
 LANES = 32
 ROWS, COLUMNS = 16, 8  # of the result of one mma
