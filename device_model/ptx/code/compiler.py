@@ -10,17 +10,18 @@ from collections.abc import Iterable, Mapping
 from device_model.ptx.code import translators
 from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
-from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, reads, writes
+from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, reads, writes
 from device_model.ptx.code.frames import Frame, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.special import special_type
 from device_model.ptx.lanes.program import Code, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
-from device_model.ptx.text.syntax import Function, Instruction, Module, Register, Space, Special, Symbol
+from device_model.ptx.text.syntax import Function, Instruction, Module, Number, Register, Space, Special, Symbol
 from device_model.ptx.text.types import TYPES, Type
 
 assert translators, "they have filled the table of instructions"
 FUNCTION_BASE = 0x100000  # the address of the first function
+_ALL_LANES = Number(0xFFFFFFFF)
 
 
 def compile_kernel(module: Module, name: str, addresses: Mapping[str, int]) -> Program:
@@ -224,7 +225,7 @@ class Compiler:
         """Add the function that returns for which lanes of their warps the lanes wait at the start of *block*."""
         emitter = Emitter(self, names, Block(block.number, block.function))
         emitter.line = first.line
-        mask = emitter.value(first.operands[-1], TYPES["b32"])
+        mask = emitter.value(first.operands[-1] if names_lanes(first) else _ALL_LANES, TYPES["b32"])
         text = emitter.source(f"m{block.number}", mask)
         return source + text, emitter.python_lines
 

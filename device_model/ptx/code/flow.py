@@ -26,7 +26,8 @@ from device_model.ptx.text.syntax import (
 
 _ENDS = frozenset(("bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier", "nanosleep"))
 _OWN_GUARD = frozenset(("bra", "exit", "trap"))  # what these do with a guard is in how their blocks end
-_MEETS = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "wmma", "stmatrix", "movmatrix"))
+_OF_MATRICES = frozenset(("mma", "ldmatrix", "wmma", "stmatrix", "movmatrix"))  # for all lanes of a warp
+_MEETS = _OF_MATRICES | {"shfl", "vote", "match", "redux", "elect"}
 
 
 @dataclass(slots=True)
@@ -107,6 +108,11 @@ def meets(instruction: Instruction) -> bool:
     if instruction.name == "bar":
         return "warp" in instruction.modifiers
     return instruction.name in _MEETS and "sync" in instruction.modifiers
+
+
+def names_lanes(instruction: Instruction) -> bool:
+    """Whether the last operand of an instruction at which lanes meet says which ones."""
+    return instruction.name not in _OF_MATRICES
 
 
 def callee(call: Instruction) -> str:

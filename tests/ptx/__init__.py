@@ -1,0 +1,1 @@
+"""Kernels of other people in PTX: what of them runs."""
