@@ -24,7 +24,8 @@ class Layout(NamedTuple):
     """Where the elements of a fragment are in its matrix.
 
     A place is a number in mixed radix. Its digits are g, the group of four lanes; t, the lane in its group; r and h,
-    halves of a matrix; e, the element of a pair; q, one of four elements or of four parts of a matrix. Fragment and matrix have the same digits in other orders.
+    halves of a matrix; e, the element of a pair; q, one of four elements or of four parts of a matrix. Fragment and
+    matrix have the same digits in other orders.
 
     Attributes:
         lanes: The digits of a place in the fragment, that of the lane first.

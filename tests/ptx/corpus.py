@@ -13,6 +13,7 @@ that is not there; "crashed" is a mistake of ours.
 """
 
 import hashlib
+import multiprocessing
 import os
 import re
 import signal
@@ -23,6 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
+try:
+    from cuda.bindings import nvrtc
+except ImportError:
+    nvrtc = None  # what was compiled before can still run
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.ptx.code.compiler import compile_kernel
 from device_model.ptx.lanes.arrays import ArrayMemory
@@ -59,6 +64,7 @@ SECONDS = 10  # that a launch may take
 COLUMNS = ("found", "compiled", "kernels", "loaded", "ran", "stopped", "slow", "refused", "crashed", "textures")
 _OPTIONS = ("--gpu-architecture=sm_90", "-lineinfo", "-default-device", "--std=c++17", "-w")
 _TEXTURES = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:tex|tld4|txq|suld|sust|sured|suq)\.", re.MULTILINE)
+_COMPILER_SECONDS = 120
 _UNITS = 1 << 18  # elements of 32 bits in an array
 _PREFIX = """
 typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;
@@ -128,6 +134,8 @@ def _compiled(source, path, folder):
     kept = folder / ".ptx" / f"{key[:32]}.ptx"
     if kept.exists():
         return kept.read_text(encoding="utf-8") or None
+    if nvrtc is None:
+        sys.exit("the wheels cuda-bindings and nvidia-cuda-nvrtc are missing")
     ptx = None
     for way in ways:
         ptx = ptx or _nvrtc(way, path, sources.instances(way))
@@ -137,25 +145,39 @@ def _compiled(source, path, folder):
 
 
 def _nvrtc(source, path, names):
-    from cuda.bindings import nvrtc
-
+    """The PTX of a source; None if it does not compile. A process of its own compiles: some sources end the compiler."""
     headers = [each for each in os.environ.get("CUDA_HEADERS", "").split(":") if each]
     options = [*_OPTIONS, *(f"--include-path={each}" for each in [str(path.parent), *headers])]
-    names = list(names)
-    while True:
-        _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-        for name in names:
-            nvrtc.nvrtcAddNameExpression(program, name.encode())
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [each.encode() for each in options])
-        if status == nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            _, size = nvrtc.nvrtcGetPTXSize(program)
-            text = b" " * size
-            nvrtc.nvrtcGetPTX(program, text)
-            ptx = text.decode(errors="replace").rstrip("\0")
-            return ptx if ".entry" in ptx else None
-        if not names:
-            return None
-        names = []
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_compile, args=(theirs, source, options, names))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(_COMPILER_SECONDS) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
+
+
+def _compile(pipe, source, options, names):
+    pipe.send(_ptx(source, options, names) or (_ptx(source, options, []) if names else None))
+
+
+def _ptx(source, options, names):
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    for name in names:
+        nvrtc.nvrtcAddNameExpression(program, name.encode())
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [each.encode() for each in options])
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        return None
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    text = b" " * size
+    nvrtc.nvrtcGetPTX(program, text)
+    ptx = text.decode(errors="replace").rstrip("\0")
+    return ptx if ".entry" in ptx else None
 
 
 # Loading and running

@@ -64,7 +64,7 @@ def _mma(emit: Emitter, instruction: Instruction) -> None:
     shape = next((each for each in modifiers if _SHAPE.fullmatch(each)), "")
     _kind_names(instruction, a, b, (c, d))
     form = tensor.FORMS.get((shape, tensor.nbytes(_KINDS[a])))
-    if form is None or c != d or ("row", "col") != tuple(each for each in modifiers if each in ("row", "col")):
+    if form is None or c != d or tuple(each for each in modifiers if each in ("row", "col")) != ("row", "col"):
         raise refuse(instruction, "this shape is not multiplied here")
     codes = [
         _registers(emit, operand, name, _count(layout, name), instruction)
