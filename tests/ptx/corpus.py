@@ -145,7 +145,7 @@ def _compiled(source, path, folder):
 
 
 def _nvrtc(source, path, names):
-    """The PTX of a source; None if it does not compile. A process of its own compiles: some sources end the compiler."""
+    """The PTX of a source; None if it does not compile. Some sources end the compiler, so it has its own process."""
     headers = [each for each in os.environ.get("CUDA_HEADERS", "").split(":") if each]
     options = [*_OPTIONS, *(f"--include-path={each}" for each in [str(path.parent), *headers])]
     context = multiprocessing.get_context("fork")

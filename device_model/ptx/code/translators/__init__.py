@@ -1,5 +1,6 @@
 """Translators, by subject: importing this room fills the table of instructions."""
 
+from device_model.ptx.code.translators import asynchronous as asynchronous
 from device_model.ptx.code.translators import atomics as atomics
 from device_model.ptx.code.translators import builtins as builtins
 from device_model.ptx.code.translators import conversions as conversions

@@ -1,6 +1,6 @@
 """Loads, stores, and what orders them or moves caches."""
 
-from device_model.ptx.code.emitter import Emitter
+from device_model.ptx.code.emitter import U64, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes import memory
@@ -73,3 +73,14 @@ def _store(emit: Emitter, instruction: Instruction) -> None:
 @opcode("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", results=0)
 def _order(emit: Emitter, instruction: Instruction) -> None:
     """Do nothing: memory is sequentially consistent, and caches have no bytes of their own."""
+
+
+@opcode("griddepcontrol", results=0, is_pure=False)
+def _order_of_launches(emit: Emitter, instruction: Instruction) -> None:
+    """Do nothing: a launch begins when the one before it has ended."""
+
+
+@opcode("createpolicy")
+def _policy(emit: Emitter, instruction: Instruction) -> None:
+    """Give a policy of caches, which nobody looks at."""
+    emit.set(instruction.operands[0], emit.names.constant(0, U64.dtype), U64)
