@@ -35,7 +35,7 @@ from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.runner import run
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
-from device_model.ptx.text.syntax import Space
+from device_model.ptx.text.syntax import Address, Register, Space, Symbol
 from device_model.ptx.text.types import Family
 from tests.ptx import sources
 
@@ -254,16 +254,28 @@ def _too_slow(_signal, _frame):
     raise _TooSlowError
 
 
+def _pointers(function):
+    """The names of parameters that are converted to addresses."""
+    loaded, found = {}, set()
+    for item in function.body:
+        if getattr(item, "name", "") == "ld" and "param" in item.modifiers and isinstance(item.operands[1], Address):
+            base = item.operands[1].base
+            if isinstance(base, Symbol) and isinstance(item.operands[0], Register):
+                loaded[item.operands[0]] = base.name
+        elif getattr(item, "name", "") == "cvta" and item.operands[1] in loaded:
+            found.add(loaded[item.operands[1]])
+    return found
+
+
 def _arguments(function, program, memory, number):
     """The bytes of made-up arguments: arrays, and the number."""
+    pointers = _pointers(function)
     held = np.zeros(max(16, -(-program.parameter_bytes // 16) * 16), np.uint8)
     at = 0
     for parameter in function.parameters:
         at = -(-at // parameter.align) * parameter.align
-        if parameter.is_pointer or (parameter.type.name in ("u64", "b64") and not parameter.shape):
-            array = (np.arange(_UNITS) % 4).astype(np.int32)
-            address = memory.add(array) if parameter.is_pointer else number
-            value = np.array([address], np.uint64)
+        if parameter.is_pointer or parameter.name in pointers:
+            value = np.array([memory.add((np.arange(_UNITS) % 4).astype(np.int32))], np.uint64)
         elif parameter.type.family in (Family.FLOAT, Family.BRAIN):
             value = np.array([1], parameter.type.dtype)
         else:

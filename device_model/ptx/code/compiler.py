@@ -13,7 +13,7 @@ from device_model.ptx.code.emitter import PRED, Emitter, Names
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, reads, writes
 from device_model.ptx.code.frames import Frame, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
-from device_model.ptx.code.special import special_type
+from device_model.ptx.code.special import CLOCKS, special_type
 from device_model.ptx.lanes.program import Code, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Function, Instruction, Module, Number, Register, Space, Special, Symbol
@@ -21,6 +21,7 @@ from device_model.ptx.text.types import TYPES, Type
 
 assert translators, "they have filled the table of instructions"
 FUNCTION_BASE = 0x100000  # the address of the first function
+_NOWHERE = -1  # the number of a clock, which is read each time and is in no register
 _ALL_LANES = Number(0xFFFFFFFF)
 
 
@@ -132,6 +133,8 @@ class Compiler:
     def special(self, name: str, line: int) -> tuple[int, Type]:
         """Return the number and the type of a special register."""
         type_ = special_type(name, line)
+        if name in CLOCKS:
+            return _NOWHERE, type_
         return self._special.setdefault(name, self.carry + 1 + len(self._special)), type_
 
     def place(self, function: str, name: str) -> tuple[Space, int] | None:
