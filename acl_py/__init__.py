@@ -66,11 +66,12 @@ only from those below it, and all of them may import device_model:
         views/                          charts and reports as text, figures, Chrome traces, formats of other profilers
         page/                           the page for a browser
     options         what a simulation is begun with
-    faults asc cta  fault rules; the languages of core kernels and of thread-block kernels
+    faults asc cta ptx
+                    fault rules; the languages of core kernels and of thread-block kernels; kernels in PTX
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host marks
         copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks costs
-        captures capturing graphs task_groups
+        ptx_kernels ptx_compiler captures capturing graphs task_groups
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print

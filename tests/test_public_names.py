@@ -21,6 +21,7 @@ PACKAGES = (
     "acl_py",
     "acl_py.asc",
     "acl_py.cta",
+    "acl_py.ptx",
     "acl_py.compat.acl",
     "acl_py.explain",
     "acl_py.sanitizer",

@@ -51,6 +51,7 @@ class Origin(Enum):
     REGISTERED = "HostRegister", "HostUnregister"
     MAPPED = "MapMem", "UnmapMem"
     MANAGED = "MallocManaged", "Free"
+    MODULE = "load", ""
     PAGEABLE = "", ""
 
     def __init__(self, maker: str, ender: str) -> None:

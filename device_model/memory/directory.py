@@ -78,6 +78,10 @@ class Directory:
             return self.locate(operator.index(thing), nbytes, role, write=write)
         raise self._stories.of_type(thing, role)
 
+    def whereabouts(self, address: int) -> str:
+        """Say where *address* is, which no living allocation holds."""
+        return f"{address_text(address)}, {self._stories.whereabouts(address)}"
+
     def _foreign(self, buffer: Buffer, role: str) -> DeviceError:
         return self.fail(
             Kind.INVALID_ADDRESS,

@@ -53,12 +53,12 @@ class Memory(Directory):
 
     # Device memory.
 
-    def malloc(self, device: int, nbytes: Integer, made: object) -> Buffer:
+    def malloc(self, device: int, nbytes: Integer, made: object, origin: Origin = Origin.MALLOC) -> Buffer:
         """Allocate *nbytes* on *device*; *made* is the line that asked for them."""
         arena = self.arena(device)
-        nbytes = self.check_size(nbytes, Origin.MALLOC)
-        self.check_room(arena, nbytes, nbytes, Origin.MALLOC)
-        return self._allocate(arena, nbytes, Origin.MALLOC, made)
+        nbytes = self.check_size(nbytes, origin)
+        self.check_room(arena, nbytes, nbytes, origin)
+        return self._allocate(arena, nbytes, origin, made)
 
     def _allocate(self, arena: Arena, nbytes: int, origin: Origin, made: object) -> Buffer:
         view, cold = self.create_backing(nbytes, origin)
@@ -261,8 +261,12 @@ class Memory(Directory):
         return holder if holder is not None and address < holder.address + holder.nbytes else None
 
     def leaks(self) -> list[Allocation]:
-        """Return the living allocations of device, pinned and registered memory, in the order of their making."""
-        return sorted((*self._device, *self._host), key=lambda allocation: allocation.serial)
+        """Return the living allocations of device, pinned and registered memory, in the order of their making.
+
+        What a module has for its variables is not among them: the program does not free it.
+        """
+        living = (each for each in (*self._device, *self._host) if each.origin is not Origin.MODULE)
+        return sorted(living, key=lambda allocation: allocation.serial)
 
     def _registrable(self, thing: object, nbytes: Integer | None) -> npt.NDArray[Any]:
         """Return an array over the memory to register, after all checks except the one for overlaps."""

@@ -22,6 +22,7 @@ PACKAGES = {
     "acl_py": "acl_py: the verbs",
     "acl_py.asc": "acl_py.asc: kernels for AI cores",
     "acl_py.cta": "acl_py.cta: kernels of thread blocks",
+    "acl_py.ptx": "acl_py.ptx: kernels in PTX",
     "acl_py.compat.acl": "acl_py.compat.acl: a process for scripts of acl",
     "acl_py.explain": "acl_py.explain: explanations of a run",
     "acl_py.sanitizer": "acl_py.sanitizer: findings",

@@ -1,1 +1,1 @@
-"""Kernels of other people in PTX: what of them runs."""
+"""Kernels in PTX: random ones against a plain interpreter that shares no code, and those of public repositories."""

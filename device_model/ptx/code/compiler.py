@@ -269,3 +269,15 @@ def _reads(block: Block) -> bool:
         item.name in ("atom", "mbarrier", "nanosleep", "call", "ld") and not {"param", "const"} & {*item.modifiers}
         for item in block.instructions
     )
+
+
+def check(module: Module) -> None:
+    """Refuse a module that has an instruction which is not simulated.
+
+    Raises:
+        PtxError: The message has the line of the first one.
+    """
+    for function in module.functions.values():
+        for item in function.body or ():
+            if isinstance(item, Instruction):
+                opcode_of(item)

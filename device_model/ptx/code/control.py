@@ -1,6 +1,6 @@
 """How blocks end: jumps, calls, barriers and stops."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def _reduction(
         raise PtxError(barrier.line, f"{barrier} is no reduction at a barrier")
     result, number, *counts, predicate = operands
     assert isinstance(result, Register)
-    reduce = Reduction(emit.kernel.number(emit.block, result), operation)
+    reduce = Reduction(emit.kernel.number(emit.block, result), operation, result.type.dtype)
     name = f"r{emit.line}"
     emit.names.values[name] = reduce
     emit.note_line()
@@ -113,18 +113,19 @@ def _reduction(
 class Reduction:
     """Sets a register to the result of a reduction at a barrier."""
 
-    __slots__ = ("number", "operation")
+    __slots__ = ("dtype", "number", "operation")
 
-    def __init__(self, number: int, operation: str) -> None:
+    def __init__(self, number: int, operation: str, dtype: np.dtype[Any]) -> None:
         self.number = number
         self.operation = operation
+        self.dtype = dtype
 
     def __call__(self, lanes: Lanes, true: Array, count: Array) -> None:
         """Set the register of *lanes*, of whose blocks *true* of *count* lanes gave true."""
-        value: Array = true.astype(np.uint32)
+        value: Array = true
         if self.operation != "popc":
             value = true == count if self.operation == "and" else true > 0
-        lanes.put(self.number, np.broadcast_to(value, lanes.shape))
+        lanes.put(self.number, np.broadcast_to(value.astype(self.dtype), lanes.shape))
 
 
 @opcode("bra", "brx", "ret", "exit", "trap", "brkpt", results=0, is_pure=False)

@@ -87,7 +87,7 @@ def _between_floats(
         set_float(emit, result, f"{code}.astype({emit.names.of(to.dtype)})", to)
         return
     call = emit.call(conversions.float_to_float, code, repr(source.name), repr(to.name), **options)
-    set_float(emit, result, call, to)
+    set_float(emit, result, call, to, *((code,) if source == to else ()))
 
 
 @opcode("setp")

@@ -6,7 +6,7 @@ from typing import Any
 from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.flow import reads, writes
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.shapes import flags, operands, refuse, rounding, type_of
+from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
 from device_model.ptx.text.syntax import Instruction, Operand
 from device_model.ptx.text.types import Type
 from device_model.ptx.values import approximate, comparisons, floats, halves
@@ -14,6 +14,7 @@ from device_model.ptx.values import approximate, comparisons, floats, halves
 # What takes a float and makes nothing of the bits of a NaN.
 _BLIND = frozenset(("add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos",
                     "tanh", "setp", "set", "min", "max"))  # fmt: skip
+_COMPARISONS = frozenset(("setp", "set"))
 _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
 
@@ -22,18 +23,27 @@ def _is_half(type_: Type) -> bool:
 
 
 def set_float(emit: Emitter, result: Operand, code: str, type_: Type, *given: str) -> None:
-    """Set a result of arithmetic; a NaN gets the bits that the card gives it, if anything may see them."""
-    if type_.name in ("f32", "f64") and is_seen(emit, result):
+    """Set a result of arithmetic; a NaN gets the bits that the card gives it, if anything may see them.
+
+    Of 64 bits those are the bits of the first NaN in *given*. An H200 takes the second operand before the first, and of
+    fma the second, the third and the first; of div the first.
+    """
+    if type_.name in ("f32", "f64") and is_seen(emit, result, type_):
         code = emit.call(floats.canonical, emit.let(code), *(given if type_.name == "f64" else ()))
     emit.set(result, code, type_)
 
 
-def is_seen(emit: Emitter, result: Operand) -> bool:
-    """Whether anything but arithmetic on floats reads *result* after this instruction."""
+def _is_blind(later: Instruction, type_: Type) -> bool:
+    """Whether an instruction makes nothing of the bits of a NaN: of 64 bits arithmetic hands them on."""
+    return later.name in (_BLIND if type_.bits == 32 else _COMPARISONS) and not is_whole(type_of(later))
+
+
+def is_seen(emit: Emitter, result: Operand, type_: Type) -> bool:
+    """Whether the bits of a NaN in *result* matter to what is behind this instruction."""
     for later in emit.later:
-        if result in reads(later) and later.name not in _BLIND:
+        if result in reads(later) and not _is_blind(later, type_):
             return True
-        if result in writes(later):
+        if later.guard is None and result in writes(later):
             return False
     return emit.lives_on(result)
 
@@ -53,10 +63,11 @@ def arithmetic(emit: Emitter, instruction: Instruction) -> None:
         emit.set(result, emit.call(getattr(halves, name), *codes, repr(type_.name), **options), type_)
         return
     options_ = {**rounding(instruction), **flags(instruction, "ftz", "sat")}
+    first, *others = codes
     if name in _SIGNS and not options_:
-        set_float(emit, result, f"{codes[0]} {_SIGNS[name]} {codes[1]}", type_, *codes)
+        set_float(emit, result, f"{codes[0]} {_SIGNS[name]} {codes[1]}", type_, *others, first)
     else:
-        set_float(emit, result, emit.call(getattr(floats, name), *codes, **options_), type_, *codes)
+        set_float(emit, result, emit.call(getattr(floats, name), *codes, **options_), type_, *others, first)
 
 
 @opcode("fma")
@@ -126,12 +137,14 @@ def extreme(emit: Emitter, instruction: Instruction) -> None:
     module: Any = halves if _is_half(type_) else comparisons
     function = module.minimum if instruction.name == "min" else module.maximum
     kind = (repr(type_.name),) if _is_half(type_) else ()
-    options = flags(instruction, "ftz", "nan")
+    options = flags(instruction, "ftz")
+    if "NaN" in instruction.modifiers:
+        options["nan"] = True
     if "xorsign" in instruction.modifiers:
         options["xorsign"] = True
     if "abs" in instruction.modifiers and not _is_half(type_):
         options["absolute"] = True
-    set_float(emit, result, emit.call(function, *codes[:2], *kind, *codes[2:], **options), type_, *codes)
+    set_float(emit, result, emit.call(function, *codes[:2], *kind, *codes[2:], **options), type_, *reversed(codes))
 
 
 @opcode("copysign")

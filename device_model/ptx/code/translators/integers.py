@@ -304,4 +304,5 @@ def _select(emit: Emitter, instruction: Instruction) -> None:
 def _select_by_sign(emit: Emitter, instruction: Instruction) -> None:
     type_, by = TYPES[instruction.modifiers[-2]], type_of(instruction)
     result, a, b, c = operands(instruction, 4)
-    emit.set(result, emit.call(bits.slct, emit.value(a, type_), emit.value(b, type_), emit.value(c, by)), type_)
+    codes = [emit.value(a, type_), emit.value(b, type_), emit.value(c, by)]
+    emit.set(result, emit.call(bits.slct, *codes, **flags(instruction, "ftz")), type_)

@@ -1,0 +1,301 @@
+"""Kernels in PTX, the text that compilers for CUDA write: modules are loaded, and their kernels launched like every
+other.
+
+`load` reads a text, and `compile` makes one of CUDA C with the user's own NVRTC.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from math import prod
+from sys import _getframe
+from typing import Any
+
+import numpy as np
+
+from acl_py.errors import Kind
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import current_scope
+from acl_py.sites import site_of
+from acl_py.verbs.arguments import profiles_with
+from acl_py.verbs.arrays import Array
+from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
+from device_model import memory as model
+from device_model.integers import integer
+from device_model.memory import Buffer, Origin, Space
+from device_model.ops import Op
+from device_model.ptx.arguments import pack
+from device_model.ptx.code.compiler import check, compile_kernel
+from device_model.ptx.lanes.launch import Dim3
+from device_model.ptx.lanes.program import Program
+from device_model.ptx.launch import Launch, Machine, Shape
+from device_model.ptx.text.parser import parse
+from device_model.ptx.text.syntax import Function, Module
+from device_model.ptx.variables import initial, layout
+from device_model.sm.spec import SmSpec
+from device_model.work import Extent, Label, Lane
+
+MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
+MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
+
+
+async def load(text: str | bytes) -> "PtxModule":
+    """Load PTX text on the current device, and give its variables memory there.
+
+        module = await acl_py.ptx.load(text)
+        await module["add"][grid, block, stream](x, y, z, n)
+
+    Stands for cuModuleLoadData. Loading takes no simulated time: what a driver's compiler takes is not modelled.
+
+    Args:
+        text: PTX of version 6.0 to 9.5, for a target up to sm_90a.
+
+    Returns:
+        The module; its kernels are `module[name]`.
+
+    Raises:
+        PtxError: The text is no PTX, or has an instruction that is not simulated; the message has the line.
+        AclError: OUT_OF_MEMORY if its variables do not fit on the device; NOT_SUPPORTED on a card without SMs.
+    """
+    scope = current_scope()
+    runtime = scope.runtime
+    _spec(runtime, "a module in PTX")
+    module = parse(text.decode() if isinstance(text, bytes) else text)
+    check(module)
+    places, size = layout(module)
+    addresses: dict[str, int] = {}
+    buffer = None
+    if size:
+        ordinal = scope.context.device.ordinal
+        buffer = runtime.memory.malloc(ordinal, size, site_of(_getframe(1)), Origin.MODULE)
+        addresses = {name: buffer.address + at for name, at in places.items()}
+        view = model.array(buffer.allocation, 0, np.uint8, size)
+        view[:] = 0
+        for name, at in places.items():
+            data = initial(module.variables[name], addresses)
+            view[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    return PtxModule(module, addresses, buffer)
+
+
+class PtxModule(Mapping[str, "PtxKernel"]):
+    """A module that is loaded. It maps the names of its kernels to them; `variable(name)` is the memory of a
+    variable.
+    """
+
+    def __init__(self, module: Module, addresses: Mapping[str, int], buffer: Buffer | None) -> None:
+        self._module = module
+        self._addresses = addresses
+        self._buffer = buffer
+        self._kernels: dict[str, PtxKernel] = {}
+
+    def __repr__(self) -> str:
+        return f"<PTX module of {', '.join(self)}>"
+
+    def __getitem__(self, name: str) -> "PtxKernel":
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            function = self._module.functions.get(name)
+            if function is None or not function.is_entry or function.body is None:
+                raise KeyError(f"there is no kernel {name!r} in the module; it has {', '.join(self) or 'none'}")
+            program = compile_kernel(self._module, name, self._addresses)
+            kernel = self._kernels[name] = PtxKernel(function, program)
+        return kernel
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._module.entries)
+
+    def __len__(self) -> int:
+        return len(self._module.entries)
+
+    def variable(self, name: str) -> Buffer:
+        """Return the memory of the variable *name* in global or constant memory.
+
+        Stands for cuModuleGetGlobal.
+
+        Raises:
+            KeyError: There is no such variable.
+        """
+        if name not in self._addresses or self._buffer is None:
+            raise KeyError(
+                f"there is no variable {name!r} in the module; it has {', '.join(self._addresses) or 'none'}"
+            )
+        start = self._addresses[name] - self._buffer.address
+        return self._buffer[start : start + self._module.variables[name].nbytes]
+
+
+class PtxKernel(Launchable[...]):
+    """A kernel of a module: `await kernel[grid, block, stream](*args)` launches it.
+
+    *grid* and *block* are numbers of blocks and of threads, or up to three of them; *stream* may be left out. A fourth
+    item is the number of bytes of dynamic shared memory. When the launch has ended, the completion's `work.result` has
+    its findings, its times and what it has printed.
+    """
+
+    def __init__(self, function: Function, program: Program) -> None:
+        self.name = function.name
+        self.label = Label("kernel", Lane.COMPUTE, self.name)
+        self._function = function
+        self._program = program
+        self._is_cooperative = False
+        self._shared_limit = 0
+
+    def __repr__(self) -> str:
+        return f"<PTX kernel {self.name}>"
+
+    def __getitem__(self, where: Any) -> Callable[..., Coroutine[Any, Any, Op]]:
+        """`k[grid, block]`, `k[grid, block, stream]` or `k[grid, block, stream, shared]`: call it with the
+        arguments.
+        """
+        if not isinstance(where, tuple) or not 2 <= len(where) <= 4:
+            raise TypeError(
+                f"{self!r} is launched as kernel[grid, block, stream, shared]; the last two may be left out"
+            )
+        grid, block, *more = where
+        stream = more[0] if more else None
+        shared = more[1] if len(more) > 1 else 0
+        shape = Shape(_dims("the grid", grid), _dims("the block", block), integer("shared", shared))
+
+        def launch(*args: Any) -> Coroutine[Any, Any, Op]:
+            return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
+
+        return launch
+
+    def cooperative(self) -> "PtxKernel":
+        """Return the kernel for launches whose blocks all run at the same time, and may wait for one another.
+
+        Stands for cuLaunchCooperativeKernel.
+        """
+        kernel = PtxKernel(self._function, self._program)
+        kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
+        return kernel
+
+    def allow_shared(self, nbytes: int) -> None:
+        """Let blocks have up to *nbytes* bytes of dynamic shared memory.
+
+        Stands for cuFuncSetAttribute with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES. Without it a block has up to
+        48 KB.
+        """
+        self._shared_limit = integer("nbytes", nbytes)
+
+    def work_of(self, runtime: Runtime, shape: Shape, args: Sequence[Any]) -> Launch:
+        """Return the work of one launch of *shape* with *args*."""
+        spec = _spec(runtime, repr(self))
+        self._check(runtime, spec, shape)
+        given: list[Extent] = []
+        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)]
+        parameters = pack(self._function, values)
+        device = current_scope().context.device
+        profile = runtime.profile
+        machine = Machine(spec, profile.cores.count, profile.latency.block + profile.latency.kernel_drain)
+        return Launch(
+            self.label, self._program, shape, parameters, given, runtime.memory, device.ordinal,
+            [*device.reaches], machine, runtime.state(Launches).limit_ns,
+        )  # fmt: skip
+
+    def _value(self, runtime: Runtime, number: int, arg: Any, given: list[Extent]) -> Any:
+        """Return *arg* as `pack` takes it; add the memory that it points to, up to its end, to *given*."""
+        what = f"argument {number} of {self!r}"
+        if isinstance(arg, Array):
+            arg = arg.buffer
+        if isinstance(arg, Buffer):
+            allocation, offset = runtime.memory.locate(arg, 0, what)
+            if allocation.space is Space.PAGEABLE:
+                raise runtime.error(
+                    Kind.INVALID_ADDRESS, f"{what} is {arg!r}", "the device reaches device and pinned memory only"
+                )
+            given.append((allocation, offset, allocation.nbytes))
+            return allocation.address + offset
+        if isinstance(arg, np.ndarray) and arg.ndim and self._function.parameters[number : number + 1]:
+            parameter = self._function.parameters[number]
+            if not parameter.shape:
+                raise runtime.error(
+                    Kind.INVALID_ADDRESS,
+                    f"{what} is a NumPy array, which is host memory that the device cannot reach",
+                    "copy it to a buffer of Malloc() and pass that",
+                )
+        if isinstance(arg, Coroutine):
+            raise TypeError(f"{what} must be memory or a value, not a coroutine: await it")
+        for address in _addresses_in(arg):
+            allocation_ = runtime.memory.holder(address)
+            if allocation_ is not None:
+                given.append((allocation_, address - allocation_.address, allocation_.nbytes))
+        return arg
+
+    def _check(self, runtime: Runtime, spec: SmSpec, shape: Shape) -> None:
+        """Refuse grids and blocks that the card cannot hold."""
+        threads = prod(shape.block)
+        if not all(1 <= n <= most for n, most in zip(shape.grid, MOST_BLOCKS, strict=True)):
+            raise _invalid(
+                runtime, f"{self!r} with a grid of {shape.grid}", f"launch 1 block or more, up to {MOST_BLOCKS}"
+            )
+        limit = min(spec.block_threads, prod(self._program.limits.get("maxntid", (spec.block_threads,))))
+        if not all(1 <= n <= most for n, most in zip(shape.block, MOST_THREADS, strict=True)) or threads > limit:
+            raise _invalid(
+                runtime,
+                f"{self!r} with blocks of {shape.block} threads",
+                f"a block of this kernel has up to {limit} threads",
+            )
+        required = self._program.limits.get("reqntid")
+        if required is not None and tuple((*required, 1, 1)[:3]) != shape.block:
+            raise _invalid(runtime, f"{self!r} with blocks of {shape.block} threads", f"it is compiled for {required}")
+        self._check_shared(runtime, spec, shape)
+
+    def _check_shared(self, runtime: Runtime, spec: SmSpec, shape: Shape) -> None:
+        allowed = max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes
+        if shape.shared < 0 or shape.shared > allowed:
+            could = spec.block_shared - self._program.shared_bytes
+            remedy = (
+                f"call allow_shared({shape.shared}) of the kernel before" if 0 <= shape.shared <= could
+                else f"a block of it has 0 to {could} bytes"
+            )  # fmt: skip
+            what = f"{self!r} with {shape.shared} bytes of dynamic shared memory, and {allowed} are allowed"
+            raise runtime.error(Kind.INVALID_VALUE, what, remedy)
+
+
+class _Shaped(Launchable[...]):
+    """A kernel with its grid and block, for one launch."""
+
+    def __init__(self, kernel: PtxKernel, shape: Shape) -> None:
+        self.name = kernel.name
+        self.label = kernel.label
+        self._kernel = kernel
+        self._shape = shape
+
+    def __repr__(self) -> str:
+        return repr(self._kernel)
+
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch:  # noqa: ARG002 - the grid says it
+        """Return the work of the launch."""
+        return self._kernel.work_of(runtime, self._shape, args)
+
+
+def _spec(runtime: Runtime, what: str) -> SmSpec:
+    spec = runtime.profile.sm
+    if spec is None:
+        raise runtime.error(
+            Kind.NOT_SUPPORTED,
+            f"{what} needs SMs, and profile {runtime.profile.name} does not describe any",
+            f"run it on one that does: {profiles_with('sm')}",
+        )
+    return spec
+
+
+def _invalid(runtime: Runtime, what: str, remedy: str) -> Exception:
+    return runtime.error(Kind.INVALID_LAUNCH, what, remedy)
+
+
+def _dims(what: str, given: Any) -> Dim3:
+    """Return *given* as three numbers."""
+    lengths = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if not 1 <= len(lengths) <= 3:
+        raise TypeError(f"{what} has one to three numbers, not {len(lengths)}")
+    x, y, z = (*(integer(what, length) for length in lengths), *[1] * (3 - len(lengths)))
+    return x, y, z
+
+
+def _addresses_in(arg: Any) -> list[int]:
+    """Return the numbers in an argument that may be addresses: itself, or the words of a structure."""
+    if isinstance(arg, int | np.integer):
+        return [int(arg)]
+    if isinstance(arg, bytes | bytearray | memoryview | np.ndarray | np.void):
+        held = arg.tobytes() if not isinstance(arg, bytes | bytearray) else bytes(arg)
+        return [int(each) for each in np.frombuffer(held[: len(held) // 8 * 8], np.uint64)]
+    return []

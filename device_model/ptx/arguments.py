@@ -1,0 +1,88 @@
+"""The arguments of a launch as the bytes that a kernel gets."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from device_model.errors import shown
+from device_model.ptx.text.syntax import Function, Variable
+from device_model.ptx.text.types import Family
+
+Bytes = npt.NDArray[np.uint8]
+_UNIT = 16  # bytes, of which parameter memory is a multiple
+
+
+def pack(kernel: Function, values: Sequence[Any]) -> Bytes:
+    """Return the parameter memory of a launch of *kernel* with *values*.
+
+    Each parameter takes a value of its own kind:
+
+    * a pointer or an integer of 64 bits: an address, or any whole number of that width
+    * an integer: a whole number that its width can hold, or a NumPy scalar of that size
+    * a float: a real number, which is rounded to it
+    * bits without a type (.b8 to .b64): a whole number, a real number for 32 and 64 bits, or a NumPy scalar of that
+      size
+    * a structure: bytes, an array or a NumPy record of exactly its size
+
+    Raises:
+        TypeError: The number of values is wrong, or one is of another kind; the message names the parameter.
+        ValueError: A number does not fit, or a structure has another size.
+    """
+    if len(values) != len(kernel.parameters):
+        count = len(kernel.parameters)
+        raise TypeError(f"kernel {kernel.name} takes {count} argument{'' if count == 1 else 's'}, not {len(values)}")
+    packed = bytearray()
+    for number, (parameter, value) in enumerate(zip(kernel.parameters, values, strict=True)):
+        packed += bytes(-len(packed) % parameter.align)
+        packed += _bytes_of(f"argument {number} of kernel {kernel.name}", parameter, value)
+    packed += bytes(-len(packed) % _UNIT or (0 if packed else _UNIT))
+    return np.frombuffer(packed, np.uint8)
+
+
+def text_of(parameter: Variable) -> str:
+    """Return a parameter as PTX declares it: ".u32", or ".align 8 .b8[24]"."""
+    type_ = f".{parameter.type.name}"
+    return f".align {parameter.align} {type_}[{parameter.nbytes}]" if parameter.shape else type_
+
+
+def _bytes_of(what: str, parameter: Variable, value: Any) -> bytes:
+    if parameter.shape or parameter.vector > 1:
+        return _structure(what, parameter, value)
+    type_ = parameter.type
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0 and value.dtype.itemsize == type_.nbytes:
+        kind = value.dtype.kind
+        if kind in _KINDS[type_.family]:
+            return value.tobytes()
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, float) and (
+        type_.family is Family.FLOAT or (type_.family is Family.BITS and type_.bits >= 32)
+    ):
+        return np.array(value, f"f{type_.nbytes}").tobytes()
+    if not isinstance(value, int):
+        raise TypeError(f"{what} is {shown(value)}, and the parameter is {text_of(parameter)}")
+    if type_.family is Family.FLOAT:
+        return np.array(float(value), f"f{type_.nbytes}").tobytes()
+    least = 0 if type_.family is Family.UNSIGNED and type_.bits < 64 else -(1 << type_.bits - 1)
+    most = (1 << type_.bits - (type_.family is Family.SIGNED)) - 1
+    if not least <= value <= most:
+        raise ValueError(f"{what} is {value}, and {text_of(parameter)} holds {least} to {most}")
+    return (value % (1 << type_.bits)).to_bytes(type_.nbytes, "little")
+
+
+_KINDS = {
+    Family.BITS: "iufb", Family.UNSIGNED: "iub", Family.SIGNED: "iub", Family.FLOAT: "f", Family.BRAIN: "u",
+    Family.PREDICATE: "b",
+}  # fmt: skip
+
+
+def _structure(what: str, parameter: Variable, value: Any) -> bytes:
+    try:
+        held = bytes(memoryview(value).cast("B")) if not isinstance(value, np.generic) else value.tobytes()
+    except TypeError:
+        raise TypeError(f"{what} is {shown(value)}, and the parameter is {text_of(parameter)}: give bytes") from None
+    if len(held) != parameter.nbytes:
+        raise ValueError(f"{what} has {len(held)} bytes, and the parameter is {text_of(parameter)}")
+    return held

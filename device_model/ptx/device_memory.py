@@ -1,0 +1,87 @@
+"""The memory of a device as one launch sees it: what it stores is published at its end."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from device_model import memory
+from device_model.memory import Allocation, Buffer, Memory, Space
+from device_model.ptx.lanes.regions import Region
+from device_model.work import Extent
+
+
+class DeviceMemory:
+    """All memory that kernels of device *ordinal* can reach.
+
+    Args:
+        registry: The living allocations.
+        given: Those that the arguments of the launch point to. They may have been freed since the call, in the order
+            of a stream, and the launch may use them all the same.
+        ordinal: The device.
+        peers: The devices that it has access to.
+    """
+
+    __slots__ = ("_given", "_of_allocation", "_ordinal", "_peers", "_recent", "_registry")
+
+    def __init__(self, registry: Memory, given: Sequence[Allocation], ordinal: int, peers: Collection[int]) -> None:
+        self._registry = registry
+        self._given = given
+        self._ordinal = ordinal
+        self._peers = peers
+        self._of_allocation: dict[Allocation, Region] = {}
+        self._recent: Region | None = None
+
+    def find(self, address: int) -> Region | None:
+        """Return what holds *address*; None if the device cannot reach it."""
+        recent = self._recent
+        if recent is not None and recent.start <= address < recent.stop:
+            return recent
+        allocation = self._holder(address)
+        if allocation is None or allocation.is_dropped or not self._reaches(allocation):
+            return None
+        region = self._of_allocation.get(allocation)
+        if region is None:
+            memory.warm(allocation, 0, allocation.nbytes)
+            contents = np.frombuffer(allocation.view, np.uint8)
+            region = self._of_allocation[allocation] = Region(contents, allocation.address)
+        self._recent = region
+        return region
+
+    def describe(self, address: int, nbytes: int) -> str:
+        """Say where *address* is, for the message about an access that is refused."""
+        allocation = self._holder(address)
+        if allocation is None:
+            return f"an access of {nbytes} bytes at {self._registry.whereabouts(address)}"
+        whole = Buffer(allocation, 0, allocation.nbytes)
+        if allocation.is_dropped:
+            return f"an access of {nbytes} bytes in {whole!r}, which is no longer there"
+        if not self._reaches(allocation):
+            return f"an access of {nbytes} bytes in {whole!r}, which device {self._ordinal} cannot reach"
+        past = address + nbytes - allocation.address - allocation.nbytes
+        return f"an access of {nbytes} bytes, of which {past} are past the end of {whole!r}"
+
+    def _holder(self, address: int) -> Allocation | None:
+        for each in self._given:
+            if each.address <= address < each.address + each.nbytes:
+                return each
+        return self._registry.holder(address)
+
+    def _reaches(self, allocation: Allocation) -> bool:
+        if allocation.space is Space.DEVICE:
+            return allocation.device == self._ordinal or allocation.device in self._peers
+        return allocation.space in (Space.PINNED, Space.MANAGED)
+
+    def read(self) -> list[Extent]:
+        """Return the bytes that lanes have read before they wrote them."""
+        return [(each, *part) for each, region in self._of_allocation.items() for part in region.read()]
+
+    def written(self) -> list[Extent]:
+        """Return the bytes that lanes have written."""
+        return [(each, *part) for each, region in self._of_allocation.items() for part in region.written()]
+
+    def publish(self) -> None:
+        """Copy what lanes have written to where it belongs."""
+        for allocation, region in self._of_allocation.items():
+            marks = region.written_marks
+            if marks is not None:
+                np.copyto(memory.array(allocation, 0, np.uint8, allocation.nbytes), region.bytes, where=marks != 0)

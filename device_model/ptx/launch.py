@@ -1,0 +1,165 @@
+"""The launch of a kernel in PTX, as the rest of the device sees it.
+
+It runs at its simulated start, because only its run tells how long it takes. What it stores goes to private copies of
+the memory, and is published at its end.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
+
+from device_model.errors import DeviceError, Kind
+from device_model.kernel.findings import Findings, KernelError
+from device_model.memory import Memory
+from device_model.ptx.arguments import Bytes
+from device_model.ptx.device_memory import DeviceMemory
+from device_model.ptx.lanes import launch as lanes
+from device_model.ptx.lanes.launch import Dim3
+from device_model.ptx.lanes.program import Program
+from device_model.ptx.runner import run
+from device_model.sm.spec import SmSpec
+from device_model.work import CoreKernel, Extent, Label, Occupation
+
+
+class Shape(NamedTuple):
+    """How a kernel is launched.
+
+    Attributes:
+        grid: The blocks in each direction.
+        block: The threads of a block in each direction.
+        shared: The bytes of dynamic shared memory of a block.
+    """
+
+    grid: Dim3
+    block: Dim3
+    shared: int = 0
+
+
+class Machine(NamedTuple):
+    """What a launch runs on: *sms* SMs with the numbers of *spec*, and *overhead_ns* from their end to its end."""
+
+    spec: SmSpec
+    sms: int
+    overhead_ns: int
+
+
+@dataclass
+class Result:
+    """The result of a launch.
+
+    Attributes:
+        findings: The mistakes that were found.
+        timeline: The times; None if the launch did not end.
+        messages: What lanes have printed, each with its block and its thread.
+        programs: The instructions of blocks, as far as they are kept.
+    """
+
+    findings: Findings = field(default_factory=Findings)
+    timeline: Any = None
+    messages: list[tuple[int, int, str]] = field(default_factory=list)
+    programs: Sequence[Any] = ()
+
+    @property
+    def output(self) -> str:
+        """The text that printf has written."""
+        return "".join(text for _, _, text in self.messages)
+
+
+class Launch(CoreKernel):
+    """A kernel in PTX with its grid and arguments: the work of one operation.
+
+    Args:
+        label: The name of the kernel, for reports.
+        program: The kernel.
+        shape: How it is launched.
+        parameters: The bytes of its arguments.
+        given: The memory that the arguments point to, from there to its end.
+        memory: The living allocations.
+        device: The number of the device.
+        peers: The devices that it has access to.
+        machine: The card.
+        limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
+
+    Attributes:
+        result: The result of the run; None before it.
+    """
+
+    __slots__ = (
+        "_failure", "_memory", "_parameters", "_read", "_written", "blocks", "cores", "label", "limit_ns",
+        "machine", "moves_pages", "nbytes", "program", "released", "result", "shape",
+    )  # fmt: skip
+
+    alone = True  # which bytes it uses is known once it has run
+
+    def __init__(
+        self,
+        label: Label,
+        program: Program,
+        shape: Shape,
+        parameters: Bytes,
+        given: Sequence[Extent],
+        memory: Memory,
+        device: int,
+        peers: Collection[int],
+        machine: Machine,
+        limit_ns: int = 0,
+    ) -> None:
+        self.label = label
+        self.program = program
+        self.shape = shape
+        self.machine = machine
+        self.limit_ns = limit_ns
+        self.blocks = prod(shape.grid)
+        self.cores = min(self.blocks, machine.sms)
+        self.nbytes = sum(stop - start for _, start, stop in given)
+        self.result: Result | None = None
+        self.released: Sequence[tuple[int, int]] = ()
+        self.moves_pages = any(allocation.pages is not None for allocation, _, _ in given)  # type: ignore[misc]
+        self._parameters = parameters
+        self._memory = DeviceMemory(memory, [allocation for allocation, _, _ in given], device, peers)
+        self._read: Sequence[Extent] = given
+        self._written: Sequence[Extent] = given
+        self._failure: DeviceError | None = None
+
+    def reads(self) -> Sequence[Extent]:
+        """Return what the arguments point to, and once the kernel has run, the bytes that it has read."""
+        return self._read
+
+    def writes(self) -> Sequence[Extent]:
+        """Return what the arguments point to, and once the kernel has run, the bytes that it has written."""
+        return self._written
+
+    def run(self) -> Occupation:
+        """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
+        self.result = Result()
+        launch = lanes.Launch(
+            self.shape.grid, self.shape.block, self._parameters, self._memory, self.shape.shared, sms=self.machine.sms,
+            messages=self.result.messages,
+        )  # fmt: skip
+        try:
+            run(self.program, launch)
+        except (KernelError, MemoryError) as error:
+            return self._stopped(self.failure(error))
+        self._read, self._written = self._memory.read(), self._memory.written()
+        timeline = self.result.timeline
+        if 0 < self.limit_ns < timeline.duration_ns:
+            failure = DeviceError(
+                Kind.OP_EXECUTE_TIMEOUT,
+                f"kernel {self.label} would have run {timeline.duration_ns / 1e9:g} s, longer than "
+                "SetOpExecuteTimeOut() allows",
+                "split its work, or set a longer limit",
+            )
+            return self._stopped(failure, self.limit_ns)
+        self.released = ((timeline.duration_ns, self.cores),)
+        return Occupation(timeline.duration_ns, self.released)
+
+    def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:
+        self._failure = failure
+        return Occupation(after_ns, ((after_ns, self.cores),))
+
+    def perform(self) -> None:
+        """Publish what the lanes have stored, or raise the error that stopped them."""
+        if self._failure is not None:
+            raise self._failure
+        self._memory.publish()

@@ -1,0 +1,58 @@
+"""Rare values of floats: NaN, whose bits a card sets, and subnormal numbers."""
+
+import numpy as np
+from lanes import kernel, launch
+
+REGISTERS = """
+    .reg .pred %p; .reg .b32 %a, %b, %r; .reg .b64 %x, %y, %z; .reg .u64 %q;
+    ld.param.u64 %q, [q];
+"""
+Q = ".param .u64 q"
+
+
+def result(body, *values, bits=32):
+    """The bits that *body* leaves in %r or %z, with *values* in %a and %b, or in %x and %y."""
+    names = ("%a", "%b") if bits == 32 else ("%x", "%y")
+    loads = [f"ld.global.b{bits} {name}, [%q+{8 * place}];" for place, name in enumerate(names[: len(values)])]
+    q = np.array([*values, *[0] * (4 - len(values))], np.uint64)
+    to = "%r" if bits == 32 else "%z"
+    launch(kernel(REGISTERS + "".join(loads) + body + f"st.global.b{bits} [%q+24], {to}; ret;", Q), q, block=(1, 1, 1))
+    return hex(q[3])
+
+
+def test_slct_with_ftz_takes_a_negative_subnormal_as_zero():
+    assert result("slct.ftz.b32.f32 %r, 1, 2, %a;", 0x80000001) == "0x1"
+    assert result("slct.b32.f32 %r, 1, 2, %a;", 0x80000001) == "0x2"
+
+
+def test_min_and_max_with_nan_give_nan_if_one_operand_is():
+    for name in ("min", "max"):
+        assert result(f"{name}.NaN.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x7fffffff"
+        assert result(f"{name}.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x3f800000"
+
+
+def test_a_nan_is_seen_if_only_some_lanes_write_over_it():
+    body = "setp.eq.u32 %p, 0, 1; mul.rn.f32 %r, %a, %b; @%p add.rn.f32 %r, %a, %a;"
+    assert result(body, 0x7FC00001, 0x3F800000) == "0x7fffffff"
+
+
+def test_integer_arithmetic_sees_the_bits_of_a_nan():
+    assert result("mul.rn.f32 %r, %a, %b; add.u32 %r, %r, 1;", 0x7FC00001, 0x3F800000) == "0x80000000"
+
+
+def test_of_two_nans_of_64_bits_the_second_one_goes_on():
+    one, two = 0x7FF8000000000011, 0xFFF0000000000022
+    for name in ("add.rn", "sub.rn", "mul.rn", "min", "max"):
+        assert result(f"{name}.f64 %z, %x, %y;", one, two, bits=64) == "0xfff8000000000022"
+    assert result("div.rn.f64 %z, %x, %y;", one, two, bits=64) == hex(one)
+    assert result("fma.rn.f64 %z, %x, %y, %x;", one, two, bits=64) == "0xfff8000000000022"
+    assert result("fma.rn.f64 %z, %x, 0d3FF0000000000000, %y;", one, two, bits=64) == "0xfff8000000000022"
+
+
+def test_a_nan_of_64_bits_goes_through_arithmetic():
+    body = "add.rn.f64 %z, %x, %y; mul.rn.f64 %z, %z, 0d4000000000000000;"
+    assert result(body, 0x7FF8000000000011, 0xFFF0000000000022, bits=64) == "0xfff8000000000022"
+
+
+def test_a_nan_of_64_bits_that_is_rounded_to_an_integer_stays_that_nan():
+    assert result("cvt.rni.f64.f64 %z, %x;", 0x7FF0000000000011, bits=64) == "0x7ff8000000000011"

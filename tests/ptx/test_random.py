@@ -1,0 +1,42 @@
+"""Random kernels: the device and the oracle leave the same bytes."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.ptx import programs, running, shrinking
+
+
+def check(seeds):
+    """Run the programs of *seeds*; show the first one that fails, with the lines that it needs."""
+    for seed in seeds:
+        program = programs.make(seed)
+        failure = running.difference(program)
+        if failure is not None:
+            small = shrinking.shrunk(program)
+            pytest.fail(f"seed {seed}: {failure}\n{small.text}\ngrid {small.grid}, block {small.block}: "
+                        f"{running.difference(small)}", pytrace=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("first", range(0, 150, 30))
+def test_the_device_computes_what_the_oracle_does(first):
+    check(range(first, first + 30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 3000, 250))
+def test_the_device_computes_what_the_oracle_does_in_many_programs(first):
+    check(range(first, first + 250))
+
+
+def test_a_program_that_fails_is_made_smaller():
+    program = programs.make(3)
+
+    def fails(made):
+        running.on_oracle(made)
+        return "a popc" if "popc.b32" in made.text else None
+
+    text = program.text.replace("ret;\n}", "popc.b32 %r0, %r1;\n    ret;\n}")
+    small = shrinking.shrunk(replace(program, text=text), fails)
+    assert "popc.b32" in small.text
+    assert small.text.count("\n") < 15
