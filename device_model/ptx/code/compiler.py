@@ -8,9 +8,10 @@ called while it runs would lose it: recursion is refused.
 from collections.abc import Iterable, Mapping
 
 from device_model.ptx.code import translators
+from device_model.ptx.code.calls import called, functions_with_addresses, targets_of
 from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
-from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, reads, writes
+from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.frames import Frame, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.special import CLOCKS, special_type
@@ -48,7 +49,8 @@ class Compiler:
         self.module = module
         self.entry = entry
         self.addresses = addresses
-        self.functions = _called(module, entry)
+        self.functions = called(module, entry)
+        self._pointed = functions_with_addresses(module)
         self.frame: Frame = frames_of(module, self.functions)
         self.labels: dict[tuple[str, str], int] = {}
         self.first: dict[str, int] = {}
@@ -159,9 +161,8 @@ class Compiler:
         """Return the blocks behind the calls of each function."""
         calls: dict[str, list[int]] = {function.name: [] for function in self.functions}
         for block in self._blocks:
-            if (last := block.last) is not None and last.name == "call":
-                name = callee(last)
-                if name in calls and block.then is not None:
+            if (last := block.last) is not None and block.then is not None:
+                for name in self.targets_of_call(block, last):
                     calls[name].append(block.then)
         return calls
 
@@ -176,11 +177,16 @@ class Compiler:
         if last.name == "brx":
             return self.targets(block, last)
         if last.name == "call":
-            name = callee(last)
-            return (self.first[name],) if name in self.first else then
+            return [self.first[name] for name in self.targets_of_call(block, last)] or then
         if last.name == "ret" and not function.is_entry:
             return calls[function.name]
         return then if last.guard is not None else ()
+
+    def targets_of_call(self, block: Block, item: Instruction) -> list[str]:
+        """Return the functions that *item*, a call, may reach; none if it is no call, or one of what the card has."""
+        if item.name != "call" or (pointer_of(item) is None and callee(item) in BUILTINS):
+            return []
+        return targets_of(self.module, block.function, item, self._pointed)
 
     def target(self, block: Block, jump: Instruction) -> int:
         """Return the block that a jump goes to."""
@@ -218,8 +224,8 @@ class Compiler:
                 sets.add(self.carry)
             sets.update(self.number(block, each) for each in writes(item) if isinstance(each, Register))
         last = block.last
-        if last is not None and last.name == "call" and (name := callee(last)) in self.returns:
-            sets.add(self.returns[name])
+        if last is not None:
+            sets.update(self.returns[name] for name in self.targets_of_call(block, last))
         if not block.function.is_entry and (block.then is None or (last is not None and last.name == "ret")):
             needs.add(self.returns[block.function.name])
         return frozenset(needs), frozenset(sets)
@@ -231,32 +237,6 @@ class Compiler:
         mask = emitter.value(first.operands[-1] if names_lanes(first) else _ALL_LANES, TYPES["b32"])
         text = emitter.source(f"m{block.number}", mask)
         return source + text, emitter.python_lines
-
-
-def _called(module: Module, entry: Function) -> list[Function]:
-    """Return *entry*, and all functions that it reaches through calls.
-
-    Raises:
-        PtxError: One of them is not in the module, or calls itself.
-    """
-    found: list[Function] = []
-
-    def visit(function: Function, outer: tuple[str, ...]) -> None:
-        if function not in found:
-            found.append(function)
-        for item in function.body or ():
-            if not isinstance(item, Instruction) or item.name != "call" or (name := callee(item)) in BUILTINS:
-                continue
-            target = module.functions.get(name)
-            if target is None or target.body is None:
-                raise PtxError(item.line, f"the function {name} is not in the module", "link the module that has it")
-            if name in (*outer, function.name):
-                raise PtxError(item.line, f"{name} calls itself, which is not supported", "write a loop")
-            if target not in found:
-                visit(target, (*outer, function.name))
-
-    visit(entry, ())
-    return found
 
 
 def _line(block: Block) -> int:

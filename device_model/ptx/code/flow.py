@@ -115,11 +115,16 @@ def names_lanes(instruction: Instruction) -> bool:
     return instruction.name not in _OF_MATRICES
 
 
+def pointer_of(call: Instruction) -> Register | None:
+    """Return the register with the address of the function that is called; None if the call has its name."""
+    return next((each for each in call.operands if isinstance(each, Register)), None)
+
+
 def callee(call: Instruction) -> str:
     """Return the name of the function that is called."""
     target = next((each for each in call.operands if isinstance(each, Symbol)), None)
-    if target is None:
-        raise PtxError(call.line, "a call through a register is not supported", "call the function by its name")
+    if target is None or pointer_of(call) is not None:
+        raise PtxError(call.line, "the call has no name of a function")
     return target.name
 
 
