@@ -1,8 +1,8 @@
 """The tensor core: products of matrices of narrow floats, bit for bit.
 
 `mma` multiplies half-precision matrices and has float32 accumulators; `multiply` takes the bits of all formats. Both
-follow the rule that an H200 was measured to follow for mma.m16n8k16 (docs/accuracy.md). One element of the result is
-the sum of 16 products and the accumulator:
+follow the rule that an H200 was measured to follow for mma.m16n8k16 (docs/accuracy.md), and for tf32 and fewer
+products, too. One element of the result is the sum of 16 products, or 8, or 4, and the accumulator:
 
 1. Each product is exact. Its exponent is the sum of the exponents of its factors; it is not normalised, so its
    significand may be as large as 4. A subnormal number has the lowest exponent of its type, and zeros have none.
@@ -85,7 +85,8 @@ def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
 def multiply(a: Array, b: Array, c: Array, kind: str) -> Array:
     """Return `a @ b + c` as one mma instruction computes it from the bits of its operands.
 
-    With accumulators of float16 each sum is rounded to nearest.
+    With accumulators of float16 each sum is rounded to nearest, once. An H200 gave these bits for tfloat32 (m16n8k8,
+    m16n8k4) and for float16 (m16n8k8, and m16n8k16 with accumulators of float16).
 
     Args:
         a: The bits of matrices of *kind*, of shape (..., rows, depth).
