@@ -133,3 +133,12 @@ def test_a_barrier_whose_number_and_count_are_in_registers():
 def test_what_no_card_up_to_sm_90_has_is_refused_by_name(text):
     with pytest.raises(PtxError, match=text.split()[0].replace(".", r"\.")):
         ran(text + " ret;", np.zeros(4, np.uint32))
+
+
+def test_pairs_of_floats_of_8_bits_and_back():
+    body = """
+        cvt.rn.satfinite.e4m3x2.f32 %h0, 0f40000000, 0fC3E00000; cvt.rn.relu.f16x2.e4m3x2 %x, %h0;
+        cvt.u32.u16 %r, %h0; cvt.rn.satfinite.e5m2x2.f16x2 %h1, %x; cvt.u32.u16 %s, %h1;
+        st.global.v2.u32 [%a], {%r, %s}; st.global.u32 [%a+8], %x; ret;"""
+    y = ran(body, np.zeros(3, np.uint32), block=(1, 1, 1))
+    assert y.tolist() == [0x40FE, 0x4000, 0x40000000]

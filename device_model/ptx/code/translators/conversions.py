@@ -6,7 +6,7 @@ from device_model.ptx.code.translators.floats import set_float
 from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
 from device_model.ptx.text.syntax import Instruction, Not, Operand, Pair, Register
 from device_model.ptx.text.types import TYPES, Type
-from device_model.ptx.values import comparisons, conversions, halves, packed
+from device_model.ptx.values import comparisons, conversions, eighths, halves, packed
 
 _INTEGRAL = ("rni", "rzi", "rmi", "rpi")
 _COMPARISONS = frozenset((*comparisons.ORDERED, *comparisons.UNORDERED, "num", "nan"))
@@ -18,6 +18,9 @@ _PAIRS = ("f16x2", "bf16x2")
 def _convert(emit: Emitter, instruction: Instruction) -> None:
     if instruction.modifiers[0] == "pack":
         _pack(emit, instruction)
+        return
+    if any(each in eighths.KINDS for each in instruction.modifiers[-2:]):
+        _eighths(emit, instruction)
         return
     to, source = (TYPES.get(each) for each in instruction.modifiers[-2:])
     if to is None or source is None:
@@ -44,6 +47,22 @@ def _convert(emit: Emitter, instruction: Instruction) -> None:
         emit.set(result, call, to)
     else:
         _between_floats(emit, instruction, result, code, source, to)
+
+
+def _eighths(emit: Emitter, instruction: Instruction) -> None:
+    """Convert to or from pairs of floats of 8 bits."""
+    to, source = instruction.modifiers[-2:]
+    result, *given = instruction.operands
+    options = flags(instruction, "relu")
+    if to in eighths.KINDS and (source, len(given)) in (("f32", 2), ("f16x2", 1)):
+        codes = [emit.value(each, TYPES[source]) for each in given]
+        function = eighths.to_eighths if source == "f32" else eighths.halves_to_eighths
+        emit.set(result, emit.call(function, *codes, repr(to), **options), TYPES["b16"])
+    elif to == "f16x2" and len(given) == 1:
+        code = emit.call(eighths.to_halves, emit.value(given[0], TYPES["b16"]), repr(source), **options)
+        emit.set(result, code, TYPES[to])
+    else:
+        raise refuse(instruction)
 
 
 def _pack(emit: Emitter, instruction: Instruction) -> None:
