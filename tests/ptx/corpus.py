@@ -89,8 +89,10 @@ def main(words):
     _print(f"{'all':63}{''.join(f'{total[each]:9}' for each in COLUMNS)}")
     wanted = total["kernels"] - total["textures"]
     if wanted:
-        done = total["loaded"] - total["crashed"]
-        _print(f"of {wanted} kernels without textures and surfaces {100 * done / wanted:.1f} % load and run")
+        loaded, ran = (100 * (total[each]) / wanted for each in ("loaded", "ran"))
+        _print(
+            f"of {wanted} kernels without textures and surfaces {loaded:.1f} % load, and {ran:.1f} % run to their end"
+        )
     for why, count in whys.most_common():
         _print(f"{count:6}  {why}")
 
