@@ -7,6 +7,8 @@ From the top down; each line imports only from those below it:
     warps               the warps of the blocks that are resident on one SM
     memory occupancy    the L2 and DRAM, as one SM sees them; how many blocks an SM holds
     traffic             bank conflicts and sectors of an access, kept by pattern
+    fragments           how the lanes of a warp hold matrices; ldmatrix; a product of whole tiles
+    tensor_core         the tensor core's rule for one mma, bit for bit
     banks               bank conflicts in shared memory, and sectors of global memory, from addresses
     instructions        the rows
     names spec          numbers and types; the numbers of SMs

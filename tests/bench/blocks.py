@@ -14,9 +14,9 @@ from statistics import median
 import ml_dtypes
 import numpy as np
 
-from device_model.cta.language.fragments import mma_m16n8k16
 from device_model.profile import load
 from device_model.sm import banks
+from device_model.sm.fragments import mma_m16n8k16
 from tests.bench.card_samples import Samples
 from tests.bench.measure import say
 from tests.bench.pipelines import Bursts, Cycles, Latencies, Pipelines

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from device_model.cta.language.fragments import A, B, C, ldmatrix, mma_m16n8k16, tile_mma
+from device_model.sm.fragments import A, B, C, ldmatrix, mma_m16n8k16, tile_mma
 
 RNG = np.random.default_rng(16)
 

@@ -5,7 +5,7 @@ import pytest
 from blocks import launch, names
 
 from acl_py import cta
-from device_model.cta.language.fragments import C
+from device_model.sm.fragments import C
 from device_model.sm.instructions import Op
 
 

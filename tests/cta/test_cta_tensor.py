@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_model.cta.language.fragments import mma_m16n8k16
-from device_model.cta.language.tensor_core import mma
+from device_model.sm.fragments import mma_m16n8k16
+from device_model.sm.tensor_core import mma
 
 DATA = Path(__file__).with_name("data")
 TYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}

@@ -1,1 +1,1 @@
-"""Random kernels in PTX: the device against a plain interpreter that shares no code with it."""
+"""Kernels in PTX: random ones against a plain interpreter that shares no code, and those of public repositories."""

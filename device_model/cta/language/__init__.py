@@ -16,8 +16,6 @@ From the top down; each line imports only from those below it:
     roles               parts of a block with programs of their own
     strands             roles as strands, each with active threads of its own
     swizzle             where the elements of a tile go, so that banks do not conflict
-    fragments           how the lanes of a warp hold matrices; ldmatrix; a product of whole tiles
-    tensor_core         the tensor core's rule for one mma, bit for bit
 
 Read tensors.py and registers.py first.
 """

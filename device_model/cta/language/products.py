@@ -6,16 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from device_model.cta.block import Block, running
-from device_model.cta.language import fragments
 from device_model.cta.language.memories import Shared
 from device_model.cta.language.places import Places, check_places
 from device_model.cta.language.registers import Register, ids_of, register
-from device_model.cta.language.tensor_core import check_types
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
-from device_model.sm import banks, traffic
+from device_model.sm import banks, fragments, traffic
 from device_model.sm.instructions import Op
 from device_model.sm.names import MATRIX_ROW, WARP, Ints
+from device_model.sm.tensor_core import check_types
 
 
 def ldmatrix(rows: Places, count: int = 4, *, transposed: bool = False) -> Register:

@@ -8,19 +8,22 @@ called while it runs would lose it: recursion is refused.
 from collections.abc import Iterable, Mapping
 
 from device_model.ptx.code import translators
+from device_model.ptx.code.calls import called, functions_with_addresses, targets_of
 from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
-from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, reads, writes
+from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.frames import Frame, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
-from device_model.ptx.code.special import special_type
+from device_model.ptx.code.special import CLOCKS, special_type
 from device_model.ptx.lanes.program import Code, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
-from device_model.ptx.text.syntax import Function, Instruction, Module, Register, Space, Special, Symbol
+from device_model.ptx.text.syntax import Function, Instruction, Module, Number, Register, Space, Special, Symbol
 from device_model.ptx.text.types import TYPES, Type
 
 assert translators, "they have filled the table of instructions"
 FUNCTION_BASE = 0x100000  # the address of the first function
+_NOWHERE = -1  # the number of a clock, which is read each time and is in no register
+_ALL_LANES = Number(0xFFFFFFFF)
 
 
 def compile_kernel(module: Module, name: str, addresses: Mapping[str, int]) -> Program:
@@ -46,7 +49,8 @@ class Compiler:
         self.module = module
         self.entry = entry
         self.addresses = addresses
-        self.functions = _called(module, entry)
+        self.functions = called(module, entry)
+        self._pointed = functions_with_addresses(module)
         self.frame: Frame = frames_of(module, self.functions)
         self.labels: dict[tuple[str, str], int] = {}
         self.first: dict[str, int] = {}
@@ -131,6 +135,8 @@ class Compiler:
     def special(self, name: str, line: int) -> tuple[int, Type]:
         """Return the number and the type of a special register."""
         type_ = special_type(name, line)
+        if name in CLOCKS:
+            return _NOWHERE, type_
         return self._special.setdefault(name, self.carry + 1 + len(self._special)), type_
 
     def place(self, function: str, name: str) -> tuple[Space, int] | None:
@@ -155,9 +161,8 @@ class Compiler:
         """Return the blocks behind the calls of each function."""
         calls: dict[str, list[int]] = {function.name: [] for function in self.functions}
         for block in self._blocks:
-            if (last := block.last) is not None and last.name == "call":
-                name = callee(last)
-                if name in calls and block.then is not None:
+            if (last := block.last) is not None and block.then is not None:
+                for name in self.targets_of_call(block, last):
                     calls[name].append(block.then)
         return calls
 
@@ -172,11 +177,16 @@ class Compiler:
         if last.name == "brx":
             return self.targets(block, last)
         if last.name == "call":
-            name = callee(last)
-            return (self.first[name],) if name in self.first else then
+            return [self.first[name] for name in self.targets_of_call(block, last)] or then
         if last.name == "ret" and not function.is_entry:
             return calls[function.name]
         return then if last.guard is not None else ()
+
+    def targets_of_call(self, block: Block, item: Instruction) -> list[str]:
+        """Return the functions that *item*, a call, may reach; none if it is no call, or one of what the card has."""
+        if item.name != "call" or (pointer_of(item) is None and callee(item) in BUILTINS):
+            return []
+        return targets_of(self.module, block.function, item, self._pointed)
 
     def target(self, block: Block, jump: Instruction) -> int:
         """Return the block that a jump goes to."""
@@ -214,8 +224,8 @@ class Compiler:
                 sets.add(self.carry)
             sets.update(self.number(block, each) for each in writes(item) if isinstance(each, Register))
         last = block.last
-        if last is not None and last.name == "call" and (name := callee(last)) in self.returns:
-            sets.add(self.returns[name])
+        if last is not None:
+            sets.update(self.returns[name] for name in self.targets_of_call(block, last))
         if not block.function.is_entry and (block.then is None or (last is not None and last.name == "ret")):
             needs.add(self.returns[block.function.name])
         return frozenset(needs), frozenset(sets)
@@ -224,35 +234,9 @@ class Compiler:
         """Add the function that returns for which lanes of their warps the lanes wait at the start of *block*."""
         emitter = Emitter(self, names, Block(block.number, block.function))
         emitter.line = first.line
-        mask = emitter.value(first.operands[-1], TYPES["b32"])
+        mask = emitter.value(first.operands[-1] if names_lanes(first) else _ALL_LANES, TYPES["b32"])
         text = emitter.source(f"m{block.number}", mask)
         return source + text, emitter.python_lines
-
-
-def _called(module: Module, entry: Function) -> list[Function]:
-    """Return *entry*, and all functions that it reaches through calls.
-
-    Raises:
-        PtxError: One of them is not in the module, or calls itself.
-    """
-    found: list[Function] = []
-
-    def visit(function: Function, outer: tuple[str, ...]) -> None:
-        if function not in found:
-            found.append(function)
-        for item in function.body or ():
-            if not isinstance(item, Instruction) or item.name != "call" or (name := callee(item)) in BUILTINS:
-                continue
-            target = module.functions.get(name)
-            if target is None or target.body is None:
-                raise PtxError(item.line, f"the function {name} is not in the module", "link the module that has it")
-            if name in (*outer, function.name):
-                raise PtxError(item.line, f"{name} calls itself, which is not supported", "write a loop")
-            if target not in found:
-                visit(target, (*outer, function.name))
-
-    visit(entry, ())
-    return found
 
 
 def _line(block: Block) -> int:

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from device_model.ptx.code.emitter import PRED, U32, Emitter
-from device_model.ptx.code.flow import Block, callee
-from device_model.ptx.code.opcodes import BUILTINS, opcode, opcode_of
+from device_model.ptx.code.emitter import PRED, U32, U64, Emitter
+from device_model.ptx.code.flow import Block, pointer_of
+from device_model.ptx.code.opcodes import opcode, opcode_of
 from device_model.ptx.lanes import ends
 from device_model.ptx.lanes.clocks import sleep
 from device_model.ptx.lanes.group import Array, Lanes
 from device_model.ptx.lanes.program import End
 from device_model.ptx.text.errors import PtxError
-from device_model.ptx.text.syntax import Instruction, Operand, Register
+from device_model.ptx.text.syntax import Instruction, Operand, Register, Symbol
 from device_model.ptx.text.types import TYPES
 
 if TYPE_CHECKING:
@@ -67,13 +67,18 @@ def _return(compiler: "Compiler", block: Block, guard: str | None) -> tuple[End,
 
 
 def _call(compiler: "Compiler", emit: Emitter, block: Block, call: Instruction) -> tuple[End, str | None]:
-    name = callee(call)
     then = -1 if block.then is None else block.then
-    if name in BUILTINS:
+    names = compiler.targets_of_call(block, call)
+    if not names:
         opcode_of(call).translate(emit, call)
         return ends.Goto(then), None
-    emit.put(compiler.returns[name], emit.names.constant(then, _S64.dtype))
-    return ends.Goto(compiler.first[name]), None
+    for name in names:
+        emit.put(compiler.returns[name], emit.names.constant(then, _S64.dtype))
+    pointer = pointer_of(call)
+    if pointer is None:
+        return ends.Goto(compiler.first[names[0]]), None
+    places = {compiler.address(block.function.name, Symbol(name), call.line): compiler.first[name] for name in names}
+    return ends.Indexed(places, "a call of an address that no function has that fits it"), emit.value(pointer, U64)
 
 
 def _barrier(emit: Emitter, barrier: Instruction, then: int) -> tuple[End, str | None]:

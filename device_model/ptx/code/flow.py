@@ -26,7 +26,8 @@ from device_model.ptx.text.syntax import (
 
 _ENDS = frozenset(("bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier", "nanosleep"))
 _OWN_GUARD = frozenset(("bra", "exit", "trap"))  # what these do with a guard is in how their blocks end
-_MEETS = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "ldmatrix", "wmma", "stmatrix", "movmatrix"))
+_OF_MATRICES = frozenset(("mma", "ldmatrix", "wmma", "stmatrix", "movmatrix"))  # for all lanes of a warp
+_MEETS = _OF_MATRICES | {"shfl", "vote", "match", "redux", "elect"}
 
 
 @dataclass(slots=True)
@@ -109,11 +110,21 @@ def meets(instruction: Instruction) -> bool:
     return instruction.name in _MEETS and "sync" in instruction.modifiers
 
 
+def names_lanes(instruction: Instruction) -> bool:
+    """Whether the last operand of an instruction at which lanes meet says which ones."""
+    return instruction.name not in _OF_MATRICES
+
+
+def pointer_of(call: Instruction) -> Register | None:
+    """Return the register with the address of the function that is called; None if the call has its name."""
+    return next((each for each in call.operands if isinstance(each, Register)), None)
+
+
 def callee(call: Instruction) -> str:
     """Return the name of the function that is called."""
     target = next((each for each in call.operands if isinstance(each, Symbol)), None)
-    if target is None:
-        raise PtxError(call.line, "a call through a register is not supported", "call the function by its name")
+    if target is None or pointer_of(call) is not None:
+        raise PtxError(call.line, "the call has no name of a function")
     return target.name
 
 

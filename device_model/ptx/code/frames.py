@@ -6,9 +6,9 @@ A parameter that a caller prepares has the place of the function's own parameter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from device_model.ptx.code.opcodes import BUILTINS
+from device_model.ptx.code.calls import call_parts, calls_of, functions_with_addresses, groups, targets_of
 from device_model.ptx.text.errors import PtxError
-from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol, Variable, Vector
+from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol, Variable
 
 _UNIT = 16  # bytes; memories are a multiple of it
 _EVERYWHERE = ""  # stands for the function of a variable of the module
@@ -55,11 +55,14 @@ def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
     for key, (space, place) in list(frame.places.items()):
         if place < 0:
             frame.places[key] = space, frame.dynamic_at
-    by_name = {function.name: function for function in functions}
+    for first, *others in groups(module, functions):
+        for function in others:
+            _give(frame, function, first)
+    pointed = functions_with_addresses(module)
     for function in functions:
-        for item in function.body or ():
-            if isinstance(item, Instruction) and item.name == "call":
-                _share(frame, function, item, by_name)
+        for item in calls_of(function):
+            target = targets_of(module, function, item, pointed)[0]
+            _share(frame, function, item, module.functions[target])
     frame.local_bytes = _up(frame.local_bytes, _UNIT)
     return frame
 
@@ -71,33 +74,21 @@ def _put(frame: Frame, function: str, variable: Variable, space: Space, at: int)
     return at + variable.nbytes
 
 
-def _share(frame: Frame, caller: Function, call: Instruction, functions: dict[str, Function]) -> None:
+def _give(frame: Frame, function: Function, first: Function) -> None:
+    """Give the parameters of *function* the places of those of *first*: a call may reach either."""
+    for given, own in ((first.results, function.results), (first.parameters, function.parameters)):
+        for one, other in zip(given, own, strict=True):
+            frame.places[function.name, other.name] = frame.places[first.name, one.name]
+
+
+def _share(frame: Frame, caller: Function, call: Instruction, function: Function) -> None:
     """Give the parameters of a call the places of those of the function that it calls."""
-    target = next((each for each in call.operands if isinstance(each, Symbol)), None)
-    if target is None or target.name in BUILTINS:
-        return
-    function = functions[target.name]
     results, arguments = call_parts(call)
     for given, own in ((results, function.results), (arguments, function.parameters)):
         if len(given) != len(own):
             raise PtxError(call.line, f"{function.name} has {len(own)} of what the call gives {len(given)} of")
         for name, variable in zip(given, own, strict=True):
             frame.places[caller.name, name] = frame.places[function.name, variable.name]
-
-
-def call_parts(call: Instruction) -> tuple[list[str], list[str]]:
-    """Return the names of the results and of the arguments of a call, which are variables."""
-    lists: tuple[list[str], list[str]] = ([], [])
-    is_behind = False
-    for operand in call.operands:
-        if isinstance(operand, Vector):
-            for part in operand.parts:
-                if not isinstance(part, Symbol):
-                    raise PtxError(call.line, f"{part} is no variable in parameter memory", "give one to the call")
-                lists[is_behind].append(part.name)
-        else:
-            is_behind = True
-    return lists
 
 
 def _symbols(function: Function) -> list[Symbol]:

@@ -56,10 +56,11 @@ class Region:
         rows = _as(self._bytes, dtype)[: self._whole(size, count)].reshape(-1, count)
         for number, part in enumerate(parts):
             target = rows[:, number]
-            if run is not None:
-                target[run] = np.broadcast_to(part, places.shape).reshape(-1)
-            elif part.size > places.size:
-                target[np.broadcast_to(places, np.broadcast_shapes(places.shape, part.shape))] = part
+            shape = np.broadcast_shapes(places.shape, part.shape)
+            if shape != places.shape:  # blocks store their own values in the same places
+                target[np.broadcast_to(places, shape)] = part
+            elif run is not None:
+                target[run] = np.broadcast_to(part, shape).reshape(-1)
             else:
                 target[places] = part
 

@@ -54,7 +54,7 @@ class Table:
         return np.asarray(table.reshape(-1)[self._places].reshape(self._at.shape))
 
 
-def _common(*tables: Array) -> list[Array]:
+def common(*tables: Array) -> list[Array]:
     """Return *tables* with as many rows as the longest has: shorter ones are of blocks that are all the same."""
     rows = max(map(len, tables))
     return [each if len(each) in (1, rows) else np.tile(each, (rows // len(each), 1)) for each in tables]
@@ -66,7 +66,7 @@ def shuffle(at: Lanes, mode: str, value: Array, by: Array, limits: Array) -> tup
     *mode* is "up", "down", "bfly" or "idx"; *by* and *limits* are the second and third operand of `shfl`.
     """
     table = Table(at)
-    values, by, limits = _common(table.of(value), table.of(by), table.of(limits))
+    values, by, limits = common(table.of(value), table.of(by), table.of(limits))
     by = (by & np.uint32(31)).astype(np.int64)
     clamp = (limits & np.uint32(31)).astype(np.int64)
     segment = ((limits >> np.uint32(8)) & np.uint32(31)).astype(np.int64)
@@ -81,21 +81,21 @@ def shuffle(at: Lanes, mode: str, value: Array, by: Array, limits: Array) -> tup
         source = _LANES + by if mode == "down" else _LANES ^ by
         is_in = source <= last
     source = np.where(is_in, source, _LANES)
-    values, source = np.broadcast_arrays(*_common(values, source))
+    values, source = np.broadcast_arrays(*common(values, source))
     return table.back(np.take_along_axis(values, source, 1)), table.back(is_in)
 
 
 def ballot(at: Lanes, predicate: Array, members: Array) -> Array:
     """Return the lanes of the warp, among *members*, for which *predicate* is true, as bits."""
     table = Table(at)
-    predicates, members = _common(table.of(predicate), table.of(members))
+    predicates, members = common(table.of(predicate), table.of(members))
     return table.back(_bits(predicates & table.active)[:, None] & members)
 
 
 def vote(at: Lanes, mode: str, predicate: Array, members: Array) -> Array:
     """Return whether *predicate* is true for "all" or "any" of *members*, or the same for all: "uni"."""
     table = Table(at)
-    predicates, members, active = _common(table.of(predicate), table.of(members), table.active)
+    predicates, members, active = common(table.of(predicate), table.of(members), table.active)
     named = members & _bits(active)[:, None]
     true = _bits(predicates & active)[:, None] & named
     if mode == "any":
@@ -106,7 +106,7 @@ def vote(at: Lanes, mode: str, predicate: Array, members: Array) -> Array:
 def match(at: Lanes, value: Array, members: Array) -> Array:
     """Return the lanes among *members* that have the value of the lane, as bits."""
     table = Table(at)
-    values, members, active = _common(table.of(value), table.of(members), table.active)
+    values, members, active = common(table.of(value), table.of(members), table.active)
     equal = (values[:, :, None] == values[:, None, :]) & active[:, None, :]
     return table.back((equal @ _BITS.astype(np.int64)).astype(np.uint32) & members)
 
@@ -115,7 +115,7 @@ def match_all(at: Lanes, value: Array, members: Array) -> tuple[Array, Array]:
     """Return *members* if all of them have one value, else 0; and whether they have."""
     same = match(at, value, members)
     table = Table(at)
-    named = table.back(_common(table.of(members), _bits(table.active)[:, None] & np.uint32(0xFFFFFFFF))[0])
+    named = table.back(common(table.of(members), _bits(table.active)[:, None] & np.uint32(0xFFFFFFFF))[0])
     alive = named & table.back(np.broadcast_to(_bits(table.active)[:, None], table.active.shape))
     is_one = same == alive
     return np.where(is_one, alive, np.uint32(0)), is_one
@@ -124,7 +124,7 @@ def match_all(at: Lanes, value: Array, members: Array) -> tuple[Array, Array]:
 def reduce(at: Lanes, operation: str, value: Array, members: Array) -> Array:
     """Return the values of *members* put together."""
     table = Table(at)
-    values, members, active = _common(table.of(value), table.of(members), table.active)
+    values, members, active = common(table.of(value), table.of(members), table.active)
     takes_part = active & ((members & _BITS) != 0)
     ufunc, neutral = _REDUCTIONS[operation]
     start = neutral(values.dtype)

@@ -1,5 +1,7 @@
 """Instructions on bits: shifts, fields, counts, permutations and logic. Counts and positions are u32."""
 
+from typing import Any
+
 import numpy as np
 
 from device_model.ptx.values.packed import split, word_of
@@ -243,3 +245,8 @@ def _logic(b: Array, c: Array, table: int) -> Array:
             return ~np.zeros((), b.dtype)
         case _:
             return ~_logic(b, c, 15 - table)
+
+
+def wide(low: Array, high: Array, dtype: Any) -> Array:
+    """Return values of 128 bits, of a dtype with a field for the lower and one for the higher half."""
+    return np.asarray(np.stack(np.broadcast_arrays(low, high), -1).view(dtype)[..., 0])

@@ -207,3 +207,19 @@ def test_lanes_print_in_the_order_of_threads():
     assert launch(text, grid=(2, 1, 1), block=(2, 1, 1)).messages == [
         (0, 0, "t 0 1.5\n"), (0, 1, "t 1 1.5\n"), (1, 0, "t 0 1.5\n"), (1, 1, "t 1 1.5\n"),
     ]  # fmt: skip
+
+
+def test_of_blocks_that_store_in_the_same_places_the_last_one_counts():
+    body = ".reg .u32 %c; mov.u32 %c, %ctaid.x; add.u32 %c, %c, 5; st.global.u32 [%a], %c; ret;"
+    y = np.zeros(64, np.uint32)
+    launch(kernel(TID + body, Y), y, grid=(3, 1, 1), block=(64, 1, 1))
+    assert y.tolist() == [7] * 64
+
+
+def test_a_clock_is_read_each_time():
+    body = (
+        ".reg .u64 %c, %d; mov.u64 %c, %clock64; mov.u64 %d, %clock64; sub.u64 %d, %d, %c; st.global.u32 [%a], %d; ret;"
+    )
+    y = np.ones(32, np.uint32)
+    launch(kernel(TID + body, Y), y)
+    assert y.tolist() == [0] * 32

@@ -1,8 +1,8 @@
 """Calls of functions that the card has: printf and assert."""
 
+from device_model.ptx.code.calls import call_parts
 from device_model.ptx.code.emitter import U32, U64, Emitter
 from device_model.ptx.code.flow import callee
-from device_model.ptx.code.frames import call_parts
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.lanes.memory import load_local, store_local
 from device_model.ptx.lanes.printing import assert_fail, vprintf

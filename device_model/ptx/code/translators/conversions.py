@@ -6,15 +6,22 @@ from device_model.ptx.code.translators.floats import set_float
 from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
 from device_model.ptx.text.syntax import Instruction, Not, Operand, Pair, Register
 from device_model.ptx.text.types import TYPES, Type
-from device_model.ptx.values import comparisons, conversions, halves
+from device_model.ptx.values import comparisons, conversions, eighths, halves, packed
 
 _INTEGRAL = ("rni", "rzi", "rmi", "rpi")
 _COMPARISONS = frozenset((*comparisons.ORDERED, *comparisons.UNORDERED, "num", "nan"))
-_WORDS = {"and", "or", "xor"}
+_LOGIC = {"and": "&", "or": "|", "xor": "^"}
+_PAIRS = ("f16x2", "bf16x2")
 
 
 @opcode("cvt")
 def _convert(emit: Emitter, instruction: Instruction) -> None:
+    if instruction.modifiers[0] == "pack":
+        _pack(emit, instruction)
+        return
+    if any(each in eighths.KINDS for each in instruction.modifiers[-2:]):
+        _eighths(emit, instruction)
+        return
     to, source = (TYPES.get(each) for each in instruction.modifiers[-2:])
     if to is None or source is None:
         raise refuse(instruction)
@@ -40,6 +47,41 @@ def _convert(emit: Emitter, instruction: Instruction) -> None:
         emit.set(result, call, to)
     else:
         _between_floats(emit, instruction, result, code, source, to)
+
+
+def _eighths(emit: Emitter, instruction: Instruction) -> None:
+    """Convert to or from pairs of floats of 8 bits."""
+    to, source = instruction.modifiers[-2:]
+    result, *given = instruction.operands
+    options = flags(instruction, "relu")
+    if to in eighths.KINDS and (source, len(given)) in (("f32", 2), ("f16x2", 1)):
+        codes = [emit.value(each, TYPES[source]) for each in given]
+        function = eighths.to_eighths if source == "f32" else eighths.halves_to_eighths
+        emit.set(result, emit.call(function, *codes, repr(to), **options), TYPES["b16"])
+    elif to == "f16x2" and len(given) == 1:
+        code = emit.call(eighths.to_halves, emit.value(given[0], TYPES["b16"]), repr(source), **options)
+        emit.set(result, code, TYPES[to])
+    else:
+        raise refuse(instruction)
+
+
+def _pack(emit: Emitter, instruction: Instruction) -> None:
+    """Put two integers, each clamped, into the lower part of a word, and the lower part of c above them."""
+    _, saturates, to, source, *base = instruction.modifiers
+    result, a, b, *c = instruction.operands
+    if saturates != "sat" or to not in ("u16", "s16", "u8", "s8") or source != "s32" or len(base) != len(c):
+        raise refuse(instruction)
+    type_ = TYPES[to]
+    narrow = emit.names.of(type_.dtype)
+    codes = [emit.call(conversions.integer_to_integer, emit.value(each, TYPES["s32"]), narrow, sat=True)
+             for each in (a, b)]  # fmt: skip
+    bits, word = emit.names.of(TYPES[f"u{type_.bits}"].dtype), emit.names.of(TYPES["u32"].dtype)
+    high, low = (emit.let(f"{code}.view({bits}).astype({word})") for code in codes)
+    shift, twice = (emit.names.constant(each, TYPES["u32"].dtype) for each in (type_.bits, 2 * type_.bits))
+    code = f"({high} << {shift}) | {low}"
+    if c and type_.bits == 8:
+        code = f"({emit.value(c[0], TYPES['u32'])} << {twice}) | {code}"
+    emit.set(result, code, TYPES["u32"])
 
 
 def _from_integer(emit: Emitter, instruction: Instruction, result: Operand, code: str, to: Type) -> None:
@@ -73,8 +115,13 @@ def _setp(emit: Emitter, instruction: Instruction) -> None:
     result = instruction.operands[0]
     first, second = (result.first, result.second) if isinstance(result, Pair) else (result, None)
     code = emit.let(code)
+    if type_of(instruction).name in _PAIRS:
+        for place, each in enumerate((first, second)):
+            own = f"{code}[..., {place}]"
+            emit.set(each, own if word is None else f"{own} {_LOGIC[word]} {other}", PRED)
+        return
     if word is not None and other is not None:
-        sign = {"and": "&", "or": "|", "xor": "^"}[word]
+        sign = _LOGIC[word]
         emit.set(first, f"{code} {sign} {other}", PRED)
         if second is not None:
             emit.set(second, f"~{code} {sign} {other}", PRED)
@@ -87,12 +134,16 @@ def _setp(emit: Emitter, instruction: Instruction) -> None:
 @opcode("set")
 def _set(emit: Emitter, instruction: Instruction) -> None:
     code, word, other = _compared(emit, instruction)
+    is_pair = type_of(instruction).name in _PAIRS
     if word is not None:
-        code = emit.call(comparisons.combine, code, str(other), repr(word))
+        code = emit.call(comparisons.combine, code, f"{other}[..., None]" if is_pair else str(other), repr(word))
     to = TYPES.get(instruction.modifiers[-2])
-    if to is None:
+    if to is None or (to.name in _PAIRS and not is_pair) or (is_pair and to.bits != 32):
         raise refuse(instruction)
-    if to.name in ("f16", "bf16", "f16x2", "bf16x2"):
+    if is_pair and is_whole(to):
+        halves_ = emit.call(comparisons.as_value, code, emit.names.of(TYPES["u16"].dtype))
+        emit.set(instruction.operands[0], emit.call(packed.word_of, halves_), to)
+    elif to.name in ("f16", "bf16", *_PAIRS):
         emit.set(instruction.operands[0], emit.call(halves.as_value, code, repr(to.name)), to)
     else:
         emit.set(instruction.operands[0], emit.call(comparisons.as_value, code, emit.names.of(to.dtype)), to)
@@ -102,13 +153,13 @@ def _compared(emit: Emitter, instruction: Instruction) -> tuple[str, str | None,
     """Return the code of a comparison, and the operation and the predicate that it is combined with."""
     type_ = type_of(instruction)
     operator = next((each for each in instruction.modifiers if each in _COMPARISONS), None)
-    word = next((each for each in instruction.modifiers if each in _WORDS), None)
+    word = next((each for each in instruction.modifiers if each in _LOGIC), None)
     _, a, b, *more = instruction.operands
-    if operator is None or len(more) != (word is not None) or type_.name.endswith("x2"):
+    if operator is None or len(more) != (word is not None) or type_.name in ("s16x2", "u16x2"):
         raise refuse(instruction)
     x, y = emit.value(a, type_), emit.value(b, type_)
     options = flags(instruction, "ftz")
-    if type_.name in ("f16", "bf16"):
+    if type_.name in ("f16", "bf16", *_PAIRS):
         code = emit.call(halves.compare, x, y, repr(type_.name), repr(operator), **options)
     elif is_whole(type_) and operator in _SIGNS:
         code = f"{x} {_SIGNS[operator]} {y}"

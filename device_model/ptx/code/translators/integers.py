@@ -9,7 +9,7 @@ from device_model.ptx.code.emitter import PRED, U32, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators import floats
 from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, type_of, whole_type
-from device_model.ptx.text.syntax import Instruction, Number
+from device_model.ptx.text.syntax import Instruction, Number, Pair
 from device_model.ptx.text.types import TYPES, Type
 from device_model.ptx.values import bits, integers, packed
 
@@ -255,10 +255,17 @@ def _permute(emit: Emitter, instruction: Instruction) -> None:
 @opcode("lop3")
 def _logic_of_three(emit: Emitter, instruction: Instruction) -> None:
     result, a, b, c, table, *more = instruction.operands
-    if not isinstance(table, Number) or more:
-        raise refuse(instruction, "a table is a number, and there is no predicate")
+    word = next((each for each in instruction.modifiers if each in ("and", "or")), None)
+    if not isinstance(table, Number) or len(more) != (word is not None):
+        raise refuse(instruction, "its table is a number")
     codes = [emit.value(each, U32) for each in (a, b, c)]
-    emit.set(result, emit.call(bits.lop3, *codes, str(int(table.value) & 255)), U32)
+    code = emit.let(emit.call(bits.lop3, *codes, str(int(table.value) & 255)))
+    given = emit.let(emit.value(more[0], PRED)) if more else None
+    first, second = (result.first, result.second) if isinstance(result, Pair) else (result, None)
+    emit.set(first, code, U32)
+    if given is not None:
+        is_any = f"({code} != {emit.names.constant(0, U32.dtype)})"
+        emit.set(second, f"{is_any} {'&' if word == 'and' else '|'} {given}", PRED)
 
 
 @opcode("bmsk", "szext")

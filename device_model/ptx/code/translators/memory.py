@@ -1,6 +1,6 @@
 """Loads, stores, and what orders them or moves caches."""
 
-from device_model.ptx.code.emitter import Emitter
+from device_model.ptx.code.emitter import U64, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes import memory
@@ -8,9 +8,9 @@ from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Address, Instruction, Operand, Space, Symbol, Vector
 
 _SPACES = {"global", "shared", "local", "param", "const"}
-_LOADS = {"global": memory.load_global, "const": memory.load_global, "shared": memory.load_shared,
+LOADS = {"global": memory.load_global, "const": memory.load_global, "shared": memory.load_shared,
           "local": memory.load_local, "param": memory.load_param, "": memory.load_generic}  # fmt: skip
-_STORES = {"global": memory.store_global, "shared": memory.store_shared, "local": memory.store_local,
+STORES = {"global": memory.store_global, "shared": memory.store_shared, "local": memory.store_local,
            "": memory.store_generic}  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def _load(emit: Emitter, instruction: Instruction) -> None:
     space = space_of(emit, instruction, source)
     emit.note_line()
     load = emit.call(
-        _LOADS[space], "at", emit.address(source), emit.names.of(type_.dtype), *([str(count)] * (count > 1))
+        LOADS[space], "at", emit.address(source), emit.names.of(type_.dtype), *([str(count)] * (count > 1))
     )
     if count == 1 and not isinstance(result, Vector):
         emit.set(result, load, type_)
@@ -63,13 +63,24 @@ def _store(emit: Emitter, instruction: Instruction) -> None:
     target, value = instruction.operands[:2]
     type_, count = type_of(instruction), _parts(instruction)
     space = space_of(emit, instruction, target)
-    if space not in _STORES:
+    if space not in STORES:
         raise PtxError(instruction.line, f"{instruction}: this memory cannot be written")
     emit.note_line()
     values = emit.parts(value, type_, count) if isinstance(value, Vector) else [emit.value(value, type_)]
-    emit.do(emit.call(_STORES[space], "at", emit.address(target), *values))
+    emit.do(emit.call(STORES[space], "at", emit.address(target), *values))
 
 
 @opcode("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", results=0)
 def _order(emit: Emitter, instruction: Instruction) -> None:
     """Do nothing: memory is sequentially consistent, and caches have no bytes of their own."""
+
+
+@opcode("griddepcontrol", results=0, is_pure=False)
+def _order_of_launches(emit: Emitter, instruction: Instruction) -> None:
+    """Do nothing: a launch begins when the one before it has ended."""
+
+
+@opcode("createpolicy")
+def _policy(emit: Emitter, instruction: Instruction) -> None:
+    """Give a policy of caches, which nobody looks at."""
+    emit.set(instruction.operands[0], emit.names.constant(0, U64.dtype), U64)

@@ -9,6 +9,7 @@ from device_model.ptx.lanes.memory import LOCAL, PARAM, SHARED
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Space, Symbol, Vector
 from device_model.ptx.text.types import TYPES, Type
+from device_model.ptx.values.bits import wide
 
 _WINDOWS = {"shared": SHARED, "local": LOCAL, "param": PARAM, "global": 0, "const": 0}
 
@@ -17,10 +18,25 @@ _WINDOWS = {"shared": SHARED, "local": LOCAL, "param": PARAM, "global": 0, "cons
 def _move(emit: Emitter, instruction: Instruction) -> None:
     result, value = instruction.operands
     type_ = type_of(instruction)
-    if isinstance(value, Vector):
+    if type_.name == "b128":
+        _move_wide(emit, instruction, type_)
+    elif isinstance(value, Vector):
         emit.set(result, _packed(emit, value, type_), type_)
     elif isinstance(result, Vector):
         _unpack(emit, result, emit.value(value, type_), type_)
+    else:
+        emit.set(result, emit.value(value, type_), type_)
+
+
+def _move_wide(emit: Emitter, instruction: Instruction, type_: Type) -> None:
+    """Move 128 bits: from or to two words, or from one register to another."""
+    result, value = instruction.operands
+    if isinstance(value, Vector):
+        low, high = emit.parts(value, U64, 2)
+        emit.set(result, emit.call(wide, low, high, emit.names.of(type_.dtype)), type_)
+    elif isinstance(result, Vector):
+        code = emit.let(emit.value(value, type_))
+        emit.set_parts(result, [f"{code}['low']", f"{code}['high']"], U64)
     else:
         emit.set(result, emit.value(value, type_), type_)
 

@@ -1,7 +1,8 @@
-"""The tensor core: products of half-precision matrices with float32 accumulators, bit for bit.
+"""The tensor core: products of matrices of narrow floats, bit for bit.
 
-`mma` follows the rule that an H200 was measured to follow for mma.m16n8k16 (docs/accuracy.md). One element of the
-result is the sum of 16 products and the accumulator:
+`mma` multiplies half-precision matrices and has float32 accumulators; `multiply` takes the bits of all formats. Both
+follow the rule that an H200 was measured to follow for mma.m16n8k16 (docs/accuracy.md), and for tf32 and fewer
+products, too. One element of the result is the sum of 16 products, or 8, or 4, and the accumulator:
 
 1. Each product is exact. Its exponent is the sum of the exponents of its factors; it is not normalised, so its
    significand may be as large as 4. A subnormal number has the lowest exponent of its type, and zeros have none.
@@ -42,6 +43,9 @@ class _Format(NamedTuple):
 
 _FORMATS = {"float16": _Format(np.uint16, 5, 10), "bfloat16": _Format(np.uint16, 8, 7)}  # by the name of the dtype
 _SINGLE = _Format(np.uint32, 8, 23)
+_ALL_FORMATS = {**_FORMATS, "tfloat32": _Format(np.uint32, 8, 10)}
+_LOST_BITS = 13  # at the end of a word that holds a tfloat32, which nobody looks at
+_NAN_OF_HALF = 0x7FFF
 
 
 class _Terms(NamedTuple):
@@ -75,6 +79,39 @@ def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
         )
     left, right = (_looked_up(side) for side in (a, np.swapaxes(b, -1, -2)))
     added = _terms(np.ascontiguousarray(c).view(np.uint32), _SINGLE)
+    return _single(*_sums(left, right, added)).view(np.float32)
+
+
+def multiply(a: Array, b: Array, c: Array, kind: str) -> Array:
+    """Return `a @ b + c` as one mma instruction computes it from the bits of its operands.
+
+    With accumulators of float16 each sum is rounded to nearest, once. An H200 gave these bits for tfloat32 (m16n8k8,
+    m16n8k4) and for float16 (m16n8k8, and m16n8k16 with accumulators of float16).
+
+    Args:
+        a: The bits of matrices of *kind*, of shape (..., rows, depth).
+        b: The bits of matrices of *kind*, of shape (..., depth, columns).
+        c: Accumulators of float32 or float16, of shape (..., rows, columns).
+        kind: "float16" or "bfloat16" in uint16, or "tfloat32" in uint32, of which the lowest 13 bits do not count.
+
+    Returns:
+        Matrices in shape and type of `c`.
+    """
+    if kind == "tfloat32":
+        a, b = a >> _LOST_BITS, b >> _LOST_BITS
+    table = _table(kind)
+    left, right = (_picked(table, side) for side in (a, np.swapaxes(b, -1, -2)))
+    if c.dtype == np.float32:
+        total, unit = _sums(left, right, _terms(np.ascontiguousarray(c).view(np.uint32), _SINGLE))
+        return _single(total, unit).view(np.float32)
+    total, unit = _sums(left, right, _terms(np.ascontiguousarray(c).view(np.uint16), _FORMATS["float16"]))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        bits = np.ldexp(total, unit).astype(np.float16).view(np.uint16)
+    return np.where(np.isnan(total), _NAN_OF_HALF, np.where(total == 0, 0, bits)).astype(np.uint16).view(np.float16)
+
+
+def _sums(left: _Terms, right: _Terms, added: _Terms) -> tuple[NDArray[np.float64], Ints]:
+    """Return the sums of products as whole numbers, and the exponents of their units."""
     with np.errstate(invalid="ignore"):  # infinity times zero, and less infinity
         products = left.value[..., :, None, :] * right.value[..., None, :, :]
         exponents = left.exponent[..., :, None, :] + right.exponent[..., None, :, :]
@@ -82,7 +119,7 @@ def mma(a: Array, b: Array, c: Array) -> NDArray[np.float32]:
         units = np.ldexp(1.0, _GUARD_BITS - largest)  # how many there are in 1
         products *= units[..., None]
         total = np.trunc(products, out=products).sum(-1) + np.trunc(added.value * units)
-    return _single(total, largest - _GUARD_BITS).view(np.float32)
+    return total, largest - _GUARD_BITS
 
 
 def check_types(a: Array, b: Array, c: Array) -> None:
@@ -95,15 +132,18 @@ def check_types(a: Array, b: Array, c: Array) -> None:
 
 
 def _looked_up(numbers: Array) -> _Terms:
-    table = _table(numbers.dtype)
-    bits = np.ascontiguousarray(numbers).view(np.uint16)
+    return _picked(_table(numbers.dtype.name), np.ascontiguousarray(numbers).view(np.uint16))
+
+
+def _picked(table: _Terms, bits: Array) -> _Terms:
     return _Terms(table.value.take(bits), table.exponent.take(bits))
 
 
 @cache
-def _table(dtype: np.dtype[Any]) -> _Terms:
-    """Return all numbers of a 16-bit type, in the order of their bits."""
-    return _terms(np.arange(1 << 16, dtype=np.uint16), _FORMATS[dtype.name])
+def _table(kind: str) -> _Terms:
+    """Return all numbers of a format, in the order of their bits."""
+    form = _ALL_FORMATS[kind]
+    return _terms(np.arange(1 << 1 + form.exponent + form.fraction, dtype=np.uint32), form)
 
 
 def _terms(words: Array, form: _Format) -> _Terms:

@@ -12,19 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from device_model.cta.language.tensor_core import DEPTH, Array, check_types, mma
 from device_model.sm.names import MATRIX_ROW, Ints
+from device_model.sm.tensor_core import DEPTH, Array, check_types, mma
 
 LANES = 32
 ROWS, COLUMNS = 16, 8  # of the result of one mma
-_SIZES = {"g": 8, "t": 4, "r": 2, "h": 2, "e": 2}
+_SIZES = {"g": 8, "t": 4, "r": 2, "h": 2, "e": 2, "q": 4}
 
 
 class Layout(NamedTuple):
     """Where the elements of a fragment are in its matrix.
 
     A place is a number in mixed radix. Its digits are g, the group of four lanes; t, the lane in its group; r and h,
-    halves of a matrix; e, the element of a pair. Fragment and matrix have the same digits in other orders.
+    halves of a matrix; e, the element of a pair; q, one of four elements or of four parts of a matrix. Fragment and
+    matrix have the same digits in other orders.
 
     Attributes:
         lanes: The digits of a place in the fragment, that of the lane first.

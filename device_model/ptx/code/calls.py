@@ -1,0 +1,136 @@
+"""Calls: which functions a kernel reaches, by their names and through registers with addresses of functions.
+
+A call through a register reaches the functions of its .calltargets. Where the text has a prototype only, it reaches
+all functions whose addresses are taken and that fit the parameters.
+"""
+
+from collections.abc import Sequence
+
+from device_model.ptx.code.flow import callee, pointer_of
+from device_model.ptx.code.opcodes import BUILTINS
+from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.syntax import Function, Instruction, Module, Operand, Symbol, Variable, Vector
+
+Signature = tuple[tuple[int, ...], tuple[int, ...]]  # bytes of results and of parameters
+
+
+def called(module: Module, entry: Function) -> list[Function]:
+    """Return *entry*, and all functions that it reaches through calls.
+
+    Raises:
+        PtxError: One of them is not in the module, or calls itself.
+    """
+    found: list[Function] = []
+    pointed = functions_with_addresses(module)
+
+    def visit(function: Function, outer: tuple[str, ...]) -> None:
+        if function not in found:
+            found.append(function)
+        for item in calls_of(function):
+            for name in targets_of(module, function, item, pointed):
+                target = module.functions.get(name)
+                if target is None or target.body is None:
+                    raise PtxError(
+                        item.line, f"the function {name} is not in the module", "link the module that has it"
+                    )
+                _check_depth(item, target, (*outer, function.name), module, pointed)
+                if target not in found:
+                    visit(target, (*outer, function.name))
+
+    visit(entry, ())
+    return found
+
+
+def _check_depth(
+    call: Instruction, target: Function, outer: tuple[str, ...], module: Module, pointed: Sequence[str]
+) -> None:
+    """Refuse a function that is called while it runs, or while one runs whose parameters are at the same place."""
+    if target.name in outer:
+        raise PtxError(call.line, f"{target.name} calls itself, which is not supported", "write a loop")
+    for name in outer:
+        if name in pointed and target.name in pointed and _signature(module.functions[name]) == _signature(target):
+            raise PtxError(
+                call.line, f"{target.name} is called while {name} runs, and addresses of both are taken, which is not "
+                "supported", "call one of them by its name only",
+            )  # fmt: skip
+
+
+def calls_of(function: Function) -> list[Instruction]:
+    """Return the calls in a function of other functions than those that the card has."""
+    return [
+        item
+        for item in function.body or ()
+        if isinstance(item, Instruction)
+        and item.name == "call"
+        and (pointer_of(item) is not None or callee(item) not in BUILTINS)
+    ]
+
+
+def targets_of(module: Module, function: Function, call: Instruction, pointed: Sequence[str]) -> list[str]:
+    """Return the names of the functions that a call in *function* reaches, of which *pointed* have addresses.
+
+    Raises:
+        PtxError: There is none.
+    """
+    if pointer_of(call) is None:
+        return [callee(call)]
+    table = call.operands[-1]
+    names = function.tables.get(table.name, ()) if isinstance(table, Symbol) else ()
+    if names:
+        return list(names)
+    results, arguments = call_parts(call)
+    wanted = _sizes(function, results), _sizes(function, arguments)
+    found = [name for name in pointed if _signature(module.functions[name]) == wanted]
+    if not found:
+        raise PtxError(call.line, "no function of the module fits this call through a register")
+    return found
+
+
+def functions_with_addresses(module: Module) -> list[str]:
+    """Return the functions whose addresses are taken: by an instruction, or by the first value of a variable."""
+    taken = {relocation.symbol.name for each in module.variables.values() for relocation in each.relocations}
+    for function in module.functions.values():
+        for item in function.body or ():
+            if isinstance(item, Instruction) and item.name != "call":
+                taken |= {operand.name for operand in item.operands if isinstance(operand, Symbol)}
+        for names in function.tables.values():
+            taken |= {*names}
+    return [name for name, function in module.functions.items() if name in taken and function.body is not None]
+
+
+def groups(module: Module, functions: Sequence[Function]) -> list[list[Function]]:
+    """Return those of *functions* whose addresses are taken, by their signatures: one call may reach all of a group."""
+    pointed = functions_with_addresses(module)
+    found: dict[Signature, list[Function]] = {}
+    for function in functions:
+        if function.name in pointed:
+            found.setdefault(_signature(function), []).append(function)
+    return list(found.values())
+
+
+def call_parts(call: Instruction) -> tuple[list[str], list[str]]:
+    """Return the names of the results and of the arguments of a call, which are variables."""
+    lists: tuple[list[str], list[str]] = ([], [])
+    is_behind = False
+    for operand in call.operands:
+        if isinstance(operand, Vector):
+            for part in operand.parts:
+                lists[is_behind].append(_variable(call, part))
+        else:
+            is_behind = True
+    return lists
+
+
+def _variable(call: Instruction, part: Operand) -> str:
+    if not isinstance(part, Symbol):
+        raise PtxError(call.line, f"{part} is no variable in parameter memory", "give one to the call")
+    return part.name
+
+
+def _signature(function: Function) -> Signature:
+    return tuple(each.nbytes for each in function.results), tuple(each.nbytes for each in function.parameters)
+
+
+def _sizes(function: Function, names: Sequence[str]) -> tuple[int, ...]:
+    found: list[Variable | None] = [function.variables.get(name) for name in names]
+    return tuple(0 if each is None else each.nbytes for each in found)

@@ -1,0 +1,56 @@
+"""Calls through registers."""
+
+import numpy as np
+import pytest
+from lanes import kernel, launch
+
+from device_model.kernel.findings import KernelError
+from device_model.ptx.text.errors import PtxError
+
+FUNCTIONS = """
+    .func (.param .u32 r) twice(.param .u32 x) {
+    .reg .u32 %v; ld.param.u32 %v, [x]; add.u32 %v, %v, %v; st.param.u32 [r], %v; ret; }
+    .func (.param .b32 q) square(.param .b32 n) {
+    .reg .u32 %v; ld.param.u32 %v, [n]; mul.lo.u32 %v, %v, %v; st.param.u32 [q], %v; ret; }
+    .func (.param .u64 r) other(.param .u32 x) { ret; }"""
+CALL = """
+    .reg .u32 %t, %r, %d; .reg .u64 %a, %o, %f, %g; .reg .pred %p;
+    mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; ld.param.u64 %a, [y]; add.u64 %a, %a, %o;
+    mov.u64 %f, twice; mov.u64 %g, square; setp.lt.u32 %p, %t, 16; selp.u64 %f, %f, %g, %p;
+    { .param .b32 p0; .param .b32 r0; st.param.b32 [p0], %t; PROTOTYPE
+    call (r0), %f, (p0), P; ld.param.b32 %r, [r0]; }
+    mov.u64 %g, other; st.global.u32 [%a], %r; ret;"""
+Y = ".param .u64 y"
+
+
+@pytest.mark.parametrize("prototype", ["P: .callprototype (.param .b32 _) _ (.param .b32 _);",
+                                       "P: .calltargets twice, square;"])  # fmt: skip
+def test_lanes_call_the_function_whose_address_they_have(prototype):
+    y = np.zeros(32, np.uint32)
+    launch(kernel(CALL.replace("PROTOTYPE", prototype), Y, FUNCTIONS), y)
+    assert y.tolist() == [2 * t if t < 16 else t * t for t in range(32)]
+
+
+def test_an_address_that_no_function_has():
+    body = CALL.replace("PROTOTYPE", "P: .callprototype (.param .b32 _) _ (.param .b32 _); mov.u64 %f, 5;")
+    with pytest.raises(KernelError, match="a call of an address that no function has that fits it"):
+        launch(kernel(body, Y, FUNCTIONS), np.zeros(32, np.uint32))
+
+
+def test_a_call_that_no_function_fits_is_refused():
+    body = CALL.replace("PROTOTYPE", "P: .callprototype (.param .b32 _) _ (.param .b32 _);")
+    none = FUNCTIONS.replace(".param .u32 x", ".param .u64 x").replace(".param .b32 n", ".param .b64 n")
+    with pytest.raises(PtxError, match="no function of the module fits this call through a register"):
+        launch(kernel(body, Y, none), np.zeros(32, np.uint32))
+
+
+def test_a_function_that_calls_its_like_through_a_register_is_refused():
+    """Their parameters have one place, so one would write over those of the other."""
+    body = CALL.replace("PROTOTYPE", "P: .callprototype (.param .b32 _) _ (.param .b32 _);")
+    inner = FUNCTIONS.replace(
+        "mul.lo.u32 %v, %v, %v;",
+        """
+        { .param .b32 p0; .param .b32 r0; st.param.b32 [p0], %v; call (r0), twice, (p0); ld.param.b32 %v, [r0]; }""",
+    )
+    with pytest.raises(PtxError, match="twice is called while square runs"):
+        launch(kernel(body, Y, inner), np.zeros(32, np.uint32))

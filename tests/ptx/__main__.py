@@ -1,0 +1,16 @@
+"""Runs one of `PARTS`: `python -m tests.ptx corpus DIR`."""
+
+import sys
+from importlib import import_module
+
+PARTS = ("corpus",)
+
+
+def main(words):
+    if not words or words[0] not in PARTS:
+        sys.exit(f"usage: python -m tests.ptx {'|'.join(PARTS)} ...")
+    import_module(f"tests.ptx.{words[0]}").main(words[1:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

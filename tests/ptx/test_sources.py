@@ -1,0 +1,51 @@
+"""What the corpus finds in files, and what becomes of a kernel that it loads."""
+
+from device_model.ptx.text.parser import parse
+from tests.ptx import corpus, sources
+
+PYTHON = '''
+import cupy
+code = r"""extern "C" __global__ void k(float *x) { x[0] = 1; }"""
+scale = cupy.ElementwiseKernel("T x, raw float32 y", "T z", "z = x * y[0]", "scale")
+text = "no kernel { }"
+'''
+CUDA = """
+#include <stdio.h>
+#include <cuda_fp16.h>
+#define N \\
+    16
+std::vector<int> list;
+__constant__ int table[N];
+struct Pair { int a; int b; };
+__device__ int twice(int x) { return 2 * x; }  // } not the end
+template <typename T, int M> __global__ void k(T *x) { if (threadIdx.x < M) { x[0] = '}'; } }
+int main() { k<float, 32><<<1, 1>>>(nullptr); return 0; }
+"""
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+KERNEL = """.visible .entry k(.param .u64 x, .param .u32 n) {
+    .reg .u64 %a; .reg .u32 %n; ld.param.u64 %a, [x]; cvta.to.global.u64 %a, %a; ld.param.u32 %n, [n]; BODY ret; }"""
+
+
+def test_strings_with_kernels_and_elementwise_kernels_are_found_in_python_files():
+    first, second = sorted(sources.python_sources(PYTHON), key=len)
+    assert first == 'extern "C" __global__ void k(float *x) { x[0] = 1; }'
+    assert "elementwise(float *x_all, float *y, float *z_all, int _n)" in second
+    assert "float &x = x_all[i]; float &z = z_all[i]; z = x * y[0];" in second
+
+
+def test_of_a_file_only_what_the_card_runs_is_kept():
+    kept = sources.kernels_of(sources.without_host_headers(CUDA))
+    assert [each for each in ("stdio", "main", "std::") if each in kept] == []
+    for part in ("cuda_fp16.h", "16", "table[N]", "struct Pair", "int twice", "x[0] = '}'; } }"):
+        assert part in kept
+    assert sources.instances(CUDA) == ["k<float, 32>"]
+
+
+def test_a_kernel_runs_or_is_stopped_or_refused():
+    def outcome(body):
+        return corpus._kernel(parse(HEAD + KERNEL.replace("BODY", body)), "k")
+
+    assert outcome("st.global.u32 [%a], %n;") == ("ran", "")
+    assert outcome("st.global.u32 [0], %n;")[0] == "stopped"
+    what, why = outcome("wgmma.fence.sync.aligned;")
+    assert (what, why.partition(" ")[0]) == ("refused", "wgmma.fence.sync.aligned")
