@@ -1,0 +1,16 @@
+"""Whether the accesses of a launch are ordered: a mistake that a card survives is a finding.
+
+    hazards     the watch that finds them: one for each launch that is checked
+    lines       what the text says about each access and each barrier
+    variables   the bounds of shared and local variables, and which one an access means
+    picking     which of the lanes of an access have to be looked at
+    order       what threads know of each other's accesses
+    arrivals    who waits at which barrier
+    shadows     the last accesses of the bytes of a memory
+    races       how accesses that are not ordered become findings
+    rules       the rules, and what a finding about PTX says
+
+What is not seen: races of threads that use atomic operations, locks or flags between their accesses are taken to be
+ordered, whatever address these have. An exchange of a warp orders its accesses as `bar.warp.sync` does, which CUDA does
+not promise.
+"""
