@@ -94,4 +94,6 @@ def _place(program: Program, error: BaseException) -> Place | None:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == filename(program.name) and frame.lineno is not None:
             return program.places[program.lines[frame.lineno]]
+    if isinstance(error, StoppedError) and error.line is not None:
+        return program.places[error.line]
     return None
