@@ -8,6 +8,7 @@ acquire or release, and atomic operations. Some of them order what their threads
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from device_model.ptx.code.flow import reads, writes
 from device_model.ptx.text.syntax import Function, Instruction
 
 _STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
@@ -51,11 +52,14 @@ class Lines:
         self._accesses: dict[tuple[str, int], Access] = {}
         self._barriers: dict[int, Waiting] = {}
         items = [item for each in functions for item in each.body or () if isinstance(item, Instruction)]
+        used = {each: None for item in items for each in reads(item)}
         has_fences = any(item.name in ("membar", "fence") for item in items)
         for item in items:
             if item.name in _KINDS:
                 key = _KINDS[item.name], item.line
-                self._accesses[key] = _access(item, has_fences=has_fences)
+                self._accesses[key] = _access(
+                    item, has_fences=has_fences, is_used=any(each in used for each in writes(item))
+                )
             elif item.name in ("bar", "barrier"):
                 count = 2 + 2 * ("red" in item.modifiers)
                 self._barriers[item.line] = Waiting(len(item.operands) >= count, "arrive" in item.modifiers)
@@ -73,12 +77,12 @@ class Lines:
         return self._barriers.get(line, Waiting())
 
 
-def _access(item: Instruction, *, has_fences: bool) -> Access:
+def _access(item: Instruction, *, has_fences: bool, is_used: bool) -> Access:
     words = frozenset(item.modifiers)
     parts = next((int(each[1:]) for each in item.modifiers if each in ("v2", "v4", "v8")), 1)
     if item.name in ("atom", "red"):
         orders = has_fences or bool(words & (_LOCKS | {"acquire", "release", "acq_rel"}))
-        return Access(item.line, parts, is_strong=True, releases=orders, acquires=orders and item.name == "atom")
+        return Access(item.line, parts, is_strong=True, releases=orders, acquires=orders and is_used)
     is_strong = bool(words & _STRONG)
     return Access(
         item.line,

@@ -90,12 +90,12 @@ class Report:
 
     def find(self, rule: Rule, block: int, thread: int, text: str, lines: tuple[int, ...], missing: str = "") -> None:
         """Make a finding, or count it; in *text* the place of the lane stands before what is said of it."""
-        key = (rule, *lines)
-        if self.findings.seen(key):
+        places = tuple(map(self.place, lines))
+        key = (rule, missing, *((place.file, place.source) if place.file else place.line for place in places))
+        if self.findings.seen(key):  # a compiler makes several lines of PTX of one line
             return
         launch = self._launch
         where = f"block {indices(block, launch.grid)}, thread {indices(thread, launch.block)}"
-        places = tuple(map(self.place, lines))
         self.findings.add(key, PtxFinding(rule, text, where, (block, thread), places, missing))
 
     def race(self, rule: Rule, first_block: int, wrong: Suspects, access: Access, what: Callable[[int], str]) -> None:

@@ -20,7 +20,6 @@ from device_model.ptx.text.syntax import (
     Register,
     Space,
     Symbol,
-    Variable,
 )
 
 _KEEP = frozenset(("mov", "selp", "cvta", "cvt"))  # the result is one of the operands
@@ -45,10 +44,10 @@ class Variables:
     """
 
     def __init__(self, module: Module, name: str) -> None:
-        functions = _reached(module, module.functions[name])
+        functions = reached(module, module.functions[name])
         frame = frames_of(module, functions)
-        self._all = sorted(_bounds(module, functions, frame), key=lambda each: (each.start, each.stop))
-        by_key = {(function, each.name): each for function, each in _named(module, functions, frame)}
+        by_key = dict(_named(module, functions, frame))
+        self._all = list(by_key.values())
         self.meant: dict[int, Bounds] = {}
         twice: dict[int, int] = {}
         for function in functions:
@@ -81,7 +80,7 @@ def outside(bounds: Bounds, address: int, nbytes: int) -> str:
     return f"{nbytes} bytes that end {end} bytes behind {bounds.name}, which has {size} bytes"
 
 
-def _reached(module: Module, entry: Function) -> list[Function]:
+def reached(module: Module, entry: Function) -> list[Function]:
     """Return *entry* and what it calls, in the order in which they are laid out."""
     found: list[Function] = []
 
@@ -99,23 +98,16 @@ def _reached(module: Module, entry: Function) -> list[Function]:
     return found
 
 
-def _named(module: Module, functions: Sequence[Function], frame: Frame) -> Iterable[tuple[str, Bounds]]:
+def _named(module: Module, functions: Sequence[Function], frame: Frame) -> Iterable[tuple[tuple[str, str], Bounds]]:
     """Yield the variables that have a size, each with its function ("" for the module)."""
     tables = [("", module.variables), *((function.name, function.variables) for function in functions)]
     for function, variables in tables:
         for variable in variables.values():
             place = frame.places.get((function, variable.name))
             if place is not None and variable.nbytes and place[0] in (Space.SHARED, Space.LOCAL):
-                yield function, _bound(variable, place)
-
-
-def _bounds(module: Module, functions: Sequence[Function], frame: Frame) -> Iterable[Bounds]:
-    for _, each in _named(module, functions, frame):
-        yield each
-
-
-def _bound(variable: Variable, place: tuple[Space, int]) -> Bounds:
-    return Bounds(_readable(variable.name), place[0].value, place[1], place[1] + variable.nbytes)
+                start = place[1]
+                bounds = Bounds(_readable(variable.name), place[0].value, start, start + variable.nbytes)
+                yield (function, variable.name), bounds
 
 
 def _readable(name: str) -> str:
