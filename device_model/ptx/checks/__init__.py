@@ -2,11 +2,14 @@
 
     hazards     the watch that finds them: one for each launch that is checked
     lines       what the text says about each access and each barrier
+    origins     which variable or parameter an address comes from
     variables   the bounds of shared and local variables, and which one an access means
     picking     which of the lanes of an access have to be looked at
     order       what threads know of each other's accesses
     arrivals    who waits at which barrier
     shadows     the last accesses of the bytes of a memory
+    shared      the checks of shared memory
+    world       the checks of global memory
     races       how accesses that are not ordered become findings
     rules       the rules, and what a finding about PTX says
 

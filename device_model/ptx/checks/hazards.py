@@ -71,7 +71,7 @@ class Hazards(Watch):
         """The lanes of *group* begin."""
         if self._report is None:
             self._report = Report(group.launch, self._program.places)
-            self._world = GlobalChecks(group.launch, self._report)
+            self._world = GlobalChecks(group.launch, self._report, self.variables.written)
         self._groups[group.first] = _Blocks(group, self, self._report)
 
     def end(self, group: Group) -> None:

@@ -1,29 +1,16 @@
 """The bounds of shared and local variables, and which one an access means.
 
-An address comes from the name of a variable by moves, additions and subtractions. If all ways to it begin at one
-variable, the access means that one. Where a way begins at none, such as at a pointer from memory, or at two, nothing is
-said.
+An access means the variable that its address begins at, if that is known.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from device_model.ptx.code.flow import writes
+from device_model.ptx.checks.origins import begins_at, origins_of, pointers_written
 from device_model.ptx.code.frames import Frame, frames_of
-from device_model.ptx.text.syntax import (
-    Address,
-    Function,
-    Instruction,
-    Module,
-    Operand,
-    Register,
-    Space,
-    Symbol,
-)
+from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol
 
-_KEEP = frozenset(("mov", "selp", "cvta", "cvt"))  # the result is one of the operands
-_ADD = frozenset(("add", "sub", "mad", "or", "and"))  # one of the operands is the address, the others count
 _ACCESSES = frozenset(("ld", "st", "atom", "red"))
 
 
@@ -40,6 +27,8 @@ class Variables:
     """The variables of the kernel *name*.
 
     Attributes:
+        written: Where in the parameters the pointers are through which it changes global memory; None if that is not
+            known.
         meant: By line of PTX: the variable that its access means.
     """
 
@@ -49,13 +38,15 @@ class Variables:
         by_key = dict(_named(module, functions, frame))
         self._all = list(by_key.values())
         self.meant: dict[int, Bounds] = {}
+        written = pointers_written(functions)
+        self.written = None if written is None else [frame.places[name, each][1] for each in written]
         twice: dict[int, int] = {}
         for function in functions:
-            origins = _origins(function)
+            origins = origins_of(function)
             for item in function.body or ():
                 if isinstance(item, Instruction) and item.name in _ACCESSES:
                     twice[item.line] = twice.get(item.line, 0) + 1
-                    variable = _of_access(item, origins)
+                    variable = begins_at(item, origins)
                     if variable is None:
                         continue
                     found = by_key.get((function.name, variable)) or by_key.get(("", variable))
@@ -118,54 +109,3 @@ def _readable(name: str) -> str:
         if at > 0 and length:
             return name[at + 1 + len(length) :][: int(length)]
     return name
-
-
-def _origins(function: Function) -> dict[Register, str]:
-    """Return the variable that the value of a register begins at, for each register of which that is known."""
-    items = [item for item in function.body or () if isinstance(item, Instruction)]
-    all_of: dict[Register, dict[str, None]] = {}
-    count = -1
-    while count != (count := sum(map(len, all_of.values()))):
-        for item in items:
-            names = {name: None for operand in _sources(item) for name in _names(operand, all_of)}
-            for register in writes(item):
-                if isinstance(register, Register):
-                    all_of.setdefault(register, {}).update(names)
-    return _sure(items, all_of)
-
-
-def _sure(items: Sequence[Instruction], all_of: dict[Register, dict[str, None]]) -> dict[Register, str]:
-    """Return the registers whose values begin at one variable, whichever instruction has written them."""
-    sure = {register: next(iter(names)) for register, names in all_of.items() if len(names) == 1}
-    count = -1
-    while count != (count := len(sure)):
-        for item in items:
-            sources = [each for each in _sources(item) if isinstance(each, Symbol) or each in sure]
-            is_known = len(sources) == len(_sources(item)) if item.name in _KEEP else len(sources) == 1
-            if not is_known or item.name not in _KEEP | _ADD:
-                for register in writes(item):
-                    if isinstance(register, Register):
-                        sure.pop(register, None)
-    return sure
-
-
-def _sources(item: Instruction) -> list[Operand]:
-    """Return the operands that an address can come from."""
-    if item.name not in _KEEP | _ADD:
-        return []
-    given = item.operands[1:3] if item.name == "selp" else item.operands[1:]
-    return [each for each in given if item.name in _KEEP or isinstance(each, Register | Symbol)]
-
-
-def _names(operand: Operand, all_of: dict[Register, dict[str, None]]) -> Iterable[str]:
-    if isinstance(operand, Symbol):
-        return (operand.name,)
-    return all_of.get(operand, ()) if isinstance(operand, Register) else ()
-
-
-def _of_access(item: Instruction, origins: dict[Register, str]) -> str | None:
-    """Return the variable that the address of *item* begins at."""
-    base = next((each.base for each in item.operands if isinstance(each, Address)), None)
-    if isinstance(base, Symbol):
-        return base.name
-    return origins.get(base) if isinstance(base, Register) else None

@@ -34,21 +34,29 @@ class _Seen(NamedTuple):
 class GlobalChecks:
     """Checks the accesses of a launch to global memory."""
 
-    __slots__ = ("_acquired", "_launch", "_released", "_report", "_shadows")
+    __slots__ = ("_acquired", "_launch", "_released", "_report", "_shadows", "_written")
 
-    def __init__(self, launch: Launch, report: Report) -> None:
+    def __init__(self, launch: Launch, report: Report, written: Sequence[int] | None) -> None:
         self._launch = launch
         self._report = report
         self._shadows: dict[int, Shadow] = {}
         self._released: Array | None = None  # by block: the stamp of its last use of a lock or a flag
         self._acquired: Array | None = None
+        self._written: list[int] | None = None  # where the regions begin that the kernel may change; None: anywhere
+        if written is not None:
+            values = [int(launch.parameters[at : at + 8].view(np.uint64)[0]) for at in written]
+            regions = [launch.memory.find(value) for value in values]
+            self._written = [region.start & _ALIGNED for region in regions if region is not None]
 
     def load(self, at: Lanes, order: Order, address: Array, nbytes: int, access: Access) -> None:
         """Check and note a load."""
-        seen = None if access.is_constant else self._see(at, address, nbytes, access)
+        seen = None if access.is_constant else self._see(at, address, nbytes, access, is_load=True)
         if seen is None:
             return
         self._check(Rule.RAW, at, order, seen, seen.shadow.writes[seen.where], access)
+        if order.highest == 1:  # there was no barrier
+            seen.shadow.read(seen.where, seen.mine, lambda words: words == 0)
+            return
         floor: Any = order.lowest
         threads = self._launch.threads
         if order.lowest != order.highest:
@@ -94,15 +102,22 @@ class GlobalChecks:
             self._acquired[blocks] = now
 
     def _see(
-        self, at: Lanes, address: Array, nbytes: int, access: Access, values: Sequence[Array] = ()
-    ) -> _Seen | None:
-        """Return what is looked at; None if the addresses are not all in one region, which has its own calls."""
+        self, at: Lanes, address: Array, nbytes: int, access: Access, values: Sequence[Array] = (), *,
+        is_load: bool = False,
+    ) -> _Seen | None:  # fmt: skip
+        """Return what is looked at.
+
+        None if the addresses are not all in one region: each one has its own calls. None also for loads of what the
+        kernel does not change.
+        """
         low, high = int(address.min()), int(address.max())
         region = self._launch.memory.find(low)
         if region is None or high + nbytes > region.stop:
             return None
         base = region.start & _ALIGNED
         shadow = self._shadows.get(base)
+        if is_load and shadow is None and self._written is not None and base not in self._written:
+            return None
         if shadow is None:
             shadow = self._shadows[base] = Shadow(region.stop - base)
         lanes, places = picked(at, address, values)

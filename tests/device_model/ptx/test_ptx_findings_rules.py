@@ -158,3 +158,25 @@ def test_the_same_mistake_is_one_finding_with_a_count():
     body = "\nL: st.shared.u32 [s], %t; sub.u32 %c, %c, 1; setp.ne.s32 %p, %c, -4; @%p bra L; ret;"
     (one,) = [each for each in findings(kernel(HEAD + body, Y), np.zeros(1, "u4")) if each.rule.name == "TWO_WRITERS"]
     assert one.count == 4
+
+
+@pytest.mark.parametrize("pointer", ["", "mov.u64 %o, %a; setp.lt.u32 %p, %t, 99; selp.u64 %a, %a, %z, %p;"])
+def test_a_write_of_what_others_read_is_found_through_any_pointer(pointer):
+    """Each thread replaces its own number by that of the thread 32 further on."""
+    body = f"""
+        .reg .u64 %z; ld.param.u64 %z, [z]; {pointer}
+        mul.wide.u32 %o, %t, 4; add.u64 %a, %a, %o; ld.global.u32 %r, [%a+128]; st.global.u32 [%a], %r; ret;"""
+    text = kernel(HEAD + body, Y + ", .param .u64 z")
+    made = findings(text, np.arange(96, dtype="u4"), np.zeros(96, "u4"), block=(64, 1, 1))
+    assert [(each.rule.name, each.missing) for each in made] == [("WAR", "bar.sync")]
+
+
+def test_a_parameter_that_is_written_through_another_one_is_looked_at_as_well():
+    """Both parameters are one buffer: what is stored through y is loaded through z."""
+    body = """
+        .reg .u64 %z; ld.param.u64 %z, [z]; mul.wide.u32 %o, %t, 4; add.u64 %a, %a, %o; add.u64 %z, %z, %o;
+        ld.global.u32 %r, [%z+128]; st.global.u32 [%a], %r; ret;"""
+    text = kernel(HEAD + body, Y + ", .param .u64 z")
+    address = np.uint64(1 << 60)  # of the first array
+    made = findings(text, np.arange(96, dtype="u4"), address, block=(64, 1, 1))
+    assert [each.rule.name for each in made] == ["WAR"]
