@@ -6,6 +6,7 @@
     variables   the bounds of shared and local variables, and which one an access means
     picking     which of the lanes of an access have to be looked at
     order       what threads know of each other's accesses
+    flags       what blocks know of each other by locks and flags
     arrivals    who waits at which barrier
     shadows     the last accesses of the bytes of a memory
     shared      the checks of shared memory
@@ -13,7 +14,8 @@
     races       how accesses that are not ordered become findings
     rules       the rules, and what a finding about PTX says
 
-What is not seen: races of threads that use atomic operations, locks or flags between their accesses are taken to be
-ordered, whatever address these have. An exchange of a warp orders its accesses as `bar.warp.sync` does, which CUDA does
-not promise.
+What is not seen: threads that use locks, flags or atomic operations between their accesses are taken to be ordered,
+whatever address these have. A kernel has fences or it has none; where they are is not looked at. An exchange of a warp
+orders its accesses as `bar.warp.sync` does, which CUDA does not promise. Nobody waits for threads that have ended, as
+on a card.
 """

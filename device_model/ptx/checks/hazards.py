@@ -129,6 +129,7 @@ class Hazards(Watch):
         if not blocks.all():
             known.shared.spread()
         known.arrivals.release(number, blocks, self._report.now)
+        self._all().barrier(group, blocks)
 
     def meet(self, at: Lanes, members: Array) -> None:
         """Lanes of warps have met."""
@@ -164,7 +165,7 @@ class Hazards(Watch):
         now = self._report.now
         blocks.shared.spread()
         blocks.order.synchronise(at, now, releases=access.releases, acquires=access.acquires)
-        self._all().synchronise(at, now, releases=access.releases, acquires=access.acquires)
+        self._all().synchronise(at, blocks.order, now, releases=access.releases, acquires=access.acquires)
 
     def _is_inside(self, at: Lanes, space: str, address: Array, nbytes: int, line: int) -> bool:
         """Return whether an access is inside of its memory; report it if it is outside of its variable.

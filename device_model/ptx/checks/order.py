@@ -19,12 +19,24 @@ from device_model.ptx.lanes.group import WARP, Array, Group, Ints, Lanes
 class Order:
     """What the threads of the blocks of *group* know about each other's accesses."""
 
-    __slots__ = ("_acquired", "_group", "_lanes", "_released", "_warp_floor", "_warps", "floor", "highest", "lowest")
+    __slots__ = (
+        "_acquired",
+        "_group",
+        "_lanes",
+        "_released",
+        "_warp_floor",
+        "_warps",
+        "any_floor",
+        "floor",
+        "highest",
+        "lowest",
+    )
 
     def __init__(self, group: Group) -> None:
         warps = -(-group.threads // WARP)
         self._group = group
         self.floor = np.ones(group.blocks, np.int64)  # by block: all its threads know what came before it
+        self.any_floor = np.ones(group.blocks, np.int64)  # by block: some of its threads know what came before it
         self.lowest = self.highest = 1  # of the floors
         self._warp_floor = np.zeros((group.blocks, warps), np.int64)
         self._lanes: Array | None = None  # [lane, lane of its warp]: it knows what that one did before
@@ -34,7 +46,7 @@ class Order:
 
     def barrier(self, blocks: Array, now: int) -> None:
         """All threads of *blocks*, a mask, have waited for each other: accesses from *now* on come later."""
-        self.floor[blocks] = now
+        self.floor[blocks] = self.any_floor[blocks] = now
         self.lowest, self.highest = int(self.floor.min()), int(self.floor.max())
 
     def part(self, blocks: Ints, arrived: Array, waits: Array) -> None:
@@ -48,6 +60,7 @@ class Order:
         count = self._warp_floor.shape
         if self._warps is None:
             self._warps = np.zeros((*count, count[1]), np.int64)
+        self.any_floor[blocks] = arrived.max(1)
         known = self._warps[blocks]
         told = np.where((arrived > 0)[:, :, None], known, 0).max(1)
         told = np.maximum(told, arrived)

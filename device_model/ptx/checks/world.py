@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from device_model.ptx.checks.flags import Flags
 from device_model.ptx.checks.lines import Access
 from device_model.ptx.checks.order import Order
 from device_model.ptx.checks.picking import picked, table
 from device_model.ptx.checks.races import Report, Suspects, suspects
 from device_model.ptx.checks.rules import Rule
 from device_model.ptx.checks.shadows import LANE, STAMP, STRONG, Shadow
-from device_model.ptx.lanes.group import Array, Ints, Lanes
+from device_model.ptx.lanes.group import Array, Group, Ints, Lanes
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.regions import Region
 
@@ -34,14 +35,13 @@ class _Seen(NamedTuple):
 class GlobalChecks:
     """Checks the accesses of a launch to global memory."""
 
-    __slots__ = ("_acquired", "_launch", "_released", "_report", "_shadows", "_written")
+    __slots__ = ("_flags", "_launch", "_report", "_shadows", "_written")
 
     def __init__(self, launch: Launch, report: Report, written: Sequence[int] | None) -> None:
         self._launch = launch
         self._report = report
         self._shadows: dict[int, Shadow] = {}
-        self._released: Array | None = None  # by block: the stamp of its last use of a lock or a flag
-        self._acquired: Array | None = None
+        self._flags: Flags | None = None
         self._written: list[int] | None = None  # where the regions begin that the kernel may change; None: anywhere
         if written is not None:
             values = [int(launch.parameters[at : at + 8].view(np.uint64)[0]) for at in written]
@@ -90,16 +90,16 @@ class GlobalChecks:
         self._check_readers(at, order, seen, access)
         seen.shadow.write(seen.where, seen.mine)
 
-    def synchronise(self, at: Lanes, now: int, *, releases: bool, acquires: bool) -> None:
+    def synchronise(self, at: Lanes, order: Order, now: int, *, releases: bool, acquires: bool) -> None:
         """The lanes use a lock or a flag: other blocks may know by it what theirs did."""
-        if self._released is None or self._acquired is None:
-            self._released = np.zeros(self._launch.blocks, np.int64)
-            self._acquired = np.zeros(self._launch.blocks, np.int64)
-        blocks = at.block.reshape(-1) + at.group.first
-        if releases:
-            self._released[blocks] = now
-        if acquires:
-            self._acquired[blocks] = now
+        if self._flags is None:
+            self._flags = Flags(self._launch)
+        self._flags.use(at, order, now, releases=releases, acquires=acquires)
+
+    def barrier(self, group: Group, blocks: Array) -> None:
+        """Threads of *blocks*, a mask, have waited for each other."""
+        if self._flags is not None:
+            self._flags.barrier(group, blocks)
 
     def _see(
         self, at: Lanes, address: Array, nbytes: int, access: Access, values: Sequence[Array] = (), *,
@@ -156,8 +156,8 @@ class GlobalChecks:
         if is_own.any():
             inner = block[is_own] - at.group.first
             known[is_own] = order.knows(inner, thread[is_own], other[is_own], found.stamp[is_own])
-        if self._released is not None and self._acquired is not None:
-            known |= ~is_own & (found.stamp < self._released[other_block]) & (found.stamp < self._acquired[block])
+        if self._flags is not None:
+            known |= ~is_own & self._flags.know(block, thread, other_block, other, found.stamp)
         return known
 
     def _changes(self, seen: _Seen, which: Ints, at: Lanes, values: Sequence[Array]) -> Array:

@@ -1,7 +1,8 @@
 """Kernels in CUDA C whose PTX is kept in data/: right ones, and ones with a mistake that was put in.
 
-`python corpus.py right` and `python corpus.py wrong` print the sources, of which a compiler makes data/right.ptx and
-data/wrong.ptx (for sm_90, with line information). A wrong kernel is a right one with one place changed.
+`python corpus.py right` and `python corpus.py wrong` print the sources. A compiler makes data/right.ptx and
+data/wrong.ptx of them, for sm_90, with line information; comments are left out. A wrong kernel is a right one with one
+place changed.
 """
 
 import sys
@@ -707,6 +708,9 @@ WRONG = [
     Wrong("no fence", "lastblock_float", "        __threadfence();\n", "", "sum += part[i];", "RAW"),
     Wrong("no lock", "lock_int", "while (atomicCAS(mutex, 0, 1) != 0) {}", "", "y[0] = y[0] + (int)1;", "WAR"),
     Wrong("no lock", "lock_float", "atomicExch(mutex, 0);", "", "while (atomicCAS", "repeats without end"),
+    Wrong("no barrier", "gridbarrier_int", "    __threadfence();\n    __syncthreads();\n", "    __threadfence();\n",
+          "z[i] = y[", "RAW"),
+    Wrong("no barrier", "gridbarrier_float", "    __syncthreads();\n    z[i]", "    z[i]", "z[i] = y[", "RAW"),
     Wrong("no wait", "flag_float", "while (*(volatile int*)ready == 0) {}", ";", "= y[i] + (float)1;", "WAR"),
     Wrong("no wait", "flag_int", "*(volatile int*)ready = 1;", ";", "while (*(volatile", "repeats without end"),
     Wrong("no wait", "gridbarrier_float", "while (*(volatile unsigned*)count < gridDim.x) {}", "", "z[i] = y[", "RAW"),
