@@ -58,15 +58,46 @@ def test_lanes_that_met_in_parts_know_their_own_part_only():
     assert found(body.replace("BY", "64")) == [("RAW", "syncwarp")]
 
 
-def test_what_a_lane_learned_in_one_part_it_tells_in_the_next():
-    """Lanes 0 and 1 meet, then lanes 1 and 2: lane 2 knows what lane 0 did."""
+@pytest.mark.parametrize(("first", "second", "reader", "written"), [((0, 3), (1, 6), 2, 0), ((1, 6), (0, 3), 0, 2)])
+def test_what_a_lane_learned_in_one_part_it_tells_in_the_next(first, second, reader, written):
+    """Two lanes meet, then one of them and a third one, which then knows what the other did."""
+
+    def meet(start, mask):
+        return f"sub.u32 %r, %t, {start}; setp.le.u32 %p, %r, 1; @%p bar.warp.sync {mask};"
+
+    store = "st.shared.u32 [%b], %t;"
+    read = f"setp.eq.u32 %p, %t, {reader}; @%p ld.shared.u32 %r, [s+{4 * written}]; ret;"
+    assert found(store + meet(*first) + meet(*second) + read) == []
+    assert found(store + meet(*second) + read) == [("RAW", "syncwarp")]
+
+
+def test_warps_that_meet_at_a_counted_barrier_tell_what_they_know():
+    """Warps 0 and 1 meet, then 1 and 2: warp 2 knows what warp 0 did."""
     body = """
-        st.shared.u32 [%b], %t;
-        setp.le.u32 %p, %t, 1; @%p bar.warp.sync FIRST;
-        sub.u32 %r, %t, 1; setp.le.u32 %p, %r, 1; @%p bar.warp.sync 6;
-        setp.eq.u32 %p, %t, 2; @%p ld.shared.u32 %r, [s]; ret;"""
-    assert found(body.replace("FIRST", "3")) == []
-    assert found(body.replace("@%p bar.warp.sync FIRST;", "")) == [("RAW", "syncwarp")]
+        st.shared.u32 [%b], %t; setp.lt.u32 %p, %t, 64; @%p bar.sync 1, 64;
+        setp.ge.u32 %p, %t, 32; @%p bar.sync 2, 64;
+        setp.ge.u32 %p, %t, 64; @%p ld.shared.u32 %r, [%b+-256]; ret;"""
+    assert found(body, block=(96, 1, 1)) == []
+    assert found(body.replace("@%p bar.sync 1, 64;", ""), block=(96, 1, 1)) == [("RAW", "bar.sync")]
+
+
+def test_a_thread_that_only_arrives_at_a_barrier_learns_nothing():
+    body = """
+        st.shared.u32 [%b], %t; setp.lt.u32 %p, %t, 32; @%p bar.arrive 1, 64;
+        @!%p bar.sync 1, 64;
+        xor.b32 %s, %s, 128; mov.u32 %b, s; add.u32 %b, %b, %s; setp.{}.u32 %p, %t, 32;
+        @%p ld.shared.u32 %r, [%b]; ret;"""
+    assert found(body.format("ge"), block=(64, 1, 1)) == []
+    assert found(body.format("lt"), block=(64, 1, 1)) == [("RAW", "bar.sync")]
+
+
+def test_a_write_after_reads_of_which_the_last_is_its_own():
+    """Thread 0 reads a number that thread 63 then reads and writes; or all threads read it at once."""
+    start = "setp.eq.u32 %p, %t, 63; setp.eq.u32 %q, %t, 0; @%p st.shared.u32 [s], 1; bar.sync 0;"
+    apart = "@%q ld.shared.u32 %r, [s]; @%p ld.shared.u32 %r, [s]; @%p st.shared.u32 [s], 2; ret;"
+    at_once = "ld.shared.u32 %r, [s]; @%p st.shared.u32 [s], 2; ret;"
+    assert found(start + apart, block=(64, 1, 1)) == [("WAR", "bar.sync")]
+    assert found(start + at_once, block=(64, 1, 1)) == [("WAR", "bar.sync")]
 
 
 def test_two_lanes_that_store_different_values_to_one_address():
@@ -79,6 +110,12 @@ def test_two_lanes_that_store_different_values_to_one_address():
 
 def test_the_same_value_from_two_places_is_no_mistake():
     body = "setp.lt.u32 %p, %t, 9; @%p st.shared.u32 [s], V; @!%p st.shared.u32 [s], 1; ret;"
+    assert found(body.replace("V", "1")) == []
+    assert found(body.replace("V", "2")) == [("WAW", "syncwarp")]
+
+
+def test_the_same_value_in_global_memory_is_no_mistake_either():
+    body = "setp.lt.u32 %p, %t, 9; @%p st.global.u32 [%a], V; @!%p st.global.u32 [%a], 1; ret;"
     assert found(body.replace("V", "1")) == []
     assert found(body.replace("V", "2")) == [("WAW", "syncwarp")]
 
@@ -102,6 +139,28 @@ def test_bytes_that_nobody_wrote():
 def test_each_half_of_a_vector_is_looked_at():
     body = ".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {%r, %x}, [s]; ret;"
     assert found(body) == [("UNWRITTEN_READ", "a store")]
+
+
+def test_a_number_of_which_some_bytes_were_written_may_be_a_structure_with_padding():
+    assert found("st.shared.u8 [s], 1; bar.sync 0; ld.shared.u32 %r, [s]; ret;") == []
+
+
+def test_blocks_with_other_addresses_are_told_apart():
+    """Threads 0 to 8 of block c write from word c on: in block 1 word 0 was not written."""
+    body = """
+        shl.b32 %r, %c, 2; add.u32 %b, %b, %r; setp.lt.u32 %p, %t, 9; @%p st.shared.u32 [%b], 1; bar.sync 0;
+        ld.shared.u32 %r, [s]; ret;"""
+    (one,) = findings(kernel(HEAD + body, Y), np.zeros(1, "u4"), grid=(2, 1, 1))
+    assert (one.rule.name, one.block) == ("UNWRITTEN_READ", 1)
+
+
+@pytest.mark.parametrize("other", ["mov.u32 %r, z;", "mul.lo.u32 %r, %b, 0; add.u32 %r, %r, 512;"])
+def test_an_address_that_may_begin_at_two_variables_is_not_held_to_one(other):
+    body = f"""
+        .shared .align 4 .b8 z[64]; mov.u32 %b, s; {other} setp.eq.u32 %p, %t, 99;
+        @!%p mov.u32 %b, %r;
+        st.shared.u32 [%b+4], 1; ret;"""
+    assert found(body) == []
 
 
 def test_an_access_that_leaves_its_variable_for_another_one():
@@ -152,6 +211,25 @@ def test_blocks_that_do_different_things_are_told_apart():
         READ: xor.b32 %s, %s, 128; mov.u32 %b, s; add.u32 %b, %b, %s; ld.shared.u32 %r, [%b]; ret;"""
     (one,) = findings(kernel(HEAD + body, Y), np.zeros(1, "u4"), grid=(4, 1, 1), block=(64, 1, 1))
     assert (one.rule.name, one.block) == ("RAW", 2)
+
+
+def test_one_address_of_all_lanes_is_looked_at_in_each_block():
+    """Block 1 of three goes past the barrier, and then lanes of all blocks load one number."""
+    body = """
+        setp.eq.u32 %p, %t, 5; @%p st.shared.u32 [s], 1; setp.eq.u32 %p, %c, 1; @%p bra OVER; bar.sync 0;
+        OVER: setp.lt.u32 %p, %t, 40; @%p ld.shared.u32 %r, [s]; ret;"""
+    (one,) = findings(kernel(HEAD + body, Y), np.zeros(1, "u4"), grid=(3, 1, 1), block=(64, 1, 1))
+    assert (one.rule.name, one.block) == ("RAW", 1)
+
+
+def test_a_flag_shows_what_came_before_a_counted_barrier_too():
+    body = """
+        mul.wide.u32 %o, %t, 4; add.u64 %o, %a, %o; setp.eq.u32 %q, %t, 0; setp.eq.u32 %p, %c, 0; @!%p bra READ;
+        st.global.u32 [%o+16], %t; bar.sync 1, 64; @%q st.release.gpu.global.u32 [%a], 1; ret;
+        READ: @!%q bra ON;
+        L: ld.acquire.gpu.global.u32 %r, [%a]; setp.eq.u32 %p, %r, 0; @%p bra L;
+        ON: bar.sync 1, 64; ld.global.u32 %r, [%o+16]; ret;"""
+    assert found(body, np.zeros(80, "u4"), grid=(2, 1, 1), block=(64, 1, 1)) == []
 
 
 def test_the_same_mistake_is_one_finding_with_a_count():
