@@ -14,7 +14,7 @@ from device_model.ptx.code.special import fill
 from device_model.ptx.lanes.ends import StoppedError
 from device_model.ptx.lanes.fragments import Fragments, State
 from device_model.ptx.lanes.group import Group, Ints
-from device_model.ptx.lanes.launch import Launch
+from device_model.ptx.lanes.launch import Launch, indices
 from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Place, Program, filename
 
@@ -84,15 +84,9 @@ def _hang(program: Program, fragments: Fragments) -> NoReturn:
 def _lane_text(group: Group, lanes: Ints) -> str:
     """Return the first of *lanes* for a message, and how many more there are."""
     block, thread = divmod(int(lanes[0]), group.threads)
-    names = [_indices(group.first + block, group.launch.grid), _indices(thread, group.launch.block)]
+    names = [indices(group.first + block, group.launch.grid), indices(thread, group.launch.block)]
     more = f" and {len(lanes) - 1} more" if len(lanes) > 1 else ""
     return f"block {names[0]}, thread {names[1]}{more}"
-
-
-def _indices(number: int, sizes: tuple[int, int, int]) -> str:
-    x, y, _ = sizes
-    place = (number % x, number // x % y, number // (x * y))
-    return str(place[0]) if sizes[1:] == (1, 1) else str(place)
 
 
 def _place(program: Program, error: BaseException) -> Place | None:
@@ -100,4 +94,6 @@ def _place(program: Program, error: BaseException) -> Place | None:
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename == filename(program.name) and frame.lineno is not None:
             return program.places[program.lines[frame.lineno]]
+    if isinstance(error, StoppedError) and error.line is not None:
+        return program.places[error.line]
     return None

@@ -42,13 +42,14 @@ def end_of(compiler: "Compiler", emit: Emitter, block: Block) -> tuple[End, str 
             return (ends.Goto(target), None) if guard is None else (ends.Branch(target, then), guard)
         case "brx":
             places = dict(enumerate(compiler.targets(block, last)))
-            return ends.Indexed(places, "brx.idx has no label for its index"), emit.value(last.operands[0], U32)
+            end = ends.Indexed(places, "brx.idx has no label for its index", last.line)
+            return end, emit.value(last.operands[0], U32)
         case "exit":
             return ends.Exit(then), guard
         case "ret":
             return _return(compiler, block, guard)
         case "trap" | "brkpt":
-            return ends.Trap(then, f"{last.name} in line {last.line}"), guard
+            return ends.Trap(then, last.name, last.line), guard
         case "call":
             return _call(compiler, emit, block, last)
         case "nanosleep":

@@ -11,10 +11,13 @@ Go = Callable[[int, Lanes], None]
 
 
 class Arrival(NamedTuple):
-    """Lanes that wait at a barrier: where they go on, and for a reduction what they give and where the result goes."""
+    """Lanes that wait at a barrier: where they go on, the line of the barrier, and for a reduction what they give and
+    where the result goes.
+    """
 
     lanes: Lanes
     place: int
+    line: int
     given: Array | None = None
     result: Callable[[Lanes, Array, Array], None] | None = None  # of lanes, how many gave true, of how many
 

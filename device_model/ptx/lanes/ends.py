@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class StoppedError(Exception):
-    """A lane has stopped the kernel: *what* happened, and the places of the lanes."""
+    """A lane has stopped the kernel: *what* happened, the places of the lanes, and the line of PTX, if it is known."""
 
-    def __init__(self, what: str, lanes: Lanes) -> None:
+    def __init__(self, what: str, lanes: Lanes, line: int | None = None) -> None:
         super().__init__(what)
         self.what = what
+        self.line = line
         self.lanes = lanes.flat.reshape(-1)
 
 
@@ -71,11 +72,12 @@ class Exit:
 class Indexed:
     """Lanes go on at places[i], where i is what the block returns; others stop the kernel with *what*."""
 
-    __slots__ = ("places", "what")
+    __slots__ = ("line", "places", "what")
 
-    def __init__(self, places: Mapping[int, int], what: str) -> None:
+    def __init__(self, places: Mapping[int, int], what: str, line: int) -> None:
         self.places = places
         self.what = what
+        self.line = line
 
     def go(self, fragments: "Fragments", at: Lanes, result: Array) -> None:
         """Send the lanes on."""
@@ -83,7 +85,7 @@ class Indexed:
         for value in values:
             lanes = at if len(values) == 1 else Lanes(at.group, at.some(result == value))
             if value not in self.places:
-                raise StoppedError(self.what, lanes)
+                raise StoppedError(self.what, lanes, self.line)
             fragments.go(self.places[value], lanes)
 
 
@@ -113,6 +115,7 @@ class Barrier:
     def go(self, fragments: "Fragments", at: Lanes, result: Any) -> None:
         """Let the lanes wait, or only count them."""
         number, needed, given, reduce = result
+        launch = at.group.launch
         numbers = [int(each) for each in np.unique(number)]
         for each in numbers:
             lanes = at if len(numbers) == 1 else Lanes(at.group, at.some(number == each))
@@ -121,7 +124,8 @@ class Barrier:
                 assert count is not None, "bar.arrive has a count"
                 fragments.barriers.arrive(fragments.go, each, count, lanes)
             else:
-                fragments.barriers.sync(fragments.go, each, count, Arrival(lanes, self.then, given, reduce))
+                arrival = Arrival(lanes, self.then, launch.line, given, reduce)
+                fragments.barriers.sync(fragments.go, each, count, arrival)
         if self.arrives:
             fragments.go(self.then, at)
 
@@ -129,17 +133,18 @@ class Barrier:
 class Trap:
     """Lanes stop the kernel."""
 
-    __slots__ = ("then", "what")
+    __slots__ = ("line", "then", "what")
 
-    def __init__(self, then: int, what: str) -> None:
+    def __init__(self, then: int, what: str, line: int) -> None:
         self.then = then
         self.what = what
+        self.line = line
 
     def go(self, fragments: "Fragments", at: Lanes, result: Any) -> None:
         """Stop the kernel, if the block returns a mask only for those lanes."""
         for lanes, is_stopped in halves(at, np.ones((1, 1), np.bool_) if result is None else result):
             if is_stopped:
-                raise StoppedError(self.what, lanes)
+                raise StoppedError(self.what, lanes, self.line)
             fragments.go(self.then, lanes)
 
 

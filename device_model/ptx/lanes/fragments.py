@@ -200,14 +200,9 @@ class Fragments:
         """Return the error for lanes that wait for others that do not come."""
         if self._meeting:
             place, lanes = next(iter(self._meeting.items()))
-            return StoppedError(
-                f"lanes wait in line {self._code[place].line} for others of their warp that never come", lanes
-            )
+            return StoppedError("waits for others of its warp that never come", lanes, self._code[place].line)
         number, waiting = next(iter(self.barriers.waiting.items()))
-        line = self._code[waiting[0].place].line
-        return StoppedError(
-            f"not all threads of the block reach barrier {number}, which is before line {line}", waiting[0].lanes
-        )
+        return StoppedError(f"not all threads of the block reach barrier {number}", waiting[0].lanes, waiting[0].line)
 
 
 def _same(first: Array, second: Array) -> bool:

@@ -68,3 +68,10 @@ class Launch:
         """The blocks of the grid."""
         x, y, z = self.grid
         return x * y * z
+
+
+def indices(number: int, sizes: Dim3) -> str:
+    """Return the place of a block or a thread for a message: one number, if the launch has one direction."""
+    x, y, _ = sizes
+    place = (number % x, number // x % y, number // (x * y))
+    return str(place[0]) if sizes[1:] == (1, 1) else str(place)

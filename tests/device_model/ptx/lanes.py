@@ -17,8 +17,11 @@ def kernel(body, parameters="", before=""):
     return f"{HEAD}{before}\n.visible .entry k({parameters})\n{{\n{body}\n}}\n"
 
 
-def launch(text, *args, name="k", grid=(1, 1, 1), block=(32, 1, 1), shared=0):
-    """Run the kernel *name*: arrays are global memory, and are changed; numbers are values. Return the launch."""
+def launch(text, *args, name="k", grid=(1, 1, 1), block=(32, 1, 1), shared=0, watch=None):
+    """Run the kernel *name*: arrays are global memory, and are changed; numbers are values. Return the launch.
+
+    *watch* makes who looks at it, of the module and the program.
+    """
     module = parse(text)
     memory, addresses = ArrayMemory(), {}
     for variable in module.variables.values():
@@ -36,5 +39,7 @@ def launch(text, *args, name="k", grid=(1, 1, 1), block=(32, 1, 1), shared=0):
         parameters[at : at + len(held)] = held
         at += parameter.nbytes
     made = Launch(grid, block, parameters, memory, shared)
+    if watch is not None:
+        made.watches = (watch(module, program),)
     run(program, made)
     return made

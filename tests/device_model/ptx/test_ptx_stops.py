@@ -40,7 +40,7 @@ def test_an_access_behind_shared_memory_and_one_before_local_memory():
 
 def test_indices_of_blocks_and_threads_have_as_many_numbers_as_the_launch():
     text = stopped("trap;", grid=(2, 2, 1), block=(4, 2, 1))
-    assert text == "block (0, 0, 0), thread (0, 0, 0) and 31 more: trap in line 7"
+    assert text == "block (0, 0, 0), thread (0, 0, 0) and 31 more: trap, in PTX line 7"
 
 
 def test_a_line_of_the_source_is_named_where_the_text_has_it():
@@ -64,7 +64,8 @@ def test_a_barrier_that_some_lanes_wait_at_and_others_never_reach():
         .reg .pred %p; .reg .u32 %t; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 8; @%p bra HERE;
         bar.sync 1; ret;
         HERE: bar.sync 0; ret;"""
-    assert "not all threads of the block reach barrier" in stopped(body)
+    text = stopped(body)
+    assert text == "block 0, thread 8 and 23 more: not all threads of the block reach barrier 1, in PTX line 9"
 
 
 def test_an_exchange_that_names_lanes_which_wait_elsewhere():
@@ -72,7 +73,7 @@ def test_an_exchange_that_names_lanes_which_wait_elsewhere():
         .reg .pred %p; .reg .u32 %t, %r; mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 8; @%p bra HERE;
         bar.sync 0; ret;
         HERE: shfl.sync.idx.b32 %r, %t, 0, 31, -1; ret;"""
-    assert "wait in line 10 for others of their warp that never come" in stopped(body)
+    assert stopped(body).endswith("waits for others of its warp that never come, in PTX line 10")
 
 
 @pytest.mark.parametrize(

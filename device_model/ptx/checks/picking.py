@@ -1,0 +1,79 @@
+"""Which of the lanes of an access have to be looked at.
+
+Where all threads of a block have one address, the first and the last stand for them: one of the two is another thread
+than the one that accessed it before. Where all blocks have the same addresses of shared memory, one block stands for
+them. In global memory the first and the last do.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from device_model.ptx.lanes.group import Array, Group, Ints, Lanes
+
+
+def picked(at: Lanes, address: Array, values: Sequence[Array] = ()) -> tuple[Ints, Ints]:
+    """Return lanes, as places in their group, and the address of each, for an access to global memory."""
+    rows = max(each.shape[0] for each in (address, *values))
+    columns = max(each.shape[1] for each in (address, *values))
+    if at.index is not None:
+        if columns == 1:
+            return at.index[_ends(at.count)], np.repeat(address.view(np.int64).reshape(-1), len(_ends(at.count)))
+        return at.index, np.broadcast_to(address.view(np.int64), at.shape).reshape(-1)
+    group = at.group
+    blocks = np.arange(group.blocks) if rows > 1 else _ends(group.blocks)
+    return _crossed(group, address, blocks, columns)
+
+
+def picked_of_block(at: Lanes, address: Array, values: Sequence[Array] = ()) -> tuple[Ints, Ints, bool]:
+    """Return lanes, the address of each, and whether they are of the first block only and stand for all blocks."""
+    columns = max(each.shape[1] for each in (address, *values))
+    group = at.group
+    if at.index is None:
+        is_same = address.shape[0] == 1
+        blocks = np.arange(1 if is_same else group.blocks)
+        return *_crossed(group, address, blocks, columns), is_same
+    lanes, places = at.index, np.broadcast_to(address.view(np.int64), at.shape).reshape(-1)
+    if columns == 1:
+        new = np.flatnonzero(np.diff(at.block[0]))
+        ends = np.unique(np.concatenate([[0], new, new + 1, [at.count - 1]]))
+        lanes, places = lanes[ends], places[ends]
+    rows = same_in_all_blocks(group, lanes, places)
+    return (lanes, places, False) if rows is None else (*rows, True)
+
+
+def same_in_all_blocks(group: Group, lanes: Ints, values: Ints) -> tuple[Ints, Ints] | None:
+    """Return the threads and the values of one block, if all blocks have the same."""
+    if len(lanes) % group.blocks:
+        return None
+    threads = lanes.reshape(group.blocks, -1) - np.arange(group.blocks)[:, None] * group.threads
+    rows = values.reshape(group.blocks, -1)
+    if (threads == threads[0]).all() and (rows == rows[0]).all():
+        return threads[0], rows[0]
+    return None
+
+
+def in_all_blocks(group: Group, threads: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Return *threads* of each block as lanes, and the values for them."""
+    lanes = np.arange(group.blocks)[:, None] * group.threads + threads
+    return lanes.reshape(-1), np.tile(values, group.blocks)
+
+
+def table(at: Lanes, value: Array) -> Array:
+    """Return *value* with a row for each block and a column for each thread, as bits."""
+    bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}")
+    if at.index is None:
+        return np.broadcast_to(bits, at.shape)
+    whole = np.zeros(at.group.width, bits.dtype)
+    whole[at.index] = bits.reshape(-1)
+    return whole.reshape(at.group.blocks, at.group.threads)
+
+
+def _crossed(group: Group, address: Array, blocks: Ints, columns: int) -> tuple[Ints, Ints]:
+    threads = np.arange(group.threads) if columns > 1 else _ends(group.threads)
+    lanes = blocks[:, None] * group.threads + threads
+    return lanes.reshape(-1), np.broadcast_to(address.view(np.int64), lanes.shape).reshape(-1)
+
+
+def _ends(count: int) -> Ints:
+    return np.array([0, count - 1] if count > 1 else [0], np.intp)
