@@ -79,7 +79,8 @@ def _call(compiler: "Compiler", emit: Emitter, block: Block, call: Instruction) 
     if pointer is None:
         return ends.Goto(compiler.first[names[0]]), None
     places = {compiler.address(block.function.name, Symbol(name), call.line): compiler.first[name] for name in names}
-    return ends.Indexed(places, "a call of an address that no function has that fits it"), emit.value(pointer, U64)
+    what = "a call of an address that no function has that fits it"
+    return ends.Indexed(places, what, call.line), emit.value(pointer, U64)
 
 
 def _barrier(emit: Emitter, barrier: Instruction, then: int) -> tuple[End, str | None]:
