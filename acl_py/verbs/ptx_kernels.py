@@ -28,7 +28,8 @@ from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Machine, Shape
 from device_model.ptx.text.parser import parse
-from device_model.ptx.text.syntax import Function, Module
+from device_model.ptx.text.syntax import Module
+from device_model.ptx.timing.estimate import Card, occupancy
 from device_model.ptx.variables import initial, layout
 from device_model.sm.spec import SmSpec
 from device_model.work import Extent, Label, Lane
@@ -37,7 +38,7 @@ MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
 
 
-async def load(text: str | bytes) -> "PtxModule":
+async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     """Load PTX text on the current device, and give its variables memory there.
 
         module = await acl_py.ptx.load(text)
@@ -47,6 +48,8 @@ async def load(text: str | bytes) -> "PtxModule":
 
     Args:
         text: PTX of version 6.0 to 9.5, for a target up to sm_90a.
+        hazards: Whether accesses without order, and reads of bytes that nobody wrote, are found; a run without is
+            faster.
 
     Returns:
         The module; its kernels are `module[name]`.
@@ -72,7 +75,7 @@ async def load(text: str | bytes) -> "PtxModule":
         for name, at in places.items():
             data = initial(module.variables[name], addresses)
             view[at : at + len(data)] = np.frombuffer(data, np.uint8)
-    return PtxModule(module, addresses, buffer)
+    return PtxModule(module, addresses, buffer, hazards=hazards)
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
@@ -80,8 +83,9 @@ class PtxModule(Mapping[str, "PtxKernel"]):
     variable.
     """
 
-    def __init__(self, module: Module, addresses: Mapping[str, int], buffer: Buffer | None) -> None:
+    def __init__(self, module: Module, addresses: Mapping[str, int], buffer: Buffer | None, *, hazards: bool) -> None:
         self._module = module
+        self._hazards = hazards
         self._addresses = addresses
         self._buffer = buffer
         self._kernels: dict[str, PtxKernel] = {}
@@ -96,7 +100,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             if function is None or not function.is_entry or function.body is None:
                 raise KeyError(f"there is no kernel {name!r} in the module; it has {', '.join(self) or 'none'}")
             program = compile_kernel(self._module, name, self._addresses)
-            kernel = self._kernels[name] = PtxKernel(function, program)
+            kernel = self._kernels[name] = PtxKernel(self._module, program, hazards=self._hazards)
         return kernel
 
     def __iter__(self) -> Iterator[str]:
@@ -129,8 +133,11 @@ class PtxKernel(Launchable[...]):
     its findings, its times and what it has printed.
     """
 
-    def __init__(self, function: Function, program: Program) -> None:
+    def __init__(self, module: Module, program: Program, *, hazards: bool) -> None:
+        function = module.functions[program.name]
         self.name = function.name
+        self.hazards = hazards
+        self._module = module
         self.label = Label("kernel", Lane.COMPUTE, self.name)
         self._function = function
         self._program = program
@@ -163,7 +170,7 @@ class PtxKernel(Launchable[...]):
 
         Stands for cuLaunchCooperativeKernel.
         """
-        kernel = PtxKernel(self._function, self._program)
+        kernel = PtxKernel(self._module, self._program, hazards=self.hazards)
         kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
         return kernel
 
@@ -184,10 +191,13 @@ class PtxKernel(Launchable[...]):
         parameters = pack(self._function, values)
         device = current_scope().context.device
         profile = runtime.profile
-        machine = Machine(spec, profile.cores.count, profile.latency.block + profile.latency.kernel_drain)
+        assert profile.library is not None, "a card with SMs has the numbers of its library"
+        traffic = profile.library.traffic
+        card = Card(spec, profile.cores.count, traffic.kept_bytes, traffic.lost_bytes)
+        machine = Machine(card, profile.latency.block + profile.latency.kernel_drain)
         return Launch(
-            self.label, self._program, shape, parameters, given, runtime.memory, device.ordinal,
-            [*device.reaches], machine, runtime.state(Launches).limit_ns,
+            self.label, self._module, self._program, shape, parameters, given, runtime.memory, device.ordinal,
+            [*device.reaches], machine, hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
 
     def _value(self, runtime: Runtime, number: int, arg: Any, given: list[Extent]) -> Any:
@@ -237,6 +247,11 @@ class PtxKernel(Launchable[...]):
         if required is not None and tuple((*required, 1, 1)[:3]) != shape.block:
             raise _invalid(runtime, f"{self!r} with blocks of {shape.block} threads", f"it is compiled for {required}")
         self._check_shared(runtime, spec, shape)
+        if self._is_cooperative:
+            fits = occupancy(self._program, threads, shape.shared, spec).blocks * runtime.profile.cores.count
+            if prod(shape.grid) > fits:
+                what = f"{self!r} with {prod(shape.grid)} blocks that wait for one another, and the card holds {fits}"
+                raise _invalid(runtime, what, "launch no more blocks than the card holds at the same time")
 
     def _check_shared(self, runtime: Runtime, spec: SmSpec, shape: Shape) -> None:
         allowed = max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes

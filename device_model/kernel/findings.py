@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from device_model.kernel.sites import Site
-
 
 class KernelRule(Enum):
     """A rule that a kernel can break; each kind of kernel has an enumeration of its own.
@@ -28,7 +26,7 @@ class Finding:
         rule: The rule that was broken.
         text: What is wrong and what to do.
         where: The core or block that made the mistake first, as "block 0 (AIV)".
-        sites: The lines of the kernel that are involved, each a `Site`.
+        sites: The lines of the kernel that are involved, each a `Site`, or for PTX a `Place`.
         instructions: The instructions that are involved, for a hazard the earlier one first; may be empty.
         missing: What the kernel lacks: what would have ordered the accesses, such as "MTE2_V" or "syncthreads()", or a
             write; "" if the mistake is of another kind.
@@ -42,7 +40,7 @@ class Finding:
         rule: KernelRule,
         text: str,
         where: str,
-        sites: tuple[Site, ...],
+        sites: tuple[Any, ...],
         instructions: tuple[Any, ...] = (),
         missing: str = "",
     ) -> None:

@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 
 from device_model.errors import DeviceError, Kind
 from device_model.kernel.findings import Findings, KernelError
-from device_model.memory import Memory
+from device_model.memory import Allocation, Memory
 from device_model.ptx.arguments import Bytes
+from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import DeviceMemory
 from device_model.ptx.lanes import launch as lanes
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.runner import run
-from device_model.sm.spec import SmSpec
+from device_model.ptx.text.syntax import Module
+from device_model.ptx.timing.estimate import Card, Estimate, Timing, Touched
+from device_model.sm.instructions import SECTOR
 from device_model.work import CoreKernel, Extent, Label, Occupation
 
 
@@ -37,11 +40,36 @@ class Shape(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What a launch runs on: *sms* SMs with the numbers of *spec*, and *overhead_ns* from their end to its end."""
+    """What a launch runs on: a *card*, and *overhead_ns* from the end of its SMs to the end of the launch."""
 
-    spec: SmSpec
-    sms: int
+    card: Card
     overhead_ns: int
+
+
+class Timeline:
+    """The times of one launch.
+
+    Attributes:
+        estimate: What the model says of it: cycles, registers of a thread, blocks that an SM holds.
+        duration_ns: The whole launch, with what the card takes besides its blocks.
+        ns_per_cycle: The length of a cycle.
+        busy_us: How long the busiest unit works, in microseconds: a mean over the SMs.
+    """
+
+    __slots__ = ("busy_us", "duration_ns", "estimate", "ns_per_cycle")
+
+    def __init__(self, estimate: Estimate, machine: Machine) -> None:
+        self.estimate = estimate
+        self.ns_per_cycle = 1e6 / machine.card.spec.khz
+        self.duration_ns = round(estimate.cycles * self.ns_per_cycle) + machine.overhead_ns
+        self.busy_us = {"sm": estimate.busy * estimate.cycles * self.ns_per_cycle / 1000}
+
+    def __repr__(self) -> str:
+        return f"<Timeline: {self.duration_ns / 1000:.2f} us>"
+
+    def core_of(self, program: Any) -> str:
+        """Return the name of the SM that ran *program*; launches of PTX keep no programs."""
+        return f"SM of {program}"
 
 
 @dataclass
@@ -71,6 +99,7 @@ class Launch(CoreKernel):
 
     Args:
         label: The name of the kernel, for reports.
+        module: The text that the kernel is from.
         program: The kernel.
         shape: How it is launched.
         parameters: The bytes of its arguments.
@@ -79,6 +108,7 @@ class Launch(CoreKernel):
         device: The number of the device.
         peers: The devices that it has access to.
         machine: The card.
+        hazards: Whether accesses are checked.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
 
     Attributes:
@@ -86,8 +116,24 @@ class Launch(CoreKernel):
     """
 
     __slots__ = (
-        "_failure", "_memory", "_parameters", "_read", "_written", "blocks", "cores", "label", "limit_ns",
-        "machine", "moves_pages", "nbytes", "program", "released", "result", "shape",
+        "_failure",
+        "_memory",
+        "_parameters",
+        "_read",
+        "_written",
+        "blocks",
+        "cores",
+        "hazards",
+        "label",
+        "limit_ns",
+        "machine",
+        "module",
+        "moves_pages",
+        "nbytes",
+        "program",
+        "released",
+        "result",
+        "shape",
     )  # fmt: skip
 
     alone = True  # which bytes it uses is known once it has run
@@ -95,6 +141,7 @@ class Launch(CoreKernel):
     def __init__(
         self,
         label: Label,
+        module: Module,
         program: Program,
         shape: Shape,
         parameters: Bytes,
@@ -103,15 +150,19 @@ class Launch(CoreKernel):
         device: int,
         peers: Collection[int],
         machine: Machine,
+        *,
+        hazards: bool = True,
         limit_ns: int = 0,
     ) -> None:
         self.label = label
+        self.module = module
         self.program = program
+        self.hazards = hazards
         self.shape = shape
         self.machine = machine
         self.limit_ns = limit_ns
         self.blocks = prod(shape.grid)
-        self.cores = min(self.blocks, machine.sms)
+        self.cores = min(self.blocks, machine.card.sms)
         self.nbytes = sum(stop - start for _, start, stop in given)
         self.result: Result | None = None
         self.released: Sequence[tuple[int, int]] = ()
@@ -134,15 +185,22 @@ class Launch(CoreKernel):
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
         self.result = Result()
         launch = lanes.Launch(
-            self.shape.grid, self.shape.block, self._parameters, self._memory, self.shape.shared, sms=self.machine.sms,
-            messages=self.result.messages,
+            self.shape.grid, self.shape.block, self._parameters, self._memory, self.shape.shared,
+            sms=self.machine.card.sms, messages=self.result.messages,
         )  # fmt: skip
+        checks = Hazards(self.module, self.program) if self.hazards else None
+        timing = Timing(self.program, self.machine.card, launch)
+        launch.watches = (timing.watch,) if checks is None else (checks, timing.watch)
         try:
             run(self.program, launch)
         except (KernelError, MemoryError) as error:
             return self._stopped(self.failure(error))
+        finally:
+            if checks is not None:
+                self.result.findings = checks.findings
         self._read, self._written = self._memory.read(), self._memory.written()
-        timeline = self.result.timeline
+        touched = Touched(sectors(self._read), sectors(self._written))
+        timeline = self.result.timeline = Timeline(timing.estimate(touched), self.machine)
         if 0 < self.limit_ns < timeline.duration_ns:
             failure = DeviceError(
                 Kind.OP_EXECUTE_TIMEOUT,
@@ -163,3 +221,14 @@ class Launch(CoreKernel):
         if self._failure is not None:
             raise self._failure
         self._memory.publish()
+
+
+def sectors(extents: Sequence[Extent]) -> int:
+    """Return how many sectors of memory *extents* touch."""
+    touched = 0
+    last: tuple[Allocation | None, int] = None, -1
+    for allocation, start, stop in extents:
+        first, end = start // SECTOR, (stop - 1) // SECTOR
+        touched += end - first + (last != (allocation, first))
+        last = allocation, end
+    return touched

@@ -31,6 +31,6 @@ class PtxFinding(Finding):
     def __init__(
         self, rule: Rule, text: str, where: str, lane: tuple[int, int], places: tuple[Place, ...], missing: str = ""
     ) -> None:
-        super().__init__(rule, text, where, (), (), missing)
+        super().__init__(rule, text, where, places, (), missing)
         self.block, self.thread = lane
         self.places = places

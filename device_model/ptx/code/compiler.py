@@ -14,6 +14,7 @@ from device_model.ptx.code.emitter import PRED, Emitter, Names
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.frames import Frame, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
+from device_model.ptx.code.pressure import pressure_of
 from device_model.ptx.code.special import CLOCKS, special_type
 from device_model.ptx.lanes.program import Code, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
@@ -104,15 +105,24 @@ class Compiler:
                 names.values.get(f"m{block.number}"),
                 sorted(block.live_in) if block.number in heads else None,
                 reads_memory=any(map(_reads, self._blocks[block.number : heads.get(block.number, 0) + 1])),
+                instructions=block.instructions,
             )
             for block, end in zip(self._blocks, ends, strict=True)
         ]
         zeros = {number: self._types[number].dtype for number in sorted(self._blocks[0].live_in)}
         return Program(
             self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
-            self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits, 0, lines,
-            self._places(),
+            self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits,
+            self._pressure(), lines, self._places(),
         )  # fmt: skip
+
+    def _pressure(self) -> int:
+        """Return the registers of a thread."""
+        registers = {self._offsets[each.name] + one.number: one for each in self.functions for one in each.registers}
+        live = [
+            [registers[number] for number in sorted(block.live_out) if number in registers] for block in self._blocks
+        ]
+        return pressure_of([block.instructions for block in self._blocks], live)
 
     def _places(self) -> dict[int, Place]:
         """Return what each line of PTX was made from."""

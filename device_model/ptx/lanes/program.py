@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from device_model.ptx.lanes.group import Array, Lanes
+from device_model.ptx.text.syntax import Instruction
 
 
 class End(Protocol):
@@ -20,10 +21,10 @@ class Code:
 
     *meets* returns the masks of lanes for which the lanes wait at its beginning; None if they wait for nobody. At the
     head of a loop, *loops* are the registers that a lane needs; they are compared to see whether the loop makes
-    progress. *reads_memory* says whether the loop reads what others may change.
+    progress. *reads_memory* says whether the loop reads what others may change. *instructions* are what it does in PTX.
     """
 
-    __slots__ = ("end", "line", "loops", "meets", "number", "reads_memory", "run")
+    __slots__ = ("end", "instructions", "line", "loops", "meets", "number", "reads_memory", "run")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Code:
         loops: Sequence[int] | None,
         *,
         reads_memory: bool,
+        instructions: Sequence[Instruction] = (),
     ) -> None:
         self.number = number
         self.line = line
@@ -43,6 +45,7 @@ class Code:
         self.meets = meets
         self.loops = loops
         self.reads_memory = reads_memory
+        self.instructions = instructions
 
 
 class Place(NamedTuple):

@@ -42,17 +42,29 @@ def arrays(*sizes):
 
 
 RIGHT = [
-    Right("copy", """
+    Right(
+        "copy",
+        """
 (TT* y, const TT* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i];
-}""", (*arrays(384, 384), 350), types="float int double short char"),
-    Right("axpy", """
+}""",
+        (*arrays(384, 384), 350),
+        types="float int double short char",
+    ),
+    Right(
+        "axpy",
+        """
 (TT* y, const TT* x, int n) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
         y[i] = x[i] * (TT)3 + y[i];
-}""", (*arrays(1000, 1000), 1000), types="float int double short"),
-    Right("reverse", """
+}""",
+        (*arrays(1000, 1000), 1000),
+        types="float int double short",
+    ),
+    Right(
+        "reverse",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -60,8 +72,13 @@ RIGHT = [
     s[t] = x[base + t];
     __syncthreads();
     y[base + t] = s[127 - t];
-}""", arrays(384, 384), types="float int double short char"),
-    Right("reduce", """
+}""",
+        arrays(384, 384),
+        types="float int double short char",
+    ),
+    Right(
+        "reduce",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -74,8 +91,13 @@ RIGHT = [
     }
     if (t == 0)
         y[blockIdx.x] = s[0];
-}""", arrays(3, 384), types="float int double"),
-    Right("warpsum", """
+}""",
+        arrays(3, 384),
+        types="float int double",
+    ),
+    Right(
+        "warpsum",
+        """
 (TT* y, const TT* x) {
     int t = threadIdx.x;
     TT v = x[blockIdx.x * 128 + t];
@@ -83,8 +105,13 @@ RIGHT = [
         v += __shfl_down_sync(0xffffffff, v, d);
     if (t % 32 == 0)
         y[blockIdx.x * 4 + t / 32] = v;
-}""", arrays(12, 384), types="float int double"),
-    Right("blocksum", """
+}""",
+        arrays(12, 384),
+        types="float int double",
+    ),
+    Right(
+        "blocksum",
+        """
 (TT* y, const TT* x) {
     __shared__ TT part[4];
     int t = threadIdx.x;
@@ -101,8 +128,13 @@ RIGHT = [
         if (t == 0)
             y[blockIdx.x] = v;
     }
-}""", arrays(3, 384), types="float int double"),
-    Right("warpshared", """
+}""",
+        arrays(3, 384),
+        types="float int double",
+    ),
+    Right(
+        "warpshared",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -120,8 +152,13 @@ RIGHT = [
     }
     if (lane == 0)
         y[blockIdx.x * 4 + t / 32] = s[t];
-}""", arrays(12, 384), types="float int double"),
-    Right("scan", """
+}""",
+        arrays(12, 384),
+        types="float int double",
+    ),
+    Right(
+        "scan",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -136,8 +173,13 @@ RIGHT = [
         __syncthreads(); // written
     }
     y[blockIdx.x * 128 + t] = s[t];
-}""", arrays(384, 384), types="float int double"),
-    Right("scan2", """
+}""",
+        arrays(384, 384),
+        types="float int double",
+    ),
+    Right(
+        "scan2",
+        """
 (TT* y, const TT* x) {
     __shared__ TT a[128];
     __shared__ TT b[128];
@@ -154,8 +196,13 @@ RIGHT = [
         to = other;
     }
     y[blockIdx.x * 128 + t] = from[t];
-}""", arrays(384, 384), types="float int"),
-    Right("blelloch", """
+}""",
+        arrays(384, 384),
+        types="float int",
+    ),
+    Right(
+        "blelloch",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[256];
     int t = threadIdx.x;
@@ -182,8 +229,13 @@ RIGHT = [
     __syncthreads(); // last
     y[blockIdx.x * 256 + 2 * t] = s[2 * t];
     y[blockIdx.x * 256 + 2 * t + 1] = s[2 * t + 1];
-}""", arrays(768, 768), types="float int"),
-    Right("transpose", """
+}""",
+        arrays(768, 768),
+        types="float int",
+    ),
+    Right(
+        "transpose",
+        """
 (TT* y, const TT* x, int n) {
     __shared__ TT tile[16][17];
     int i = blockIdx.x * 16 + threadIdx.x;
@@ -193,8 +245,15 @@ RIGHT = [
     i = blockIdx.y * 16 + threadIdx.x;
     j = blockIdx.x * 16 + threadIdx.y;
     y[j * n + i] = tile[threadIdx.x][threadIdx.y];
-}""", (*arrays(1024, 1024), 32), (2, 2, 1), (16, 16, 1), "float int double short"),
-    Right("matmul", """
+}""",
+        (*arrays(1024, 1024), 32),
+        (2, 2, 1),
+        (16, 16, 1),
+        "float int double short",
+    ),
+    Right(
+        "matmul",
+        """
 (TT* c, const TT* a, const TT* b, int n) {
     __shared__ TT as[8][8];
     __shared__ TT bs[8][8];
@@ -212,8 +271,15 @@ RIGHT = [
         __syncthreads(); // used
     }
     c[row * n + col] = sum;
-}""", (*arrays(1024, 1024, 1024), 32), (4, 4, 1), (8, 8, 1), "float int double"),
-    Right("doublebuffer", """
+}""",
+        (*arrays(1024, 1024, 1024), 32),
+        (4, 4, 1),
+        (8, 8, 1),
+        "float int double",
+    ),
+    Right(
+        "doublebuffer",
+        """
 (TT* c, const TT* a, const TT* b, int n) {
     __shared__ TT as[2][8][8];
     __shared__ TT bs[2][8][8];
@@ -237,8 +303,15 @@ RIGHT = [
         now = 1 - now;
     }
     c[row * n + col] = sum;
-}""", (*arrays(1024, 1024, 1024), 32), (4, 4, 1), (8, 8, 1), "float int double"),
-    Right("stencil", """
+}""",
+        (*arrays(1024, 1024, 1024), 32),
+        (4, 4, 1),
+        (8, 8, 1),
+        "float int double",
+    ),
+    Right(
+        "stencil",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[130];
     int t = threadIdx.x;
@@ -250,8 +323,13 @@ RIGHT = [
         s[129] = x[i + 2];
     __syncthreads();
     y[i] = s[t] + s[t + 1] + s[t + 2];
-}""", arrays(384, 386), types="float int double short"),
-    Right("stencil2d", """
+}""",
+        arrays(384, 386),
+        types="float int double short",
+    ),
+    Right(
+        "stencil2d",
+        """
 (TT* y, const TT* x, int n) {
     __shared__ TT s[10][10];
     int a = threadIdx.x;
@@ -262,8 +340,15 @@ RIGHT = [
         s[k / 10][k % 10] = x[(blockIdx.y * 8 + k / 10) * n + blockIdx.x * 8 + k % 10];
     __syncthreads();
     y[j * n + i] = s[b][a + 1] + s[b + 1][a] + s[b + 1][a + 2] + s[b + 2][a + 1] - s[b + 1][a + 1];
-}""", (*arrays(400, 400), 18), (2, 2, 1), (8, 8, 1), "float int"),
-    Right("jacobi", """
+}""",
+        (*arrays(400, 400), 18),
+        (2, 2, 1),
+        (8, 8, 1),
+        "float int",
+    ),
+    Right(
+        "jacobi",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[130];
     int t = threadIdx.x;
@@ -278,8 +363,13 @@ RIGHT = [
         __syncthreads(); // written
     }
     y[blockIdx.x * 128 + t] = s[t + 1];
-}""", arrays(384, 384), types="float int"),
-    Right("histogram", """
+}""",
+        arrays(384, 384),
+        types="float int",
+    ),
+    Right(
+        "histogram",
+        """
 (int* y, const TT* x, int n) {
     __shared__ int bins[64];
     int t = threadIdx.x;
@@ -291,14 +381,24 @@ RIGHT = [
     __syncthreads(); // full
     if (t < 64)
         atomicAdd(&y[t], bins[t]);
-}""", (("i", 64), ("TT", 1000), 1000), types="int short char"),
-    Right("globalhistogram", """
+}""",
+        (("i", 64), ("TT", 1000), 1000),
+        types="int short char",
+    ),
+    Right(
+        "globalhistogram",
+        """
 (int* y, const TT* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
         atomicAdd(&y[(int)x[i] & 15], 1);
-}""", (("i", 16), ("TT", 384), 380), types="int short"),
-    Right("dot", """
+}""",
+        (("i", 16), ("TT", 384), 380),
+        types="int short",
+    ),
+    Right(
+        "dot",
+        """
 (TT* y, const TT* a, const TT* b, int n) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -319,8 +419,13 @@ RIGHT = [
         if (t == 0)
             atomicAdd(y, v);
     }
-}""", (*arrays(1, 1000, 1000), 1000), types="float int"),
-    Right("lastblock", """
+}""",
+        (*arrays(1, 1000, 1000), 1000),
+        types="float int",
+    ),
+    Right(
+        "lastblock",
+        """
 (TT* y, TT* part, const TT* x, unsigned* ticket) {
     __shared__ TT s[128];
     __shared__ bool last;
@@ -344,8 +449,13 @@ RIGHT = [
             sum += part[i];
         y[0] = sum;
     }
-}""", (*arrays(1, 3, 384), ("z", 1)), types="float int double"),
-    Right("lock", """
+}""",
+        (*arrays(1, 3, 384), ("z", 1)),
+        types="float int double",
+    ),
+    Right(
+        "lock",
+        """
 (TT* y, int* mutex) {
     if (threadIdx.x % 32 == 0) {
         while (atomicCAS(mutex, 0, 1) != 0) {}
@@ -354,8 +464,13 @@ RIGHT = [
         __threadfence();
         atomicExch(mutex, 0);
     }
-}""", (*arrays(1), ("z", 1)), types="float int"),
-    Right("flag", """
+}""",
+        (*arrays(1), ("z", 1)),
+        types="float int",
+    ),
+    Right(
+        "flag",
+        """
 (TT* y, const TT* x, int* ready) {
     int i = threadIdx.x;
     if (blockIdx.x == 0) {
@@ -371,8 +486,13 @@ RIGHT = [
         __threadfence();
         y[blockIdx.x * 128 + i] = y[i] + (TT)1;
     }
-}""", (*arrays(384, 128), ("z", 1)), types="float int"),
-    Right("gridbarrier", """
+}""",
+        (*arrays(384, 128), ("z", 1)),
+        types="float int",
+    ),
+    Right(
+        "gridbarrier",
+        """
 (TT* y, TT* z, unsigned* count) {
     int i = blockIdx.x * 128 + threadIdx.x;
     y[i] = (TT)i;
@@ -384,8 +504,13 @@ RIGHT = [
     }
     __syncthreads();
     z[i] = y[gridDim.x * 128 - 1 - i];
-}""", (*arrays(384, 384), ("z", 1)), types="float int"),
-    Right("dynamic", """
+}""",
+        (*arrays(384, 384), ("z", 1)),
+        types="float int",
+    ),
+    Right(
+        "dynamic",
+        """
 (TT* y, const TT* x, int n) {
     extern __shared__ char memory[];
     TT* a = (TT*)memory;
@@ -395,8 +520,14 @@ RIGHT = [
     b[n - 1 - t] = x[blockIdx.x * n + t];
     __syncthreads();
     y[blockIdx.x * n + t] = a[n - 1 - t] + b[t];
-}""", (*arrays(384, 384), 128), types="float int", shared=1024),
-    Right("locals", """
+}""",
+        (*arrays(384, 384), 128),
+        types="float int",
+        shared=1024,
+    ),
+    Right(
+        "locals",
+        """
 (TT* y, const TT* x, int k) {
     TT v[8];
     int i = blockIdx.x * 128 + threadIdx.x;
@@ -404,8 +535,13 @@ RIGHT = [
         v[j] = x[i] + (TT)j;
     v[(k + i) & 7] = (TT)9;
     y[i] = v[i & 7] + v[k & 7];
-}""", (*arrays(384, 384), 3), types="float int double"),
-    Right("tiles16", """
+}""",
+        (*arrays(384, 384), 3),
+        types="float int double",
+    ),
+    Right(
+        "tiles16",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -420,8 +556,13 @@ RIGHT = [
     }
     if (lane == 0)
         y[blockIdx.x * 8 + t / 16] = s[t];
-}""", arrays(24, 384), types="float int"),
-    Right("compact", """
+}""",
+        arrays(24, 384),
+        types="float int",
+    ),
+    Right(
+        "compact",
+        """
 (int* y, int* total, const TT* x, int n) {
     int i = blockIdx.x * 128 + threadIdx.x;
     int lane = threadIdx.x % 32;
@@ -433,8 +574,13 @@ RIGHT = [
     base = __shfl_sync(0xffffffff, base, 0);
     if (keep)
         y[base + __popc(votes & ((1u << lane) - 1))] = i;
-}""", (("i", 384), ("z", 1), ("TT", 384), 380), types="float int"),
-    Right("producer", """
+}""",
+        (("i", 384), ("z", 1), ("TT", 384), 380),
+        types="float int",
+    ),
+    Right(
+        "producer",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[64];
     int t = threadIdx.x;
@@ -449,8 +595,13 @@ RIGHT = [
             asm volatile("bar.arrive 2, 128;" ::: "memory");
         }
     }
-}""", arrays(576, 192), types="float int"),
-    Right("bitonic", """
+}""",
+        arrays(576, 192),
+        types="float int",
+    ),
+    Right(
+        "bitonic",
+        """
 (TT* y, const TT* x) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -470,8 +621,13 @@ RIGHT = [
             __syncthreads(); // round
         }
     y[blockIdx.x * 128 + t] = s[t];
-}""", arrays(384, 384), types="float int"),
-    Right("rowsum", """
+}""",
+        arrays(384, 384),
+        types="float int",
+    ),
+    Right(
+        "rowsum",
+        """
 (TT* y, const TT* x, int n) {
     __shared__ TT s[4];
     int t = threadIdx.x;
@@ -486,8 +642,13 @@ RIGHT = [
     __syncthreads();
     if (t == 0)
         y[blockIdx.x] = s[0] + s[1] + s[2] + s[3];
-}""", (*arrays(3, 900), 300), types="float int double"),
-    Right("softmax", """
+}""",
+        (*arrays(3, 900), 300),
+        types="float int double",
+    ),
+    Right(
+        "softmax",
+        """
 (TT* y, const TT* x, int n) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -515,8 +676,13 @@ RIGHT = [
     }
     for (int i = t; i < n; i += 128)
         y[blockIdx.x * n + i] = (x[blockIdx.x * n + i] - top) / s[0];
-}""", (*arrays(900, 900), 300), types="float double"),
-    Right("nbody", """
+}""",
+        (*arrays(900, 900), 300),
+        types="float double",
+    ),
+    Right(
+        "nbody",
+        """
 (float4* a, const float4* p, int n) {
     __shared__ float4 s[64];
     int i = blockIdx.x * 64 + threadIdx.x;
@@ -535,8 +701,15 @@ RIGHT = [
         __syncthreads(); // used
     }
     a[i] = sum;
-}""", (("f", 512), ("f", 512), 128), (2, 1, 1), (64, 1, 1), "float"),
-    Right("argmax", """
+}""",
+        (("f", 512), ("f", 512), 128),
+        (2, 1, 1),
+        (64, 1, 1),
+        "float",
+    ),
+    Right(
+        "argmax",
+        """
 (int* y, const TT* x) {
     __shared__ TT s[128];
     __shared__ int at[128];
@@ -553,8 +726,13 @@ RIGHT = [
     }
     if (t == 0)
         y[blockIdx.x] = at[0];
-}""", (("i", 3), ("TT", 384)), types="float int double"),
-    Right("bytes", """
+}""",
+        (("i", 3), ("TT", 384)),
+        types="float int double",
+    ),
+    Right(
+        "bytes",
+        """
 (unsigned char* y, const unsigned char* x) {
     __shared__ unsigned char s[256];
     int t = threadIdx.x;
@@ -563,8 +741,13 @@ RIGHT = [
     __syncthreads();
     y[blockIdx.x * 256 + t] = s[255 - t];
     y[blockIdx.x * 256 + 128 + t] = s[t];
-}""", (("b", 768), ("b", 768)), types="char"),
-    Right("table", """
+}""",
+        (("b", 768), ("b", 768)),
+        types="char",
+    ),
+    Right(
+        "table",
+        """
 (TT* y, const TT* x) {
     __shared__ TT factors[4];
     __shared__ TT s[128];
@@ -574,8 +757,13 @@ RIGHT = [
     s[t] = x[blockIdx.x * 128 + t];
     __syncthreads();
     y[blockIdx.x * 128 + t] = s[t ^ 1] * factors[t & 3];
-}""", arrays(384, 384), types="float int double"),
-    Right("anyflag", """
+}""",
+        arrays(384, 384),
+        types="float int double",
+    ),
+    Right(
+        "anyflag",
+        """
 (int* y, const TT* x) {
     __shared__ int found;
     int t = threadIdx.x;
@@ -587,8 +775,13 @@ RIGHT = [
     __syncthreads(); // full
     if (t == 0)
         y[blockIdx.x] = found;
-}""", (("i", 3), ("TT", 384)), types="float int"),
-    Right("early", """
+}""",
+        (("i", 3), ("TT", 384)),
+        types="float int",
+    ),
+    Right(
+        "early",
+        """
 (TT* y, const TT* x, int n) {
     __shared__ TT s[128];
     int t = threadIdx.x;
@@ -598,8 +791,13 @@ RIGHT = [
     s[t] = x[i];
     __syncthreads();
     y[i] = s[t ^ 1];
-}""", (*arrays(384, 384), 350), types="float int double"),
-    Right("votes", """
+}""",
+        (*arrays(384, 384), 350),
+        types="float int double",
+    ),
+    Right(
+        "votes",
+        """
 (TT* y, const TT* x) {
     int t = threadIdx.x;
     TT v = x[blockIdx.x * 128 + t];
@@ -609,7 +807,10 @@ RIGHT = [
     if (t % 2 == 0)
         v += __shfl_xor_sync(low, v, 2);
     y[blockIdx.x * 128 + t] = v + (TT)__syncthreads_count(v > (TT)3);
-}""", arrays(384, 384), types="float int"),
+}""",
+        arrays(384, 384),
+        types="float int",
+    ),
 ]
 
 
@@ -624,92 +825,171 @@ def sources():
 
 WRONG = [
     # A barrier that is forgotten.
-    *(Wrong("no barrier", name, old, "", line, rule) for name, old, line, rule in [
-        ("reverse_float", "    __syncthreads();\n", "y[base + t] = s[127 - t];", "RAW"),
-        ("reduce_int", "    __syncthreads(); // first\n", "s[t] += s[t + d];", "RAW"),
-        ("reduce_float", "        __syncthreads(); // round\n", "s[t] += s[t + d];", "RAW"),
-        ("blocksum_float", "    __syncthreads();\n", "v = t < 4 ? part[t]", "RAW"),
-        ("scan_float", "    __syncthreads(); // first\n", "v = s[t - d];", "RAW"),
-        ("scan_int", "        __syncthreads(); // read\n", "s[t] += v;", "WAR"),
-        ("scan_double", "        __syncthreads(); // written\n", "v = s[t - d];", "RAW"),
-        ("scan2_float", "    __syncthreads(); // first\n", "to[t] =", "RAW"),
-        ("scan2_int", "        __syncthreads(); // round\n", "to[t] =", "RAW"),
-        ("blelloch_float", "        __syncthreads(); // up\n", "+= s[offset * (2 * t + 1) - 1];", "RAW"),
-        ("blelloch_int", "        __syncthreads(); // down\n", "- 1] = s[offset", "RAW"),
-        ("transpose_float", "    __syncthreads();\n", "y[j * n + i] = tile", "RAW"),
-        ("matmul_float", "        __syncthreads(); // filled\n", "sum += as", "RAW"),
-        ("matmul_int", "        __syncthreads(); // used\n", "as[y][x] = a[row", "WAR"),
-        ("doublebuffer_float", "    __syncthreads(); // first\n", "sum += as", "RAW"),
-        ("doublebuffer_int", "        __syncthreads(); // round\n", "sum += as", "RAW"),
-        ("stencil_float", "    __syncthreads();\n", "y[i] = s[t]", "RAW"),
-        ("jacobi_int", "        __syncthreads(); // read\n", "s[t + 1] = v;", "WAR"),
-        ("histogram_int", "    __syncthreads(); // zero\n", "atomicAdd(&bins[", "RAW"),
-        ("histogram_short", "    __syncthreads(); // full\n", "atomicAdd(&y[t], bins[t]);", "RAW"),
-        ("bitonic_float", "            __syncthreads(); // round\n", "float b = s[o];", "RAW"),
-        ("softmax_float", "    __syncthreads(); // between\n", "s[t] = sum;", "WAR"),
-        ("anyflag_float", "    __syncthreads(); // zero\n", "found = 1;", "WAW"),
-        ("nbody_float", "        __syncthreads(); // filled\n", "float dx = s[j].x", "RAW"),
-        ("bytes_char", "    __syncthreads();\n", "= s[255 - t];", "RAW"),
-        ("producer_float", '            asm volatile("bar.sync 2, 128;" ::: "memory");\n', "s[t] = x[k", "WAR"),
-        ("producer_int", '            asm volatile("bar.sync 1, 128;" ::: "memory");\n', "= s[127 - t];", "RAW"),
-    ]),
+    *(
+        Wrong("no barrier", name, old, "", line, rule)
+        for name, old, line, rule in [
+            ("reverse_float", "    __syncthreads();\n", "y[base + t] = s[127 - t];", "RAW"),
+            ("reduce_int", "    __syncthreads(); // first\n", "s[t] += s[t + d];", "RAW"),
+            ("reduce_float", "        __syncthreads(); // round\n", "s[t] += s[t + d];", "RAW"),
+            ("blocksum_float", "    __syncthreads();\n", "v = t < 4 ? part[t]", "RAW"),
+            ("scan_float", "    __syncthreads(); // first\n", "v = s[t - d];", "RAW"),
+            ("scan_int", "        __syncthreads(); // read\n", "s[t] += v;", "WAR"),
+            ("scan_double", "        __syncthreads(); // written\n", "v = s[t - d];", "RAW"),
+            ("scan2_float", "    __syncthreads(); // first\n", "to[t] =", "RAW"),
+            ("scan2_int", "        __syncthreads(); // round\n", "to[t] =", "RAW"),
+            ("blelloch_float", "        __syncthreads(); // up\n", "+= s[offset * (2 * t + 1) - 1];", "RAW"),
+            ("blelloch_int", "        __syncthreads(); // down\n", "- 1] = s[offset", "RAW"),
+            ("transpose_float", "    __syncthreads();\n", "y[j * n + i] = tile", "RAW"),
+            ("matmul_float", "        __syncthreads(); // filled\n", "sum += as", "RAW"),
+            ("matmul_int", "        __syncthreads(); // used\n", "as[y][x] = a[row", "WAR"),
+            ("doublebuffer_float", "    __syncthreads(); // first\n", "sum += as", "RAW"),
+            ("doublebuffer_int", "        __syncthreads(); // round\n", "sum += as", "RAW"),
+            ("stencil_float", "    __syncthreads();\n", "y[i] = s[t]", "RAW"),
+            ("jacobi_int", "        __syncthreads(); // read\n", "s[t + 1] = v;", "WAR"),
+            ("histogram_int", "    __syncthreads(); // zero\n", "atomicAdd(&bins[", "RAW"),
+            ("histogram_short", "    __syncthreads(); // full\n", "atomicAdd(&y[t], bins[t]);", "RAW"),
+            ("bitonic_float", "            __syncthreads(); // round\n", "float b = s[o];", "RAW"),
+            ("softmax_float", "    __syncthreads(); // between\n", "s[t] = sum;", "WAR"),
+            ("anyflag_float", "    __syncthreads(); // zero\n", "found = 1;", "WAW"),
+            ("nbody_float", "        __syncthreads(); // filled\n", "float dx = s[j].x", "RAW"),
+            ("bytes_char", "    __syncthreads();\n", "= s[255 - t];", "RAW"),
+            ("producer_float", '            asm volatile("bar.sync 2, 128;" ::: "memory");\n', "s[t] = x[k", "WAR"),
+            ("producer_int", '            asm volatile("bar.sync 1, 128;" ::: "memory");\n', "= s[127 - t];", "RAW"),
+        ]
+    ),
     # A meeting of the warp that is forgotten.
-    *(Wrong("no syncwarp", name, old, "", line, rule) for name, old, line, rule in [
-        ("warpshared_float", "    __syncwarp(); // first\n", "v = s[t + d];", "RAW"),
-        ("tiles16_int", "        __syncwarp(mask); // round\n", "s[t] += s[t + d];", "RAW"),
-        ("warpshared_double", "        __syncwarp(); // written\n", "v = s[t + d];", "RAW"),
-        ("tiles16_float", "    __syncwarp(mask); // first\n", "s[t] += s[t + d];", "RAW"),
-    ]),
+    *(
+        Wrong("no syncwarp", name, old, "", line, rule)
+        for name, old, line, rule in [
+            ("warpshared_float", "    __syncwarp(); // first\n", "v = s[t + d];", "RAW"),
+            ("tiles16_int", "        __syncwarp(mask); // round\n", "s[t] += s[t + d];", "RAW"),
+            ("warpshared_double", "        __syncwarp(); // written\n", "v = s[t + d];", "RAW"),
+            ("tiles16_float", "    __syncwarp(mask); // first\n", "s[t] += s[t + d];", "RAW"),
+        ]
+    ),
     # Masks of warps.
-    Wrong("mask", "tiles16_int", "t % 32 < 16 ? 0x0000ffff : 0xffff0000", "0x0000ffff", "__syncwarp(mask); // first",
-          "MASK"),
+    Wrong(
+        "mask",
+        "tiles16_int",
+        "t % 32 < 16 ? 0x0000ffff : 0xffff0000",
+        "0x0000ffff",
+        "__syncwarp(mask); // first",
+        "MASK",
+    ),
     Wrong("mask", "warpsum_float", "0xffffffff", "0x0000ffff", "v += __shfl_down_sync", "MASK"),
-    Wrong("mask", "votes_int", "__shfl_xor_sync(low", "__shfl_xor_sync(~low", "v += __shfl_xor_sync",
-          "that never come"),
+    Wrong(
+        "mask", "votes_int", "__shfl_xor_sync(low", "__shfl_xor_sync(~low", "v += __shfl_xor_sync", "that never come"
+    ),
     Wrong("mask", "blocksum_int", "if (t < 32) {", "if (t < 4) {", "v += __shfl_down_sync", "MASK"),
     # Barriers that not all threads reach.
-    Wrong("divergent barrier", "jacobi_float", "__syncthreads(); // read", "if (t < 60) __syncthreads(); // read",
-          "// read", "DIVERGENT_BARRIER"),
-    Wrong("divergent barrier", "softmax_double", "__syncthreads(); // between",
-          "if (t % 2) __syncthreads(); // between", "// between", "DIVERGENT_BARRIER"),
-    Wrong("divergent barrier", "reverse_int", "__syncthreads();",
-          'if (t < 8)\n        asm volatile("bar.sync 1;" ::: "memory");\n    else\n        __syncthreads();',
-          "bar.sync 1;", "not all threads of the block reach barrier"),
-    Wrong("divergent barrier", "reduce_double", "            s[t] += s[t + d];\n        __syncthreads(); // round",
-          "        {\n            s[t] += s[t + d];\n            __syncthreads(); // round\n        }", "// round",
-          "DIVERGENT_BARRIER"),
+    Wrong(
+        "divergent barrier",
+        "jacobi_float",
+        "__syncthreads(); // read",
+        "if (t < 60) __syncthreads(); // read",
+        "// read",
+        "DIVERGENT_BARRIER",
+    ),
+    Wrong(
+        "divergent barrier",
+        "softmax_double",
+        "__syncthreads(); // between",
+        "if (t % 2) __syncthreads(); // between",
+        "// between",
+        "DIVERGENT_BARRIER",
+    ),
+    Wrong(
+        "divergent barrier",
+        "reverse_int",
+        "__syncthreads();",
+        'if (t < 8)\n        asm volatile("bar.sync 1;" ::: "memory");\n    else\n        __syncthreads();',
+        "bar.sync 1;",
+        "not all threads of the block reach barrier",
+    ),
+    Wrong(
+        "divergent barrier",
+        "reduce_double",
+        "            s[t] += s[t + d];\n        __syncthreads(); // round",
+        "        {\n            s[t] += s[t + d];\n            __syncthreads(); // round\n        }",
+        "// round",
+        "DIVERGENT_BARRIER",
+    ),
     # Bytes that nobody wrote.
-    Wrong("unwritten", "stencil_int", "    if (t == 127)\n        s[129] = x[i + 2];\n", "", "y[i] = s[t]",
-          "UNWRITTEN_READ"),
-    Wrong("unwritten", "histogram_char", "if (t < 64)\n        bins", "if (t < 8)\n        bins", "atomicAdd(&bins[",
-          "UNWRITTEN_READ"),
+    Wrong(
+        "unwritten",
+        "stencil_int",
+        "    if (t == 127)\n        s[129] = x[i + 2];\n",
+        "",
+        "y[i] = s[t]",
+        "UNWRITTEN_READ",
+    ),
+    Wrong(
+        "unwritten",
+        "histogram_char",
+        "if (t < 64)\n        bins",
+        "if (t < 8)\n        bins",
+        "atomicAdd(&bins[",
+        "UNWRITTEN_READ",
+    ),
     Wrong("unwritten", "locals_float", "j < 8", "j < 6", "y[i] = v[i & 7]", "UNWRITTEN_READ"),
     Wrong("unwritten", "argmax_int", "    at[t] = t;\n", "", "at[t] = at[t + d];", "UNWRITTEN_READ"),
     Wrong("unwritten", "rowsum_double", "if (t % 32 == 0)", "if (t == 0)", "y[blockIdx.x] = s[0]", "UNWRITTEN_READ"),
     # Wrong indices.
     Wrong("index", "reverse_double", "s[127 - t]", "s[128 - t]", "s[128 - t]", "8 bytes behind s, which has 1024"),
     Wrong("index", "argmax_float", "s[t] = x", "s[t + 1] = x", "s[t + 1] = x", "OUT_OF_VARIABLE"),
-    Wrong("index", "doublebuffer_double", "as[1 - now][y][x] =", "as[2 - now][y][x] =", "as[2 - now]",
-          "OUT_OF_VARIABLE"),
+    Wrong(
+        "index", "doublebuffer_double", "as[1 - now][y][x] =", "as[2 - now][y][x] =", "as[2 - now]", "OUT_OF_VARIABLE"
+    ),
     Wrong("index", "copy_float", "if (i < n) y[i] = x[i];", "y[i + 1] = x[i];", "y[i + 1]", "are in no array"),
     Wrong("index", "stencil2d_float", "k < 100", "k < 101", "s[k / 10][k % 10] =", "behind s, which has 400"),
-    Wrong("index", "copy_double", "= x[i]", "= *(const double*)((const char*)x + 8 * i + 4)", "y[i] =",
-          "no multiple of 8"),
+    Wrong(
+        "index", "copy_double", "= x[i]", "= *(const double*)((const char*)x + 8 * i + 4)", "y[i] =", "no multiple of 8"
+    ),
     # Several writers, and what only atomic operations order.
-    Wrong("two writers", "compact_int", "y[base + __popc(votes & ((1u << lane) - 1))] = i;", "y[base] = i;",
-          "y[base] = i;", "TWO_WRITERS"),
-    Wrong("two writers", "table_int", "if (t < 4)\n        factors[t]", "factors[t & 3]", "factors[t & 3] = (int)",
-          "TWO_WRITERS"),
-    Wrong("two writers", "rowsum_int", "if (t % 32 == 0)\n        s[warp] = v;", "s[warp] = v;", "s[warp] = v;",
-          "TWO_WRITERS"),
-    Wrong("not atomic", "globalhistogram_int", "atomicAdd(&y[(int)x[i] & 15], 1);", "y[(int)x[i] & 15]++;",
-          "y[(int)x[i] & 15]++;", "WAR"),
+    Wrong(
+        "two writers",
+        "compact_int",
+        "y[base + __popc(votes & ((1u << lane) - 1))] = i;",
+        "y[base] = i;",
+        "y[base] = i;",
+        "TWO_WRITERS",
+    ),
+    Wrong(
+        "two writers",
+        "table_int",
+        "if (t < 4)\n        factors[t]",
+        "factors[t & 3]",
+        "factors[t & 3] = (int)",
+        "TWO_WRITERS",
+    ),
+    Wrong(
+        "two writers",
+        "rowsum_int",
+        "if (t % 32 == 0)\n        s[warp] = v;",
+        "s[warp] = v;",
+        "s[warp] = v;",
+        "TWO_WRITERS",
+    ),
+    Wrong(
+        "not atomic",
+        "globalhistogram_int",
+        "atomicAdd(&y[(int)x[i] & 15], 1);",
+        "y[(int)x[i] & 15]++;",
+        "y[(int)x[i] & 15]++;",
+        "WAR",
+    ),
     Wrong("not atomic", "dot_int", "atomicAdd(y, v);", "y[0] += v;", "y[0] += v;", "WAR"),
     Wrong("no fence", "lastblock_float", "        __threadfence();\n", "", "sum += part[i];", "RAW"),
     Wrong("no lock", "lock_int", "while (atomicCAS(mutex, 0, 1) != 0) {}", "", "y[0] = y[0] + (int)1;", "WAR"),
     Wrong("no lock", "lock_float", "atomicExch(mutex, 0);", "", "while (atomicCAS", "repeats without end"),
-    Wrong("no barrier", "gridbarrier_int", "    __threadfence();\n    __syncthreads();\n", "    __threadfence();\n",
-          "z[i] = y[", "RAW"),
+    Wrong(
+        "no barrier",
+        "gridbarrier_int",
+        "    __threadfence();\n    __syncthreads();\n",
+        "    __threadfence();\n",
+        "z[i] = y[",
+        "RAW",
+    ),
     Wrong("no barrier", "gridbarrier_float", "    __syncthreads();\n    z[i]", "    z[i]", "z[i] = y[", "RAW"),
     Wrong("no wait", "flag_float", "while (*(volatile int*)ready == 0) {}", ";", "= y[i] + (float)1;", "WAR"),
     Wrong("no wait", "flag_int", "*(volatile int*)ready = 1;", ";", "while (*(volatile", "repeats without end"),

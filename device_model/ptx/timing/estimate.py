@@ -1,0 +1,290 @@
+"""How long a launch takes: the sampled blocks are played on one SM, and the rest is worked out from that.
+
+A long loop is not played to its end: two shorter plays say what each further instruction costs. Nor are all blocks
+that an SM runs: the last ones that are played say what each further one costs. Blocks that do more than the sampled
+ones take longer in proportion.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from device_model.ptx.code.flow import reads
+from device_model.ptx.code.order import Kind
+from device_model.ptx.lanes.launch import Launch
+from device_model.ptx.lanes.program import Program
+from device_model.ptx.text.syntax import Register
+from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
+from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.runs import Run, runs_of
+from device_model.ptx.timing.trace import SECTOR, Access, Sample, Trace, Visit
+from device_model.sm.occupancy import Occupancy
+from device_model.sm.spec import SmSpec
+
+_SAMPLES = 32  # blocks that are looked at
+_STEPS = 5000  # of all warps together, that are played
+_WAVES = 3  # blocks that are played, for each place on the SM
+_KEPT = 3  # rounds of a loop that are always played
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a launch runs on: *sms* SMs with the numbers of *spec*.
+
+    The L2 keeps what launches before have left, as long as they touch no more than *kept_bytes*; above *lost_bytes*
+    it has nothing of it.
+    """
+
+    spec: SmSpec
+    sms: int
+    kept_bytes: int
+    lost_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Sectors of global memory that a launch reads before it writes them, and those that it writes."""
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The time of a launch, in *cycles* of an SM, without what is spent before its first block and after its last.
+
+    Attributes:
+        cycles: The time.
+        registers: Of a thread.
+        resident: Blocks that an SM holds.
+        busy: The part of the time in which the busiest unit works (0 to 1).
+    """
+
+    cycles: float
+    registers: int
+    resident: int
+    busy: float
+
+
+class Timing:
+    """Times a launch of *program*: give `watch` to the launch, and call `estimate` when it has run."""
+
+    def __init__(self, program: Program, card: Card, launch: Launch) -> None:
+        self._card = card
+        uses = Counter(
+            each
+            for code in program.blocks
+            for item in code.instructions
+            for each in reads(item)
+            if isinstance(each, Register)
+        )
+        self._runs = {code.number: runs_of(code.instructions, uses) for code in program.blocks}
+        self._shared = {
+            item.line: any(each.startswith("shared") for each in item.modifiers)
+            for code in program.blocks
+            for item in code.instructions
+        }
+        self.registers = _registers(program)
+        self.shared_bytes = program.shared_bytes + launch.dynamic_shared
+        fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
+        self.resident = max(1, fits.blocks)
+        self._warps = fits.warps
+        self._blocks = launch.blocks
+        per_sm = max(1, min(self.resident, -(-launch.blocks // card.sms)))
+        l1 = max(32768, RATES.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
+        count = min(_SAMPLES, launch.blocks)
+        sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
+        issues = {number: sum(run.issues for run in runs) for number, runs in self._runs.items()}
+        self._issues = issues
+        self._mean: dict[int, tuple[float, Access]] = {}
+        self._like: list[int] = []  # the blocks that the played ones stand for
+        self._begin_together = True  # whether all blocks of the launch do
+        self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
+        self.watch = Trace(sampled, issues, launch.blocks, self._warps, l1)
+
+    def estimate(self, touched: Touched, *, is_cold: bool = False) -> Estimate:
+        """Return the time, with what the launch left in the L2 the last time, or with nothing there."""
+        self._find_means()
+        memory = self._memory(touched, is_cold=is_cold)
+        per_sm = -(-self._blocks // self._card.sms)
+        count = min(per_sm, _WAVES * self.resident)
+        played = self._chosen(count)
+        cycles, busy = self._played(played, memory)
+        cycles = self._scaled(cycles, busy, played)
+        return Estimate(cycles, self.registers, self.resident, busy)
+
+    def _memory(self, touched: Touched, *, is_cold: bool) -> Memory:
+        card, moved = self._card, self._sectors()
+        nbytes = (touched.read + touched.written) * SECTOR
+        lost = 1.0 if is_cold else (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)
+        lost = min(1.0, max(0.0, lost))
+        written = min(1.0, max(0.0, (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)))
+        evicted = 1.0 if is_cold else 0.0  # what was there before is written back
+        return Memory(
+            min(card.sms, self._blocks),
+            (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),
+            max(written, evicted) * RATES.write_dram * min(1.0, touched.written / max(1, moved[1])),
+            self.watch.hot / max(1, self.watch.atomics),
+        )
+
+    def _sectors(self) -> tuple[float, float]:
+        """Return the sectors that all blocks ask the L2 for, and that they give to it."""
+        found = {Kind.LOAD: 0.0, Kind.STORE: 0.0}
+        for number, runs in self._runs.items():
+            for run in runs:
+                if run.kind in found:
+                    found[run.kind] += self.watch.visits[number] * sum(self._mean[line][0] for line in run.lines)
+        return found[Kind.LOAD], found[Kind.STORE]
+
+    def _find_means(self) -> None:
+        """Find the mean traffic of each access of a warp: its sectors, and all of it in whole numbers."""
+        if self._mean:
+            return
+        sums: dict[int, Access] = {}
+        counts: Counter[int] = Counter()
+        for sample in self.watch.samples:
+            for visits in sample.visits:
+                for _, accesses in visits:
+                    for line, access in accesses.items():
+                        sums[line] = sums[line].plus(access) if line in sums else access
+                        counts[line] += 1
+        self._mean = {
+            line: (4.0, Access(1, 4, 1)) for runs in self._runs.values() for run in runs for line in run.lines
+        }
+        for line, access in sums.items():
+            self._mean[line] = access.sectors / counts[line], Access(*(-(-each // counts[line]) for each in access))
+
+    def _chosen(self, count: int) -> list[Sample]:
+        """Return the sampled blocks that are most like *count* blocks of the SM that takes longest."""
+        work, sms = self.watch.work, self._card.sms
+        sums, most = work.sum(1), work.max(1)
+        numbers = np.arange(self._blocks)
+        sm = 0
+        self._begin_together = self._blocks <= sms * count
+        if self._begin_together:
+            untils = sum(self.watch.visits[each] * run.until for each, runs in self._runs.items() for run in runs)
+            pace = untils / max(1, int(work.sum()))  # cycles of one warp alone, for each instruction
+            of_sm = np.bincount(numbers % sms, weights=sums) / SCHEDULERS
+            longest = np.zeros(len(of_sm))
+            np.maximum.at(longest, numbers % sms, most * pace)
+            sm = int(np.argmax(np.maximum(of_sm, longest)))
+        samples = sorted(self.watch.samples, key=lambda each: not each.close)
+        self._like = [int(each) for each in numbers[sm::sms][:count]]
+        chosen = []
+        for number in self._like:
+            distances = [abs(int(sums[number] - sums[each.place])) * 2 + abs(int(most[number] - most[each.place]))
+                         for each in samples]  # fmt: skip
+            chosen.append(samples[distances.index(min(distances))])
+        return chosen
+
+    # Playing
+
+    def _played(self, samples: Sequence[Sample], memory: Memory) -> tuple[float, float]:
+        """Return the cycles of all blocks of an SM, and how busy its busiest unit is."""
+        rows = Counter({number: len(runs) for number, runs in self._runs.items()})
+        once = {id(each): sum(rows[number] for warp in each.visits for number, _ in warp) for each in samples}
+        part = min(1.0, _STEPS / max(1, sum(once[id(each)] for each in samples)))
+        work, cycles, busy = self._play(samples, memory, part)
+        total = cycles
+        if part < 1.0:
+            full = sum(int(self.watch.work[each.place].sum()) for each in samples)
+            less, before, _ = self._play(samples, memory, part / 2)
+            if work > less:
+                total = cycles + (cycles - before) * (full - work) / (work - less)
+        more = -(-self._blocks // self._card.sms) - len(samples)
+        if more > 0:
+            _, before, _ = self._play(samples[: -self.resident], memory, part)
+            total *= 1 + more / self.resident * (cycles - before) / cycles
+        return total, busy
+
+    def _play(self, samples: Sequence[Sample], memory: Memory, part: float) -> tuple[float, float, float]:
+        """Play a *part* of each loop; return the instructions, the cycles, and how busy the busiest unit is."""
+        kept: dict[int, tuple[list[list[Step]], int]] = {}
+        for sample in samples:
+            if id(sample) not in kept:
+                visits = [thinned(each, part) for each in sample.visits]
+                work = sum(self._issues[number] for warp in visits for number, _ in warp)
+                kept[id(sample)] = [self._steps(each) for each in visits], work
+        played = [kept[id(sample)][0] for sample in samples]
+        ends = Player(played, self.resident, self._card.spec, memory).play()
+        work = sum(kept[id(sample)][1] for sample in samples)
+        return work, ends[-1], min(1.0, self._busiest(played) / max(1.0, ends[-1]))
+
+    def _busiest(self, played: Sequence[Sequence[Sequence[Step]]]) -> float:
+        """Return the cycles that the busiest unit of an SM works."""
+        issues = lsu = 0.0
+        pipes: Counter[object] = Counter()
+        for block in played:
+            for warp in block:
+                for run, access, _ in warp:
+                    issues += run.issues
+                    lsu += max(access.phases, access.lines * RATES.line) if run.kind is not Kind.MATH else 0
+                    for pipe, cycles in run.pipes:
+                        pipes[pipe] += cycles
+        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in pipes.values()))
+
+    def _steps(self, visits: Sequence[Visit]) -> list[Step]:
+        steps = []
+        for number, accesses in visits:
+            key = (number, *map(id, accesses.values()))  # the trace keeps them: none is another one later
+            made = self._made.get(key)
+            if made is None:
+                made = self._made[key] = [self._step(run, accesses) for run in self._runs[number]]
+            steps += made
+        return steps
+
+    def _step(self, run: Run, accesses: Mapping[int, Access]) -> Step:
+        access = Access()
+        for line in dict.fromkeys(run.lines):
+            access = access.plus(accesses.get(line) or self._mean[line][1])
+        return run, access, self._is_shared(run, access)
+
+    def _is_shared(self, run: Run, access: Access) -> bool:
+        if run.kind in (Kind.MATH, Kind.BARRIER):
+            return False
+        return self._shared[run.lines[0]] or (access.phases > 0 and not access.sectors)
+
+    def _scaled(self, cycles: float, busy: float, played: Sequence[Sample]) -> float:
+        """Return the *cycles* of the played blocks as those of the blocks that they stand for."""
+        work, own = self.watch.work, [each.place for each in played]
+        if not self._begin_together:
+            return cycles * float(work.sum() / len(work)) / float(work[own].sum() / len(own))
+        alone = float(work[self._like].max()) / float(work[own].max())
+        return cycles * ((1 - busy) * alone + busy * float(work[self._like].sum()) / float(work[own].sum()))
+
+
+def thinned(visits: Sequence[Visit], part: float) -> list[Visit]:
+    """Return *visits* with a *part* of the rounds of each loop."""
+    if part >= 1.0:
+        return list(visits)
+    rounds: list[list[Visit]] = []
+    before = 1 << 30
+    for visit in visits:
+        if visit[0] <= before:
+            rounds.append([])
+        rounds[-1].append(visit)
+        before = visit[0]
+    kept: list[Visit] = []
+    at = 0
+    while at < len(rounds):
+        stop = at
+        while stop < len(rounds) and rounds[stop][0][0] == rounds[at][0][0]:
+            stop += 1
+        count = stop - at
+        wanted = count if count <= _KEPT else max(_KEPT, round(count * part))
+        for number in range(wanted):
+            kept += rounds[at + number * count // wanted]
+        at = stop
+    return kept
+
+
+def occupancy(program: Program, threads: int, shared: int, spec: SmSpec) -> Occupancy:
+    """Return how many blocks of *threads* threads, with *shared* bytes of dynamic shared memory, an SM holds."""
+    return Occupancy(threads, _registers(program), program.shared_bytes + shared, spec)
+
+
+def _registers(program: Program) -> int:
+    most = program.limits.get("maxnreg", (255,))[0]
+    return min(most, program.pressure)

@@ -1,0 +1,259 @@
+"""What sampled warps of a launch did, and how much all of them did.
+
+The sampled blocks follow from the grid and the card alone. Of each warp of theirs a trace has which blocks of code it
+ran, in which order, and the traffic of each access by its real addresses. Of all warps it has how often each block of
+code ran, and how many instructions each issued.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
+from device_model.ptx.lanes.program import Code
+from device_model.ptx.lanes.watching import Watch
+from device_model.ptx.timing.rates import RATES
+from device_model.sm import banks
+
+CLOSE = 8  # of so many sampled blocks, one is looked at closely
+MOST_VISITS = 4096  # of a warp, that are kept
+SECTOR, LINE = 32, 128  # bytes
+
+
+class Access(NamedTuple):
+    """The traffic of an access of a warp.
+
+    Attributes:
+        phases: Of shared memory.
+        sectors: Of 32 bytes that the L2 gives or takes.
+        lines: Of 128 bytes in which these are.
+        hits: Sectors that L1 has.
+        atomics: Distinct addresses of an atomic operation.
+        same: Lanes of the address that has most of them.
+    """
+
+    phases: int = 0
+    sectors: int = 0
+    lines: int = 0
+    hits: int = 0
+    atomics: int = 0
+    same: int = 0
+
+    def plus(self, other: "Access") -> "Access":
+        """Return the traffic of both."""
+        return Access(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+Visit = tuple[int, dict[int, Access]]  # a block of code, and by line of PTX what its accesses did
+
+
+class Sample:
+    """A sampled block: what each of its warps did, and the sectors that L1 has of it.
+
+    Of a block that is not *close*, only the order of the code is kept, and no traffic.
+    """
+
+    __slots__ = ("close", "known", "place", "visits")
+
+    def __init__(self, place: int, warps: int, *, close: bool) -> None:
+        self.place = place  # in the grid
+        self.close = close
+        self.visits: list[list[Visit]] = [[] for _ in range(warps)]
+        self.known: dict[int, None] = {}
+
+
+class Trace(Watch):
+    """Watches a launch.
+
+    Args:
+        sampled: The numbers of the blocks to look at.
+        issues: How many instructions each block of code issues.
+        blocks: The blocks of the grid.
+        warps: The warps of a block.
+        l1_sectors: How many sectors of L1 a block has for itself.
+
+    Attributes:
+        samples: The sampled blocks.
+        work: The instructions that each warp issued: [block, warp].
+        visits: How many warps ran each block of code.
+        hot: Cycles that the L2 works on the atomics of the line that has most of them.
+        atomics: How many atomics of warps there were.
+    """
+
+    __slots__ = ("_issues", "_l1", "_wanted", "atomics", "hot", "samples", "visits", "work")
+
+    def __init__(
+        self, sampled: Sequence[int], issues: Mapping[int, int], blocks: int, warps: int, l1_sectors: int
+    ) -> None:
+        self._wanted = list(sampled)
+        self._issues = issues
+        self._l1 = l1_sectors
+        self.samples: list[Sample] = []
+        self.work = np.zeros((blocks, warps), np.int64)
+        self.visits: dict[int, int] = dict.fromkeys(issues, 0)
+        self.hot = 0.0
+        self.atomics = 0
+
+    def begin(self, group: Group) -> None:
+        """Find the sampled blocks of *group*."""
+        self.samples += [
+            Sample(number, self.work.shape[1], close=order % CLOSE == CLOSE // 2 or len(self._wanted) < CLOSE)
+            for order, number in enumerate(self._wanted)
+            if group.first <= number < group.first + group.blocks
+        ]
+
+    def step(self, at: Lanes, code: Code) -> None:
+        """Count, and note for the sampled warps, that they run *code*."""
+        group, number = at.group, code.number
+        work = self.work[group.first : group.first + group.blocks]
+        if at.index is None:
+            work += self._issues[number]
+            self.visits[number] += work.size
+        else:
+            block, thread = np.divmod(at.index, group.threads)
+            warp = block * work.shape[1] + thread // WARP
+            warps = warp[np.flatnonzero(np.diff(warp, prepend=-1))]
+            work.reshape(-1)[warps] += self._issues[number]
+            self.visits[number] += len(warps)
+        for sample in self.samples:
+            if group.first <= sample.place < group.first + group.blocks:
+                for each in _warps(_threads(at, sample.place - group.first)):
+                    visits = sample.visits[each]
+                    if len(visits) < MOST_VISITS:
+                        visits.append((number, {}))
+
+    def load(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
+        """Note the traffic of a load."""
+        self._note(at, space, address, nbytes, "load")
+
+    def store(self, at: Lanes, space: str, address: Array, nbytes: int, values: Sequence[Array]) -> None:  # noqa: ARG002
+        """Note the traffic of a store."""
+        self._note(at, space, address, nbytes, "store")
+
+    def change(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
+        """Note the traffic of an atomic operation."""
+        if space == "global":
+            warp = np.broadcast_to(at.flat // WARP, at.shape).reshape(-1).astype(np.uint64)
+            pairs = np.unique(np.stack([warp, np.broadcast_to(address, at.shape).reshape(-1)]), axis=1)
+            lines = pairs[1] // np.uint64(LINE)
+            _, addresses = np.unique(lines, return_counts=True)
+            _, requests = np.unique(np.unique(np.stack([pairs[0], lines]), axis=1)[1], return_counts=True)
+            self.hot += float(np.maximum(addresses * RATES.atomic_address, requests * RATES.atomic_line).max())
+            self.atomics += len(np.unique(warp))
+        self._note(at, space, address, nbytes, "atom")
+
+    def _note(self, at: Lanes, space: str, address: Array, nbytes: int, how: str) -> None:
+        group, line = at.group, at.group.launch.line
+        for sample in self.samples:
+            place = sample.place - group.first
+            if not sample.close or not 0 <= place < group.blocks:
+                continue
+            threads, own = _addresses(at, place, address)
+            if not len(threads):
+                continue
+            base = int(own.min()) // LINE * LINE
+            pattern = (own.view(np.int64) - base).tobytes()
+            warps = (group.threads + WARP - 1) // WARP
+            if space in ("shared", "param"):
+                found = _phases(pattern, threads.tobytes(), warps, nbytes, how)
+            elif space == "local":  # the words of the lanes of a warp are side by side, and stay in L1
+                found = [Access(hits=4 * max(1, nbytes // 4))] * warps
+            else:
+                found = self._global(sample, base // SECTOR, _sectors(pattern, threads.tobytes(), warps, nbytes), how)
+            for warp in _warps(threads):
+                visits = sample.visits[warp]
+                if len(visits) == MOST_VISITS:
+                    continue
+                seen = visits[-1][1]
+                seen[line] = seen[line].plus(found[warp]) if line in seen else found[warp]
+
+    def _global(
+        self, sample: Sample, base: int, patterns: Sequence[tuple[tuple[int, ...], int, int]], how: str
+    ) -> list[Access]:
+        """Return what goes to the L2, and what L1 has."""
+        found = []
+        for sectors, addresses, same in patterns:
+            if how == "atom":
+                found.append(Access(0, len(sectors), _lines(sectors), 0, addresses, same))
+            elif how == "store":
+                found.append(Access(0, len(sectors), _lines(sectors)))
+            else:
+                new = [each for each in sectors if each + base not in sample.known]
+                for each in sectors:
+                    sample.known.pop(each + base, None)
+                    sample.known[each + base] = None
+                while len(sample.known) > self._l1:
+                    del sample.known[next(iter(sample.known))]
+                found.append(Access(0, len(new), _lines(new), len(sectors) - len(new)))
+        return found
+
+
+def _lines(sectors: Sequence[int]) -> int:
+    return len(dict.fromkeys(each * SECTOR // LINE for each in sectors))
+
+
+def _threads(at: Lanes, block: int) -> Array:
+    """Return the active threads of a block of the group."""
+    threads = at.group.threads
+    if at.index is None:
+        return np.arange(threads)
+    low, high = np.searchsorted(at.index, (block * threads, (block + 1) * threads))
+    return at.index[low:high] - block * threads
+
+
+def _addresses(at: Lanes, block: int, address: Array) -> tuple[Array, Array]:
+    """Return the active threads of a block, and the address of each."""
+    threads = at.group.threads
+    if at.index is None:
+        row = address[block if address.shape[0] > 1 else 0]
+        return np.arange(threads), np.ascontiguousarray(np.broadcast_to(row, threads))
+    low, high = np.searchsorted(at.index, (block * threads, (block + 1) * threads))
+    flat = np.broadcast_to(address, at.shape)[0, low:high]
+    return at.index[low:high] - block * threads, np.ascontiguousarray(flat)
+
+
+def _warps(threads: Array) -> list[int]:
+    return [int(each) for each in np.unique(threads // WARP)]
+
+
+def _spread(pattern: bytes, threads: bytes, warps: int) -> tuple[Array, Array]:
+    """Return the addresses by warp and lane, and which lanes are active."""
+    who = np.frombuffer(threads, np.int64)
+    addresses = np.zeros(warps * WARP, np.int64)
+    active = np.zeros(warps * WARP, np.bool_)
+    addresses[who] = np.frombuffer(pattern, np.int64)
+    active[who] = True
+    return addresses.reshape(warps, WARP), active.reshape(warps, WARP)
+
+
+@lru_cache(4096)
+def _phases(pattern: bytes, threads: bytes, warps: int, nbytes: int, how: str) -> list[Access]:
+    addresses, active = _spread(pattern, threads, warps)
+    if how == "atom":  # each further lane of an address is a turn of its own
+        return [_turns(each[on]) for each, on in zip(addresses, active, strict=True)]
+    width = min(16, max(4, nbytes))
+    traffic = (banks.store if how == "store" else banks.load)(addresses // width * width, width, active)
+    return [Access(int(each)) for each in traffic.phases]
+
+
+def _turns(addresses: Array) -> Access:
+    if not len(addresses):
+        return Access()
+    words, counts = np.unique(addresses // 4, return_counts=True)
+    turns = np.bincount(words % banks.BANKS, weights=counts)
+    return Access(int(turns.max()), atomics=len(words), same=int(counts.max()))
+
+
+@lru_cache(4096)
+def _sectors(pattern: bytes, threads: bytes, warps: int, nbytes: int) -> list[tuple[tuple[int, ...], int, int]]:
+    """Return for each warp its sectors, how many addresses, and how many lanes have the most frequent one."""
+    addresses, active = _spread(pattern, threads, warps)
+    found = []
+    for each, on in zip(addresses, active, strict=True):
+        own = each[on]
+        both = np.unique(np.concatenate([own // SECTOR, (own + nbytes - 1) // SECTOR]))
+        _, counts = np.unique(own, return_counts=True)
+        found.append((tuple(both.tolist()), len(counts), int(counts.max(initial=0))))
+    return found

@@ -1,0 +1,170 @@
+"""Times of kernels in PTX: what an assembler makes of them, what sampled warps did, and how long that takes."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from lanes import kernel
+
+from device_model.profile import load
+from device_model.ptx.code.compiler import compile_kernel
+from device_model.ptx.code.flow import reads
+from device_model.ptx.code.order import Kind
+from device_model.ptx.lanes.arrays import ArrayMemory
+from device_model.ptx.lanes.launch import Launch
+from device_model.ptx.runner import run
+from device_model.ptx.text.parser import parse
+from device_model.ptx.text.syntax import Register
+from device_model.ptx.timing.estimate import Card, Timing, Touched
+from device_model.ptx.timing.runs import runs_of
+
+SPEC = load("h200").sm
+CARD = Card(SPEC, 132, 32_600_000, 52_900_000)
+NOTHING = Touched(0, 0)
+INDEX = """
+    .reg .pred %p<4>; .reg .f32 %f<40>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
+    ld.param.u64 %rd1, [p];
+    cvta.to.global.u64 %rd2, %rd1;
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
+    mad.lo.s32 %r4, %r1, %r2, %r3;
+"""
+PLACE = f"{INDEX} mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3;"
+STORE = "st.global.f32 [%rd4], %f1; ret;"
+
+
+def program(body):
+    # A line for each instruction, as compilers write them: traffic is kept by line.
+    return compile_kernel(parse(kernel(body.replace(";", ";\n"), ".param .u64 p")), "k", {})
+
+
+def timed(body, grid=1, block=256):
+    """Run a kernel on one array of floats, and return how it was timed."""
+    made, memory = program(body), ArrayMemory()
+    parameters = np.zeros(16, np.uint8)
+    parameters[:8] = np.array([memory.add(np.ones(grid * block * 32, np.float32))]).view(np.uint8)
+    launch = Launch((grid, 1, 1), (block, 1, 1), parameters, memory)
+    timing = Timing(made, CARD, launch)
+    launch.watches = (timing.watch,)
+    run(made, launch)
+    return timing
+
+
+def cycles(body, grid=1, block=256, touched=NOTHING, is_cold=False):
+    return timed(body, grid, block).estimate(touched, is_cold=is_cold).cycles
+
+
+def runs(body):
+    made = program(body)
+    uses = Counter(
+        each for code in made.blocks for item in code.instructions for each in reads(item) if isinstance(each, Register)
+    )
+    return [each for code in made.blocks for each in runs_of(code.instructions, uses)]
+
+
+def chain(length):
+    return PLACE + "mov.f32 %f1, 0f3F800000;" + "fma.rn.f32 %f1, %f1, %f1, %f1;" * length + STORE
+
+
+def loop(rounds):
+    return (
+        PLACE
+        + f"""
+        mov.u32 %r5, {rounds}; mov.f32 %f1, 0f3F800000;
+        $again: fma.rn.f32 %f1, %f1, %f1, %f1; fma.rn.f32 %f1, %f1, %f1, %f1;
+        add.s32 %r5, %r5, -1; setp.ne.s32 %p1, %r5, 0; @%p1 bra $again; {STORE}"""
+    )
+
+
+def test_the_address_of_an_element_takes_one_instruction():
+    plain = sum(each.issues for each in runs(INDEX + "ret;"))
+    assert sum(each.issues for each in runs(PLACE + STORE.replace("%f1", "0f00000000"))) == plain + 2  # with the store
+
+
+def test_loads_that_do_not_need_each_other_are_waited_for_once():
+    both = "ld.global.f32 %f1, [%rd4]; add.f32 %f2, %f1, %f1; ld.global.f32 %f3, [%rd4+128]; add.f32 %f1, %f2, %f3;"
+    assert [each.issues for each in runs(PLACE + both + STORE) if each.kind is Kind.LOAD] == [2]
+
+
+def test_a_load_stays_behind_a_store_before_it():
+    turns = "ld.global.f32 %f1, [%rd4]; st.global.f32 [%rd4+128], %f1; ld.global.f32 %f1, [%rd4+256];"
+    assert [each.issues for each in runs(PLACE + turns + STORE) if each.kind is Kind.LOAD] == [1, 1]
+
+
+def test_each_fma_of_a_chain_takes_its_latency():
+    assert cycles(chain(300)) - cycles(chain(100)) == pytest.approx(200 * 4, rel=0.02)
+
+
+def test_a_chain_in_a_full_sm_takes_the_issues_of_its_schedulers():
+    one, full = (cycles(chain(200), grid, 256) for grid in (1, 132 * 8))
+    assert full - one == pytest.approx(200 * (64 / 4) - 200 * 4, rel=0.25)
+
+
+def test_a_long_loop_costs_as_much_a_round_as_a_short_one():
+    short = cycles(loop(64)) - cycles(loop(32))
+    assert cycles(loop(1500)) - cycles(loop(500)) == pytest.approx(short / 32 * 1000, rel=0.05)
+
+
+def test_a_load_of_columns_moves_a_sector_for_each_lane():
+    def sectors(shift):
+        body = INDEX + f"shl.b32 %r5, %r4, {shift}; mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd2, %rd3;"
+        found = timed(body + "ld.global.f32 %f1, [%rd4];" + STORE, block=32).watch.samples[0].visits[0]
+        return [each.sectors for _, accesses in found for each in accesses.values()]
+
+    assert sectors(0) == [4, 4]
+    assert sectors(3) == [32, 32]
+
+
+def test_what_a_block_has_loaded_before_is_in_l1():
+    body = PLACE + "ld.global.f32 %f1, [%rd4]; bar.sync 0; ld.global.f32 %f2, [%rd4]; add.f32 %f1, %f1, %f2;" + STORE
+    found = [each for _, accesses in timed(body).watch.samples[0].visits[0] for each in accesses.values()]
+    assert [(each.sectors, each.hits) for each in found] == [(4, 0), (0, 4), (4, 0)]
+
+
+def test_lanes_that_share_a_bank_take_turns():
+    def phases(step):
+        place = f".shared .b32 s[1024]; mov.u32 %r5, s; mad.lo.s32 %r6, %r3, {step}, %r5;"
+        body = INDEX + place + "ld.shared.b32 %r7, [%r6]; ret;"
+        return [each.phases for _, seen in timed(body, block=32).watch.samples[0].visits[0] for each in seen.values()]
+
+    assert phases(4) == [1]
+    assert phases(128) == [32]
+
+
+def test_a_cold_launch_waits_for_dram():
+    body = PLACE + "ld.global.f32 %f1, [%rd4];" + STORE
+    touched = Touched(32, 32)
+    warm, cold = (cycles(body, touched=touched, is_cold=each) for each in (False, True))
+    assert cold - warm > (SPEC.dram_permille - SPEC.l2_permille) / 1000 / 2
+
+
+def test_each_further_wave_of_blocks_takes_as_long_as_the_second():
+    one, two, five = (cycles(chain(40), 132 * 8 * waves) for waves in (1, 2, 5))
+    assert one < two < 2 * one  # blocks begin while others end
+    assert five == pytest.approx(two + 3 * (two - one), rel=0.1)
+
+
+def test_the_block_that_does_most_decides():
+    body = PLACE + """
+        mov.u32 %r5, 4; setp.ne.s32 %p2, %r1, 77; @%p2 bra $begin; mov.u32 %r5, 1000;
+        $begin: mov.f32 %f1, 0f3F800000;
+        $again: fma.rn.f32 %f1, %f1, %f1, %f1; add.s32 %r5, %r5, -1; setp.ne.s32 %p1, %r5, 0; @%p1 bra $again;
+        """ + STORE  # fmt: skip
+    assert cycles(body, 128) > 1000 * 4
+
+
+def test_more_values_at_a_time_take_more_registers():
+    def sums(count):
+        names = [f"%f{number}" for number in range(2, count + 2)]
+        loads = "".join(f"ld.global.f32 {name}, [%rd4+{128 * at}];" for at, name in enumerate(names))
+        return program(PLACE + loads + "bar.sync 0;" + "".join(f"add.f32 %f1, %f1, {name};" for name in names) + STORE)
+
+    assert sums(20).pressure - sums(4).pressure == 16
+
+
+def test_atomics_on_one_line_take_turns_over_the_card():
+    body = INDEX + "atom.global.add.u32 %r5, [%rd2], 1; ret;"
+    assert cycles(body, 1024) - cycles(body, 512) == pytest.approx(512 * 8 * 2, rel=0.2)
+
+
+def test_a_launch_takes_the_same_time_each_time():
+    assert cycles(loop(100), 40) == cycles(loop(100), 40)
