@@ -26,7 +26,7 @@ from device_model.sm.spec import SmSpec
 _SAMPLES = 32  # blocks that are looked at
 _STEPS = 5000  # of all warps together, that are played
 _WAVES = 3  # blocks that are played, for each place on the SM
-_KEPT = 3  # rounds of a loop that are always played
+_KEPT = 8  # rounds of a loop that are always played, in the longer play
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,21 +190,26 @@ class Timing:
         total = cycles
         if part < 1.0:
             full = sum(int(self.watch.work[each.place].sum()) for each in samples)
-            less, before, _ = self._play(samples, memory, part / 2)
+            less, before, _ = self._play(samples, memory, part / 2, _KEPT // 2)
             if work > less:
                 total = cycles + (cycles - before) * (full - work) / (work - less)
         more = -(-self._blocks // self._card.sms) - len(samples)
-        if more > 0:
+        if more > 0 and not self._begin_together:
             _, before, _ = self._play(samples[: -self.resident], memory, part)
             total *= 1 + more / self.resident * (cycles - before) / cycles
         return total, busy
 
-    def _play(self, samples: Sequence[Sample], memory: Memory, part: float) -> tuple[float, float, float]:
-        """Play a *part* of each loop; return the instructions, the cycles, and how busy the busiest unit is."""
+    def _play(
+        self, samples: Sequence[Sample], memory: Memory, part: float, least: int = _KEPT
+    ) -> tuple[float, float, float]:
+        """Play a *part* of each loop, and *least* rounds of it at least.
+
+        Return the instructions, the cycles, and how busy the busiest unit is.
+        """
         kept: dict[int, tuple[list[list[Step]], int]] = {}
         for sample in samples:
             if id(sample) not in kept:
-                visits = [thinned(each, part) for each in sample.visits]
+                visits = [thinned(each, part, least) for each in sample.visits]
                 work = sum(self._issues[number] for warp in visits for number, _ in warp)
                 kept[id(sample)] = [self._steps(each) for each in visits], work
         played = [kept[id(sample)][0] for sample in samples]
@@ -255,8 +260,8 @@ class Timing:
         return cycles * ((1 - busy) * alone + busy * float(work[self._like].sum()) / float(work[own].sum()))
 
 
-def thinned(visits: Sequence[Visit], part: float) -> list[Visit]:
-    """Return *visits* with a *part* of the rounds of each loop."""
+def thinned(visits: Sequence[Visit], part: float, least: int) -> list[Visit]:
+    """Return *visits* with a *part* of the rounds of each loop, and at least so many."""
     if part >= 1.0:
         return list(visits)
     rounds: list[list[Visit]] = []
@@ -273,7 +278,7 @@ def thinned(visits: Sequence[Visit], part: float) -> list[Visit]:
         while stop < len(rounds) and rounds[stop][0][0] == rounds[at][0][0]:
             stop += 1
         count = stop - at
-        wanted = count if count <= _KEPT else max(_KEPT, round(count * part))
+        wanted = count if count <= least else max(least, round(count * part))
         for number in range(wanted):
             kept += rounds[at + number * count // wanted]
         at = stop
