@@ -17,6 +17,7 @@ from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import DeviceMemory
 from device_model.ptx.lanes import launch as lanes
 from device_model.ptx.lanes.launch import Dim3
+from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.runner import run
 from device_model.ptx.text.syntax import Module
@@ -172,6 +173,15 @@ class Launch(CoreKernel):
         self._read: Sequence[Extent] = given
         self._written: Sequence[Extent] = given
         self._failure: DeviceError | None = None
+
+    def failure(self, error: BaseException) -> DeviceError:
+        """Return the failure of the kernel: an illegal address if that stopped it."""
+        is_access = isinstance(error.__cause__, AccessError)
+        return self._raised_in(
+            Kind.ILLEGAL_ADDRESS if is_access else Kind.LAUNCH_FAILURE,
+            error,
+            "the exception is the cause of this error",
+        )
 
     def reads(self) -> Sequence[Extent]:
         """Return what the arguments point to, and once the kernel has run, the bytes that it has read."""

@@ -1,4 +1,4 @@
-"""The table of instructions: for each one how it is translated, and what it uses.
+"""The table of instructions: for each one how it is translated.
 
 A translator is a function that takes an `Emitter` and an instruction, and writes Python code. `opcode` puts it into
 the table.
@@ -6,7 +6,6 @@ the table.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from device_model.errors import listed
@@ -17,26 +16,6 @@ if TYPE_CHECKING:
     from device_model.ptx.code.emitter import Emitter
 
 Translator = Callable[["Emitter", Instruction], None]
-
-
-class Unit(Enum):
-    """What executes an instruction, for its time."""
-
-    ALU = "integers and logic"
-    FMA = "floats of 32 bits"
-    HALF = "floats of 16 bits"
-    DOUBLE = "floats of 64 bits"
-    SFU = "approximate functions and conversions"
-    TENSOR = "products of matrices"
-    LDS = "loads from shared memory"
-    STS = "stores to shared memory"
-    ATOMS = "atomics on shared memory"
-    LDG = "loads from global memory"
-    STG = "stores to global memory"
-    ATOMG = "atomics on global memory"
-    SHUFFLE = "exchanges in a warp"
-    CONTROL = "jumps and barriers"
-    FREE = "nothing: a compiler removes it"
 
 
 @dataclass(frozen=True, slots=True)

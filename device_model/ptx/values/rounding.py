@@ -57,7 +57,9 @@ def in_pieces(lanes: int) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
             if all(operand.size <= lanes for operand in operands):
                 return function(*arguments, **options)
             shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-            flat: list[Any] = [each if each.size == 1 else np.broadcast_to(each, shape).ravel() for each in operands]
+            flat: list[Any] = [
+                each.reshape(-1) if each.size == 1 else np.broadcast_to(each, shape).ravel() for each in operands
+            ]
             partial: Callable[..., Array] = function
             rest = arguments[len(operands) :]
             found = [

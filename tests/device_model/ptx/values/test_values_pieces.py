@@ -60,3 +60,8 @@ def test_lanes_of_two_dimensions():
     np.testing.assert_array_equal(found, words + words[:1])
     assert halves.add(words, words[:, :1], "f16x2").shape == (4, 6)
     assert bits.prmt(words, words[:1], np.uint32(0x3210)).tolist() == words.tolist()
+
+
+def test_an_operand_that_is_the_same_in_all_lanes_goes_with_a_last_piece_that_is_shorter():
+    a, one = np.arange(20_001, dtype=np.float32).reshape(1, -1), np.ones((1, 1), np.float32)
+    assert np.array_equal(floats.fma(a, one, one), a + 1)
