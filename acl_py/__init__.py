@@ -269,13 +269,16 @@ from device_model.profile import DeviceProfile as DeviceProfile
 from device_model.rules import SyncRules as SyncRules
 
 if typing.TYPE_CHECKING:
+    from acl_py import asc as asc
+    from acl_py import cta as cta
+    from acl_py import ptx as ptx
     from acl_py import trace as trace
 
 
 def __getattr__(name: str) -> _ModuleType:
-    """Return `acl_py.trace`, which is loaded when it is first used."""
-    if name == "trace":
-        return _importlib.import_module("acl_py.trace")
+    """Return `acl_py.asc`, `cta`, `ptx` or `trace`, which are loaded when they are first used."""
+    if name in ("asc", "cta", "ptx", "trace"):
+        return _importlib.import_module(f"acl_py.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -76,6 +76,12 @@ def work(): pass
 """
 SCALE = "@cta.kernel(threads=64)\ndef scale(x: cta.In, y: cta.Out, tile, stages): y[cta.tid] = x[cta.tid] * 2\n"
 ADD = "@asc.kernel\ndef add(x: asc.In, y: asc.In, z: asc.Out, tile, buffers): asc.printf('%d', tile)\n"
+LOADED = """\
+parameters = ".param .u64 x, .param .u64 y, .param .u64 z, .param .u32 n"
+text = f".version 8.0\\n.target sm_90\\n.visible .entry add({parameters}) {{ ret; }}"
+stream, grid, block, n = await CreateStream(), 4, 256, 128
+x, y, z = [await Malloc(512) for _ in range(3)]
+"""
 IN_CORE = """\
 x_gm, z_gm = [asc.GlobalTensor(half).SetGlobalBuffer(each, n) for each in (x, z)]
 
@@ -129,6 +135,8 @@ STAGES = {
     "acl_py.cta.roles": on_threads(IN_THREADS),
     "acl_py.cta.tune": f"{SCALE}x, y = [np.ones(64, np.float32) for _ in range(2)]\n{{example}}\n",
     "acl_py.cta.where": on_threads("i = cta.tid\ny[i] = 0\n{example}\n"),
+    "acl_py.ptx": awaited(LOADED, device="h200"),
+    "acl_py.ptx.load": awaited("import acl_py\n" + LOADED, device="h200"),
     "acl_py.compat.acl.Parameter": PLAIN,
     "acl_py.compat.acl.Tensor": PLAIN,
     "acl_py.compat.acl.handle_of": "acl = install()\n" + awaited(device="ascend910b3"),

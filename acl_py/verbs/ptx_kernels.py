@@ -23,7 +23,7 @@ from device_model.integers import integer
 from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
 from device_model.ptx.arguments import pack
-from device_model.ptx.code.compiler import check, compile_kernel
+from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Machine, Shape
@@ -73,7 +73,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
         view = model.array(buffer.allocation, 0, np.uint8, size)
         view[:] = 0
         for name, at in places.items():
-            data = initial(module.variables[name], addresses)
+            data = initial(module.variables[name], {**function_addresses(module), **addresses})
             view[at : at + len(data)] = np.frombuffer(data, np.uint8)
     return PtxModule(module, addresses, buffer, hazards=hazards)
 

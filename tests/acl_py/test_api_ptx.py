@@ -193,6 +193,29 @@ def test_what_lanes_print_is_written_when_the_kernel_ends(capsys):
     assert capsys.readouterr().out == "hi\nhi\n"
 
 
+def test_a_table_of_functions_holds_what_calls_through_registers_need():
+    text = (
+        HEAD
+        + """
+        .func (.param .u32 r) one() { st.param.u32 [r], 1; ret; }
+        .func (.param .u32 r) two() { st.param.u32 [r], 2; ret; }
+        .global .align 8 .u64 table[2] = {one, two};
+        .visible .entry k(.param .u64 y) {
+        .reg .u64 %a, %o, %f; .reg .u32 %t, %v; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 8; mov.u64 %f, table;
+        add.u64 %f, %f, %o; ld.global.u64 %f, [%f]; ld.param.u64 %a, [y]; mul.wide.u32 %o, %t, 4; add.u64 %a, %a, %o;
+        { .param .u32 r0; proto: .callprototype (.param .u32 _) _ (); call (r0), %f, (), proto;
+        ld.param.u32 %v, [r0]; } st.global.u32 [%a], %v; ret; }"""
+    )
+
+    async def main():
+        y = await acl.Malloc(8)
+        await (await ptx.load(text))["k"][1, 2](y)
+        await acl.SynchronizeDevice()
+        return (await back(y, count=2)).tolist()
+
+    assert run(main) == [1, 2]
+
+
 def test_a_cooperative_launch_has_no_more_blocks_than_the_card_holds():
     async def main():
         y = await acl.Malloc(16)

@@ -13,8 +13,9 @@ from device_model.ptx.checks.races import Report
 from device_model.ptx.checks.rules import Rule
 from device_model.ptx.checks.shadows import LocalShadow
 from device_model.ptx.checks.shared import SharedChecks
-from device_model.ptx.checks.variables import Variables, outside, reached
+from device_model.ptx.checks.variables import Variables, outside
 from device_model.ptx.checks.world import GlobalChecks
+from device_model.ptx.code.calls import called
 from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
 from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Program
@@ -56,7 +57,7 @@ class Hazards(Watch):
 
     def __init__(self, module: Module, program: Program) -> None:
         self.variables = Variables(module, program.name)
-        self.lines = Lines(reached(module, module.functions[program.name]))
+        self.lines = Lines(called(module, module.functions[program.name]))
         self._program = program
         self._report: Report | None = None
         self._world: GlobalChecks | None = None

@@ -8,8 +8,9 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from device_model.ptx.checks.origins import begins_at, origins_of, pointers_written
+from device_model.ptx.code.calls import called
 from device_model.ptx.code.frames import Frame, frames_of
-from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol
+from device_model.ptx.text.syntax import Function, Instruction, Module, Space
 
 _ACCESSES = frozenset(("ld", "st", "atom", "red"))
 
@@ -33,7 +34,7 @@ class Variables:
     """
 
     def __init__(self, module: Module, name: str) -> None:
-        functions = reached(module, module.functions[name])
+        functions = called(module, module.functions[name])
         frame = frames_of(module, functions)
         by_key = dict(_named(module, functions, frame))
         self._all = list(by_key.values())
@@ -69,24 +70,6 @@ def outside(bounds: Bounds, address: int, nbytes: int) -> str:
         return f"{nbytes} bytes that begin {bounds.start - address} bytes before {bounds.name}, which has {size} bytes"
     end = address + nbytes - bounds.stop
     return f"{nbytes} bytes that end {end} bytes behind {bounds.name}, which has {size} bytes"
-
-
-def reached(module: Module, entry: Function) -> list[Function]:
-    """Return *entry* and what it calls, in the order in which they are laid out."""
-    found: list[Function] = []
-
-    def visit(function: Function) -> None:
-        if function in found:
-            return
-        found.append(function)
-        for item in function.body or ():
-            if isinstance(item, Instruction) and item.name == "call":
-                target = next((each for each in item.operands if isinstance(each, Symbol)), None)
-                if target is not None and target.name in module.functions and module.functions[target.name].body:
-                    visit(module.functions[target.name])
-
-    visit(entry)
-    return found
 
 
 def _named(module: Module, functions: Sequence[Function], frame: Frame) -> Iterable[tuple[tuple[str, str], Bounds]]:

@@ -36,6 +36,11 @@ def compile_kernel(module: Module, name: str, addresses: Mapping[str, int]) -> P
     return Compiler(module, module.functions[name], addresses).program()
 
 
+def function_addresses(module: Module) -> dict[str, int]:
+    """Return the addresses of the functions of *module*: numbers, at which nothing can be read."""
+    return {name: FUNCTION_BASE + 16 * number for number, name in enumerate(module.functions)}
+
+
 class Compiler:
     """Compiles one kernel.
 
@@ -161,8 +166,9 @@ class Compiler:
         place = self.place(function, symbol.name)
         if place is not None:
             return (place[1] + symbol.offset) % 2**64
-        if symbol.name in self.module.functions:
-            return FUNCTION_BASE + 16 * list(self.module.functions).index(symbol.name) + symbol.offset
+        functions = function_addresses(self.module)
+        if symbol.name in functions:
+            return functions[symbol.name] + symbol.offset
         raise PtxError(line, f"{symbol.name} is not declared in the module", "link the module that has it")
 
     # Control flow
