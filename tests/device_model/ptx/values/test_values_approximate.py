@@ -4,8 +4,8 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
-import oracle
 import pytest
+import values_oracle as oracle
 
 from device_model.ptx.values import approximate, halves
 

@@ -3,8 +3,8 @@
 import itertools
 
 import numpy as np
-import oracle
 import pytest
+import values_oracle as oracle
 
 from device_model.ptx.values import halves, rounding
 
