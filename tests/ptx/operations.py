@@ -349,7 +349,7 @@ def of_floats(words, kind):
             # With .ftz, what is subnormal before it is rounded becomes 0.
             cut = function(*given, "rz")
             is_flushed = "ftz" in options and exact.is_subnormal(cut, kind)
-            return end(flush(cut) if is_flushed else function(*given, rounding))
+            return end(flush(cut if is_flushed else function(*given, rounding)))
 
         return Operation(compute, (kind.bits,) * count, kind.bits)
 
