@@ -61,3 +61,12 @@ def test_a_nan_of_64_bits_that_is_rounded_to_an_integer_stays_that_nan():
 def test_xorsign_sees_the_sign_of_a_nan():
     body = "mul.rn.f32 %r, %a, 0f00000000; max.xorsign.abs.f32 %r, %r, %b;"
     assert result(body, 0x7F800000, 0x40000000) == "0x40000000"
+
+
+def test_a_nan_is_seen_by_an_instruction_whose_last_word_is_no_type():
+    body = """
+        .reg .u64 %a; .reg .b32 %r; .reg .f32 %f; ld.param.u64 %a, [y];
+        sub.f32 %f, 0f7F800000, 0f7F800000; mov.b32 %r, 3; prmt.b32.rc8 %r, %f, 0, %r; st.global.u32 [%a], %r; ret;"""
+    y = np.zeros(4, np.uint32)
+    launch(kernel(body, ".param .u64 y"), y, block=(1, 1, 1))
+    assert y[0] == 0x7F7F7F7F

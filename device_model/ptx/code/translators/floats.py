@@ -35,9 +35,8 @@ def set_float(emit: Emitter, result: Operand, code: str, type_: Type, *given: st
 
 def _is_blind(later: Instruction, type_: Type) -> bool:
     """Whether an instruction makes nothing of the bits of a NaN: of 64 bits arithmetic hands them on."""
-    if is_whole(type_of(later)) or "xorsign" in later.modifiers:
-        return False
-    return later.name in (_BLIND if type_.bits == 32 else _COMPARISONS)
+    blind = _BLIND if type_.bits == 32 else _COMPARISONS
+    return later.name in blind and "xorsign" not in later.modifiers and not is_whole(type_of(later))
 
 
 def is_seen(emit: Emitter, result: Operand, type_: Type) -> bool:
