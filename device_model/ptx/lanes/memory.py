@@ -31,24 +31,24 @@ class AccessError(Exception):
 
 def load_global(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
     """Return what lanes load from global memory: one array, or a tuple of *count* for a vector."""
-    for watch in at.group.launch.watches:
-        watch.load(at, "global", address, dtype.itemsize * count)
     region = _region(at, address, dtype.itemsize * count)
     if region is None:
         return _by_region(at, address, dtype, count)
+    for watch in at.group.launch.watches:
+        watch.load(at, "global", address, dtype.itemsize * count)
     return region.load(dtype, _places(at, address, region.start, dtype.itemsize * count), count)
 
 
 def store_global(at: Lanes, address: Array, *values: Array) -> None:
     """Store *values*, the parts of a vector, in global memory. Of lanes with one address the last one counts."""
-    for watch in at.group.launch.watches:
-        watch.store(at, "global", address, values[0].dtype.itemsize * len(values), values)
     dtype, count = values[0].dtype, len(values)
     region = _region(at, address, dtype.itemsize * count)
     if region is None:
         for part, lanes in _parts_of_regions(at, address, dtype.itemsize * count):
             store_global(lanes, _picked(at, address, part), *(_picked(at, value, part) for value in values))
         return
+    for watch in at.group.launch.watches:
+        watch.store(at, "global", address, dtype.itemsize * count, values)
     at.group.changes += 1
     region.store(_places(at, address, region.start, dtype.itemsize * count), values)
 
@@ -171,24 +171,25 @@ def sites(at: Lanes, space: str, address: Array, dtype: DType) -> list[Site]:
             inner = _picked(at, address, part) - np.uint64(window)
             found += _inside(sites(lanes, _NAMES[window], inner, dtype), part)
         return found
+    region = _region(at, address, size) if space == "global" else None
+    if space == "global" and region is None:
+        return [
+            each
+            for part, lanes in _parts_of_regions(at, address, size)
+            for each in _inside(sites(lanes, "global", _picked(at, address, part), dtype), part)
+        ]
     for watch in group.launch.watches:
         watch.change(at, space, address, size)
-    if space == "shared":
-        places = _private(at, address, group.shared_bytes, size, at.block, "shared memory")
-        return [Site(group.shared.view(dtype), places, None)]
-    if space == "local":
-        return [
-            Site(group.local.view(dtype), _private(at, address, group.local_bytes, size, at.flat, "local memory"), None)
-        ]
-    region = _region(at, address, size)
     if region is not None:
         places = _places(at, address, region.start, size)
         return [Site(region.cells(dtype, places), places, None)]
-    return [
-        each
-        for part, lanes in _parts_of_regions(at, address, size)
-        for each in _inside(sites(lanes, "global", _picked(at, address, part), dtype), part)
-    ]
+    if space == "shared":
+        places = _private(at, address, group.shared_bytes, size, at.block, "shared memory")
+        return [Site(group.shared.view(dtype), places, None)]
+    if space != "local":
+        raise AccessError("an atomic operation on the parameters of the kernel", at.flat.reshape(-1))
+    places = _private(at, address, group.local_bytes, size, at.flat, "local memory")
+    return [Site(group.local.view(dtype), places, None)]
 
 
 def _inside(found: list[Site], part: Ints) -> list[Site]:

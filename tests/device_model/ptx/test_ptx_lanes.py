@@ -3,6 +3,8 @@
 import numpy as np
 from lanes import HEAD, kernel, launch
 
+from device_model.ptx.lanes.watching import Watch
+
 TID = """
     .reg .u32 %t; .reg .u64 %a, %o;
     mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; ld.param.u64 %a, [y]; add.u64 %a, %a, %o;"""
@@ -223,3 +225,26 @@ def test_a_clock_is_read_each_time():
     y = np.ones(32, np.uint32)
     launch(kernel(TID + body, Y), y)
     assert y.tolist() == [0] * 32
+
+
+def test_a_watch_is_told_of_each_lane_once_also_where_lanes_use_two_arrays():
+    class Counting(Watch):
+        def __init__(self):
+            self.lanes = []
+
+        def load(self, at, space, address, nbytes):
+            self.lanes.append(("load", at.count))
+
+        def store(self, at, space, address, nbytes, values):
+            self.lanes.append(("store", at.count))
+
+        def change(self, at, space, address, nbytes):
+            self.lanes.append(("change", at.count))
+
+    body = """
+        .reg .pred %p; .reg .u64 %z; .reg .u32 %r; ld.param.u64 %z, [z]; setp.lt.u32 %p, %t, 8; selp.u64 %a, %a, %z, %p;
+        ld.global.u32 %r, [%a]; st.global.u32 [%a], %r; red.global.add.u32 [%a], 1; ret;"""
+    y, z, watch = np.zeros(32, np.uint32), np.zeros(1, np.uint32), Counting()
+    launch(kernel(TID + body, Y + ", .param .u64 z"), y, z, watch=lambda *_: watch)
+    assert sorted(watch.lanes) == [(what, count) for what in ("change", "load", "store") for count in (8, 24)]
+    assert (y.tolist(), z.tolist()) == ([1] * 8 + [0] * 24, [24])
