@@ -410,8 +410,17 @@ class CoreKernel(Work):
     blocks: int
     cores: int
     failure_kind: Kind = Kind.LAUNCH_FAILURE
+    timeout_kind: Kind = Kind.OP_EXECUTE_TIMEOUT
     result: "Result | None"  # what its cores did; None until it has run
     released: Sequence[tuple[Nanoseconds, int]] = ()  # as `Occupation` says, once it has run
+
+    def out_of_time(self, duration_ns: Nanoseconds) -> DeviceError:
+        """Return the failure of the kernel, which would have taken *duration_ns*, longer than is allowed."""
+        return DeviceError(
+            self.timeout_kind,
+            f"kernel {self.label} would have run {duration_ns / 1e9:g} s, longer than SetOpExecuteTimeOut() allows",
+            "split its work, or set a longer limit",
+        )
 
     def failure(self, error: BaseException) -> DeviceError:
         """Return the failure of the kernel; one of its blocks raised *error*."""

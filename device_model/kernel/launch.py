@@ -9,7 +9,7 @@ are, so that several launches at the same time may each write a part of one buff
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from device_model.errors import DeviceError, Kind
+from device_model.errors import DeviceError
 from device_model.kernel.images import BLOCK, Argument, Image, Memory
 from device_model.kernel.results import Result
 from device_model.memory import Allocation
@@ -37,7 +37,6 @@ class KernelLaunch(CoreKernel, Generic[M]):
                  "label", "limit_ns", "nbytes", "released", "result")  # fmt: skip
 
     granule = BLOCK
-    timeout_kind = Kind.OP_EXECUTE_TIMEOUT
 
     def __init__(
         self,
@@ -118,13 +117,7 @@ class KernelLaunch(CoreKernel, Generic[M]):
         timeline = self.result.timeline
         assert timeline is not None, "a launch is timed"
         if 0 < self.limit_ns < timeline.duration_ns:
-            failure = DeviceError(
-                self.timeout_kind,
-                f"kernel {self.label} would have run {timeline.duration_ns / 1e9:g} s, longer than "
-                "SetOpExecuteTimeOut() allows",
-                "split its work, or set a longer limit",
-            )
-            return self._stopped(failure, self.limit_ns)
+            return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
         self.released = self.free_times(self.result)
         return Occupation(timeline.duration_ns, self.released)
 

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from device_model.errors import DeviceError, Kind
-from device_model.kernel.findings import Findings, KernelError
+from device_model.kernel.findings import Findings
 from device_model.memory import Allocation, Memory
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
@@ -203,7 +203,7 @@ class Launch(CoreKernel):
         launch.watches = (timing.watch,) if checks is None else (checks, timing.watch)
         try:
             run(self.program, launch)
-        except (KernelError, MemoryError) as error:
+        except BaseException as error:
             return self._stopped(self.failure(error))
         finally:
             if checks is not None:
@@ -212,13 +212,7 @@ class Launch(CoreKernel):
         touched = Touched(sectors(self._read), sectors(self._written))
         timeline = self.result.timeline = Timeline(timing.estimate(touched), self.machine)
         if 0 < self.limit_ns < timeline.duration_ns:
-            failure = DeviceError(
-                Kind.OP_EXECUTE_TIMEOUT,
-                f"kernel {self.label} would have run {timeline.duration_ns / 1e9:g} s, longer than "
-                "SetOpExecuteTimeOut() allows",
-                "split its work, or set a longer limit",
-            )
-            return self._stopped(failure, self.limit_ns)
+            return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
         self.released = ((timeline.duration_ns, self.cores),)
         return Occupation(timeline.duration_ns, self.released)
 
