@@ -61,7 +61,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     scope = current_scope()
     runtime = scope.runtime
     _spec(runtime, "a module in PTX")
-    module = parse(text.decode() if isinstance(text, bytes) else text)
+    module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
     check(module)
     places, size = layout(module)
     addresses: dict[str, int] = {}
@@ -213,14 +213,13 @@ class PtxKernel(Launchable[...]):
                 )
             given.append((allocation, offset, allocation.nbytes))
             return allocation.address + offset
-        if isinstance(arg, np.ndarray) and arg.ndim and self._function.parameters[number : number + 1]:
-            parameter = self._function.parameters[number]
-            if not parameter.shape:
-                raise runtime.error(
-                    Kind.INVALID_ADDRESS,
-                    f"{what} is a NumPy array, which is host memory that the device cannot reach",
-                    "copy it to a buffer of Malloc() and pass that",
-                )
+        parameters = self._function.parameters
+        if isinstance(arg, np.ndarray) and arg.ndim and number < len(parameters) and not parameters[number].shape:
+            raise runtime.error(
+                Kind.INVALID_ADDRESS,
+                f"{what} is a NumPy array, which is host memory that the device cannot reach",
+                "copy it to a buffer of Malloc() and pass that",
+            )
         if isinstance(arg, Coroutine):
             raise TypeError(f"{what} must be memory or a value, not a coroutine: await it")
         for address in _addresses_in(arg):
