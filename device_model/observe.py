@@ -171,6 +171,14 @@ class Observer:
         is not None. Only a sanitizer that watches the host tells it.
         """
 
+    def exported(self, allocation: "Allocation", ranges: Sequence[tuple[int, int]], site: object) -> None:
+        """The host may read and write the bytes *ranges* of *allocation* unseen from now on: code at *site* got at the
+        memory itself. Only a sanitizer that watches the host tells it.
+        """
+
+    def sanitized(self, host: bool) -> None:
+        """A sanitizer tells from now on, or no longer, what the *host* reads and writes."""
+
     def pages_moved(
         self, op: "Op | None", moves: "Moves", begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object
     ) -> None:
@@ -211,6 +219,7 @@ class Hooks:
         "call",
         "captured",
         "each_node",
+        "exported",
         "failed",
         "fault",
         "filled",
@@ -233,6 +242,7 @@ class Hooks:
         "reset",
         "run_queued",
         "run_skipped",
+        "sanitized",
         "staged",
         "step_queued",
         "synchronized",
@@ -265,6 +275,8 @@ class Hooks:
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
+    exported: "Callable[[Allocation, Sequence[tuple[int, int]], object], None] | None"
+    sanitized: Callable[[bool], None] | None
     pages_moved: "Callable[[Op | None, Moves, Nanoseconds, Nanoseconds, object], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"

@@ -64,6 +64,7 @@ class Sanitizer(Observer):
             self._observers.append(self.digests)
         for observer in self._observers[1:]:
             runtime.hooks.add(observer)
+        self._tell(host=self.views is not None)
 
     def end_with_error(self) -> None:
         """Learn that the program ends with an error: leaks will not be listed."""
@@ -83,6 +84,12 @@ class Sanitizer(Observer):
         while self._observers:
             self.runtime.hooks.remove(self._observers.pop())
         self._let_go()
+        self._tell(host=False)
+
+    def _tell(self, *, host: bool) -> None:
+        """Tell observers what of the program is watched from now on."""
+        if self.runtime.hooks.sanitized is not None:
+            self.runtime.hooks.sanitized(host)
 
     def _last_use(self, allocation: Allocation) -> Use | None:
         """Return the last use of *allocation*, if there was one and uses are watched."""
@@ -119,7 +126,9 @@ class Sanitizer(Observer):
             self.digests.host_wrote(allocation)
 
     @guarded
-    def host_exported(self, allocation: Allocation, ranges: Ranges) -> None:
-        """From now on the program may read and write the bytes *ranges* of *allocation* unseen."""
+    def host_exported(self, allocation: Allocation, ranges: Ranges, site: object) -> None:
+        """From now on the program may read and write the bytes *ranges* of *allocation* unseen: *site* got at them."""
+        if self.runtime.hooks.exported is not None:
+            self.runtime.hooks.exported(allocation, ranges, site)
         if self.unwritten is not None:
             self.unwritten.host_exported(allocation, ranges)

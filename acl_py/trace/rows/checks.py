@@ -14,6 +14,7 @@ from acl_py.trace.rows.timeline import (
     Access,
     Call,
     CoreInstruction,
+    Export,
     Extent,
     GraphLaunch,
     Handle,
@@ -144,6 +145,10 @@ def _access(access: Access) -> bool:
     return access.at_ns >= 0 and access.line >= 0 and _extents(access.extents)
 
 
+def _export(export: Export) -> bool:
+    return min(export.at_ns, export.line, export.by) >= 0 and _extents(export.extents)
+
+
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "ops": _operation,
     "calls": _call,
@@ -155,6 +160,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "launches": _launch,
     "migrations": _migration,
     "accesses": _access,
+    "exports": _export,
 }
 # The kinds of handles that fields of acts have.
 _NAMED = {"stream": "stream", "event": "event", "graph": "graph", "executable": "executable"}

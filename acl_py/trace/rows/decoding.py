@@ -24,6 +24,7 @@ from acl_py.trace.rows.timeline import (
     Access,
     Call,
     Copied,
+    Export,
     Extent,
     Filled,
     GraphLaunch,
@@ -115,6 +116,17 @@ class Decoding:
             Access(row.at_ns, self._known(row.extents), row.writes, *_place(row.site), callers[row.caller],
                    behind[row.calls - 1] if row.calls else None, row.caller, None if place < 0 else place)
             for row, place in zip(rows, after, strict=True)
+        ]  # fmt: skip
+
+    @cached_property
+    def exports(self) -> list[Export]:
+        """The bytes of the host that left our sight."""
+        rows, callers = self._store.exports.rows, self._callers
+        behind = self._calls.places() if rows else []
+        return [
+            Export(row.at_ns, self._known(row.extents), *_place(row.site), callers[row.caller],
+                   behind[row.calls - 1] if row.calls else None, row.caller)
+            for row in rows
         ]  # fmt: skip
 
     @cached_property

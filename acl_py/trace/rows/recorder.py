@@ -62,8 +62,8 @@ class Trace(Observer):
 
     __slots__ = (
         "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures", "host_time",
-        "migrations", "node_queued", "nodes_ran", "op_ended", "op_queued", "overlay", "recorded", "rules", "strikes",
-        "waited",
+        "host_watched", "migrations", "node_queued", "nodes_ran", "op_ended", "op_queued", "overlay", "recorded",
+        "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -92,6 +92,7 @@ class Trace(Observer):
         self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._host_ns = host_ns
         self.device, self.rules, self.host_time, self.overlay = device, rules, host_time, overlay
+        self.host_watched = False  # whether the host's accesses have been told
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
         self.failures: list[Failure] = []  # of operations, in order
@@ -153,7 +154,8 @@ class Trace(Observer):
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
-            self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay,
+            self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay, rows.exports,
+            self.host_watched,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -259,6 +261,15 @@ class Trace(Observer):
             return
         now, calls = self._host_ns(), CALL.count(store.call_rows)
         store.accesses.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges, writes=writes)
+
+    def exported(self, allocation: Allocation, ranges: Sequence[tuple[int, int]], site: object) -> None:
+        """Store a row, if some of the bytes were still in sight."""
+        now, calls = self._host_ns(), CALL.count(self._store.call_rows)
+        self._store.exports.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges)
+
+    def sanitized(self, host: bool) -> None:
+        """Note whether the rows of accesses are complete."""
+        self.host_watched = host
 
     def noticed(self, completion: Completion, site: object) -> None:
         """Store a row, if the host awaited an operation."""

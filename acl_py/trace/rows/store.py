@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from acl_py.calls.acts import Act
-from acl_py.trace.rows.accesses import Accesses, Touched
+from acl_py.trace.rows.accesses import Accesses, Exports, Touched
 from acl_py.trace.rows.instructions import Instructions
 from acl_py.trace.rows.launches import GraphRows
 from acl_py.trace.rows.packing import LATER, NO_OP, OP, STEP, Numbers
@@ -33,8 +33,9 @@ class Store:
     """All packed rows of one trace, and the values that their numbers stand for."""
 
     __slots__ = (
-        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "graphs", "instructions",
-        "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows", "touched",
+        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "exports", "graphs",
+        "instructions", "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows",
+        "touched",
     )  # fmt: skip
 
     def __init__(self, instructions: int) -> None:
@@ -50,6 +51,7 @@ class Store:
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.instructions = Instructions(instructions)
         self.accesses = Accesses()
+        self.exports = Exports()
         self.graphs = GraphRows()
         self.touched: dict[Op, Touched] = {}  # by host functions that have not ended
 

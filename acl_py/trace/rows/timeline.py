@@ -261,6 +261,22 @@ class Access(NamedTuple):
     after: int | None = None
 
 
+class Export(NamedTuple):
+    """From *at_ns* on, code may read and write the bytes *extents* unseen: *file* got at the memory itself at *line*.
+
+    C code, memoryview() and bare addresses do so. Each byte of a life of memory has one row, the first. The rest is as
+    in `Access`.
+    """
+
+    at_ns: int
+    extents: tuple[Extent, ...]
+    file: str
+    line: int
+    caller: str
+    behind: int | None
+    by: int = 0
+
+
 class StreamStep(NamedTuple):
     """An entry in a stream that takes no engine.
 
@@ -404,8 +420,9 @@ class Timeline:
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of
     the profile; "" if there was none. The host's time was *end_ns* when it was taken.
     *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
-    host, in their order; () if no sanitizer watched it. *host_time* is "measured" if the real time between two calls
-    counted, too: see `acl_py.simulate`.
+    host, in their order, and *exports* are the bytes whose accesses are not seen; both are complete if a sanitizer has
+    *host_watched*: all accesses to memory of a life, through views. *host_time* is "measured" if the real time between
+    two calls counted, too: see `acl_py.simulate`.
     """
 
     ops: Sequence[Operation] = ()
@@ -426,6 +443,8 @@ class Timeline:
     migrations: Sequence[Migration] = ()
     launches: Sequence[GraphLaunch] = ()
     overlay: str = ""
+    exports: Sequence[Export] = ()
+    host_watched: bool = False
 
 
 # The list in which a field of this name is a place, in all rows and records.
