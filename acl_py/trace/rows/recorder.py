@@ -14,7 +14,7 @@ from acl_py.trace.rows.accesses import Touched
 from acl_py.trace.rows.decoding import Decoding
 from acl_py.trace.rows.files import save
 from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED
-from acl_py.trace.rows.store import Store, last_of
+from acl_py.trace.rows.store import StagedBy, Store, last_of
 from acl_py.trace.rows.timeline import (
     Call,
     CoreInstruction,
@@ -46,7 +46,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
 from device_model.streams import Stream
-from device_model.work import CoreKernel, Kernel
+from device_model.work import Copy, CoreKernel, Kernel
 
 if TYPE_CHECKING:
     from device_model.kernel.results import Result
@@ -161,6 +161,20 @@ class Trace(Observer):
     def save(self, path: str | Path) -> None:
         """Write all rows so far to the file *path*; `acl_py.trace.read_trace` reads it, without the program."""
         save(self.timeline(), path)
+
+    def staged(self, copy: Copy, stream: Stream, site: object) -> None:  # noqa: ARG002
+        """Note the caller: the device queues the parts of *copy*, while any task may run."""
+        caller = self._writers.caller_number()
+        if caller:
+            self._store.staged[copy] = StagedBy(caller, copy.nbytes)
+
+    def part_queued(self, op: Op, copy: Copy) -> None:
+        """Note the caller of *op*, a part of *copy*."""
+        staged = self._store.staged.pop(copy, None)
+        if staged is not None:
+            self._store.op_callers[op] = staged.caller
+            if staged.left > op.nbytes:
+                self._store.staged[copy] = staged._replace(left=staged.left - op.nbytes)
 
     def captured(self, op: Op, taken: Node | NewWork) -> None:
         """Give *taken* the number of its capture; store the row of the call, if that did nothing else."""
