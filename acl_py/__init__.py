@@ -43,7 +43,8 @@ only from those below it, and all of them may import device_model:
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
         findings pages                  implicit waits, and waits that order nothing; pages with both
-        relation captured               which operations are in order; which calls were captured
+        relation things                 which operations are in order; what stands for streams, events and contexts
+        captured between                which calls were captured; what hosts did between two calls
         host                            when the one host clock was busy
     recorded/       the stream program of a recording
         acts translations host_order    calls as steps, in the words of the format, and in their order

@@ -120,6 +120,12 @@ class Accesses:
         self._joined.clear()
         self._written.clear()
 
+    def end_moment(self) -> int:
+        """Let what follows have rows of its own, and return the number of rows so far."""
+        if self._joined:
+            self._end_moment()
+        return len(self._rows)
+
     def rows(self) -> list[Row]:
         """Return all rows so far, in their order."""
         return [*self._rows, *self._latest()]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from acl_py.trace.rows.hosts import Handover, Host
 from acl_py.trace.rows.timeline import (
     ENGINES,
     PIPE_ORDER,
@@ -149,6 +150,14 @@ def _export(export: Export) -> bool:
     return min(export.at_ns, export.line, export.by) >= 0 and _extents(export.extents)
 
 
+def _host(host: Host) -> bool:
+    return all(each.by >= 0 for each in host.callers)
+
+
+def _handover(handover: Handover) -> bool:
+    return 0 <= handover.given_ns <= handover.at_ns and handover.taker >= 0
+
+
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "ops": _operation,
     "calls": _call,
@@ -161,6 +170,8 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "migrations": _migration,
     "accesses": _access,
     "exports": _export,
+    "hosts": _host,
+    "handovers": _handover,
 }
 # The kinds of handles that fields of acts have.
 _NAMED = {"stream": "stream", "event": "event", "graph": "graph", "executable": "executable"}

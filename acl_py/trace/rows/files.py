@@ -38,10 +38,10 @@ class TraceFileError(ValueError):
 # The lists of a timeline in their order. The columns of each are the fields of its rows.
 _LISTS = (
     "ops", "calls", "steps", "marks", "buffers", "handles", "strikes", "failures", "instructions", "launches",
-    "migrations", "accesses", "exports",
+    "migrations", "accesses", "exports", "hosts", "handovers",
 )  # fmt: skip
 _END = {"end": True}
-_HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time", "host_watched")
+_HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time", "host_watched", "handovers_watched")
 _HEAD_KINDS = kinds_of_head(Timeline)
 
 

@@ -13,6 +13,7 @@ from acl_py.calls.table import verb_of
 from acl_py.trace.rows.accesses import Touched
 from acl_py.trace.rows.decoding import Decoding
 from acl_py.trace.rows.files import save
+from acl_py.trace.rows.handovers import Place
 from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED
 from acl_py.trace.rows.store import StagedBy, Store, last_of
 from acl_py.trace.rows.timeline import (
@@ -61,9 +62,9 @@ class Trace(Observer):
     """
 
     __slots__ = (
-        "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures", "host_time",
-        "host_watched", "migrations", "node_queued", "nodes_ran", "op_ended", "op_queued", "overlay", "recorded",
-        "rules", "strikes", "waited",
+        "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures",
+        "handovers_watched", "host_time", "host_watched", "migrations", "node_queued", "nodes_ran", "op_ended",
+        "op_queued", "overlay", "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -92,7 +93,7 @@ class Trace(Observer):
         self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._host_ns = host_ns
         self.device, self.rules, self.host_time, self.overlay = device, rules, host_time, overlay
-        self.host_watched = False  # whether the host's accesses have been told
+        self.host_watched = self.handovers_watched = False  # whether a sanitizer tells of them
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
         self.failures: list[Failure] = []  # of operations, in order
@@ -155,7 +156,7 @@ class Trace(Observer):
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
             self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay, rows.exports,
-            self.host_watched,
+            self.host_watched, rows.hosts, rows.handovers, self.handovers_watched,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -281,9 +282,30 @@ class Trace(Observer):
         now, calls = self._host_ns(), CALL.count(self._store.call_rows)
         self._store.exports.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges)
 
-    def sanitized(self, host: bool) -> None:
-        """Note whether the rows of accesses are complete."""
-        self.host_watched = host
+    def sanitized(self, host: bool, handovers: bool) -> None:
+        """Note whether the rows of accesses, and those of handovers, are complete."""
+        self.host_watched, self.handovers_watched = host, handovers
+
+    def hosted(self, host: int) -> None:
+        """Note as which host the task or thread acts."""
+        self._store.handovers.host(self._writers.caller_number(), host)
+
+    def gave(self, given: Any, giver: int, function: Op | None) -> None:
+        """Keep the place at which something was given; a row follows if it is taken."""
+        store = self._store
+        progress = self._writers.serials(0), store.step_rows.count
+        row = -1 if function is None else function.row
+        given.row = store.handovers.give(giver, row, self._place(), progress)
+
+    def took(self, given: Any, taker: int, is_seen: bool) -> None:
+        """Store a row, if it is news."""
+        if given.row >= 0:  # a trace may begin later
+            self._store.handovers.take(given.row, taker, self._place(), is_seen=is_seen)
+
+    def _place(self) -> Place:
+        """Return the place of what the host does now."""
+        store = self._store
+        return Place(self._host_ns(), CALL.count(store.call_rows), store.accesses.end_moment(), 0)
 
     def noticed(self, completion: Completion, site: object) -> None:
         """Store a row, if the host awaited an operation."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from acl_py.calls.acts import Act
 from acl_py.trace.rows.accesses import Accesses, Exports, Touched
+from acl_py.trace.rows.handovers import Handovers
 from acl_py.trace.rows.instructions import Instructions
 from acl_py.trace.rows.launches import GraphRows
 from acl_py.trace.rows.packing import LATER, NO_OP, OP, STEP, Numbers
@@ -41,8 +42,8 @@ class Store:
 
     __slots__ = (
         "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "exports", "graphs",
-        "instructions", "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "staged",
-        "step_rows", "touched",
+        "handovers", "instructions", "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows",
+        "staged", "step_rows", "touched",
     )  # fmt: skip
 
     def __init__(self, instructions: int) -> None:
@@ -59,6 +60,7 @@ class Store:
         self.instructions = Instructions(instructions)
         self.accesses = Accesses()
         self.exports = Exports()
+        self.handovers = Handovers()
         self.graphs = GraphRows()
         self.staged: dict[Copy, StagedBy] = {}  # copies of other callers than the first that are not wholly queued
         self.touched: dict[Op, Touched] = {}  # by host functions that have not ended

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from acl_py.calls.acts import PLAIN, Act
+from acl_py.trace.rows.hosts import Handover, Host
 from device_model.completions import Why
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
@@ -421,7 +422,9 @@ class Timeline:
     the profile; "" if there was none. The host's time was *end_ns* when it was taken.
     *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
     host, in their order, and *exports* are the bytes whose accesses are not seen; both are complete if a sanitizer has
-    *host_watched*: all accesses to memory of a life, through views. *host_time* is "measured" if the real time between
+    *host_watched*: all accesses to memory of a life, through views. If it has *handovers_watched*, *hosts* and
+    *handovers* say which tasks and threads know what of one another; otherwise they say nothing, and all tasks and
+    threads count as one host, which knows what any of them knows. *host_time* is "measured" if the real time between
     two calls counted, too: see `acl_py.simulate`.
     """
 
@@ -445,6 +448,9 @@ class Timeline:
     overlay: str = ""
     exports: Sequence[Export] = ()
     host_watched: bool = False
+    hosts: Sequence[Host] = ()
+    handovers: Sequence[Handover] = ()
+    handovers_watched: bool = False
 
 
 # The list in which a field of this name is a place, in all rows and records.
@@ -453,11 +459,17 @@ PLACES = {
     "behind": "calls",
     "buffer": "buffers",
     "dst": "buffers",
+    "given_behind": "calls",
+    "given_since": "accesses",
+    "given_taken": "handovers",
+    "giver": "hosts",
     "handle": "handles",
     "in_stream": "handles",
     "launch": "launches",
     "operation": "ops",
     "record": "steps",
+    "since": "accesses",
     "src": "buffers",
+    "taker": "hosts",
     "waited_for": "instructions",
 }

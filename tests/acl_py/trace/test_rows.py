@@ -315,6 +315,7 @@ async def test_the_parts_of_a_staged_copy_have_the_caller_of_its_call():
     async def copy():
         device, plain = await acl.Malloc(5 * SIZE), np.zeros(5 * SIZE, np.uint8)
         await acl.MemcpyAsync(device, 5 * SIZE, plain, 5 * SIZE, H2D)
+        await acl.SynchronizeDevice()
 
     async with acl.simulate(device="tiny") as sim:
         await acl.GetDevice()
