@@ -16,7 +16,7 @@ from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
 from acl_py.causes.between import Between, Deed, between_calls
 from acl_py.causes.captured import Captured
-from acl_py.causes.things import Things
+from acl_py.causes.recorded_things import Things
 from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.order.relate import Relate, orders
 from acl_py.order.signals import Signals

@@ -22,11 +22,11 @@ from acl_py.ranges import Ranges
 from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.check import Check, guarded
+from acl_py.sanitizer.finding_texts import handle_text, subject_of, work_text
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.nodes import Nodes
 from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
-from acl_py.sanitizer.wording import handle_text, subject_of, work_text
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.events import Event, FlagEvent
