@@ -34,6 +34,7 @@ only from those below it, and all of them may import device_model:
         pages                           pages with prices
     programs/       stream programs
         format documents                how they are read and checked; JSON files from anywhere
+        steps fields                    the table of steps; which values their fields have
         replay player                   a program is played, call by call
         operations graph_operations     what each step calls
         objects tasks                   what the calls are about; several tasks
