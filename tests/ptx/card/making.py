@@ -27,12 +27,12 @@ _FUSED = re.compile(r"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|
 _OWN = re.compile(r"%(?:clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|envreg|pm\d)|nanosleep")
 
 
-def make(folder, parts):
-    """Write the files of *parts*, and what runs them."""
+def make(folder, parts, names):
+    """Write the files of *parts*, and what runs them; *names* are those of repositories, if not all are wanted."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in parts:
         part = {"programs": of_programs, "singles": of_singles, "approximate": of_approximate,
-                "corpus": of_corpus}[name]()  # fmt: skip
+                "corpus": lambda: of_corpus(names)}[name]()  # fmt: skip
         path = folder / f"{name}.npz"
         part.write(path)
         sys.stdout.write(f"{name}: {len(part.jobs)} kernels, {path.stat().st_size / (1 << 20):.1f} MiB\n")
@@ -76,19 +76,21 @@ def add_single(part, single, name, columns):
     part.add(single.name, singles.text(single), (count // singles.BLOCK, 1, 1), (singles.BLOCK, 1, 1), arguments)
 
 
-def of_corpus():
+def of_corpus(names):
     """Return the kernels of public repositories that run here to their end."""
     folder = os.environ.get("CORPUS")
     if folder is None:
         sys.exit("the variable CORPUS has no folder of checkouts: see tests.ptx corpus")
     corpus.watch_time()
     part = Part()
-    names = {repository.partition("/")[2] for repository in corpus.REPOSITORIES}
-    for name in sorted(names):
+    known = sorted(repository.partition("/")[2] for repository in corpus.REPOSITORIES)
+    for name in names or known:
         if (Path(folder) / name).is_dir():
             for number, (where, text) in enumerate(corpus.texts(Path(folder), name)):
                 if text is not None and not _OWN.search(text):
                     _add_text(part, f"{where} {number}", unfused(text))
+        sys.stdout.write(f"{name}: {len(part.jobs)} kernels so far\n")
+        sys.stdout.flush()
     return part
 
 
