@@ -13,7 +13,7 @@ from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.forms.fitting import check_function
-from device_model.ptx.code.frames import Frame, frames_of
+from device_model.ptx.code.frames import Frame, check_constants, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.pressure import pressure_of
 from device_model.ptx.code.special import CLOCKS, special_type
@@ -275,5 +275,6 @@ def check(module: Module) -> None:
     Raises:
         PtxError: The message has the line of the first one.
     """
+    check_constants(module)
     for function in module.functions.values():
         check_function(module, function)

@@ -5,7 +5,7 @@ What PTX has not is bad text. What PTX has, and is not simulated, is refused as 
 
 from collections.abc import Sequence
 
-from device_model.errors import listed, printable
+from device_model.errors import listed
 from device_model.ptx.code.forms.form import FORMS, Form, forms_of
 from device_model.ptx.code.forms.operands import Misfit, Names, check_operands, names_of
 from device_model.ptx.code.opcodes import opcode_of
@@ -27,9 +27,7 @@ def check_function(module: Module, function: Function) -> None:
     for name, labels in function.tables.items():
         missing = [each for each in labels if each not in names.labels and each not in names.functions]
         if missing:
-            raise PtxError(
-                function.line, f"{printable(name)} in {function.name} has {printable(missing[0])}, which is no label"
-            )
+            raise PtxError(function.line, f"{name} in {function.name} has {missing[0]}, which is no label")
 
 
 def _check_form(names: Names, item: Instruction) -> None:
@@ -61,10 +59,10 @@ def _bad_modifier(item: Instruction) -> PtxError:
     words = set().union(*(form.words() for form in forms))
     unknown = next((each for each in item.modifiers if each not in words), None)
     if unknown is not None:
-        what, remedy = f"{item.name} has no modifier .{printable(unknown)}", f"it takes {_dotted(sorted(words))}"
+        what, remedy = f"{item.name} has no modifier .{unknown}", f"it takes {_dotted(sorted(words))}"
     else:
         what, remedy = _misplaced(item, forms), f"forms of it: {_texts(item, forms)}"
-    return PtxError(item.line, f"{printable(str(item))}: {what}", remedy)
+    return PtxError(item.line, f"{item!s}: {what}", remedy)
 
 
 def _misplaced(item: Instruction, forms: Sequence[Form]) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from device_model.errors import printable
 from device_model.ptx.code.forms.form import Form
 from device_model.ptx.code.opcodes import opcode_of
 from device_model.ptx.code.special import special_type
@@ -115,7 +114,7 @@ class _Operand(NamedTuple):
             if not isinstance(operand, Symbol):
                 return "a label is missing"
             is_there = operand.name in self.names.labels
-            return "" if is_there else f"{printable(operand.name)} is no label of this function"
+            return "" if is_there else f"{operand.name} is no label of this function"
         if kind == "table":
             is_there = isinstance(operand, Symbol) and operand.name in self.names.function.tables
             return "" if is_there else "the name of a .branchtargets is missing"
@@ -159,7 +158,7 @@ class _Operand(NamedTuple):
                 special_type(operand.name, self.item.line)
                 return f"{operand.name} is a special register: move it into another one first"
             case Symbol():
-                return self._unknown(operand) or f"{printable(operand.name)} is no register"
+                return self._unknown(operand) or f"{operand.name} is no register"
         return f"a value of type .{type_.name} is missing"
 
     def _any(self, operand: Operand) -> str:
@@ -175,7 +174,7 @@ class _Operand(NamedTuple):
     def _part(self, part: Operand) -> str:
         """Check a part of a vector whose parts have types of their own."""
         if isinstance(part, Symbol):
-            return self._unknown(part) or f"{printable(part.name)} is no register"
+            return self._unknown(part) or f"{part.name} is no register"
         return ""
 
     def _vector(self, kind: str, operand: Operand) -> str:
@@ -205,29 +204,25 @@ class _Operand(NamedTuple):
         """Check that a variable is in the state space of the instruction, and may be written."""
         own = self.names.variables.get(base.name)
         if own is None:
-            return f"{printable(base.name)} is no variable"
+            return f"{base.name} is no variable"
         if space is not None and own is not space:
-            return f"{printable(base.name)} is in .{own.value} memory, not in .{space.value}"
+            return f"{base.name} is in .{own.value} memory, not in .{space.value}"
         is_given = any(each.name == base.name for each in self.names.function.parameters)
-        return (
-            f"{printable(base.name)} is a parameter, which is not written"
-            if is_given and self.item.name == "st"
-            else ""
-        )
+        return f"{base.name} is a parameter, which is not written" if is_given and self.item.name == "st" else ""
 
     def _unknown(self, symbol: Symbol) -> str:
         is_known = symbol.name in self.names.variables or symbol.name in self.names.functions
-        return "" if is_known else f"{printable(symbol.name)} is not declared in the module"
+        return "" if is_known else f"{symbol.name} is not declared in the module"
 
 
 def _register_misfit(register: Register, wanted: Type, *, may_be_wider: bool) -> str:
     """Say so unless a register has room for a value of type *wanted*, or more where it may."""
     own = register.type
     is_plain = wanted.family not in (Family.FLOAT, Family.BRAIN) or own.family is Family.BITS
-    has_room = own.bits == wanted.bits or (may_be_wider and own.bits > wanted.bits and is_plain)
+    has_room = own.bits == wanted.bits or (may_be_wider and _WIDEST > own.bits > wanted.bits and is_plain)
     if has_room and own.family in _HOLDERS[wanted.family]:
         return ""
-    return f"the register {printable(register.name)} of type .{own.name} holds no value of type .{wanted.name}"
+    return f"the register {register.name} of type .{own.name} holds no value of type .{wanted.name}"
 
 
 def _number_misfit(number: Number, type_: Type) -> str:
