@@ -15,13 +15,12 @@ NEWEST_TARGET = 90
 _TARGET = re.compile(r"sm_(\d+)([af]?)|compute_(\d+)([af]?)")
 _LINKAGE = (".extern", ".visible", ".weak", ".common")
 _LIMITS = {
-    ".maxntid",
-    ".reqntid",
-    ".minnctapersm",
-    ".maxnctapersm",
-    ".maxnreg",
-    ".maxclusterrank",
-    ".reqnctapercluster",
+    ".maxntid": 3,
+    ".reqntid": 3,
+    ".minnctapersm": 1,
+    ".maxnreg": 1,
+    ".maxclusterrank": 1,
+    ".reqnctapercluster": 3,
 }
 _FLAGS = {".noreturn", ".explicitcluster", ".blocksareclusters", ".unique"}
 
@@ -184,15 +183,29 @@ class _Parser:
         while at.ahead.mark is Mark.DIRECTIVE:
             directive = at.take().text
             if directive in _LIMITS:
-                values = [whole(at, 0, 2**31 - 1)]
-                while at.accepts(","):
-                    values.append(whole(at, 0, 2**31 - 1))
-                function.limits[directive[1:]] = tuple(values)
+                function.limits[directive[1:]] = self._limit(directive)
             elif directive == ".pragma":
                 at.skip_to(";")
             elif directive == ".abi_preserve" or directive == ".abi_preserve_control":
                 whole(at)
+            elif directive == ".maxnctapersm":
+                raise at.error(".maxnctapersm is not in PTX any more", "write .minnctapersm")
             elif directive not in _FLAGS:
                 raise at.error(f"{directive} is not supported for a function")
             else:
                 function.limits[directive[1:]] = ()
+        if "maxntid" in function.limits and "reqntid" in function.limits:
+            raise PtxError(function.line, f"{function.name} has .maxntid and .reqntid", "leave one of them")
+
+    def _limit(self, directive: str) -> tuple[int, ...]:
+        """Read the numbers of a performance directive."""
+        at = self.at
+        line = at.ahead.line
+        values = [whole(at, 1)]
+        while at.accepts(","):
+            values.append(whole(at, 1))
+        if len(values) > _LIMITS[directive]:
+            raise PtxError(line, f"{directive} has up to {_LIMITS[directive]} numbers, not {len(values)}")
+        if directive == ".reqnctapercluster" and values != [1] * len(values):
+            raise PtxError(line, f"{directive} is not supported: clusters are not simulated")
+        return tuple(values)
