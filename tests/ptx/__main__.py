@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = ("corpus", "mutated")
+PARTS = ("corpus", "card", "mutated")
 
 
 def main(words):
