@@ -12,7 +12,8 @@ from device_model.ptx.code.calls import called, functions_with_addresses, target
 from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
-from device_model.ptx.code.frames import Frame, frames_of
+from device_model.ptx.code.forms.fitting import check_function
+from device_model.ptx.code.frames import Frame, check_constants, frames_of
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.pressure import pressure_of
 from device_model.ptx.code.special import CLOCKS, special_type
@@ -64,6 +65,7 @@ class Compiler:
         self._offsets: dict[str, int] = {}
         self._types: dict[int, Type] = {}
         for function in self.functions:
+            check_function(module, function)
             self.first[function.name] = len(self._blocks)
             self._blocks += blocks_of(function, len(self._blocks), self.labels)
             self._offsets[function.name] = len(self._types)
@@ -273,7 +275,6 @@ def check(module: Module) -> None:
     Raises:
         PtxError: The message has the line of the first one.
     """
+    check_constants(module)
     for function in module.functions.values():
-        for item in function.body or ():
-            if isinstance(item, Instruction):
-                opcode_of(item)
+        check_function(module, function)

@@ -9,4 +9,5 @@ From the top down; each line imports only from those below it:
     runs        what one block of code is for an SM: runs of arithmetic, and accesses
     costs       what an assembler makes of one instruction
     rates       numbers of SMs that only kernels in PTX need
+    registers   the registers of a thread, within the bounds that the text sets
 """

@@ -19,6 +19,7 @@ from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
 from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.runs import Run, runs_of
 from device_model.ptx.timing.samples import Access, Sample, Visit
 from device_model.ptx.timing.trace import SECTOR, Trace
@@ -92,7 +93,7 @@ class Timing:
             for code in program.blocks
             for item in code.instructions
         }
-        self.registers = _registers(program)
+        self.registers = registers_of(program, card.spec)
         self.shared_bytes = program.shared_bytes + launch.dynamic_shared
         self.occupancy = fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
         self.resident = max(1, fits.blocks)
@@ -301,9 +302,4 @@ def thinned(visits: Sequence[Visit], part: float, least: int) -> list[Visit]:
 
 def occupancy(program: Program, threads: int, shared: int, spec: SmSpec) -> Occupancy:
     """Return how many blocks of *threads* threads, with *shared* bytes of dynamic shared memory, an SM holds."""
-    return Occupancy(threads, _registers(program), program.shared_bytes + shared, spec)
-
-
-def _registers(program: Program) -> int:
-    most = program.limits.get("maxnreg", (255,))[0]
-    return min(most, program.pressure)
+    return Occupancy(threads, registers_of(program, spec), program.shared_bytes + shared, spec)

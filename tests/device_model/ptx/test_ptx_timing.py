@@ -16,6 +16,7 @@ from device_model.ptx.runner import run
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.estimate import Card, Timing, Touched
+from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.runs import runs_of
 
 SPEC = load("h200").sm
@@ -159,6 +160,34 @@ def test_more_values_at_a_time_take_more_registers():
         return program(PLACE + loads + "bar.sync 0;" + "".join(f"add.f32 %f1, %f1, {name};" for name in names) + STORE)
 
     assert sums(20).pressure - sums(4).pressure == 16
+
+
+@pytest.mark.parametrize(
+    ("bounds", "registers"),
+    [
+        (".maxntid 256", 226),
+        (".maxntid 1024", 64),
+        (".maxntid 768", 80),
+        (".maxntid 256 .minnctapersm 2", 128),
+        (".maxntid 16, 16 .minnctapersm 2", 128),
+        (".reqntid 256 .minnctapersm 3", 80),
+        (".maxntid 100 .minnctapersm 5", 96),
+        (".maxntid 256 .minnctapersm 8", 32),
+        (".maxntid 256 .minnctapersm 9", 226),  # more threads than an SM holds
+        (".maxntid 32 .minnctapersm 33", 226),  # more blocks
+        (".minnctapersm 4", 226),  # of no known size
+        (".maxnreg 65", 65),
+        (".maxnreg 10", 24),
+        (".maxntid 256 .minnctapersm 4 .maxnreg 100", 64),
+    ],
+)
+def test_registers_have_the_bounds_that_the_assembler_takes_from_the_text(bounds, registers):
+    names = [f"%f{number}" for number in range(220)]
+    loads = "".join(f"ld.global.f32 {name}, [%rd1+{4 * at}];\n" for at, name in enumerate(names))
+    stores = "".join(f"st.global.f32 [%rd1+{4 * at}], {name};\n" for at, name in enumerate(names))
+    body = f".reg .f32 %f<220>; .reg .b64 %rd1; ld.param.u64 %rd1, [p]; {loads} {stores} ret;"
+    text = kernel(body, ".param .u64 p").replace("p)\n", f"p) {bounds}\n")
+    assert registers_of(compile_kernel(parse(text), "k", {}), SPEC) == registers
 
 
 def test_atomics_on_one_line_take_turns_over_the_card():
