@@ -34,9 +34,9 @@ def loop_of(blocks: Sequence[Block], number: Number, *, calls: bool) -> Loop:
     wanted = _wanted(items, number)
     sets = {number(block, each): None for block, item in items for each in writes(item) if isinstance(each, Register)}
     live = sorted(blocks[0].live_in)
-    decides = live if calls else [each for each in live if each in wanted]
+    decides = live if calls else [each for each in live if each in wanted and each in sets]
     reads_memory = any(map(_reads, blocks))
-    is_fixed = reads_memory and not calls and not any(each in sets for each in decides)
+    is_fixed = reads_memory and not decides
     asked = [
         number(block, each)
         for block, item in items

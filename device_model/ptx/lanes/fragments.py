@@ -20,7 +20,7 @@ from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
 from device_model.ptx.lanes.program import Code
 from device_model.ptx.lanes.spins import Spin
 
-_LOOK = 32  # rounds of a loop before it is looked at for progress; a loop that can be a wait is looked at at once
+_LOOK = 32  # rounds of a loop before it is looked at for progress; of one that can be a wait, each is looked at
 _MOST_ROUNDS = 1 << 12  # after so many, other lanes of the group go first once
 _ENDLESS = 1 << 22  # rounds in which memory does not change
 
@@ -255,12 +255,12 @@ class Fragments:
         if loop is None:
             loop = self._loops[block.number] = _Loop()
         loop.rounds += 1
-        looks = facts.polls and loop.rounds <= 2
-        if loop.rounds % _LOOK > 1 and not looks:
+        if loop.rounds % _LOOK > 1 and not facts.polls:
             return lanes
         values = [lanes.get(number) for number in facts.decides]
         is_same = (
-            (loop.rounds == 2 if looks else loop.rounds % _LOOK == 1 and loop.rounds > 1)
+            loop.rounds > 1
+            and (facts.polls or loop.rounds % _LOOK == 1)
             and loop.lanes is not None
             and _are_same(loop.lanes, lanes)
             and all(map(_same, values, loop.values))
@@ -269,7 +269,7 @@ class Fragments:
             self._spin(block, loop, lanes)
             return None
         clock = self.group.launch.clock
-        loop.lanes, loop.values = lanes, [value.copy() for value in values]
+        loop.lanes, loop.values = lanes, [value.copy() if value.size == 1 else value for value in values]
         loop.since = None if clock is None else clock.of(lanes)
         if facts.reads_memory and loop.rounds % _MOST_ROUNDS == 0:
             return self._give_way(block, loop, lanes)

@@ -21,8 +21,8 @@ class Loop(NamedTuple):
 
     Attributes:
         last: The number of its last block of code.
-        decides: The registers that say what a round does: where lanes go, and what they change in memory. A lane that
-            finds the same values in them again has made no progress.
+        decides: The registers that rounds change and that say what a round does: where lanes go, and what they change
+            in memory. A lane that finds the same values in them again has made no progress.
         reads_memory: Whether it reads what others may change.
         polls: Whether it can be a wait: what it reads of others, or of the time, decides what it does.
         reads_clock: Whether it reads the time.
