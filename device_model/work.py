@@ -425,8 +425,8 @@ class CoreKernel(Work):
     timeout_kind: Kind = Kind.OP_EXECUTE_TIMEOUT
     result: "Result | None"  # what its cores did; None until it has run
     released: Sequence[tuple[Nanoseconds, int]] = ()  # as `Occupation` says, once it has run
-    may_wait: bool = False  # whether it can wait for others that run at the same time, and they for it
-    has_waited: bool = False
+    may_wait: bool = False  # whether it can look at memory until others change it
+    has_waited: bool = False  # whether it has
 
     def out_of_time(self, duration_ns: Nanoseconds) -> DeviceError:
         """Return the failure of the kernel, which would have taken *duration_ns*, longer than is allowed."""

@@ -273,7 +273,7 @@ class Launch(CoreKernel):
 
     def _pause(self, wait: Wait, clock: Clock) -> Pause:
         """Wait until what was stored can be published; if it is, for what the lanes wait for."""
-        self.has_waited = True
+        self.has_waited |= bool(wait.polled)
         self._held = min(self._held, -(-self._run.blocks_left // self._timing.resident))
         self._is_due = self._run.changes > self._shown and clock.stored > clock.now
         if self._is_due:
