@@ -21,8 +21,8 @@ from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import DeviceMemory
 from device_model.ptx.lanes import launch as lanes
-from device_model.ptx.lanes.clocks import Clock
-from device_model.ptx.lanes.group import Array, Ints
+from device_model.ptx.lanes.clocks import Clock, Polled
+from device_model.ptx.lanes.group import Ints
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Program
@@ -273,7 +273,7 @@ class Launch(CoreKernel):
 
     def _pause(self, wait: Wait, clock: Clock) -> Pause:
         """Wait until what was stored can be published; if it is, for what the lanes wait for."""
-        self.has_waited |= bool(wait.polled)
+        self.has_waited |= any(each.space == "global" for each in wait.polled)
         self._held = min(self._held, -(-self._run.blocks_left // self._timing.resident))
         self._is_due = self._run.changes > self._shown and clock.stored > clock.now
         if self._is_due:
@@ -281,7 +281,7 @@ class Launch(CoreKernel):
             return Pause(clock.nanoseconds(clock.stored), self._held)
         has_shown = self._run.changes > self._shown
         self._show()
-        self._polled = [(places, self._bytes_at(places)) for places in map(_places, wait.polled)]
+        self._polled = [(places, self._bytes_at(places)) for places in _places(wait.polled)]
         times = [] if wait.until is None else [clock.nanoseconds(wait.until)]
         times += [self.limit_ns] if self.limit_ns else []
         return Pause(min(times, default=None), self._held, has_shown)
@@ -319,11 +319,9 @@ class Launch(CoreKernel):
         self._memory.publish()
 
 
-def _places(polled: tuple[Array, int]) -> Ints:
-    """Return the addresses of all bytes that an access has looked at."""
-    address, nbytes = polled
-    first = np.unique(address).astype(np.int64)
-    return np.unique(first[:, None] + np.arange(nbytes))
+def _places(polled: Sequence[Polled]) -> list[Ints]:
+    """Return the addresses of the bytes in global memory that accesses have looked at."""
+    return [np.unique(each.places[:, None] + np.arange(each.nbytes)) for each in polled if each.space == "global"]
 
 
 def sectors(extents: Sequence[Extent]) -> int:

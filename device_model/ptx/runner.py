@@ -12,9 +12,10 @@ import numpy as np
 
 from device_model.kernel.findings import KernelError, KernelHangError
 from device_model.ptx.code.special import fill
+from device_model.ptx.lanes.clocks import Polled
 from device_model.ptx.lanes.ends import StoppedError
 from device_model.ptx.lanes.fragments import Fragments, State
-from device_model.ptx.lanes.group import Array, Group, Ints
+from device_model.ptx.lanes.group import Group, Ints
 from device_model.ptx.lanes.launch import Launch, indices
 from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Place, Program, filename
@@ -27,7 +28,7 @@ class Wait(NamedTuple):
     """No lane can go on until a cycle, if *until* is not None, or until others change the memory at *polled*."""
 
     until: int | None
-    polled: Sequence[tuple[Array, int]]
+    polled: Sequence[Polled]
 
 
 def run(program: Program, launch: Launch) -> None:

@@ -86,7 +86,7 @@ def test_the_host_sees_what_a_kernel_that_waits_has_stored():
         words[:2] = 0
         op = await module["k"][1, 1, one](shared)
         looks = 0
-        while not words[1]:
+        while not words[1] and looks < 100:
             looks += 1
             await asyncio.sleep(1e-5)
         words[0] = 1

@@ -46,7 +46,8 @@ def loop_of(blocks: Sequence[Block], number: Number, *, calls: bool) -> Loop:
     ]
     polls = is_fixed or any(each in wanted for each in asked) or any(map(takes_time, blocks))
     is_pure = not calls and all(_is_pure(item) for _, item in items)
-    return Loop(blocks[-1].number, decides, reads_memory, polls, any(reads_clock(item) for _, item in items), is_pure)
+    is_timed = any(reads_clock(item) for _, item in items)
+    return Loop(blocks[0].number, blocks[-1].number, decides, reads_memory, polls, is_timed, is_pure)
 
 
 def _wanted(items: Sequence[tuple[Block, Instruction]], number: Number) -> dict[int, None]:

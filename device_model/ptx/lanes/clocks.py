@@ -44,6 +44,33 @@ class Rates(NamedTuple):
     places: int
 
 
+class Polled(NamedTuple):
+    """The memory that an access has looked at.
+
+    Attributes:
+        space: "global" or "shared".
+        places: The first address of each lane; in shared memory, where in that of the group.
+        nbytes: How many bytes from there on.
+    """
+
+    space: str
+    places: Ints
+    nbytes: int
+
+    def contents(self, group: Group) -> bytes:
+        """Return the bytes that are there now."""
+        found = b""
+        for place in self.places.tolist():
+            held, start = group.shared, place
+            if self.space == "global":
+                region = group.launch.memory.find(place)
+                if region is None:
+                    return b""
+                held, start = region.bytes, place - region.start
+            found += held[start : start + self.nbytes].tobytes()
+        return found
+
+
 class Clock(Watch):
     """The time of each warp, in cycles since the launch began.
 
@@ -68,7 +95,7 @@ class Clock(Watch):
         self._stamps: dict[int, Array] = {}  # of the words of a region, by its beginning
         self._shared: dict[int, Array] = {}  # of shared memory, by the first block of a group
         self._arrived: dict[tuple[int, int], Array] = {}  # at a barrier of a group: the warps that wait
-        self._polled: dict[int, tuple[Array, int]] = {}  # by line: what it looked at last
+        self._polled: dict[int, Polled] = {}  # by line: what it looked at last
 
     # Times
 
@@ -163,8 +190,7 @@ class Clock(Watch):
         line = at.group.launch.line
         if line not in self._rates.polls or space not in ("global", "shared"):
             return
-        if space == "global":
-            self._polled[line] = address.copy(), nbytes
+        self._polled[line] = _polled(at, space, address, nbytes)
         stamps, places = self._places(at, space, address)
         if stamps is not None:
             found = stamps[places]
@@ -188,8 +214,7 @@ class Clock(Watch):
         if space not in ("global", "shared"):
             return
         line = at.group.launch.line
-        if space == "global":
-            self._polled[line] = address.copy(), nbytes
+        self._polled[line] = _polled(at, space, address, nbytes)
         stamps, places = self._places(at, space, address)
         if stamps is None:
             return
@@ -220,8 +245,8 @@ class Clock(Watch):
         own[here] = np.broadcast_to(last[:, None], own.shape)[here]
         arrived[blocks] = False
 
-    def polled(self, lines: Sequence[int]) -> list[tuple[Array, int]]:
-        """Return the addresses in global memory that *lines* have looked at last, and how many bytes at each."""
+    def polled(self, lines: Sequence[int]) -> list[Polled]:
+        """Return what *lines* have looked at last."""
         return [self._polled[line] for line in lines if line in self._polled]
 
     def _places(self, at: Lanes, space: str, address: Array) -> tuple[Array | None, Array]:
@@ -245,6 +270,13 @@ class Clock(Watch):
         if stamps is None:
             stamps = self._stamps[start] = np.zeros((region.stop - start) // _WORD + 4, np.int64)
         return stamps, (address - np.uint64(start)).view(np.int64) // _WORD
+
+
+def _polled(at: Lanes, space: str, address: Array, nbytes: int) -> Polled:
+    places = address.view(np.int64)
+    if space == "shared":
+        places = places + at.block * at.group.shared_bytes
+    return Polled(space, np.unique(places), nbytes)
 
 
 def clock(at: Lanes, name: str) -> Array:

@@ -17,7 +17,7 @@ from device_model.ptx.lanes.barriers import Barriers
 from device_model.ptx.lanes.clocks import GRAIN_NS
 from device_model.ptx.lanes.ends import StoppedError
 from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
-from device_model.ptx.lanes.program import Code
+from device_model.ptx.lanes.program import Code, Loop
 from device_model.ptx.lanes.spins import Spin
 
 _LOOK = 32  # rounds of a loop before it is looked at for progress; of one that can be a wait, each is looked at
@@ -47,8 +47,8 @@ class _Loop:
 class Fragments:
     """The lanes of one group, by the place of the block of code that they run next."""
 
-    __slots__ = ("_asleep", "_code", "_ended", "_from", "_loops", "_meeting", "_tried", "_yielding", "at", "barriers",
-                 "group", "spinning")  # fmt: skip
+    __slots__ = ("_asleep", "_code", "_ended", "_from", "_loops", "_meeting", "_shown", "_tried", "_yielding", "at",
+                 "barriers", "group", "spinning")  # fmt: skip
 
     def __init__(self, group: Group, code: Sequence[Code]) -> None:
         self.group = group
@@ -61,6 +61,7 @@ class Fragments:
         self._asleep: list[tuple[int, Lanes]] = []  # lanes that go on at a place when their time has come
         self._tried: dict[int, int] = {}  # how many there were at each place at the last try, and (-1) changes so far
         self._loops: dict[int, _Loop] = {}
+        self._shown = 0  # changes of memory that others have looked at
         self._from = -1  # the block of code that has sent lanes on last
         self._ended: Array | None = None  # which lanes have ended; None if none has
 
@@ -132,13 +133,8 @@ class Fragments:
     def retry(self) -> None:
         """Let the lanes that make no progress look again."""
         spinning, self.spinning = self.spinning, []
-        clock = self.group.launch.clock
         for spin in spinning:
-            if clock is not None:
-                clock.set_back(spin.lanes, spin.next_look(clock.now))
-            self._loops[spin.place].rounds = 0 if self._polls(spin.place) else _LOOK - 1
-            self._from = spin.place  # they come from the loop itself
-            self.go(spin.place, spin.lanes)
+            self._again(spin)
 
     @property
     def wakes_at(self) -> int | None:
@@ -156,10 +152,17 @@ class Fragments:
             return np.arange(0 if self.group.left else self.group.blocks)
         return np.flatnonzero(self._ended.reshape(self.group.blocks, -1).all(1))
 
-    def _run_ready(self) -> None:
-        at, code, watches = self.at, self._code, self.group.launch.watches
+    def _run_ready(self, inside: Loop | None = None) -> None:
+        """Run lanes until none is ready; only *inside* a loop, if there is one, and no round of it twice."""
+        launch, at, code = self.group.launch, self.at, self._code
+        watches = launch.watches
         while at:
             place = min(at) if len(at) > 1 else next(iter(at))
+            if inside is not None:
+                own = [each for each in at if inside.first <= each <= inside.last]
+                if not own:
+                    return
+                place = min(own)
             lanes: Lanes | None = at.pop(place)
             assert lanes is not None, "there are lanes at each place"
             block = code[place]
@@ -172,6 +175,32 @@ class Fragments:
                 for watch in watches:
                     watch.step(lanes, block)
                 block.end.go(self, lanes, block.run(lanes))
+                if launch.looking and self.group.changes != self._shown:
+                    self._shown = self.group.changes
+                    launch.look()
+
+    def look(self) -> None:
+        """Let lanes that make no progress look once more if others find other bytes: then they know when that was.
+
+        Those that leave their loops stay where they have come to.
+        """
+        for spin in [spin for spin in self.spinning if spin.is_changed()]:
+            self.spinning.remove(spin)
+            held = dict(self.at)
+            self.at.clear()
+            self._again(spin)
+            self._run_ready(spin.facts)
+            for place, lanes in held.items():
+                self._from = place
+                self.go(place, lanes)
+
+    def _again(self, spin: Spin) -> None:
+        clock = self.group.launch.clock
+        if clock is not None:
+            clock.set_back(spin.lanes, spin.next_look(clock.now))
+        self._loops[spin.place].rounds = 0 if self._polls(spin.place) else _LOOK - 1
+        self._from = spin.place  # they come from the loop itself
+        self.go(spin.place, spin.lanes)
 
     def _wake(self) -> bool:
         """Let lanes go on that have only let others go first, and those whose time has come. Returns whether any do."""
@@ -291,6 +320,9 @@ class Fragments:
             clock.set_back(lanes, loop.since)
         loop.rounds = 0 if facts.polls else _LOOK - 1
         self.spinning.append(spin)
+        if clock is not None and spin.polled:
+            launch = self.group.launch
+            launch.looking[self] = None
 
     def _give_way(self, block: Code, loop: _Loop, lanes: Lanes) -> Lanes | None:
         """Let others go before *lanes*, which make progress: those of the group, and in a loop that can be a wait all

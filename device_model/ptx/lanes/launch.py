@@ -10,6 +10,7 @@ from device_model.ptx.lanes.watching import Watch
 
 if TYPE_CHECKING:
     from device_model.ptx.lanes.clocks import Clock
+    from device_model.ptx.lanes.fragments import Fragments
 
 Dim3 = tuple[int, int, int]
 
@@ -41,6 +42,7 @@ class Launch:
         places: How many of its blocks the card holds at the same time.
         clock: The times of its warps; None if they do not matter.
         watches: Who looks at it.
+        looking: Groups with lanes that poll a word.
         line: The line of PTX that runs, where something could be said about it.
         messages: What lanes have printed, each with its block and thread.
     """
@@ -57,8 +59,16 @@ class Launch:
     places: int = 1 << 31
     clock: "Clock | None" = None
     watches: Sequence[Watch] = ()
+    looking: dict["Fragments", None] = field(default_factory=dict)
     line: int = 0
     messages: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Let lanes that poll a word look at once if it has changed: later, it may have changed once more."""
+        looking, self.looking = self.looking, {}
+        for fragments in looking:
+            fragments.look()
+        self.looking |= {fragments: None for fragments in looking if fragments.spinning}
 
     @property
     def threads(self) -> int:

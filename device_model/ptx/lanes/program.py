@@ -20,7 +20,8 @@ class Loop(NamedTuple):
     """What a loop is for the lanes that run it.
 
     Attributes:
-        last: The number of its last block of code.
+        first: The number of its first block of code.
+        last: That of its last one.
         decides: The registers that rounds change and that say what a round does: where lanes go, and what they change
             in memory. A lane that finds the same values in them again has made no progress.
         reads_memory: Whether it reads what others may change.
@@ -29,6 +30,7 @@ class Loop(NamedTuple):
         is_pure: Whether a round changes nothing but registers.
     """
 
+    first: int
     last: int
     decides: Sequence[int]
     reads_memory: bool

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from device_model.ptx.lanes.clocks import Polled
 from device_model.ptx.lanes.group import Array, Lanes
 from device_model.ptx.lanes.program import Code, Loop
 
@@ -21,24 +22,30 @@ class Spin:
     """Lanes at the head of a loop, at *place*.
 
     Attributes:
-        polled: The addresses in global memory that they look at, and how many bytes at each.
+        polled: The memory that they look at.
     """
 
-    __slots__ = ("_end", "_since", "facts", "lanes", "period", "place", "polled")
+    __slots__ = ("_end", "_seen", "_since", "facts", "lanes", "period", "place", "polled")
 
     def __init__(self, place: int, facts: Loop, lanes: Lanes) -> None:
         self.place = place
         self.facts = facts
         self.lanes = lanes
-        self.polled: list[tuple[Array, int]] = []
+        self.polled: list[Polled] = []
+        self._seen: list[bytes] = []  # what they found there
         self.period: Array = np.ones(lanes.count, np.int64)  # cycles of a round of each lane
         self._since: Array = np.zeros(lanes.count, np.int64)
         self._end: int | None = _UNKNOWN  # the number of the round that ends it; None: no time does
 
-    def note(self, since: Array, now: Array, polled: list[tuple[Array, int]]) -> None:
+    def note(self, since: Array, now: Array, polled: list[Polled]) -> None:
         """Note when the lanes began to make no progress, one round before *now*, and what they look at."""
         self._since, self.polled = since, polled
+        self._seen = [each.contents(self.lanes.group) for each in polled]
         self.period = np.maximum(now - since, 1)
+
+    def is_changed(self) -> bool:
+        """Whether other bytes are there than those that the lanes found."""
+        return any(each.contents(self.lanes.group) != seen for each, seen in zip(self.polled, self._seen, strict=True))
 
     def next_look(self, now: int) -> Array:
         """Return when each lane looks again, from *now* on."""
