@@ -112,15 +112,11 @@ class Run:
         if self.changes == self._seen:
             return False
         self._seen = self.changes
-        self._retry()
         waiting, self._waiting = self._waiting, []
-        for each in waiting:
+        for each in waiting:  # the others look whenever this one changes memory
+            each.retry()
             self._run(each)
         return True
-
-    def _retry(self) -> None:
-        for each in self._waiting:
-            each.retry()
 
     def _wait(self) -> Wait:
         times = [each.wakes_at for each in self._waiting]
