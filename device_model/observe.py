@@ -218,6 +218,9 @@ class Observer:
     def ran(self, op: "Op", result: "Result") -> None:
         """The core kernel *op* ended, after `op_ended`. *result* has what its cores did and what it printed."""
 
+    def shown(self, op: "Op") -> None:
+        """The core kernel *op*, which runs and waits for others, lets them see now what it has written so far."""
+
     def finding(self, op: "Op", finding: "Finding") -> None:
         """The core kernel *op* did something that its programmer should know; called after `ran`."""
 
@@ -261,6 +264,7 @@ class Hooks:
         "run_queued",
         "run_skipped",
         "sanitized",
+        "shown",
         "staged",
         "step_queued",
         "synchronized",
@@ -304,6 +308,7 @@ class Hooks:
     failed: "Callable[[Op, DeviceError], None] | None"
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"
     ran: "Callable[[Op, Result], None] | None"
+    shown: "Callable[[Op], None] | None"
     finding: "Callable[[Op, Finding], None] | None"
     each_node: bool  # whether an observer wants an operation for each node of a launch
 

@@ -14,9 +14,11 @@ import numpy as np
 
 from device_model.ptx.code.flow import reads
 from device_model.ptx.code.order import Kind
+from device_model.ptx.lanes.clocks import Clock
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
+from device_model.ptx.timing.alone import rates_of
 from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
 from device_model.ptx.timing.rates import RATES
 from device_model.ptx.timing.registers import registers_of
@@ -72,9 +74,11 @@ class Estimate:
 
 
 class Timing:
-    """Times a launch of *program*: give `watch` to the launch, and call `estimate` when it has run."""
+    """Times a launch of *program*, which began at *began_ns*: give `watch` to the launch, and `clock` if there is one,
+    and call `estimate` when it has run.
+    """
 
-    def __init__(self, program: Program, card: Card, launch: Launch) -> None:
+    def __init__(self, program: Program, card: Card, launch: Launch, began_ns: int = 0) -> None:
         self.card = card
         uses = Counter(
             each
@@ -108,6 +112,11 @@ class Timing:
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
+        self.clock = None
+        if program.tells_time:
+            launch.places = self.resident * card.sms
+            rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
+            self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
         self.watch = Trace(sampled, issues, launch.blocks, fits.warps, l1)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
