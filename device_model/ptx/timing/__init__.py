@@ -7,5 +7,4 @@ From the top down; each line imports only from those below it:
     trace       what sampled warps did, and how much all of them did
     runs        what one block of code is for an SM: runs of arithmetic, and accesses
     costs       what an assembler makes of one instruction
-    rates       numbers of SMs that only kernels in PTX need
 """

@@ -16,11 +16,13 @@ from device_model.ptx.code.order import Kind
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
-from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
-from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.costs import Costs
+from device_model.ptx.timing.player import Memory, Player, Step
 from device_model.ptx.timing.runs import Run, runs_of
 from device_model.ptx.timing.trace import SECTOR, Access, Sample, Trace, Visit
+from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
+from device_model.sm.schedulers import SCHEDULERS
 from device_model.sm.spec import SmSpec
 
 _SAMPLES = 32  # blocks that are looked at
@@ -80,7 +82,8 @@ class Timing:
             for each in reads(item)
             if isinstance(each, Register)
         )
-        self._runs = {code.number: runs_of(code.instructions, uses) for code in program.blocks}
+        costs = Costs(card.spec)
+        self._runs = {code.number: runs_of(code.instructions, uses, costs) for code in program.blocks}
         self._shared = {
             item.line: any(each.startswith("shared") for each in item.modifiers)
             for code in program.blocks
@@ -93,7 +96,7 @@ class Timing:
         self._warps = fits.warps
         self._blocks = launch.blocks
         per_sm = max(1, min(self.resident, -(-launch.blocks // card.sms)))
-        l1 = max(32768, RATES.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
+        l1 = max(32768, card.spec.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
         count = min(_SAMPLES, launch.blocks)
         sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
         issues = {number: sum(run.issues for run in runs) for number, runs in self._runs.items()}
@@ -102,7 +105,7 @@ class Timing:
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
-        self.watch = Trace(sampled, issues, launch.blocks, self._warps, l1)
+        self.watch = Trace(sampled, issues, (launch.blocks, self._warps), l1, card.spec)
 
     def estimate(self, touched: Touched, *, is_cold: bool = False) -> Estimate:
         """Return the time, with what the launch left in the L2 the last time, or with nothing there."""
@@ -125,7 +128,7 @@ class Timing:
         return Memory(
             min(card.sms, self._blocks),
             (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),
-            max(written, evicted) * RATES.write_dram * min(1.0, touched.written / max(1, moved[1])),
+            max(written, evicted) * card.spec.dram_write_permille / 1000 * min(1.0, touched.written / max(1, moved[1])),
             self.watch.hot / max(1, self.watch.atomics),
         )
 
@@ -220,15 +223,16 @@ class Timing:
     def _busiest(self, played: Sequence[Sequence[Sequence[Step]]]) -> float:
         """Return the cycles that the busiest unit of an SM works."""
         issues = lsu = 0.0
-        pipes: Counter[object] = Counter()
+        line = self._card.spec.load_line_permille / 1000
+        units = dict.fromkeys(Unit, 0.0)
         for block in played:
             for warp in block:
                 for run, access, _ in warp:
                     issues += run.issues
-                    lsu += max(access.phases, access.lines * RATES.line) if run.kind is not Kind.MATH else 0
-                    for pipe, cycles in run.pipes:
-                        pipes[pipe] += cycles
-        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in pipes.values()))
+                    lsu += max(access.phases, access.lines * line) if run.kind is not Kind.MATH else 0
+                    for unit, cycles in run.units:
+                        units[unit] += cycles
+        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in units.values()))
 
     def _steps(self, visits: Sequence[Visit]) -> list[Step]:
         steps = []

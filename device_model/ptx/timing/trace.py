@@ -14,8 +14,8 @@ import numpy as np
 from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
 from device_model.ptx.lanes.program import Code
 from device_model.ptx.lanes.watching import Watch
-from device_model.ptx.timing.rates import RATES
 from device_model.sm import banks
+from device_model.sm.spec import SmSpec
 
 CLOSE = 8  # of so many sampled blocks, one is looked at closely
 MOST_VISITS = 4096  # of a warp, that are kept
@@ -70,9 +70,9 @@ class Trace(Watch):
     Args:
         sampled: The numbers of the blocks to look at.
         issues: How many instructions each block of code issues.
-        blocks: The blocks of the grid.
-        warps: The warps of a block.
+        shape: The blocks of the grid, and the warps of each.
         l1_sectors: How many sectors of L1 a block has for itself.
+        spec: The SM.
 
     Attributes:
         samples: The sampled blocks.
@@ -82,16 +82,17 @@ class Trace(Watch):
         atomics: How many atomics of warps there were.
     """
 
-    __slots__ = ("_issues", "_l1", "_wanted", "atomics", "hot", "samples", "visits", "work")
+    __slots__ = ("_address", "_issues", "_l1", "_line", "_wanted", "atomics", "hot", "samples", "visits", "work")
 
     def __init__(
-        self, sampled: Sequence[int], issues: Mapping[int, int], blocks: int, warps: int, l1_sectors: int
+        self, sampled: Sequence[int], issues: Mapping[int, int], shape: tuple[int, int], l1_sectors: int, spec: SmSpec
     ) -> None:
         self._wanted = list(sampled)
         self._issues = issues
         self._l1 = l1_sectors
         self.samples: list[Sample] = []
-        self.work = np.zeros((blocks, warps), np.int64)
+        self._address, self._line = spec.atomic_address_permille / 1000, spec.atomic_line_permille / 1000
+        self.work = np.zeros(shape, np.int64)
         self.visits: dict[int, int] = dict.fromkeys(issues, 0)
         self.hot = 0.0
         self.atomics = 0
@@ -140,7 +141,7 @@ class Trace(Watch):
             lines = pairs[1] // np.uint64(LINE)
             _, addresses = np.unique(lines, return_counts=True)
             _, requests = np.unique(np.unique(np.stack([pairs[0], lines]), axis=1)[1], return_counts=True)
-            self.hot += float(np.maximum(addresses * RATES.atomic_address, requests * RATES.atomic_line).max())
+            self.hot += float(np.maximum(addresses * self._address, requests * self._line).max())
             self.atomics += len(np.unique(warp))
         self._note(at, space, address, nbytes, "atom")
 
