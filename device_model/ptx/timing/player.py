@@ -11,7 +11,8 @@ from typing import NamedTuple
 from device_model.ptx.code.order import Kind
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.runs import Run
-from device_model.ptx.timing.trace import SECTOR, Access
+from device_model.ptx.timing.samples import Access
+from device_model.ptx.timing.trace import SECTOR
 from device_model.sm.instructions import Unit
 from device_model.sm.schedulers import SCHEDULERS, Barrier, Schedulers
 from device_model.sm.spec import SmSpec
