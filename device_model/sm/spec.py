@@ -56,10 +56,14 @@ class SmSpec:
     mma_interval_permille: Count
     mma_warp_permille: Count  # of a warp
     convert_interval: Count
-    double_interval: Count
-    load_line_permille: Count  # of the SM, for each line of 128 bytes that a load asks the L2 for
-    store_line_permille: Count  # of the SM, for each line that a store gives to the L2
-    block_warp: Count  # of an SM, between the launches of two blocks, for each warp
+    half_interval_permille: Count  # floats of 16 bits
+    pair_interval_permille: Count  # pairs of such
+    double_interval_permille: Count
+    shuffle_interval: Count  # of the SM, as the next ones
+    atomic_lane_permille: Count  # for each further lane of an address in an atomic of a warp
+    load_line_permille: Count  # for each line of 128 bytes that a load asks the L2 for
+    store_line_permille: Count  # for each line that a store gives to the L2
+    block_warp: Count  # between the launches of two blocks, for each warp
     store_warp_permille: Count
     store_sector_permille: Count  # of the SM, for each sector of a store to global memory
     copy_warp: Count  # the loop around cp.async, with its address arithmetic and branch
@@ -68,8 +72,12 @@ class SmSpec:
     # Memory that all SMs share, and L1.
     l1_bytes: Count  # with shared memory
     l2_sectors: Count  # a cycle, from the L2 to all SMs
-    atomic_address_permille: Count  # of the L2, for each address of an atomic of a warp in a line
-    atomic_line_permille: Count  # of the L2, for each atomic of a warp on a line
+    l2_slices: Few  # lines of 128 bytes are dealt out to them
+    l2_parts_permille: Count  # sectors a cycle that the L2 takes if only a part of each is written
+    atomic_pass_permille: (
+        Count  # of a slice, for each sector of an atomic of a warp, and each further lane of an address
+    )
+    atomic_line_permille: Count  # of a slice, for an atomic of a warp that has summed up its lanes
     dram_write_permille: Count  # bytes of DRAM that a written byte costs, in bytes that are read
     sm_bytes_permille: Count  # bytes per 1000 cycles from the L2 to one SM
     dram_bytes_permille: Count  # bytes per 1000 cycles from DRAM to all SMs

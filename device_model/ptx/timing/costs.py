@@ -61,8 +61,11 @@ class Costs:
             return Cost(1, Unit.SYNC, 1, spec.branch)
         if name == "cvt":
             return self._conversion(item, types)
-        if name in ("shfl", "vote", "match", "redux", "bar"):
-            return Cost(1, Unit.LSU, 2, spec.shuffle if name in ("shfl", "match") else spec.vote)
+        if name == "bar":  # of a warp, whose lanes are together as a rule
+            return Cost(1, Unit.SYNC, 1, spec.branch)
+        if name in ("shfl", "vote", "match", "redux"):
+            latency = spec.shuffle if name in ("shfl", "match") else spec.vote
+            return Cost(1, Unit.LSU, spec.shuffle_interval, latency)
         if name in ("mma", "wmma"):
             return self._product(item)
         if name in ("sin", "cos", "ex2", "lg2", "tanh", "rcp", "rsqrt", "sqrt", "div", "rem"):
@@ -73,21 +76,24 @@ class Costs:
             issues = 2 if any("64" in each for each in types) else 1
             return self._alu(issues, spec.predicate + spec.wide * (issues - 1))
         if _FLOATS.intersection(types):
-            return self._alu() if name in ("min", "max", "selp", "set", "testp", "slct") else self._fma()
+            if name in ("min", "max", "selp", "set", "testp", "slct"):
+                return self._alu()
+            halves, pairs = self._spec.half_interval_permille / 1000, self._spec.pair_interval_permille / 1000
+            return self._fma(1 if "f32" in types else pairs if any("x2" in each for each in types) else halves)
         return self._integer(item)
 
     def _alu(self, issues: int = 1, latency: float = 0.0) -> Cost:
         return Cost(issues, Unit.ALU, self._spec.alu_interval * issues, latency or self._math + issues - 1)
 
-    def _fma(self) -> Cost:
-        return Cost(1, Unit.FMA, 1, self._math)
+    def _fma(self, cycles: float) -> Cost:
+        return Cost(1, Unit.FMA, cycles, self._math)
 
     def _wide(self, issues: int) -> Cost:
         return Cost(issues, Unit.FMA, 2 * issues, self._spec.wide + 2 * (issues - 1))
 
     def _double(self, issues: int = 1, latency: float = 0.0) -> Cost:
         spec = self._spec
-        return Cost(issues, Unit.DOUBLE, spec.double_interval * issues, latency or spec.double * issues)
+        return Cost(issues, Unit.DOUBLE, spec.double_interval_permille / 1000 * issues, latency or spec.double * issues)
 
     def _integer(self, item: Instruction) -> Cost:
         name, modifiers = item.name, item.modifiers

@@ -19,7 +19,7 @@ from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.costs import Costs
 from device_model.ptx.timing.player import Memory, Player, Step
-from device_model.ptx.timing.runs import Run, runs_of
+from device_model.ptx.timing.runs import Run, is_summed, runs_of
 from device_model.ptx.timing.samples import Access, Sample, Visit
 from device_model.ptx.timing.trace import SECTOR, Trace
 from device_model.sm.instructions import Unit
@@ -110,7 +110,10 @@ class Timing:
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
-        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, card.spec)
+        sums = dict.fromkeys(
+            item.line for code in program.blocks for item in code.instructions if is_summed(item, uses)
+        )
+        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, card.spec)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
         """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM
@@ -138,7 +141,8 @@ class Timing:
         lost = 1.0 if is_cold else (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)
         lost = min(1.0, max(0.0, lost))
         written = min(1.0, max(0.0, (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)))
-        evicted = 1.0 if is_cold else 0.0  # what was there before is written back
+        # What was there before is written back, as far as it was in the L2.
+        evicted = min(1.0, card.kept_bytes / max(1, nbytes)) if is_cold else 0.0
         return Memory(
             min(card.sms, self.blocks),
             (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),

@@ -23,7 +23,7 @@ Step = tuple[Run, Access, bool]  # a run, the traffic of its accesses, whether i
 class Memory(NamedTuple):
     """What the memory is to an SM: *sharers* SMs do the same; of the sectors that they read, *misses* (0 to 1) come
     from DRAM, and of those that they write, *written* go there. An atomic
-    of a warp adds *hot* cycles of the L2 to the line that has most of them, on average.
+    of a warp adds *hot* cycles to the slice of the L2 that has most of them, on average.
     """
 
     sharers: int
@@ -77,11 +77,13 @@ class Player(Schedulers[_Warp]):
         self._l2_free = 0.0
         self._load_line, self._store_line = spec.load_line_permille / 1000, spec.store_line_permille / 1000
         self._store_sector = spec.store_sector_permille / 1000
+        self._parts = spec.l2_parts_permille / 1000 / memory.sharers
+        self._atomic = spec.atomic_lane_permille / 1000
         self._path = 0.0  # when the path from L1 to the L2 is free
         self._launched = 0.0
         self._begun: list[_Warp] = []
         self.warps = self._begun
-        self._atomics = 0.0  # when the L2 has done the atomics on the line that has most
+        self._atomics = 0.0  # when the slice of the L2 that has most atomics has done them
         self.ends: list[float] = []
 
     def play(self) -> list[float]:
@@ -177,21 +179,16 @@ class Player(Schedulers[_Warp]):
 
     def _global(self, warp: _Warp, run: Run, access: Access, now: float) -> None:
         is_load = run.kind is Kind.LOAD
-        if is_load:
-            cycles = self._load_line * access.lines
-        else:
-            cycles = max(self._store_sector * access.sectors,
-                         self._store_line * access.lines)  # fmt: skip
+        cycles = self._cycles(run, access)
         self.lsu = max(now, self.lsu) + run.issues
         start = max(now, self.lsu - run.issues, self._path)
         self._path = start + cycles
         self.issue[warp.scheduler] = now + run.issues
         arrival = start + self._spec.l1
         if access.sectors:
-            share = self._shares.misses if is_load else self._shares.written
-            self._l2_free = max(self._l2_free, start) + access.sectors / self._l2
-            queued = self._l2_free - start - access.sectors / self._l2
-            arrival = self.memory.request(start + queued, access.sectors, share * access.sectors)
+            arrival = self._from_l2(run, access, start, self._shares.misses if is_load else self._shares.written)
+        if run.kind is Kind.STORE:  # a block ends when the L2 has taken all that it has stored
+            warp.block.end = max(warp.block.end, self._l2_free)
         if run.kind is Kind.ATOM and access.atomics:
             queue = self._shares.hot * self._shares.sharers * run.issues
             self._atomics = max(self._atomics, arrival) + queue
@@ -200,6 +197,24 @@ class Player(Schedulers[_Warp]):
         for register, _ in run.writes:
             warp.ready[register] = arrival
         self._go_on(warp, max(now + run.issues, start + cycles - 16))
+
+    def _cycles(self, run: Run, access: Access) -> float:
+        """Return how long the SM is busy with giving the accesses of *run* to the L2."""
+        if run.kind is Kind.LOAD:
+            return self._load_line * access.lines
+        if run.kind is Kind.ATOM:
+            again = max(0, access.same - run.issues)  # lanes that come back to an address
+            return max(self._store_sector * access.sectors, self._atomic * again)
+        return max(self._store_sector * access.sectors, self._store_line * access.lines)
+
+    def _from_l2(self, run: Run, access: Access, start: float, share: float) -> float:
+        """Return when the last of the accesses of *run* arrives."""
+        cycles = access.sectors / self._l2
+        if run.kind is Kind.STORE and access.lines == access.sectors:
+            cycles = max(cycles, access.sectors / self._parts)
+        self._l2_free = max(self._l2_free, start) + cycles
+        at = self._l2_free - cycles
+        return self.memory.request(at, access.sectors, share * access.sectors)
 
 
 assert SECTOR == 32, "memory counts sectors"

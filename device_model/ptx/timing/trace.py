@@ -5,7 +5,7 @@ ran, in which order, and the traffic of each access by its real addresses. Of al
 code ran, and how many instructions each issued.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
@@ -43,6 +43,7 @@ class Trace(Watch):
         issues: How many instructions each block of code issues.
         shape: The blocks of the grid, and the warps of each.
         l1_sectors: How many sectors of L1 a block has for itself.
+        sums: Lines of atomics which an assembler does once for a warp, where it sees that all lanes have one address.
         spec: The SM.
 
     Attributes:
@@ -50,22 +51,31 @@ class Trace(Watch):
         work: The instructions that each warp issued: [block, warp].
         visits: How many warps ran each block of code.
         needed: How many would have run it if lanes of a block that run it at the same time filled whole warps.
-        hot: Cycles that the L2 works on the atomics of the line that has most of them.
+        hot: Cycles that the slice of the L2 that has most atomics works on them.
         atomics: How many atomics of warps there were.
     """
 
     __slots__ = (
-        "_address", "_issues", "_l1", "_line", "_wanted", "atomics", "hot", "needed", "samples", "visits", "work",
+        "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "atomics", "hot", "needed", "samples",
+        "visits", "work",
     )  # fmt: skip
 
     def __init__(
-        self, sampled: Sequence[int], issues: Mapping[int, int], shape: tuple[int, int], l1_sectors: int, spec: SmSpec
+        self,
+        sampled: Sequence[int],
+        issues: Mapping[int, int],
+        shape: tuple[int, int],
+        l1_sectors: int,
+        sums: Collection[int],
+        spec: SmSpec,
     ) -> None:
         self._wanted = list(sampled)
         self._issues = issues
         self._l1 = l1_sectors
         self.samples: list[Sample] = []
-        self._address, self._line = spec.atomic_address_permille / 1000, spec.atomic_line_permille / 1000
+        self._pass, self._line = spec.atomic_pass_permille / 1000, spec.atomic_line_permille / 1000
+        self._slices = np.zeros(spec.l2_slices)
+        self._sums = sums
         self.work = np.zeros(shape, np.int64)
         self.visits: dict[int, int] = dict.fromkeys(issues, 0)
         self.needed: dict[int, int] = dict.fromkeys(issues, 0)
@@ -125,15 +135,24 @@ class Trace(Watch):
 
     def change(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
         """Note the traffic of an atomic operation."""
+        how = "atom"
         if space == "global":
-            warp = np.broadcast_to(at.flat // WARP, at.shape).reshape(-1).astype(np.uint64)
-            pairs = np.unique(np.stack([warp, np.broadcast_to(address, at.shape).reshape(-1)]), axis=1)
-            lines = pairs[1] // np.uint64(LINE)
-            _, addresses = np.unique(lines, return_counts=True)
-            _, requests = np.unique(np.unique(np.stack([pairs[0], lines]), axis=1)[1], return_counts=True)
-            self.hot += float(np.maximum(addresses * self._address, requests * self._line).max())
-            self.atomics += len(np.unique(warp))
-        self._note(at, space, address, nbytes, "atom")
+            addresses = np.broadcast_to(address, at.shape).reshape(-1)
+            threads = np.broadcast_to(at.flat, at.shape).reshape(-1)
+            warps = threads // WARP
+            count = len(np.unique(warps))
+            if at.group.launch.line in self._sums and _has_one_address(threads // at.group.threads, addresses):
+                how = "one"
+                self._slices += np.bincount(_first(warps, addresses) // LINE % len(self._slices),
+                                            minlength=len(self._slices)) * self._line  # fmt: skip
+            else:
+                places, passes = _passes(warps, addresses)
+                self._slices += np.bincount(
+                    places // (LINE // SECTOR) % len(self._slices), passes * self._pass, len(self._slices)
+                )
+            self.hot = float(self._slices.max())
+            self.atomics += count
+        self._note(at, space, address, nbytes, how)
 
     def _note(self, at: Lanes, space: str, address: Array, nbytes: int, how: str) -> None:
         group, line = at.group, at.group.launch.line
@@ -166,14 +185,34 @@ class Trace(Watch):
         """Return what goes to the L2, and what L1 has."""
         found = []
         for sectors, addresses, same, wanted in patterns:
-            if how == "atom":
-                found.append(Access(0, len(sectors), _lines(sectors), 0, addresses, same, len(sectors)))
+            if how in ("atom", "one"):
+                found.append(
+                    Access(0, len(sectors), _lines(sectors), 0, addresses, same if how == "atom" else 1, len(sectors))
+                )
             elif how == "store":
                 found.append(Access(0, len(sectors), _lines(sectors), wanted=wanted))
             else:
                 new = sample.load([each + base for each in sectors], line, self._l1)
                 found.append(Access(0, len(new), _lines(new), len(sectors) - len(new), wanted=wanted))
         return found
+
+
+def _has_one_address(blocks: Array, addresses: Array) -> bool:
+    """Return whether all lanes of each block have one address: then a warp sends its sum only."""
+    return bool((addresses == addresses[np.searchsorted(blocks, blocks)]).all())
+
+
+def _first(warps: Array, addresses: Array) -> Array:
+    """Return the first address of each warp."""
+    return addresses[np.flatnonzero(np.diff(warps, prepend=-1))].astype(np.int64)
+
+
+def _passes(warps: Array, addresses: Array) -> tuple[Array, Array]:
+    """Return the sectors that each warp changes, and the passes of each: one for each lane of its busiest address."""
+    pairs, lanes = np.unique(np.stack([warps, addresses.astype(np.int64)]), axis=1, return_counts=True)
+    sectors = pairs[1] // SECTOR
+    begins = np.flatnonzero((np.diff(sectors, prepend=-1) != 0) | (np.diff(pairs[0], prepend=-1) != 0))
+    return sectors[begins], np.maximum.reduceat(lanes, begins)
 
 
 def _lines(sectors: Sequence[int]) -> int:
