@@ -166,8 +166,11 @@ def upload(contents):
 
 def attributes(function):
     names = {"registers": "NUM_REGS", "shared": "SHARED_SIZE_BYTES", "local": "LOCAL_SIZE_BYTES"}
-    return {key: call(driver.cuFuncGetAttribute, driver.CUfunction_attribute[f"CU_FUNC_ATTRIBUTE_{name}"], function)
-            for key, name in names.items()}  # fmt: skip
+    known = driver.CUfunction_attribute
+    return {
+        key: call(driver.cuFuncGetAttribute, getattr(known, f"CU_FUNC_ATTRIBUTE_{name}"), function)
+        for key, name in names.items()
+    }
 
 
 def outcome(inputs, held, kernel):
