@@ -19,8 +19,9 @@ from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.costs import Costs
 from device_model.ptx.timing.player import Memory, Player, Step
-from device_model.ptx.timing.runs import Run, is_summed, runs_of
+from device_model.ptx.timing.runs import Run, runs_of
 from device_model.ptx.timing.samples import Access, Sample, Visit
+from device_model.ptx.timing.sums import sums_of
 from device_model.ptx.timing.trace import SECTOR, Trace
 from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
@@ -110,9 +111,7 @@ class Timing:
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
-        sums = dict.fromkeys(
-            item.line for code in program.blocks for item in code.instructions if is_summed(item, uses)
-        )
+        sums = sums_of([item for code in program.blocks for item in code.instructions], uses)
         self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, card.spec)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":

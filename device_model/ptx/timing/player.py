@@ -210,7 +210,7 @@ class Player(Schedulers[_Warp]):
     def _from_l2(self, run: Run, access: Access, start: float, share: float) -> float:
         """Return when the last of the accesses of *run* arrives."""
         cycles = access.sectors / self._l2
-        if run.kind is Kind.STORE and access.lines == access.sectors:
+        if run.kind is Kind.STORE and access.wanted < access.sectors:  # sectors of which a part is written
             cycles = max(cycles, access.sectors / self._parts)
         self._l2_free = max(self._l2_free, start) + cycles
         at = self._l2_free - cycles

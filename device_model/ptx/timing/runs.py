@@ -147,13 +147,6 @@ def _is_offset(items: Sequence[Instruction], item: Instruction) -> bool:
         any(isinstance(each, Address) and each.base is result for each in user.operands) for user in users)  # fmt: skip
 
 
-def is_summed(item: Instruction, uses: Counter[Register]) -> bool:
-    """Return whether *item* is an atomic whose lanes an assembler sums up first: of integers, its result unused."""
-    results = [each for each in writes(item) if isinstance(each, Register)]
-    is_integer = any(each in ("u32", "s32", "b32") for each in item.modifiers)
-    return item.name in ("atom", "red") and is_integer and not any(uses[each] for each in results)
-
-
 def _run(items: Sequence[Instruction], costs: Sequence[Cost], group: Sequence[int], uses: Counter[Register]) -> Run:
     first = items[group[0]]
     kind = kind_of(first)

@@ -43,7 +43,7 @@ class Trace(Watch):
         issues: How many instructions each block of code issues.
         shape: The blocks of the grid, and the warps of each.
         l1_sectors: How many sectors of L1 a block has for itself.
-        sums: Lines of atomics which an assembler does once for a warp, where it sees that all lanes have one address.
+        sums: Lines of atomics that an assembler does once for a warp.
         spec: The SM.
 
     Attributes:
@@ -138,13 +138,12 @@ class Trace(Watch):
         how = "atom"
         if space == "global":
             addresses = np.broadcast_to(address, at.shape).reshape(-1)
-            threads = np.broadcast_to(at.flat, at.shape).reshape(-1)
-            warps = threads // WARP
+            warps = np.broadcast_to(at.flat, at.shape).reshape(-1) // WARP
             count = len(np.unique(warps))
-            if at.group.launch.line in self._sums and _has_one_address(threads // at.group.threads, addresses):
+            if at.group.launch.line in self._sums:
                 how = "one"
-                self._slices += np.bincount(_first(warps, addresses) // LINE % len(self._slices),
-                                            minlength=len(self._slices)) * self._line  # fmt: skip
+                places = _first(warps, addresses) // LINE
+                self._slices += np.bincount(places % len(self._slices), minlength=len(self._slices)) * self._line
             else:
                 places, passes = _passes(warps, addresses)
                 self._slices += np.bincount(
@@ -195,11 +194,6 @@ class Trace(Watch):
                 new = sample.load([each + base for each in sectors], line, self._l1)
                 found.append(Access(0, len(new), _lines(new), len(sectors) - len(new), wanted=wanted))
         return found
-
-
-def _has_one_address(blocks: Array, addresses: Array) -> bool:
-    """Return whether all lanes of each block have one address: then a warp sends its sum only."""
-    return bool((addresses == addresses[np.searchsorted(blocks, blocks)]).all())
 
 
 def _first(warps: Array, addresses: Array) -> Array:

@@ -164,9 +164,47 @@ def test_more_values_at_a_time_take_more_registers():
     assert sums(20).pressure - sums(4).pressure == 16
 
 
-def test_atomics_on_one_line_take_turns_over_the_card():
-    body = INDEX + "atom.global.add.u32 %r5, [%rd2], 1; ret;"
-    assert cycles(body, 1024) - cycles(body, 512) == pytest.approx(512 * 8 * 2, rel=0.2)
+def more_warps(body):
+    """Cycles of the atomics of 512 more blocks of 8 warps, for each of these warps."""
+    return (cycles(INDEX + body, 1024) - cycles(INDEX + body, 512)) / (512 * 8)
+
+
+def test_integers_at_one_address_are_summed_up_in_each_warp_first():
+    assert more_warps("red.global.add.u32 [%rd2], 1; ret;") == pytest.approx(SPEC.atomic_line_permille / 1000, rel=0.1)
+
+
+def test_floats_at_one_address_take_turns_over_the_card():
+    one = more_warps("mov.f32 %f1, 0f3F800000; red.global.add.f32 [%rd2], %f1; ret;")
+    assert one == pytest.approx(32 * SPEC.atomic_pass_permille / 1000, rel=0.1)
+
+
+def test_integers_whose_address_comes_from_memory_are_not_summed_up():
+    address = "ld.global.u32 %r6, [%rd2+64]; and.b32 %r6, %r6, 0; mul.wide.s32 %rd3, %r6, 4; add.s64 %rd4, %rd2, %rd3;"
+    one = more_warps(address + "red.global.add.u32 [%rd4], 0; ret;")
+    assert one == pytest.approx(32 * SPEC.atomic_pass_permille / 1000, rel=0.1)
+
+
+def test_atomics_of_blocks_on_lines_of_their_own_do_not_meet():
+    apart = "mul.wide.s32 %rd3, %r1, 128; add.s64 %rd4, %rd2, %rd3; red.global.add.u32 [%rd4], 1; ret;"
+    together = "red.global.add.u32 [%rd2], 1; ret;"
+    assert cycles(INDEX + apart, 1024) < cycles(INDEX + together, 1024) / 2
+
+
+def test_a_cold_launch_writes_back_no_more_than_the_l2_held():
+    body = PLACE + "ld.global.f32 %f1, [%rd4];" + STORE
+    timing = timed(body, 132 * 8 * 4)
+    moved = 132 * 8 * 4 * 8 * 4  # sectors each way
+    few = timing.estimate(Touched(moved, moved), is_cold=True).cycles
+    many = timing.changed(timing.watch).estimate(Touched(100 * moved, 100 * moved), is_cold=True).cycles
+    assert many < few
+
+
+def test_a_block_ends_when_its_stores_are_taken():
+    columns = INDEX + "shl.b32 %r5, %r3, 3; mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd2, %rd3;"
+    one = cycles(columns + "mov.f32 %f1, 0f3F800000;" + STORE, 132)
+    ten = cycles(columns + "mov.f32 %f1, 0f3F800000;" + "st.global.f32 [%rd4], %f1;" * 9 + STORE, 132)
+    parts = 132 * 8 * 32 * 1000 / SPEC.l2_parts_permille  # of a store of each lane into a sector of its own
+    assert ten - one == pytest.approx(9 * parts, rel=0.1)
 
 
 def test_a_launch_takes_the_same_time_each_time():
