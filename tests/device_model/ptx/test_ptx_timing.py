@@ -18,6 +18,7 @@ from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.costs import Costs
 from device_model.ptx.timing.estimate import Card, Timing, Touched
 from device_model.ptx.timing.runs import runs_of
+from device_model.sm.instructions import Unit
 
 SPEC = load("h200").sm
 LATENCY = SPEC.math_permille / 1000
@@ -80,6 +81,33 @@ def loop(rounds):
 def test_the_address_of_an_element_takes_one_instruction():
     plain = sum(each.issues for each in runs(INDEX + "ret;"))
     assert sum(each.issues for each in runs(PLACE + STORE.replace("%f1", "0f00000000"))) == plain + 2  # with the store
+
+
+def units(body):
+    """The cycles that the instructions of a body take of each unit."""
+    found = Counter()
+    for each in runs(body + "ret;"):
+        found.update(dict(each.units))
+    return {unit: cycles for unit, cycles in found.items() if cycles}
+
+
+def test_a_product_takes_the_tensor_core_by_its_size_and_types():
+    def product(shape, types, a, b):
+        one, other = (", ".join(f"%r{number}" for number in range(1, count + 1)) for count in (a, b))
+        sums = "{%f1, %f2, %f3, %f4}"
+        rows = f"mma.sync.aligned.{shape}.row.col.f32.{types}.f32 {sums}, {{{one}}}, {{{other}}}, {sums};"
+        return units(".reg .f32 %f<5>; .reg .b32 %r<5>;" + rows)
+
+    one = SPEC.mma_interval_permille / 1000
+    assert product("m16n8k16", "f16.f16", 4, 2) == {Unit.TENSOR: one}
+    assert product("m16n8k8", "f16.f16", 2, 1) == {Unit.TENSOR: one / 2}
+    assert product("m16n8k8", "tf32.tf32", 4, 2) == {Unit.TENSOR: one}
+
+
+def test_a_shuffle_takes_a_turn_of_the_lsu_and_a_syncwarp_none():
+    registers = ".reg .b32 %r<3>;"
+    assert units(registers + "shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;") == {Unit.LSU: SPEC.shuffle_interval}
+    assert units("bar.warp.sync -1;") == {}
 
 
 def test_loads_that_do_not_need_each_other_are_waited_for_once():
