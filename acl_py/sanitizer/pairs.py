@@ -14,8 +14,8 @@ from acl_py.order.order import Order
 from acl_py.order.signals import Signals
 from acl_py.ranges import Ranges, union
 from acl_py.sanitizer.check import Stacks
+from acl_py.sanitizer.finding_texts import access_of, buffer_text, edge_of, end_later, subject_of
 from acl_py.sanitizer.shadow import HostAccess, Use
-from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, end_later, subject_of
 from device_model.errors import listed
 from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Work
