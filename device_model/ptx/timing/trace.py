@@ -139,7 +139,7 @@ class Trace(Watch):
         if space == "global":
             addresses = np.broadcast_to(address, at.shape).reshape(-1)
             warps = np.broadcast_to(at.flat, at.shape).reshape(-1) // WARP
-            count = len(np.unique(warps))
+            count = int(np.count_nonzero(np.diff(warps, prepend=-1)))
             if at.group.launch.line in self._sums:
                 how = "one"
                 places = _first(warps, addresses) // LINE
@@ -203,9 +203,12 @@ def _first(warps: Array, addresses: Array) -> Array:
 
 def _passes(warps: Array, addresses: Array) -> tuple[Array, Array]:
     """Return the sectors that each warp changes, and the passes of each: one for each lane of its busiest address."""
-    pairs, lanes = np.unique(np.stack([warps, addresses.astype(np.int64)]), axis=1, return_counts=True)
-    sectors = pairs[1] // SECTOR
-    begins = np.flatnonzero((np.diff(sectors, prepend=-1) != 0) | (np.diff(pairs[0], prepend=-1) != 0))
+    order = np.lexsort((addresses, warps))
+    own, places = warps[order], addresses[order].astype(np.int64)
+    begins = np.flatnonzero((np.diff(own, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0))
+    lanes = np.diff(begins, append=len(own))
+    own, sectors = own[begins], places[begins] // SECTOR
+    begins = np.flatnonzero((np.diff(sectors, prepend=-1) != 0) | (np.diff(own, prepend=-1) != 0))
     return sectors[begins], np.maximum.reduceat(lanes, begins)
 
 
