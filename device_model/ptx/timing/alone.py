@@ -11,7 +11,6 @@ from device_model.ptx.code.order import Kind
 from device_model.ptx.lanes.clocks import Rates
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Instruction, Register
-from device_model.ptx.timing.rates import RATES
 from device_model.ptx.timing.runs import Run
 from device_model.sm.memory import SmMemory
 from device_model.sm.spec import SmSpec
@@ -31,12 +30,12 @@ def rates_of(
         spec: The SM.
         places: How many blocks the card holds.
     """
-    latency = round(RATES.l1 + SmMemory(spec, 1).request(0.0, _SECTORS, 0.0))
+    latency = round(spec.l1 + SmMemory(spec, 1).request(0.0, _SECTORS, 0.0))
     costs = {number: _cost(own, shared, latency, spec) for number, own in runs.items()}
     items = [item for code in program.blocks for item in code.instructions]
     polls = frozenset(item.line for item in items if STRONG & {*item.modifiers}) | _polled(program)
     results = frozenset(item.line for item in items if _is_read(item))
-    return Rates(costs, polls, results, latency, spec.barrier_arrival, spec.khz, RATES.launch, places)
+    return Rates(costs, polls, results, latency, spec.barrier_arrival, spec.khz, spec.launch, places)
 
 
 def _polled(program: Program) -> frozenset[int]:
@@ -63,7 +62,7 @@ def _cost(runs: Sequence[Run], shared: Mapping[int, bool], latency: int, spec: S
             now += run.until
         elif run.kind is not Kind.BARRIER:
             is_atom = run.kind is Kind.ATOM
-            own = (RATES.atomic_shared if is_atom else spec.lds + spec.phase) if shared[run.lines[0]] else latency
+            own = (spec.atomic_shared if is_atom else spec.lds + spec.phase) if shared[run.lines[0]] else latency
             ready |= {each: now + own for each, _ in run.writes}
             end = max([end, *(ready[each] for each, _ in run.writes)])
             now += run.issues

@@ -19,13 +19,16 @@ from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.alone import rates_of
-from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
-from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.costs import Costs
+from device_model.ptx.timing.player import Memory, Player, Step
 from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.runs import Run, runs_of
 from device_model.ptx.timing.samples import Access, Sample, Visit
+from device_model.ptx.timing.sums import sums_of
 from device_model.ptx.timing.trace import SECTOR, Trace
+from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
+from device_model.sm.schedulers import SCHEDULERS
 from device_model.sm.spec import SmSpec
 
 _SAMPLES = 32  # blocks that are looked at
@@ -87,7 +90,8 @@ class Timing:
             for each in reads(item)
             if isinstance(each, Register)
         )
-        self._runs = {code.number: runs_of(code.instructions, uses) for code in program.blocks}
+        costs = Costs(card.spec)
+        self._runs = {code.number: runs_of(code.instructions, uses, costs) for code in program.blocks}
         self.program = program
         self.names = {
             item.line: ".".join((item.name, *item.modifiers)) for code in program.blocks for item in code.instructions
@@ -103,7 +107,7 @@ class Timing:
         self.resident = max(1, fits.blocks)
         self.blocks = launch.blocks
         per_sm = max(1, min(self.resident, -(-launch.blocks // card.sms)))
-        l1 = max(32768, RATES.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
+        l1 = max(32768, card.spec.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
         count = min(_SAMPLES, launch.blocks)
         sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
         issues = {number: sum(run.issues for run in runs) for number, runs in self._runs.items()}
@@ -117,7 +121,8 @@ class Timing:
             launch.places = self.resident * card.sms
             rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
             self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
-        self.watch = Trace(sampled, issues, launch.blocks, fits.warps, l1)
+        sums = sums_of([item for code in program.blocks for item in code.instructions], uses)
+        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, card.spec)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
         """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM
@@ -145,11 +150,12 @@ class Timing:
         lost = 1.0 if is_cold else (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)
         lost = min(1.0, max(0.0, lost))
         written = min(1.0, max(0.0, (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)))
-        evicted = 1.0 if is_cold else 0.0  # what was there before is written back
+        # What was there before is written back, as far as it was in the L2.
+        evicted = min(1.0, card.kept_bytes / max(1, nbytes)) if is_cold else 0.0
         return Memory(
             min(card.sms, self.blocks),
             (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),
-            max(written, evicted) * RATES.write_dram * min(1.0, touched.written / max(1, moved[1])),
+            max(written, evicted) * card.spec.dram_write_permille / 1000 * min(1.0, touched.written / max(1, moved[1])),
             self.watch.hot / max(1, self.watch.atomics),
         )
 
@@ -244,15 +250,16 @@ class Timing:
     def _busiest(self, played: Sequence[Sequence[Sequence[Step]]]) -> float:
         """Return the cycles that the busiest unit of an SM works."""
         issues = lsu = 0.0
-        pipes: Counter[object] = Counter()
+        line = self.card.spec.load_line_permille / 1000
+        units = dict.fromkeys(Unit, 0.0)
         for block in played:
             for warp in block:
                 for run, access, _ in warp:
                     issues += run.issues
-                    lsu += max(access.phases, access.lines * RATES.line) if run.kind is not Kind.MATH else 0
-                    for pipe, cycles in run.pipes:
-                        pipes[pipe] += cycles
-        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in pipes.values()))
+                    lsu += max(access.phases, access.lines * line) if run.kind is not Kind.MATH else 0
+                    for unit, cycles in run.units:
+                        units[unit] += cycles
+        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in units.values()))
 
     def _steps(self, visits: Sequence[Visit]) -> list[Step]:
         steps = []
