@@ -226,9 +226,14 @@ def _prepare():
     import numpy.random  # noqa: F401 - by the first session of acl
     from typer.testing import CliRunner
 
+    import acl_py.asc
+    import acl_py.cta
+    import acl_py.explain
     import acl_py.explore.preloaded
+    import acl_py.ptx
     import acl_py.sanitizer.sanitizer
-    import acl_py.tools.scripts  # noqa: F401
+    import acl_py.tools.scripts
+    import acl_py.trace  # noqa: F401
     from acl_py.cli import app
 
     assert CliRunner().invoke(app, ["devices"]).exit_code == 0
