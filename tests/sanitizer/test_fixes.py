@@ -255,8 +255,8 @@ def test_the_first_fix_removes_its_finding_in_random_programs():
 
 
 @pytest.mark.slow
-def test_the_first_fix_removes_its_finding_in_300_random_programs():
-    _check(300)
+def test_the_first_fix_removes_its_finding_in_150_random_programs():
+    _check(150)
 
 
 def test_the_first_fix_removes_its_finding_in_random_scripts():
@@ -264,8 +264,8 @@ def test_the_first_fix_removes_its_finding_in_random_scripts():
 
 
 @pytest.mark.slow
-def test_the_first_fix_removes_its_finding_in_300_random_scripts():
-    _check_scripts(300)
+def test_the_first_fix_removes_its_finding_in_150_random_scripts():
+    _check_scripts(150)
 
 
 def _check_scripts(number):
