@@ -21,7 +21,7 @@ from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.runner import run
 from device_model.ptx.text.syntax import Module
-from device_model.ptx.timing.estimate import Card, Estimate, Timing, Touched
+from device_model.ptx.timing.estimate import Card, Timing, Touched
 from device_model.sm.instructions import SECTOR
 from device_model.work import CoreKernel, Extent, Label, Occupation
 
@@ -52,15 +52,21 @@ class Timeline:
 
     Attributes:
         estimate: What the model says of it: cycles, registers of a thread, blocks that an SM holds.
+        timing: What was watched, from which the times are made.
+        touched: The sectors of memory that it has touched, and *dense* what those would be with their bytes side by
+            side.
         duration_ns: The whole launch, with what the card takes besides its blocks.
         ns_per_cycle: The length of a cycle.
         busy_us: How long the busiest unit works, in microseconds: a mean over the SMs.
     """
 
-    __slots__ = ("busy_us", "duration_ns", "estimate", "ns_per_cycle")
+    __slots__ = ("busy_us", "dense", "duration_ns", "estimate", "ns_per_cycle", "timing", "touched")
 
-    def __init__(self, estimate: Estimate, machine: Machine) -> None:
-        self.estimate = estimate
+    def __init__(self, timing: Timing, touched: Touched, dense: Touched, machine: Machine) -> None:
+        self.timing = timing
+        self.touched = touched
+        self.dense = dense
+        self.estimate = estimate = timing.estimate(touched)
         self.ns_per_cycle = 1e6 / machine.card.spec.khz
         self.duration_ns = round(estimate.cycles * self.ns_per_cycle) + machine.overhead_ns
         self.busy_us = {"sm": estimate.busy * estimate.cycles * self.ns_per_cycle / 1000}
@@ -210,7 +216,8 @@ class Launch(CoreKernel):
                 self.result.findings = checks.findings
         self._read, self._written = self._memory.read(), self._memory.written()
         touched = Touched(sectors(self._read), sectors(self._written))
-        timeline = self.result.timeline = Timeline(timing.estimate(touched), self.machine)
+        dense = Touched(_filled(self._read), _filled(self._written))
+        timeline = self.result.timeline = Timeline(timing, touched, dense, self.machine)
         if 0 < self.limit_ns < timeline.duration_ns:
             return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
         self.released = ((timeline.duration_ns, self.cores),)
@@ -236,3 +243,8 @@ def sectors(extents: Sequence[Extent]) -> int:
         touched += end - first + (last != (allocation, first))
         last = allocation, end
     return touched
+
+
+def _filled(extents: Sequence[Extent]) -> int:
+    """Return how many sectors the bytes of *extents* fill."""
+    return -(-sum(stop - start for _, start, stop in extents) // SECTOR)

@@ -1,9 +1,9 @@
 """Times of kernels in PTX: `python -m tests.bench ptx FILE [--json OUT]`.
 
 FILE has `{"kernels": {name: {"ptx": TEXT}}, "rows": [{"kernel", "grid", "block", "args"}]}`; an argument is a number,
-or `{"dtype", "n"}` for an array, which gets random contents. Rows may have what was measured: `us_graph` (one of many
-nodes of a graph, with a warm L2), `us_cold` (alone, with events around it), `registers`. OUT gets the rows with
-`graph`, `cold` and `own_registers`.
+or `{"dtype", "n"}` for an array, whose contents tests/bench/recipes.py makes. Rows may have what was measured:
+`us_graph` (one of many nodes of a graph, with a warm L2), `us_cold` (alone, with events around it), `registers`. OUT
+gets the rows with `graph`, `cold` and `own_registers`.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Space
 from device_model.ptx.timing.estimate import Card, Timing, Touched
 from tests.bench.measure import say
+from tests.bench.recipes import arrays
 
 NODE_US = 0.75  # of a kernel in a graph besides its blocks
 COLD_US = 2.25  # more, alone, with events around it
@@ -97,28 +98,15 @@ def _dim(sizes):
 
 def parameters(function, program, row, memory):
     """The bytes of the parameters: arrays are random, the same ones in every run."""
-    random = np.random.default_rng(1)
     held = np.zeros(max(16, -(-program.parameter_bytes // 16) * 16), np.uint8)
     at = 0
-    for parameter, value in zip(function.parameters, row["args"], strict=True):
+    for parameter, value in zip(function.parameters, arrays(row["args"], row["kernel"]), strict=True):
         at = -(-at // parameter.align) * parameter.align
-        number = np.uint64(memory.add(array(value, random, row["kernel"]))) if isinstance(value, dict) else value
+        number = np.uint64(memory.add(value)) if isinstance(value, np.ndarray) else value
         raw = np.array([number]).astype(parameter.type.dtype).view(np.uint8)
         held[at : at + len(raw)] = raw
         at += parameter.nbytes
     return held
-
-
-def array(value, random, kernel):
-    """An array of the type and size: normal floats; whole numbers as the measured programs had them."""
-    dtype, size = np.dtype(value["dtype"]), value["n"]
-    if dtype.kind == "f":
-        return random.standard_normal(size).astype(dtype)
-    if kernel == "gather":
-        return random.permutation(size).astype(dtype)
-    if dtype.itemsize == 1:
-        return random.integers(0, 256, size).astype(dtype)
-    return random.integers(1, 1 << 20, size).astype(dtype)
 
 
 def sectors(ranges):

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = ("corpus",)
+PARTS = ("corpus", "card")
 
 
 def main(words):

@@ -13,7 +13,8 @@ from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.costs import Pipe
 from device_model.ptx.timing.rates import RATES
 from device_model.ptx.timing.runs import Run
-from device_model.ptx.timing.trace import SECTOR, Access
+from device_model.ptx.timing.samples import Access
+from device_model.ptx.timing.trace import SECTOR
 from device_model.sm.memory import SmMemory
 from device_model.sm.spec import SmSpec
 
