@@ -247,8 +247,8 @@ class Device:
             if lane is not Lane.HOST
         }
         for queues in shared.values():
-            for index, queue in enumerate(queues):
-                queue.alternatives = (*queues[index + 1 :], *queues[:index])
+            for queue in queues:
+                queue.shared = queues
         return shared
 
     def _queue_count(self, lane: Lane) -> int:

@@ -122,7 +122,7 @@ NAMED = {case.name: case for case in CASES}
 EVERYBODY = [*NAMED, *range(150)]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_that_is_switched_off_is_noticed(name, monkeypatch):
     class_, rule, instead = MUTANTS[name]

@@ -8,7 +8,7 @@ called while it runs would lose it: recursion is refused.
 from collections.abc import Iterable, Mapping
 
 from device_model.ptx.code import translators
-from device_model.ptx.code.calls import called, functions_with_addresses, targets_of
+from device_model.ptx.code.calls import called, targets_of
 from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
@@ -58,7 +58,7 @@ class Compiler:
         self.entry = entry
         self.addresses = addresses
         self.functions = called(module, entry)
-        self._pointed = functions_with_addresses(module)
+        self._pointed = module.functions_with_addresses
         self.frame: Frame = frames_of(module, self.functions)
         self.labels: dict[tuple[str, str], int] = {}
         self.first: dict[str, int] = {}

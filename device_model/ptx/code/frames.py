@@ -6,7 +6,7 @@ A parameter that a caller prepares has the place of the function's own parameter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from device_model.ptx.code.calls import call_parts, calls_of, functions_with_addresses, groups, targets_of
+from device_model.ptx.code.calls import call_parts, calls_of, groups, targets_of
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol, Variable
 
@@ -62,7 +62,7 @@ def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
     for first, *others in groups(module, functions):
         for function in others:
             _give(frame, function, first)
-    pointed = functions_with_addresses(module)
+    pointed = module.functions_with_addresses
     for function in functions:
         for item in calls_of(function):
             target = targets_of(module, function, item, pointed)[0]
