@@ -69,17 +69,22 @@ def _side_by_side(timeline: Timeline) -> Iterable[_Found]:
         asked, wanted = (sum(getattr(lines[each][1], name) for each in group) for name in ("sectors", "wanted"))
         shares |= dict.fromkeys(group, min(1.0, asked / wanted))
     cases = [
-        _case(timeline, line, count, f"asks for {access.sectors / count:.1f} sectors a warp, and its bytes fill "
-                                     f"{access.wanted / count:.1f}")
+        _case(
+            timeline,
+            line,
+            count,
+            f"touches {touched / count:.1f} sectors a warp, and its bytes fill {wanted / count:.1f}",
+        )
         for line, (count, access) in lines.items()
-        if access.sectors > access.wanted
-    ]  # fmt: skip
+        for touched, wanted in [(access.sectors + access.hits, access.wanted)]
+        if touched > wanted
+    ]
 
     def mend(line: int, access: Access) -> Access:
         if line not in shares:
             return access
         sectors = access.wanted * shares[line]
-        return access._replace(sectors=round(sectors), lines=ceil(sectors / 4))
+        return access._replace(sectors=round(sectors), lines=ceil(sectors / 4), tags=ceil(access.wanted / 4))
 
     if cases:
         watch = _mended(timeline.timing, mend)

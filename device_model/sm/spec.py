@@ -62,6 +62,7 @@ class SmSpec:
     shuffle_interval: Count  # of the SM, as the next ones
     atomic_lane_permille: Count  # for each further lane of an address in an atomic of a warp
     load_line_permille: Count  # for each line of 128 bytes that a load asks the L2 for
+    l1_tag_permille: Count  # for each line that a load looks up in L1
     store_line_permille: Count  # for each line that a store gives to the L2
     block_warp: Count  # between the launches of two blocks, for each warp
     store_warp_permille: Count

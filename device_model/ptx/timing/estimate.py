@@ -250,13 +250,14 @@ class Timing:
     def _busiest(self, played: Sequence[Sequence[Sequence[Step]]]) -> float:
         """Return the cycles that the busiest unit of an SM works."""
         issues = lsu = 0.0
-        line = self.card.spec.load_line_permille / 1000
+        line, tag = self.card.spec.load_line_permille / 1000, self.card.spec.l1_tag_permille / 1000
         units = dict.fromkeys(Unit, 0.0)
         for block in played:
             for warp in block:
                 for run, access, _ in warp:
                     issues += run.issues
-                    lsu += max(access.phases, access.lines * line) if run.kind is not Kind.MATH else 0
+                    if run.kind is not Kind.MATH:
+                        lsu += max(access.phases, access.lines * line, access.tags * tag)
                     for unit, cycles in run.units:
                         units[unit] += cycles
         return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in units.values()))

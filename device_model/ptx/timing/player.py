@@ -76,6 +76,7 @@ class Player(Schedulers[_Warp]):
         self._l2 = spec.l2_sectors / memory.sharers  # sectors a cycle
         self._l2_free = 0.0
         self._load_line, self._store_line = spec.load_line_permille / 1000, spec.store_line_permille / 1000
+        self._tag = spec.l1_tag_permille / 1000
         self._store_sector = spec.store_sector_permille / 1000
         self._parts = spec.l2_parts_permille / 1000 / memory.sharers
         self._atomic = spec.atomic_lane_permille / 1000
@@ -201,7 +202,7 @@ class Player(Schedulers[_Warp]):
     def _cycles(self, run: Run, access: Access) -> float:
         """Return how long the SM is busy with giving the accesses of *run* to the L2."""
         if run.kind is Kind.LOAD:
-            return self._load_line * access.lines
+            return max(self._load_line * access.lines, self._tag * access.tags)
         if run.kind is Kind.ATOM:
             again = max(0, access.same - run.issues)  # lanes that come back to an address
             return max(self._store_sector * access.sectors, self._atomic * again)

@@ -22,6 +22,7 @@ class Access(NamedTuple):
         same: Lanes of the address that has most of them.
         wanted: Sectors that the bytes of the lanes would fill, side by side; those that L1 has count, too.
         conflicts: Phases of shared memory that banks with several words add.
+        tags: Lines of 128 bytes that L1 looks up.
     """
 
     phases: int = 0
@@ -32,6 +33,7 @@ class Access(NamedTuple):
     same: int = 0
     wanted: int = 0
     conflicts: int = 0
+    tags: int = 0
 
     def plus(self, other: "Access") -> "Access":
         """Return the traffic of both."""

@@ -192,7 +192,8 @@ class Trace(Watch):
                 found.append(Access(0, len(sectors), _lines(sectors), wanted=wanted))
             else:
                 new = sample.load([each + base for each in sectors], line, self._l1)
-                found.append(Access(0, len(new), _lines(new), len(sectors) - len(new), wanted=wanted))
+                tags = _lines(sectors)
+                found.append(Access(0, len(new), _lines(new), len(sectors) - len(new), wanted=wanted, tags=tags))
         return found
 
 
