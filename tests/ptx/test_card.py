@@ -63,6 +63,7 @@ def test_a_kernel_is_not_fused_by_the_vendors_assembler():
     assert making.unfused(text) == (
         "mul.rn.f32 %a, %b, %c; add.rn.ftz.f32 %a; add.rn.f32 %a; add.rn.f64 %d; mul.wide.u32 %e; sub.rn.sat.f16x2 %f;"
     )
+    assert making.unfused("atom.global.add.f32 %a, [%b], %c;") == "atom.global.add.f32 %a, [%b], %c;"
 
 
 def test_the_table_has_each_instruction_once_and_the_device_runs_it():

@@ -22,7 +22,7 @@ README = """Kernels in PTX, and a program that runs them on a card. It needs cud
 DIR then has one file for each .npz here.
 """
 # What the vendor's assembler fuses to fma; that is not done here.
-_FUSED = re.compile(r"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64))\b")
+_FUSED = re.compile(r"(?<![.\w])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64))\b")
 # Results that no two machines share: clocks, and where a thread runs.
 _OWN = re.compile(r"%(?:clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|envreg|pm\d)|nanosleep")
 
