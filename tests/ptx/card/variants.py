@@ -20,8 +20,8 @@ def with_signs(text):
     """Return a kernel whose neg and abs change sign bits."""
     for type_, bits in _SIGNS.items():
         sign = 1 << bits - 1
-        text = re.sub(rf"\bneg\.{type_} ([^;]*);", rf"xor.b{bits} \1, {sign:#x};", text)
-        text = re.sub(rf"(?<!\.)\babs\.{type_} ([^;]*);", rf"and.b{bits} \1, {sign - 1:#x};", text)
+        text = re.sub(rf"\bneg(?:\.ftz)?\.{type_} ([^;]*);", rf"xor.b{bits} \1, {sign:#x};", text)
+        text = re.sub(rf"(?<!\.)\babs(?:\.ftz)?\.{type_} ([^;]*);", rf"and.b{bits} \1, {sign - 1:#x};", text)
     return text
 
 
