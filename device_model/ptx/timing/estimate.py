@@ -14,15 +14,21 @@ import numpy as np
 
 from device_model.ptx.code.flow import reads
 from device_model.ptx.code.order import Kind
+from device_model.ptx.lanes.clocks import Clock
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
-from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
-from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.alone import rates_of
+from device_model.ptx.timing.costs import Costs
+from device_model.ptx.timing.player import Memory, Player, Step
+from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.runs import Run, runs_of
 from device_model.ptx.timing.samples import Access, Sample, Visit
+from device_model.ptx.timing.sums import sums_of
 from device_model.ptx.timing.trace import SECTOR, Trace
+from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
+from device_model.sm.schedulers import SCHEDULERS
 from device_model.sm.spec import SmSpec
 
 _SAMPLES = 32  # blocks that are looked at
@@ -71,9 +77,11 @@ class Estimate:
 
 
 class Timing:
-    """Times a launch of *program*: give `watch` to the launch, and call `estimate` when it has run."""
+    """Times a launch of *program*, which began at *began_ns*: give `watch` to the launch, and `clock` if there is one,
+    and call `estimate` when it has run.
+    """
 
-    def __init__(self, program: Program, card: Card, launch: Launch) -> None:
+    def __init__(self, program: Program, card: Card, launch: Launch, began_ns: int = 0) -> None:
         self.card = card
         uses = Counter(
             each
@@ -82,7 +90,8 @@ class Timing:
             for each in reads(item)
             if isinstance(each, Register)
         )
-        self._runs = {code.number: runs_of(code.instructions, uses) for code in program.blocks}
+        costs = Costs(card.spec)
+        self._runs = {code.number: runs_of(code.instructions, uses, costs) for code in program.blocks}
         self.program = program
         self.names = {
             item.line: ".".join((item.name, *item.modifiers)) for code in program.blocks for item in code.instructions
@@ -92,13 +101,13 @@ class Timing:
             for code in program.blocks
             for item in code.instructions
         }
-        self.registers = _registers(program)
+        self.registers = registers_of(program, card.spec)
         self.shared_bytes = program.shared_bytes + launch.dynamic_shared
         self.occupancy = fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
         self.resident = max(1, fits.blocks)
         self.blocks = launch.blocks
         per_sm = max(1, min(self.resident, -(-launch.blocks // card.sms)))
-        l1 = max(32768, RATES.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
+        l1 = max(32768, card.spec.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
         count = min(_SAMPLES, launch.blocks)
         sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
         issues = {number: sum(run.issues for run in runs) for number, runs in self._runs.items()}
@@ -107,7 +116,13 @@ class Timing:
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
-        self.watch = Trace(sampled, issues, launch.blocks, fits.warps, l1)
+        self.clock = None
+        if program.tells_time:
+            launch.places = self.resident * card.sms
+            rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
+            self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
+        sums = sums_of([item for code in program.blocks for item in code.instructions], uses)
+        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, card.spec)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
         """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM
@@ -135,11 +150,12 @@ class Timing:
         lost = 1.0 if is_cold else (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)
         lost = min(1.0, max(0.0, lost))
         written = min(1.0, max(0.0, (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)))
-        evicted = 1.0 if is_cold else 0.0  # what was there before is written back
+        # What was there before is written back, as far as it was in the L2.
+        evicted = min(1.0, card.kept_bytes / max(1, nbytes)) if is_cold else 0.0
         return Memory(
             min(card.sms, self.blocks),
             (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),
-            max(written, evicted) * RATES.write_dram * min(1.0, touched.written / max(1, moved[1])),
+            max(written, evicted) * card.spec.dram_write_permille / 1000 * min(1.0, touched.written / max(1, moved[1])),
             self.watch.hot / max(1, self.watch.atomics),
         )
 
@@ -234,15 +250,16 @@ class Timing:
     def _busiest(self, played: Sequence[Sequence[Sequence[Step]]]) -> float:
         """Return the cycles that the busiest unit of an SM works."""
         issues = lsu = 0.0
-        pipes: Counter[object] = Counter()
+        line = self.card.spec.load_line_permille / 1000
+        units = dict.fromkeys(Unit, 0.0)
         for block in played:
             for warp in block:
                 for run, access, _ in warp:
                     issues += run.issues
-                    lsu += max(access.phases, access.lines * RATES.line) if run.kind is not Kind.MATH else 0
-                    for pipe, cycles in run.pipes:
-                        pipes[pipe] += cycles
-        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in pipes.values()))
+                    lsu += max(access.phases, access.lines * line) if run.kind is not Kind.MATH else 0
+                    for unit, cycles in run.units:
+                        units[unit] += cycles
+        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in units.values()))
 
     def _steps(self, visits: Sequence[Visit]) -> list[Step]:
         steps = []
@@ -301,9 +318,4 @@ def thinned(visits: Sequence[Visit], part: float, least: int) -> list[Visit]:
 
 def occupancy(program: Program, threads: int, shared: int, spec: SmSpec) -> Occupancy:
     """Return how many blocks of *threads* threads, with *shared* bytes of dynamic shared memory, an SM holds."""
-    return Occupancy(threads, _registers(program), program.shared_bytes + shared, spec)
-
-
-def _registers(program: Program) -> int:
-    most = program.limits.get("maxnreg", (255,))[0]
-    return min(most, program.pressure)
+    return Occupancy(threads, registers_of(program, spec), program.shared_bytes + shared, spec)

@@ -5,7 +5,7 @@ ran, in which order, and the traffic of each access by its real addresses. Of al
 code ran, and how many instructions each issued.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,9 +15,9 @@ import numpy as np
 from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
 from device_model.ptx.lanes.program import Code
 from device_model.ptx.lanes.watching import Watch
-from device_model.ptx.timing.rates import RATES
 from device_model.ptx.timing.samples import Access, Sample
 from device_model.sm import banks
+from device_model.sm.spec import SmSpec
 
 CLOSE = 8  # of so many sampled blocks, one is looked at closely
 MOST_VISITS = 4096  # of a warp, that are kept
@@ -41,29 +41,42 @@ class Trace(Watch):
     Args:
         sampled: The numbers of the blocks to look at.
         issues: How many instructions each block of code issues.
-        blocks: The blocks of the grid.
-        warps: The warps of a block.
+        shape: The blocks of the grid, and the warps of each.
         l1_sectors: How many sectors of L1 a block has for itself.
+        sums: Lines of atomics that an assembler does once for a warp.
+        spec: The SM.
 
     Attributes:
         samples: The sampled blocks.
         work: The instructions that each warp issued: [block, warp].
         visits: How many warps ran each block of code.
         needed: How many would have run it if lanes of a block that run it at the same time filled whole warps.
-        hot: Cycles that the L2 works on the atomics of the line that has most of them.
+        hot: Cycles that the slice of the L2 that has most atomics works on them.
         atomics: How many atomics of warps there were.
     """
 
-    __slots__ = ("_issues", "_l1", "_wanted", "atomics", "hot", "needed", "samples", "visits", "work")
+    __slots__ = (
+        "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "atomics", "hot", "needed", "samples",
+        "visits", "work",
+    )  # fmt: skip
 
     def __init__(
-        self, sampled: Sequence[int], issues: Mapping[int, int], blocks: int, warps: int, l1_sectors: int
+        self,
+        sampled: Sequence[int],
+        issues: Mapping[int, int],
+        shape: tuple[int, int],
+        l1_sectors: int,
+        sums: Collection[int],
+        spec: SmSpec,
     ) -> None:
         self._wanted = list(sampled)
         self._issues = issues
         self._l1 = l1_sectors
         self.samples: list[Sample] = []
-        self.work = np.zeros((blocks, warps), np.int64)
+        self._pass, self._line = spec.atomic_pass_permille / 1000, spec.atomic_line_permille / 1000
+        self._slices = np.zeros(spec.l2_slices)
+        self._sums = sums
+        self.work = np.zeros(shape, np.int64)
         self.visits: dict[int, int] = dict.fromkeys(issues, 0)
         self.needed: dict[int, int] = dict.fromkeys(issues, 0)
         self.hot = 0.0
@@ -122,15 +135,23 @@ class Trace(Watch):
 
     def change(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
         """Note the traffic of an atomic operation."""
+        how = "atom"
         if space == "global":
-            warp = np.broadcast_to(at.flat // WARP, at.shape).reshape(-1).astype(np.uint64)
-            pairs = np.unique(np.stack([warp, np.broadcast_to(address, at.shape).reshape(-1)]), axis=1)
-            lines = pairs[1] // np.uint64(LINE)
-            _, addresses = np.unique(lines, return_counts=True)
-            _, requests = np.unique(np.unique(np.stack([pairs[0], lines]), axis=1)[1], return_counts=True)
-            self.hot += float(np.maximum(addresses * RATES.atomic_address, requests * RATES.atomic_line).max())
-            self.atomics += len(np.unique(warp))
-        self._note(at, space, address, nbytes, "atom")
+            addresses = np.broadcast_to(address, at.shape).reshape(-1)
+            warps = np.broadcast_to(at.flat, at.shape).reshape(-1) // WARP
+            count = int(np.count_nonzero(np.diff(warps, prepend=-1)))
+            if at.group.launch.line in self._sums:
+                how = "one"
+                places = _first(warps, addresses) // LINE
+                self._slices += np.bincount(places % len(self._slices), minlength=len(self._slices)) * self._line
+            else:
+                places, passes = _passes(warps, addresses)
+                self._slices += np.bincount(
+                    places // (LINE // SECTOR) % len(self._slices), passes * self._pass, len(self._slices)
+                )
+            self.hot = float(self._slices.max())
+            self.atomics += count
+        self._note(at, space, address, nbytes, how)
 
     def _note(self, at: Lanes, space: str, address: Array, nbytes: int, how: str) -> None:
         group, line = at.group, at.group.launch.line
@@ -163,14 +184,32 @@ class Trace(Watch):
         """Return what goes to the L2, and what L1 has."""
         found = []
         for sectors, addresses, same, wanted in patterns:
-            if how == "atom":
-                found.append(Access(0, len(sectors), _lines(sectors), 0, addresses, same, len(sectors)))
+            if how in ("atom", "one"):
+                found.append(
+                    Access(0, len(sectors), _lines(sectors), 0, addresses, same if how == "atom" else 1, len(sectors))
+                )
             elif how == "store":
                 found.append(Access(0, len(sectors), _lines(sectors), wanted=wanted))
             else:
                 new = sample.load([each + base for each in sectors], line, self._l1)
                 found.append(Access(0, len(new), _lines(new), len(sectors) - len(new), wanted=wanted))
         return found
+
+
+def _first(warps: Array, addresses: Array) -> Array:
+    """Return the first address of each warp."""
+    return addresses[np.flatnonzero(np.diff(warps, prepend=-1))].astype(np.int64)
+
+
+def _passes(warps: Array, addresses: Array) -> tuple[Array, Array]:
+    """Return the sectors that each warp changes, and the passes of each: one for each lane of its busiest address."""
+    order = np.lexsort((addresses, warps))
+    own, places = warps[order], addresses[order].astype(np.int64)
+    begins = np.flatnonzero((np.diff(own, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0))
+    lanes = np.diff(begins, append=len(own))
+    own, sectors = own[begins], places[begins] // SECTOR
+    begins = np.flatnonzero((np.diff(sectors, prepend=-1) != 0) | (np.diff(own, prepend=-1) != 0))
+    return sectors[begins], np.maximum.reduceat(lanes, begins)
 
 
 def _lines(sectors: Sequence[int]) -> int:
