@@ -131,6 +131,15 @@ def flushed(a, kind):
     return a & kind.sign if is_subnormal(a, kind) else a
 
 
+def is_tiny(found, function, given, kind, rounding):
+    """Whether the least normal number was *found* for want of bits: with more exponents the result is below it."""
+    if found & ~kind.sign != 1 << kind.fraction:
+        return False
+    wide = Format(kind.bits + 3, kind.fraction)
+    longer = function(*(converted(each, kind, wide) for each in given), wide, rounding)
+    return abs(value(longer, wide)) < abs(value(found, kind))
+
+
 def saturated(a, kind):
     """Return *a* clamped to [0, 1]; NaN becomes 0."""
     if is_nan(a, kind) or a & kind.sign:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tests.ptx import running
-from tests.ptx.card import comparing, making, operands, run, singles
+from tests.ptx import programs, running
+from tests.ptx.card import comparing, making, operands, run, singles, variants, warps
 from tests.ptx.card.jobs import Part, program
 
 ADD = singles.Single("add.u32", "u32", ("u32", "u32"))
@@ -63,6 +63,7 @@ def test_a_kernel_is_not_fused_by_the_vendors_assembler():
     assert making.unfused(text) == (
         "mul.rn.f32 %a, %b, %c; add.rn.ftz.f32 %a; add.rn.f32 %a; add.rn.f64 %d; mul.wide.u32 %e; sub.rn.sat.f16x2 %f;"
     )
+    assert making.unfused("atom.global.add.f32 %a, [%b], %c;") == "atom.global.add.f32 %a, [%b], %c;"
 
 
 def test_the_table_has_each_instruction_once_and_the_device_runs_it():
@@ -77,3 +78,26 @@ def test_the_table_has_each_instruction_once_and_the_device_runs_it():
                "arguments": [*(("array", str(place)) for place in range(len(columns))), ("zeros", 1024)]}  # fmt: skip
         with np.errstate(all="ignore"):
             running.on_device(program(part, job))
+
+
+def test_the_kernels_of_warps_run_here():
+    table = dict(warps.kernels())
+    assert len(table) == len(list(warps.kernels()))
+    for name in list(table)[::10]:
+        arguments = [bytearray(warps.inputs(name).tobytes()), bytearray(4 * warps.THREADS * warps.RESULTS)]
+        made = programs.Program(warps.text(table[name]), (1, 1, 1), (warps.THREADS, 1, 1), arguments, 0)
+        with np.errstate(all="ignore"):
+            running.on_device(made)
+
+
+def test_a_nan_that_the_assembler_was_free_to_choose_is_explained():
+    body = """.reg .f64 %x, %y; .reg .u64 %p; ld.param.u64 %p, [p]; ld.global.v2.f64 {%x, %y}, [%p];
+sub.rn.f64 %x, %x, %y; st.global.f64 [%p], %x; ret;"""
+    text = f".version 8.4\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n{body}\n}}\n"
+    one, two = 0x7FF8000000000011, 0x7FF8000000000022
+    made = programs.Program(text, (1, 1, 1), (1, 1, 1), [bytearray(np.array([one, two], np.uint64).tobytes())], 0)
+    found = running.on_device(made)
+    for first, is_explained in ((one, True), (two, True), (5, False)):
+        card = np.array([first, two], np.uint64).view(np.uint8)
+        assert variants.explain(made, "k", found, [card]) is is_explained
+    assert not variants.explain(made, "k", found, [np.array([two, one], np.uint64).view(np.uint8)])

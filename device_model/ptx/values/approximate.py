@@ -16,6 +16,7 @@ from device_model.ptx.values.rounding import Array, Doubles, flushed, in_pieces
 TAU = 6.283185307179586
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
+NAN_OF_UPPER_HALF = np.uint64(0x7FFFFFFF00000000)
 UPPER_HALF = np.uint64(0xFFFFFFFF00000000)
 
 
@@ -122,14 +123,15 @@ def rcp_f64(a: Doubles) -> Doubles:
     """Return a gross approximation of 1 / a: rcp.approx.ftz.f64.
 
     Only the upper 32 bits of a count, and only those of the result are not 0: it is cut off. So the relative error is
-    below 2**-19. Subnormal operands count as 0 and subnormal results become 0.
+    below 2**-19. Subnormal operands count as 0 and subnormal results become 0. A NaN whose upper 32 bits are those of
+    an infinity counts as that, and each NaN that comes out is 0x7fffffff00000000 (measured).
     """
-    return _cut(1 / _cut(a))
+    return _nan_of_f64(_cut(1 / _cut(a)))
 
 
 def rsqrt_f64(a: Doubles) -> Doubles:
     """Return a gross approximation of 1 / sqrt(a): rsqrt.approx.ftz.f64, with the limits of `rcp_f64`."""
-    return _cut(1 / np.sqrt(_cut(a)))
+    return _nan_of_f64(_cut(1 / np.sqrt(_cut(a))))
 
 
 def ex2_wide(x: Doubles) -> Doubles:
@@ -179,6 +181,10 @@ def _polynomial(x: Doubles, coefficients: Sequence[float]) -> Doubles:
 
 
 def _cut(x: Doubles) -> Doubles:
-    """Return x with its lower 32 bits 0, as a zero if it is subnormal; NaN stays one."""
-    bits = np.asarray(np.where(np.isnan(x), np.nan, x)).view(np.uint64)
-    return flushed((bits & UPPER_HALF).view(np.float64))
+    """Return x with its lower 32 bits 0, as a zero if it is subnormal."""
+    return flushed((np.asarray(x).view(np.uint64) & UPPER_HALF).view(np.float64))
+
+
+def _nan_of_f64(x: Doubles) -> Doubles:
+    """Return x with the NaN of a card."""
+    return np.where(np.isnan(x), NAN_OF_UPPER_HALF.view(np.float64), x)

@@ -41,10 +41,10 @@ def shf_r(a: Array, b: Array, count: Array, *, wrap: bool) -> Array:
 
 
 def bfe(a: Array, position: Array, length: Array) -> Array:
-    """Return the field of *length* bits at *position*; of signed types with its sign extended. Both are modulo 256."""
+    """Return the field of *length* bits at *position*; of signed types with its sign extended. `_place` takes both."""
     width = 8 * a.dtype.itemsize
-    length = length & np.uint32(255)
-    field = a >> _clamped_count(a, position & np.uint32(255))
+    position, length = _place(a, position), _place(a, length)
+    field = a >> _clamped_count(a, position)
     if a.dtype.kind == "u":
         return np.asarray(field & _ones(a, length))
     rest = (np.uint32(width) - np.minimum(length, np.uint32(width))).astype(a.dtype)
@@ -52,9 +52,9 @@ def bfe(a: Array, position: Array, length: Array) -> Array:
 
 
 def bfi(a: Array, b: Array, position: Array, length: Array) -> Array:
-    """Return b with its field of *length* bits at *position* replaced by the lower bits of a. Both are modulo 256."""
-    count = _clamped_count(a, position & np.uint32(255))
-    mask = _ones(a, length & np.uint32(255)) << count
+    """Return b with its field of *length* bits at *position* replaced by the lower bits of a. `_place` takes both."""
+    count = _clamped_count(a, _place(a, position))
+    mask = _ones(a, _place(a, length)) << count
     return np.asarray(b ^ ((a << count ^ b) & mask))
 
 
@@ -198,6 +198,14 @@ def _bytes_of_all(a: Array, b: Array, selector: int) -> Array:
         byte = sources[which >> 2 & 1][..., which & 3]
         result[..., place] = (byte.view(np.int8) >> 7).view(np.uint8) if which & 8 else byte
     return word_of(result).view(a.dtype)
+
+
+def _place(a: Array, count: Array) -> Array:
+    """Return a position or a length of a field: modulo 256 in words of 32 bits, and all of it in those of 64.
+
+    A card has an instruction for 32 bits only. Those of 64 are made of shifts, which are not modulo 256 (measured).
+    """
+    return np.asarray(count & np.uint32(255) if a.dtype.itemsize == 4 else count)
 
 
 def _clamped_count(a: Array, count: Array) -> Array:

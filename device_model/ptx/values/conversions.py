@@ -1,9 +1,9 @@
 """Conversions: cvt between integers and floats of all sizes.
 
 Integers have the dtype of their type, f16 is in float16, bf16 and tf32 are in the bits of uint16 and uint32. The names
-of types are those of PTX. NaN results are 0x7fff in 16 bits and 0x7fffffff in tf32, but from and to f64 a NaN keeps its
-sign and the upper bits of its fraction, as on a card (measured). Those of f32 and f64 from types of the same size need
-`floats.canonical`.
+of types are those of PTX. NaN results are 0x7fff in 16 bits, but from and to f64 a NaN keeps its sign and the upper
+bits of its fraction, as on a card (measured). Those of f32 and f64 from types of the same size need
+`floats.canonical`. From bf16 to f32 a card shifts the bits of a NaN, too, unless the conversion has an option.
 """
 
 from typing import Any, Literal
@@ -36,9 +36,11 @@ from device_model.ptx.values.rounding import (
 IntegerRounding = Literal["rni", "rzi", "rmi", "rpi"]
 INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 LAYOUTS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
-HANDED_ON = frozenset((("f16", "f64"), ("bf16", "f64"), ("f32", "f64"), ("f64", "f32"), ("f64", "f16")))
+HANDED_ON = frozenset(
+    (("f16", "f64"), ("bf16", "f64"), ("f32", "f64"), ("f64", "f32"), ("f64", "f16"), ("f64", "bf16"))
+)
 LARGEST = {"f16": 65504.0, "bf16": 255.0 * 2.0**120}
-NAN_OF_TF32 = np.uint32(0x7FFFFFFF)
+NAN_OF_TF32 = np.uint32(0x7FFFE000)
 LOST_BY_TF32 = 13
 
 
@@ -137,7 +139,11 @@ def pair(
 def to_tf32(
     a: Array, *, rounding: Literal["rna", "rn", "rz"] = "rna", relu: bool = False, satfinite: bool = False
 ) -> Array:  # fmt: skip
-    """Return f32 as the bits of tf32, the lower 13 of which are 0. With `rna` ties go away from zero."""
+    """Return f32 as the bits of tf32, the lower 13 of which are 0. With `rna` ties go away from zero.
+
+    A card makes `rna` of integer operations, which cut off the fraction of a NaN, so that it may become infinite. With
+    `rn` and `rz` a NaN is 0x7fffe000 (measured).
+    """
     if relu:
         a = np.asarray(np.maximum(a, np.float32(0)) + np.float32(0))
     bits = a.view(np.uint32)
@@ -154,7 +160,8 @@ def to_tf32(
         is_over = near & np.uint32(0x7FFFFFFF) >= F32.infinity
         near = np.where(is_over, (bits & np.uint32(1 << 31)) | np.uint32(F32.infinity) - unit, near)
     is_nan = magnitude > F32.infinity
-    return np.where(is_nan, NAN_OF_TF32, near) if is_nan.any() else np.asarray(near)
+    nan = bits & ~(unit - np.uint32(1)) if rounding == "rna" else NAN_OF_TF32
+    return np.where(is_nan, nan, near) if is_nan.any() else np.asarray(near)
 
 
 def _opened(a: Array, source: str, ftz: bool) -> Array:

@@ -4,9 +4,9 @@ The dtype of the operands says which of both it is. Options have the names of PT
 results of f32, *sat* for a result in [0, 1].
 
 The bits of a NaN that these functions return depend on the processor. Call `canonical` where they become visible.
-`copysign` changes the sign bit only, and so do `neg` and `abs_`; of f32 a card gives 0x7fffffff for these two.
+`copysign` changes the sign bit only. Of a NaN a card makes the same with `neg` and `abs_` as with arithmetic.
 
-A result counts as subnormal for .ftz if it is so after rounding.
+A result counts as subnormal for .ftz if it is so after it is rounded as if exponents had no end (measured).
 """
 
 from collections.abc import Callable
@@ -36,6 +36,7 @@ QUIET = np.uint64(1 << 51)
 SMALL = 1e-280
 LARGE = 1e300
 LEAST_OF_F32 = np.float32(2.0**-126)  # that is normal
+LARGER = np.float32(2.0**64)  # so many times larger, no number is subnormal
 TIE_OF_F32 = np.int64(-(1 << 63))
 
 
@@ -148,13 +149,19 @@ def _with_options(
         operands = tuple(flushed(operand) for operand in operands)
     result = np.asarray(function(*operands, rounding))
     if ftz:
-        # A card flushes what is subnormal before it is rounded (measured): only the least normal number comes of that.
-        is_least = np.abs(result) == LEAST_OF_F32
         result = flushed(result)
+        is_least = np.abs(result) == LEAST_OF_F32
         if is_least.any():
-            cut = np.asarray(function(*operands, "rz"))
-            result = np.where(is_least & (np.abs(cut) < np.abs(result)), np.copysign(result * 0, result), result)
+            is_tiny = is_least & _is_tiny(function, operands, rounding)
+            result = np.where(is_tiny, np.copysign(np.float32(0), result), result)
     return saturated(result) if sat else result
+
+
+def _is_tiny(function: Callable[..., Array], operands: tuple[Array, ...], rounding: Rounding) -> Array:
+    """Return where the least normal f32 is the result only because subnormal numbers have fewer bits."""
+    wide = (operand.astype(np.float64) for operand in operands)
+    exact = np.asarray(function(*wide, "rz" if rounding == "rn" else rounding))
+    return np.asarray(np.abs(to_f32(exact * LARGER, rounding)) < LEAST_OF_F32 * LARGER)
 
 
 def _add(a: Array, b: Array, rounding: Rounding) -> Array:

@@ -1,7 +1,7 @@
 """Arithmetic of f16 and bf16, one by one or in pairs, with one rounding each.
 
 *kind* says what the operands hold: `f16` in float16, `bf16` in the bits of uint16, `f16x2` and `bf16x2` two of them in
-uint32, the first in the lower half. NaN results are 0x7fff; only of bf16 `neg` and `abs_` change no more than the sign.
+uint32, the first in the lower half. NaN results are 0x7fff.
 
 Options have the names of PTX: *ftz* for operands and results, *sat* for a result in [0, 1], where NaN becomes +0, and
 *relu* for a result of at least 0, where NaN stays NaN.
@@ -19,6 +19,7 @@ from device_model.ptx.values.rounding import (
     NAN16,
     Array,
     Bits,
+    Layout,
     from_bf16,
     from_f16,
     in_pieces,
@@ -30,7 +31,6 @@ from device_model.ptx.values.rounding import (
 )
 
 Kind = Literal["f16", "bf16", "f16x2", "bf16x2"]
-LEAST_NORMAL_OF_F16 = 2.0**-14
 SIGN = np.uint16(0x8000)
 TIE_OF_BF16 = np.int64(-(1 << 63))
 
@@ -146,6 +146,16 @@ def tanh(a: Array, kind: Kind) -> Array:
     return _closed(approximate.tanh_wide(x.astype(np.float64)), kind, False)
 
 
+def _layout(kind: Kind) -> Layout:
+    return F16 if kind.startswith("f16") else BF16
+
+
+def _least_kept(kind: Kind) -> float:
+    """Return the least number that .ftz keeps: rounded with any exponent, it is normal (measured)."""
+    layout = _layout(kind)
+    return float(2.0 ** (1 - layout.bias) * (1 - 2.0 ** (-2 - layout.fraction)))
+
+
 def _bits(a: Array, kind: Kind) -> Bits:
     """Return the bits of each value, of pairs along a new last axis."""
     return split(a, np.uint16) if kind.endswith("x2") else a.view(np.uint16)
@@ -168,8 +178,8 @@ def _closed(x: Array, kind: Kind, ftz: bool, sat: bool = False, relu: bool = Fal
         x = saturated(x)
     if relu:
         x = np.asarray(np.maximum(x, x.dtype.type(0)) + x.dtype.type(0))
-    if ftz:  # before it is rounded, as a card does (measured)
-        x = np.where(np.abs(x) < x.dtype.type(LEAST_NORMAL_OF_F16), np.copysign(x.dtype.type(0), x), x)
+    if ftz:
+        x = np.where(np.abs(x) < x.dtype.type(_least_kept(kind)), np.copysign(x.dtype.type(0), x), x)
     return _packed(to_f16(x).view(np.uint16) if kind.startswith("f16") else to_bf16(x), kind)
 
 
@@ -180,7 +190,7 @@ def _packed(bits: Bits, kind: Kind) -> Array:
 
 
 def _flushed(bits: Bits, kind: Kind) -> Bits:
-    exponent = np.uint16((F16 if kind.startswith("f16") else BF16).infinity)
+    exponent = np.uint16(_layout(kind).infinity)
     return np.asarray(bits & (SIGN | -(bits & exponent != 0).astype(np.uint16)))
 
 
@@ -191,8 +201,8 @@ def _signs(a: Array, kind: Kind, ftz: bool) -> Bits:
 
 
 def _quiet(bits: Bits, result: Bits, kind: Kind) -> Bits:
-    """Return a result with the NaNs of f16 as a card has them (measured)."""
-    return np.where((bits & ~SIGN) > F16.infinity, np.uint16(NAN16), result) if kind.startswith("f16") else result
+    """Return a result with the NaNs that a card gives for neg and abs (measured)."""
+    return np.where((bits & ~SIGN) > _layout(kind).infinity, np.uint16(NAN16), result)
 
 
 def _extreme(a: Array, b: Array, kind: Kind, is_max: bool, ftz: bool, nan: bool, xorsign: bool) -> Array:
@@ -204,7 +214,7 @@ def _extreme(a: Array, b: Array, kind: Kind, is_max: bool, ftz: bool, nan: bool,
         x, y = x & ~SIGN, y & ~SIGN
     keys = _key(x), _key(y)
     result = _key((np.maximum if is_max else np.minimum)(*keys).view(np.uint16)).view(np.uint16)
-    infinity = (F16 if kind.startswith("f16") else BF16).infinity
+    infinity = _layout(kind).infinity
     is_x_nan, is_y_nan = x & ~SIGN > infinity, y & ~SIGN > infinity
     is_nan = is_x_nan | is_y_nan
     if is_nan.any():

@@ -7,6 +7,7 @@ cuda-bindings and NumPy. `python -m tests.ptx card compare FOLDER DIR [PART ...]
 
 programs: the random programs of `programs`.
 singles: single instructions over special values.
+warps: kernels of two warps, with what lanes do with one another.
 approximate: approximate functions over many values.
 corpus: the kernels of `corpus`, in the folder that the variable CORPUS names; NAMEs choose repositories.
 """
@@ -14,7 +15,7 @@ corpus: the kernels of `corpus`, in the folder that the variable CORPUS names; N
 import sys
 from pathlib import Path
 
-PARTS = ("programs", "singles", "approximate", "corpus")
+PARTS = ("programs", "singles", "warps", "approximate", "corpus")
 
 
 def main(words):

@@ -7,7 +7,10 @@ import numpy as np
 
 
 class Bound(NamedTuple):
-    """What errors are measured in ("ulp", "relative" or "absolute"), the most, and between which operands."""
+    """What errors are measured in ("ulp", "relative" or "absolute"), the most, and between which operands.
+
+    For div.approx those are magnitudes of the divisor.
+    """
 
     kind: str
     most: float
@@ -25,7 +28,8 @@ BOUNDS = {
     "rcp": [Bound("ulp", 1)],
     "rsqrt": [Bound("relative", 2**-22.9)],
     "sqrt": [Bound("relative", 2**-23)],
-    "div": [Bound("ulp", 2)],
+    "div.approx": [Bound("ulp", 2, 2**-126, 2**126)],
+    "div.full": [Bound("ulp", 2)],
 }
 EXACT = {
     "ex2": np.exp2, "lg2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "rcp": lambda x: 1 / x,
@@ -43,7 +47,7 @@ def line(words, operands, card, ours):
     results = [each.view(dtype) for each in (card, ours)]
     with np.errstate(all="ignore"):
         exact = EXACT[name](*given)
-        parts = [_one(bound, exact, given, results) for bound in _bounds(name, type_)]
+        parts = [_one(bound, exact, given, results) for bound in _bounds(words)]
     special = ~np.isfinite(exact) | (np.abs(exact) < LEAST) | (np.abs(exact) > MOST)
     bits = [each.view(dtype.replace("f", "u")) for each in results]
     odd = np.flatnonzero(special & (bits[0] != bits[1]))
@@ -55,13 +59,16 @@ def line(words, operands, card, ours):
     return f"{words}: {'; '.join(parts)}; {same:.1%} equal; {len(odd)} of {special.sum()} special ones differ{first}"
 
 
-def _bounds(name, type_):
-    return BOUNDS[name] if type_ == "f32" else [Bound("relative", 2**-19)]
+def _bounds(words):
+    if words.endswith("f64"):
+        return [Bound("relative", 2**-19)]
+    return BOUNDS.get(words.partition(".")[0]) or BOUNDS[".".join(words.split(".")[:2])]
 
 
 def _one(bound, exact, given, results):
     """Return the greatest errors where a bound holds and the exact value is a normal number."""
-    holds = (given[0] >= bound.low) & (given[0] <= bound.high) & np.isfinite(exact)
+    limited = np.abs(given[1]) if len(given) == 2 else given[0]
+    holds = (limited >= bound.low) & (limited <= bound.high) & np.isfinite(exact)
     holds &= (np.abs(exact) >= LEAST) & (np.abs(exact) <= MOST)
     holds &= np.logical_and.reduce([np.isfinite(each) & (np.abs(each) >= LEAST) for each in given])
     if bound.kind == "ulp":

@@ -11,7 +11,7 @@ import numpy as np
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
 from tests.ptx import corpus, programs
-from tests.ptx.card import operands, run, singles
+from tests.ptx.card import operands, run, singles, warps
 from tests.ptx.card.jobs import Part, value, zeros
 
 SEEDS = range(1000, 3000)
@@ -22,7 +22,7 @@ README = """Kernels in PTX, and a program that runs them on a card. It needs cud
 DIR then has one file for each .npz here.
 """
 # What the vendor's assembler fuses to fma; that is not done here.
-_FUSED = re.compile(r"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64))\b")
+_FUSED = re.compile(r"(?<![.\w])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.(?:f16x2|bf16x2|f16|bf16|f32|f64))\b")
 # Results that no two machines share: clocks, and where a thread runs.
 _OWN = re.compile(r"%(?:clock|globaltimer|smid|nsmid|warpid|nwarpid|gridid|envreg|pm\d)|nanosleep")
 
@@ -31,7 +31,7 @@ def make(folder, parts, names):
     """Write the files of *parts*, and what runs them; *names* are those of repositories, if not all are wanted."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in parts:
-        part = {"programs": of_programs, "singles": of_singles, "approximate": of_approximate,
+        part = {"programs": of_programs, "singles": of_singles, "warps": of_warps, "approximate": of_approximate,
                 "corpus": lambda: of_corpus(names)}[name]()  # fmt: skip
         path = folder / f"{name}.npz"
         part.write(path)
@@ -65,6 +65,15 @@ def of_approximate():
     part = Part()
     for single in singles.approximate():
         add_single(part, single, single.words, operands.many_inputs(single.words, single.operands))
+    return part
+
+
+def of_warps():
+    """Return the kernels of two warps."""
+    part = Part()
+    for name, body in warps.kernels():
+        arguments = [part.array(f"{name} in", warps.inputs(name).tobytes()), zeros(4 * warps.THREADS * warps.RESULTS)]
+        part.add(name, warps.text(body), (1, 1, 1), (warps.THREADS, 1, 1), arguments)
     return part
 
 

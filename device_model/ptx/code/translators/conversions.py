@@ -106,7 +106,7 @@ def _between_floats(
         emit.set(result, f"{code}.astype({emit.names.of(to.dtype)})", to)
         return
     call = emit.call(conversions.float_to_float, code, repr(source.name), repr(to.name), **options)
-    if (source.name, to.name) in conversions.HANDED_ON:
+    if (source.name, to.name) in conversions.HANDED_ON or (source.name == "bf16" and not options):
         emit.set(result, call, to)
         return
     set_float(emit, result, call, to, *((code,) if source == to else ()))

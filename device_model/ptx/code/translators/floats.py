@@ -112,7 +112,7 @@ def _approximate(emit: Emitter, instruction: Instruction) -> None:
         emit.set(result, emit.call(getattr(halves, name), code, repr(type_.name), **options), type_)
         return
     if type_.name == "f64" and name in ("rcp", "rsqrt"):
-        set_float(emit, result, emit.call(getattr(approximate, f"{name}_f64"), code), type_, code)
+        emit.set(result, emit.call(getattr(approximate, f"{name}_f64"), code), type_)
         return
     if type_.name != "f32":
         raise refuse(instruction)
@@ -127,11 +127,8 @@ def sign(emit: Emitter, instruction: Instruction) -> None:
     module: Any = halves if _is_half(type_) else floats
     function = module.abs_ if instruction.name == "abs" else module.neg
     kind = (repr(type_.name),) if _is_half(type_) else ()
-    code = emit.call(function, emit.value(a, type_), *kind, **flags(instruction, "ftz"))
-    if type_.name == "f32":
-        set_float(emit, result, code, type_)
-    else:
-        emit.set(result, code, type_)
+    given = emit.value(a, type_)
+    set_float(emit, result, emit.call(function, given, *kind, **flags(instruction, "ftz")), type_, given)
 
 
 def extreme(emit: Emitter, instruction: Instruction) -> None:

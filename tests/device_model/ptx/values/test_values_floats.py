@@ -111,11 +111,26 @@ def test_options(name):
         oracle.same(function(*arrays, ftz=True, sat=True), [oracle.saturate(b, "f32") for b in flushed], "f32")
 
 
-def test_ftz_flushes_what_is_subnormal_before_it_is_rounded():
-    """Measured on an H200: the exact product lies below the least normal number and would be rounded up to it."""
-    a, b = np.uint32([0x3F7FFFFF, 0xBF7FFFFF]).view(np.float32), np.uint32([0x00800000] * 2).view(np.float32)
-    assert floats.mul(a, b).view(np.uint32).tolist() == [0x00800000, 0x80800000]
-    assert floats.mul(a, b, ftz=True).view(np.uint32).tolist() == [0, 0x80000000]
+def test_ftz_flushes_what_is_subnormal_when_it_is_rounded_with_any_exponent():
+    """Measured on an H200: 1 - 2**-24 of the least normal number goes, and 1 - 2**-46 of it stays."""
+    half = [0x3F7FFFFF, 0xBF7FFFFF, 0x3F7FFFFF]
+    a, b = np.uint32(half).view(np.float32), np.uint32([0x00800000, 0x00800000, 0x00800001]).view(np.float32)
+    assert floats.mul(a, b).view(np.uint32).tolist() == [0x00800000, 0x80800000, 0x00800000]
+    assert floats.mul(a, b, ftz=True).view(np.uint32).tolist() == [0, 0x80000000, 0x00800000]
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_ftz_at_the_least_normal_number(rounding):
+    random = np.random.default_rng(10)
+    columns = [[0x3F800000 - int(x) for x in random.integers(1, 6, 200)], [0x00800000 + n % 5 for n in range(200)],
+               [[0, 0x80000000, 0x00800000, 0x80800000][n % 4] for n in range(200)]]  # fmt: skip
+    for name, count in (("mul", 2), ("fma", 3), ("add", 2), ("div", 2)):
+        reference, lanes = getattr(oracle, name), list(zip(*columns[:count], strict=True))
+        for sign in (0, 1 << 31):
+            lanes = [(lane[0] ^ sign, *lane[1:]) for lane in lanes]
+            expected = [oracle.flushing(reference, *lane, kind="f32", rounding=rounding) for lane in lanes]
+            arrays = [oracle.array(column, "f32") for column in zip(*lanes, strict=True)]
+            oracle.same(getattr(floats, name)(*arrays, rounding=rounding, ftz=True), expected, "f32")
 
 
 def test_broadcasting_and_lanes_without_dimension():

@@ -166,14 +166,17 @@ def test_funnel_shifts_masks_and_extensions(wrapped):
 def test_fields(dtype):
     width = 8 * np.dtype(dtype).itemsize
 
+    def places(*given):  # a card takes a byte of each for 32 bits, and all of it for 64
+        return [each & 255 if width == 32 else min(each, 64) for each in given]
+
     def bfe(a, position, length):  # as the PTX ISA has it, bit by bit
-        position, length = position & 255, length & 255
+        position, length = places(position, length)
         sign = a >> min(position + length - 1, width - 1) & 1 if length and np.dtype(dtype).kind == "i" else 0
         found = [(a >> position + i & 1) if i < length and position + i < width else sign for i in range(width)]
         return sum(bit << i for i, bit in enumerate(found))
 
     def bfi(a, b, position, length):
-        position, length = position & 255, length & 255
+        position, length = places(position, length)
         for i in range(length):
             if position + i < width:
                 b = b & ~(1 << position + i) | (a >> i & 1) << position + i

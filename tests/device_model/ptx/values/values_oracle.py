@@ -8,8 +8,16 @@ from fractions import Fraction
 
 import numpy as np
 
-LAYOUTS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "tf32": (8, 10), "f64": (11, 52)}
-NANS = {"tf32": 0x3FFFF, "f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0xFFF8000000000000}
+LAYOUTS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "tf32": (8, 10), "f64": (11, 52), "wide": (11, 23)}
+WIDER = {"f16": "tf32", "f32": "wide"}  # with more exponents, and the same fraction
+NANS = {
+    "wide": 0x3FFFFFFFF,
+    "tf32": 0x3FFFF,
+    "f16": 0x7FFF,
+    "bf16": 0x7FFF,
+    "f32": 0x7FFFFFFF,
+    "f64": 0xFFF8000000000000,
+}
 
 
 def decoded(bits, kind):
@@ -68,11 +76,16 @@ def flush(bits, kind):
     return bits if bits & exponent else bits & 1 << exponent_bits + fraction_bits
 
 
-def flushing(function, *lane, kind):
-    """What *function* gives with .ftz: what is subnormal before it is rounded becomes 0, as on a card (measured)."""
+def flushing(function, *lane, kind, rounding="rn"):
+    """What *function* gives with .ftz: 0 for what is subnormal if it is rounded with more exponents (measured)."""
     lane = [flush(bits, kind) for bits in lane]
-    cut = function(*lane, kind, "rz")
-    return flush(cut, kind) if flush(cut, kind) != cut else flush(function(*lane, kind), kind)
+    wide = WIDER[kind]
+    numbers = [decoded(bits, kind) for bits in lane]
+    sign, number = decoded(function(*(encoded(x, wide, sign=sign) for sign, x in numbers), wide, rounding), wide)
+    least = decoded(1 << LAYOUTS[kind][1], kind)[1]
+    if not isinstance(number, str) and abs(number) < least:
+        return encoded(Fraction(0), kind, sign=sign)
+    return function(*lane, kind, rounding)
 
 
 def add(a, b, kind, rounding="rn"):
