@@ -7,8 +7,11 @@ import pytest
 
 from tests import forks
 
-# Those that take seconds; their parts are run by the fast tests of tests/samples.
-LONG = ("aicore", "double_buffer", "five_stages", "moe", "progression", "server", "streaming", "tuning")
+# Those that take seconds; their parts are run by the fast tests of tests/samples and tests/cta.
+LONG = (
+    "15_copy_pipeline", "aicore", "double_buffer", "five_stages", "listings", "moe", "progression", "server",
+    "streaming", "tuned_add", "tuning",
+)  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
 # Those in acl are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py. Notebooks: test_notebooks.py.

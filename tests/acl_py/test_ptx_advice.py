@@ -39,6 +39,7 @@ def launched(name, grid, block):
     return acl.run(main, device="h200", rules="cuda")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "grid", "block", "guideline", "line"), MISTAKES, ids=[each[0] for each in MISTAKES])
 def test_a_mistake_is_named_with_its_line_and_costs_what_the_kernel_without_it_gains(
     name, grid, block, guideline, line
