@@ -32,7 +32,7 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     `install`; the device must be a name or a file.
     """
     absolute = {**options, "models": [str(each.resolve()) for each in options.get("models", ())]}
-    if Path(device := options.get("device", "")).is_file():
+    if Path(device := options.get("device") or "").is_file():
         absolute["device"] = str(Path(device).resolve())
     os.environ[_VARIABLE] = json.dumps({**absolute, "register": [str(each.resolve()) for each in register]})
     folders = (str(_FOLDER), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))

@@ -1,0 +1,64 @@
+"""The linker of the driver: texts in PTX become one image."""
+
+import ctypes
+import re
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
+from acl_py.compat.cuda.face.images import check_version, text_at, wrapped
+from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.library import own_memory
+
+_CUBIN, _PTX = 0, 1  # CUjitInputType
+_HEAD = re.compile(r"^\s*\.(version|target|address_size)\b.*$", re.MULTILINE)
+
+
+class Link:
+    """What is to be linked, and the image once that is done."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.image: Any = None  # the program has its address
+
+
+@answers("cuLinkCreate_v2")
+async def create(*_: object) -> Link:
+    """Begin to link; options are about a compilation that does not take place."""
+    return Link()
+
+
+@answers("cuLinkAddData_v2")
+async def add(driver: Driver, link: Link, kind: int, data: int, nbytes: int, *_: Any) -> None:
+    """Add a text, or an image with one in it."""
+    if kind == _PTX:
+        text = own_memory.read(data, nbytes).rstrip(b"\0").decode(errors="replace")
+        check_version(text)
+    elif kind == _CUBIN:
+        text = text_at(data)
+    else:
+        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"an input of the linker of kind {kind}", "add PTX")
+    link.texts.append(text)
+
+
+@answers("cuLinkComplete")
+async def complete(_: Driver, link: Link) -> tuple[int, int]:
+    """The address of the image, which lives as long as the link, and its bytes."""
+    if not link.texts:
+        raise RefusedError(INVALID_VALUE, "there is nothing to link")
+    data = wrapped(_joined(link.texts).encode())
+    link.image = ctypes.create_string_buffer(data, len(data))
+    return ctypes.addressof(link.image), len(data)
+
+
+def _joined(texts: list[str]) -> str:
+    """Return one text: the first one, and the others without their heads."""
+    first, *others = texts
+    return "\n".join([first, *(_HEAD.sub("", each) for each in others)])
+
+
+@answers("cuLinkDestroy")
+async def destroy(driver: Driver, link: Link) -> None:
+    """End a link, and its image."""
+    driver.handles.forget(link)
