@@ -79,3 +79,10 @@ def test_more_bytes_than_a_pipe_holds_are_moved(way):
     source, target = ctypes.create_string_buffer(many, len(many)), ctypes.create_string_buffer(len(many))
     own_memory.write(ctypes.addressof(target), own_memory.read(ctypes.addressof(source), len(many)))
     assert target.raw == many
+
+
+def test_a_size_that_is_much_too_large_is_a_fault_at_once(way):
+    text = ctypes.create_string_buffer(16)
+    for nbytes in (2**40, 2**63):
+        with pytest.raises(FaultError):
+            own_memory.read(ctypes.addressof(text), nbytes)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = 4096
+_PART = 1 << 20  # bytes that are read at once: a size may be wrong, and then as much must not be allocated
+_LONGEST = 1 << 26  # bytes of a text
 _PIPED = 4096  # bytes that go through a pipe at once; each pipe holds that many
 
 
@@ -36,7 +38,8 @@ for _function in (_pipe_in, _pipe_out):
 
 def read(address: int, nbytes: int) -> bytes:
     """Return *nbytes* at *address*; `FaultError` if not all of them are there."""
-    return gather([(address, nbytes)])
+    parts = ((address + start, min(_PART, nbytes - start)) for start in range(0, nbytes, _PART))
+    return b"".join(gather([part]) for part in parts)
 
 
 def gather(places: Sequence[tuple[int, int]]) -> bytes:
@@ -61,11 +64,17 @@ def check(address: int, nbytes: int) -> None:
 
 
 def text(address: int) -> bytes:
-    """Return the text at *address* that ends with NUL; `FaultError` if memory ends before it does."""
-    found = b""
-    while b"\0" not in found:
-        found += read(address + len(found), _PAGE - (address + len(found)) % _PAGE)
-    return found[: found.index(b"\0")]
+    """Return the text at *address* that ends with NUL; `FaultError` if memory, or what a text may have, ends before."""
+    parts: list[bytes] = []
+    end = address + _LONGEST
+    while address < end:
+        part = read(address, _PAGE - address % _PAGE)
+        before, ended, _ = part.partition(b"\0")
+        parts.append(before)
+        if ended:
+            return b"".join(parts)
+        address += len(part)
+    raise FaultError(f"the end of a text within {_LONGEST} bytes")
 
 
 def _move(function: "ctypes._FuncPointer", own: _Piece, pieces: "ctypes.Array[_Piece]", nbytes: int) -> None:
