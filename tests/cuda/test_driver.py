@@ -1,6 +1,7 @@
 """Functions of the driver, through ctypes: what they return and write, and what the device did meanwhile."""
 
 import ctypes
+import gc
 import struct
 import threading
 
@@ -246,3 +247,30 @@ def test_calls_that_no_program_should_make_have_codes(h200, seed, capfd):
     assert codes.keys() >= {0, 1, 101, 201, 400, 801}
     capfd.readouterr()
     assert isinstance(Cuda("libcuda.so").get("cuCtxGetCurrent", OUT)[0], int)
+
+
+class Held:
+    """An object of a package, which ends *memory* when it is collected, wherever that happens."""
+
+    def __init__(self, cuda, memory, codes):
+        self.cuda, self.memory, self.codes = cuda, memory, codes
+        self.itself = self
+
+    def __del__(self):
+        self.codes.append(self.cuda("cuMemFree_v2", self.memory))
+
+
+def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeypatch):
+    codes = []
+    Held(cuda, cuda.allocate(64), codes)
+    _, free, _ = cuda.get("cuMemGetInfo_v2", OUT, OUT)
+    seen = []
+
+    async def collect():
+        gc.collect()
+        seen.append((list(codes), current_session().runtime.memory.free_bytes(0)))
+
+    monkeypatch.setattr(acl_py, "SynchronizeDevice", collect)
+    assert cuda("cuCtxSynchronize") == 0
+    assert (seen, codes) == ([([0], free)], [0])
+    assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free

@@ -99,7 +99,7 @@ class Session(Handles):
             DeadlockError: The verb would wait forever.
         """
         try:
-            if self._is_in_the_middle():
+            if self.is_in_the_middle():
                 raise self.error(NOT_SUPPORTED, _IN_THE_MIDDLE)
             with self.turn_here():
                 verb.send(None)
@@ -131,12 +131,12 @@ class Session(Handles):
         That is so when Python runs a script's `__del__`. It must not run in the middle: the call may have changed only
         half of what it changes. What fails then is listed as of the call that has ended.
         """
-        if not self._is_in_the_middle():
+        if not self.is_in_the_middle():
             return False
         self.make_due(partial(function, *args))
         return True
 
-    def _is_in_the_middle(self) -> bool:
+    def is_in_the_middle(self) -> bool:
         """Whether a finalizer calls in the middle of a call. What a host function or a kernel calls is refused instead,
         by the verb.
         """
@@ -153,7 +153,7 @@ class Session(Handles):
         one, leaves it to that one.
         """
         own = threading.get_ident()
-        while not is_barred() and not self._is_in_the_middle():
+        while not is_barred() and not self.is_in_the_middle():
             due = next((each for each in list(self.pending) if each[0] == own), None)
             if due is None:
                 return

@@ -8,12 +8,14 @@ call that fails writes nothing.
 
 import ctypes
 from collections.abc import Callable, Coroutine
+from functools import partial
 from struct import Struct
 from types import FunctionType
 from typing import Any, TypeVar
 
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
+from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
 from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
@@ -22,10 +24,11 @@ from acl_py.compat.cuda.library.behind import raising_behind
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
-from acl_py.verbs.streams import PER_THREAD_STREAM
+from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
 _V = TypeVar("_V", bound=Verb)
+_Reader = Callable[[Driver, int], Any]
 _NUMBER = {"u4": Struct("<I"), "u8": Struct("<Q"), "i4": Struct("<i"), "f4": Struct("<f")}
 _HANDLE = _NUMBER["u8"]
 _C_TYPES: dict[str, Any] = {
@@ -84,31 +87,42 @@ class _Entry:
 
     def __init__(self, signature: Signature, *, is_twin: bool) -> None:
         self.signature = signature
-        self._verb = _answers.get(signature.name)
-        self._default_stream = PER_THREAD_STREAM if is_twin else None
+        self._verb = _answers.get(signature.name, _not_simulated)
+        self._question = _questions.get(signature.name, codes.NOT_SUPPORTED)
+        default = PER_THREAD_STREAM if is_twin else None
+        parameters = list(enumerate(signature.parameters))
+        self._given = [(place, _reader(each, default)) for place, each in parameters if not each.is_out]
+        self._wanted = [(place, each) for place, each in parameters if each.is_out]
 
     def code(self, raw: tuple[Any, ...]) -> int:
         """Make the call with the arguments *raw*, and return its code."""
         driver = driver_here()
-        if self._verb is None:
-            return driver.not_simulated(self.signature.name)
-        # A finalizer may call in the middle of another call, which must not find its state changed.
-        if not self._has_results and driver.session.put_off(self._run, driver, raw):
-            return codes.SUCCESS
-        code = self._run(driver, raw)
-        if driver.session.pending:
-            driver.session.do_pending()
+        session, turn = driver.session, driver.session.turn
+        if is_barred():
+            turn = NO_TURN
+        elif turn._is_owned() and session.is_in_the_middle():
+            return self._put_off(driver, raw)
+        code = self._run(driver, turn, raw)
+        if session.pending:
+            session.do_pending()
         return code
 
-    @property
-    def _has_results(self) -> bool:
-        return any(parameter.is_out for parameter in self.signature.parameters)
+    def _put_off(self, driver: Driver, raw: tuple[Any, ...]) -> int:
+        """Make the call later: a finalizer makes it in the middle of another one, whose state must not change."""
+        if self._wanted:
+            return self._failed(driver, codes.NOT_PERMITTED, "a finalizer asks for a result in the middle of a call")
+        driver.session.make_due(partial(self.code, raw))
+        return codes.SUCCESS
 
-    def _run(self, driver: Driver, raw: tuple[Any, ...]) -> int:
+    def _run(self, driver: Driver, turn: Turn, raw: tuple[Any, ...]) -> int:
+        """Run the verb in the scope of the driver's thread."""
         scope = scope_var.get()
-        scope_var.set(driver.thread.scope)
+        scope_var.set(driver.threads.scope)
+        turn.acquire()
         try:
-            driver.session.run(self._answered(driver, raw))
+            verb = self._answered(driver, raw) if self._wanted else self._verb(driver, *self._read(driver, raw))
+            for _ in verb.__await__():
+                raise AssertionError(f"{self.signature.name} suspended, and its bridge is a blocking one")
         except RefusedError as refused:
             return self._failed(driver, refused.code, refused.what)
         except own_memory.FaultError as fault:
@@ -116,46 +130,60 @@ class _Entry:
         except AclError as error:
             return self._failed(driver, code_of(error), sentence(error))
         finally:
+            turn.release()
             scope_var.set(scope)
         return codes.SUCCESS
 
-    def _failed(self, driver: Driver, code: int, what: str) -> int:
-        if code != _questions[self.signature.name]:
-            driver.session.failures.add_call(code, f"CUDA_{codes.NAMES[code]} ({code}): {what}")
-            log.warn("failed", function=self.signature.name, ret=code)
-        return code
+    def _read(self, driver: Driver, raw: tuple[Any, ...]) -> list[Any]:
+        return [raw[place] if read is None else read(driver, raw[place]) for place, read in self._given]
 
     async def _answered(self, driver: Driver, raw: tuple[Any, ...]) -> None:
-        """Read the arguments, run the verb, and write its results."""
-        pairs = list(zip(self.signature.parameters, raw, strict=True))
-        for parameter, value in pairs:
-            if parameter.is_out and (value or not parameter.is_optional):
-                own_memory.check(value, _size(parameter))
-        given = [self._read(driver, parameter, value) for parameter, value in pairs if not parameter.is_out]
-        assert self._verb is not None
-        result = await self._verb(driver, *given)
-        places = [(parameter, value) for parameter, value in pairs if parameter.is_out]
-        results = result if len(places) > 1 else (result,)
-        for (parameter, address), each in zip(places, results, strict=False):
-            if address:
-                own_memory.write(address, _packed(driver, parameter, each))
+        """Run the verb, and write its results where the caller wants them, if all of that can be written."""
+        for place, parameter in self._wanted:
+            if raw[place] or not parameter.is_optional:
+                own_memory.check(raw[place], _size(parameter))
+        result = await self._verb(driver, *self._read(driver, raw))
+        results = result if len(self._wanted) > 1 else (result,)
+        for (place, parameter), each in zip(self._wanted, results, strict=True):
+            if raw[place]:
+                own_memory.write(raw[place], _packed(driver, parameter, each))
 
-    def _read(self, driver: Driver, parameter: Parameter, value: Any) -> Any:
-        kind = parameter.kind
-        if kind in NUMBERS or kind in ("pointer", "b64"):
-            return value
-        if kind == "text":
-            return own_memory.text(value).decode(errors="replace")
-        if kind == "stream":
-            return driver.stream(value, self._default_stream)
-        if kind in _NULLABLE and not value:
-            return None
-        if kind == "function" and driver.handles.kind_of(value) == "kernel":
-            return driver.handles.find("kernel", value).function(driver.thread.context)
-        return driver.handles.find(kind, value)
+    def _failed(self, driver: Driver, code: int, what: str) -> int:
+        name = self.signature.name
+        if self._verb is _not_simulated:
+            driver.session.warn_unsupported(name, code)
+        elif code != self._question:
+            driver.session.failures.add_call(code, f"CUDA_{codes.NAMES[code]} ({code}): {what}")
+            log.warn("failed", function=name, ret=code)
+        return code
 
 
-_NULLABLE = ("context",)  # handles that may be 0
+async def _not_simulated(*_: object) -> None:
+    """Stand for the functions that no coroutine answers."""
+    raise RefusedError(codes.NOT_SUPPORTED, "the function is not simulated")
+
+
+def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
+    """Return what makes an argument of what C has passed; None if that is the argument itself."""
+    kind = parameter.kind
+    if kind in NUMBERS or kind in ("pointer", "b64"):
+        return None
+    if kind == "text":
+        return lambda _, value: own_memory.text(value).decode(errors="replace")
+    if kind == "stream":
+        return lambda driver, value: driver.stream(value, default)
+    if kind == "context":
+        return lambda driver, value: driver.handles.find(kind, value) if value else None
+    if kind == "function":
+        return _function
+    return lambda driver, value: driver.handles.find(kind, value)
+
+
+def _function(driver: Driver, value: int) -> Any:
+    """Return a function; a kernel of a library stands for what it is in the current context."""
+    if driver.handles.kind_of(value) == "kernel":
+        return driver.handles.find("kernel", value).function(driver.thread.context)
+    return driver.handles.find("function", value)
 
 
 def _size(parameter: Parameter) -> int:

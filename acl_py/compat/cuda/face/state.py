@@ -10,10 +10,10 @@ from typing import Any
 
 from acl_py.compat.acl.face import session as sessions
 from acl_py.compat.acl.face.session import OwnSession, Session
-from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, NOT_PERMITTED, NOT_SUPPORTED, RefusedError
+from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, NOT_PERMITTED, RefusedError
 from acl_py.compat.cuda.face.handles import Handles
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Barred, Scope, ThreadScope, scope_var
+from acl_py.runtime.scopes import Barred, Scope, ThreadScope, opened, scope_var
 from acl_py.verbs.streams import LEGACY_STREAM, PER_THREAD_STREAM, StreamLike
 from device_model.contexts import Context
 from device_model.streams import Stream
@@ -101,11 +101,6 @@ class Driver:
         stream: Stream = self.handles.find("stream", handle)
         return stream
 
-    def not_simulated(self, function: str) -> int:
-        """Say once that *function* is not simulated, and return its code."""
-        self.session.warn_unsupported(function, NOT_SUPPORTED)
-        return NOT_SUPPORTED
-
 
 class _Face:
     """The driver of a runtime."""
@@ -116,9 +111,21 @@ class _Face:
         self.driver: Driver | None = None
 
 
+_last: tuple[Scope | None, Driver | None] = None, None  # the scope of the last call, and its driver
+
+
 def driver_here() -> Driver:
     """Return the driver of the calling thread's calls; the first call begins the session of the process."""
-    scope: Scope | None = scope_var.get()
+    global _last
+    scope = scope_var.get()
+    known, driver = _last
+    if driver is None or scope is not known or driver.runtime.closed is not None or opened:
+        driver = _driver_of(scope)
+        _last = scope, driver
+    return driver
+
+
+def _driver_of(scope: Scope | None) -> Driver:
     try:
         sessions.prefer(CARD, RULES)
         session = sessions.session()
