@@ -12,7 +12,6 @@ was asked for could not be written; this comes before 4.
 """
 
 import atexit
-import gc
 import os
 import runpy
 import signal
@@ -219,19 +218,10 @@ def _end() -> hanging.Summary:
         if not (thread is threading.current_thread() or thread.daemon or thread in pool._threads_queues):
             thread.join()
     atexit._run_exitfuncs()
-    _forget_main()
-    gc.collect()
+    processes.let_go_of_script()
     if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:  # the summary comes once
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return hanging.summarize()
-
-
-def _forget_main() -> None:
-    """Let go of the script's module, also in the modules that have imported it, such as Python's `rlcompleter`."""
-    main = sys.modules.pop("__main__")
-    for module in list(sys.modules.values()):
-        if getattr(module, "__dict__", {}).get("__main__") is main:
-            delattr(module, "__main__")
 
 
 def _end_on_sigterm(*_: object) -> None:

@@ -29,6 +29,7 @@ from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Machine, Shape
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
+from device_model.ptx.text.syntax import Space as StateSpace
 from device_model.ptx.timing.estimate import Card, occupancy
 from device_model.ptx.variables import initial, layout
 from device_model.sm.occupancy import resident_blocks
@@ -133,6 +134,7 @@ class Needs(NamedTuple):
         block_threads: The most threads that its blocks can have.
         registers: Of a thread.
         shared_bytes: Of a block, without dynamic shared memory.
+        constant_bytes: Of its module.
         dynamic_shared: The most bytes of dynamic shared memory of a block.
         local_bytes: Of a thread.
         ptx_version: Of its text, as 90 for 9.0.
@@ -142,6 +144,7 @@ class Needs(NamedTuple):
     block_threads: int
     registers: int
     shared_bytes: int
+    constant_bytes: int
     dynamic_shared: int
     local_bytes: int
     ptx_version: int
@@ -219,9 +222,10 @@ class PtxKernel(Launchable[...]):
         spec = _spec(runtime, repr(self))
         program, (major, minor) = self._program, self._module.version
         registers = occupancy(program, 1, 0, spec).registers
+        constant = sum(each.nbytes for each in self._module.variables.values() if each.space is StateSpace.CONST)
         return Needs(
-            self._most_threads(spec), registers, program.shared_bytes, self._allowed_shared(spec), program.local_bytes,
-            10 * major + minor, spec,
+            self._most_threads(spec), registers, program.shared_bytes, constant, self._allowed_shared(spec),
+            program.local_bytes, 10 * major + minor, spec,
         )  # fmt: skip
 
     def _most_threads(self, spec: SmSpec) -> int:

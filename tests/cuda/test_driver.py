@@ -274,3 +274,37 @@ def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeyp
     assert cuda("cuCtxSynchronize") == 0
     assert (seen, codes) == ([([0], free)], [0])
     assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free
+
+
+def test_copies_take_pinned_memory_for_memory_of_a_device_and_no_other_memory_of_the_host(cuda):
+    _, pinned = cuda.get("cuMemAllocHost_v2", OUT, 64)
+    pageable = ctypes.create_string_buffer(64)
+    device = cuda.allocate(64)
+    codes = [
+        cuda("cuMemcpyDtoH_v2", pageable, pinned, 64),
+        cuda("cuMemcpyHtoD_v2", pinned, pageable, 64),
+        cuda("cuMemcpyDtoD_v2", pinned, device, 64),
+        cuda("cuMemcpyHtoD_v2", pageable, device, 64),
+        cuda("cuMemcpyDtoH_v2", device, pageable, 64),
+        cuda("cuMemcpyDtoDAsync_v2", device, pageable, 64, 0),
+    ]
+    assert codes == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_linker_joins_texts_and_limits_registers(h200):
+    other = PTX.replace("add(", "sub(").replace("add.u32 %w, %w, %v", "sub.u32 %w, %w, %v").replace("counter", "other")
+    keys, values = (ctypes.c_uint32 * 1)(0), (ctypes.c_uint64 * 1)(4)
+    code, link = h200.get("cuLinkCreate_v2", 1, keys, values, OUT)
+    assert code == 0
+    for text in (PTX, other):
+        assert h200("cuLinkAddData_v2", link, 1, text.encode(), len(text), b"a", 0, None, None) == 0
+    code, image, nbytes = h200.get("cuLinkComplete", link, OUT, OUT)
+    assert (code, nbytes > len(PTX)) == (0, True)
+    code, module = h200.get("cuModuleLoadData", OUT, image)
+    assert code == 0
+    functions = [h200.get("cuModuleGetFunction", OUT, module, name)[1] for name in (b"add", b"sub")]
+    assert [h200.get("cuFuncGetAttribute", OUT, 4, function) for function in functions] == [(0, 4), (0, 4)]
+    assert h200.get("cuFuncGetAttribute", OUT, 4, h200.function())[1] > 4
+    assert (h200("cuLinkDestroy", link), h200("cuLinkDestroy", link)) == (0, 400)
+    code, link = h200.get("cuLinkCreate_v2", 0, None, None, OUT)
+    assert (code, h200("cuLinkAddData_v2", link, 1, b"none", 4, b"a", 0, None, None)) == (0, 200)

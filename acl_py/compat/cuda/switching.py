@@ -9,6 +9,7 @@ from typing import Any
 
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
+from acl_py.compat.acl.processes import let_go_of_script
 from acl_py.compat.cuda.compilers import nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
@@ -93,7 +94,9 @@ _NO_LOAD = 4  # of dlopen: only a library that is in the process already
 
 @cache
 def _end_at_exit() -> None:
+    """Let the driver end after the objects of the program, which free their memory when they end."""
     atexit.register(end)
+    atexit.register(let_go_of_script)
 
 
 def end() -> None:

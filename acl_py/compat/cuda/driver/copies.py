@@ -10,82 +10,85 @@ from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.verbs.copies import MemcpyKind
 from device_model.contexts import Context
-from device_model.memory import Buffer
+from device_model.memory import Buffer, Space
 
-_ANY, _UP, _DOWN, _INSIDE = (
-    MemcpyKind.DEFAULT, MemcpyKind.HOST_TO_DEVICE, MemcpyKind.DEVICE_TO_HOST, MemcpyKind.DEVICE_TO_DEVICE,
-)  # fmt: skip
+_ANY = MemcpyKind.DEFAULT  # the addresses say which kind of copy it is
+_DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
 _ARRAY = 3  # the CUmemorytype of arrays, which are for textures
 _HOST = 1
 
 
-def _ends(driver: Driver, dst: int, src: int, nbytes: int) -> tuple[Buffer, Buffer]:
-    memory = driver.runtime.memory
-    return memory.at(dst, nbytes, "dst"), memory.at(src, nbytes, "src")
+def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Buffer, Buffer]:
+    """Return the ends of a copy; a device must reach those that are named in *on_device*."""
+    ends = {"dst": driver.runtime.memory.at(dst, nbytes, "dst"), "src": driver.runtime.memory.at(src, nbytes, "src")}
+    for role, end in ends.items():
+        if role in on_device and end.allocation.space is Space.PAGEABLE:
+            raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
+    return ends["dst"], ends["src"]
 
 
-async def _copy(driver: Driver, dst: int, src: int, nbytes: int, kind: MemcpyKind) -> None:
-    to, source = _ends(driver, dst, src, nbytes)
-    await native.Memcpy(to, nbytes, source, nbytes, kind)
+async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
-async def _queue(driver: Driver, dst: int, src: int, nbytes: int, kind: MemcpyKind, stream: Any) -> None:
-    to, source = _ends(driver, dst, src, nbytes)
-    await native.MemcpyAsync(to, nbytes, source, nbytes, kind, stream)
+async def _queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
 @answers("cuMemcpy")
 async def copy(driver: Driver, dst: int, src: int, nbytes: int) -> None:
     """Copy between any two places."""
-    await _copy(driver, dst, src, nbytes, _ANY)
+    await _copy(driver, dst, src, nbytes)
 
 
 @answers("cuMemcpyHtoD_v2")
 async def copy_to_device(driver: Driver, dst: int, src: int, nbytes: int) -> None:
     """Copy from the host to a device."""
-    await _copy(driver, dst, src, nbytes, _UP)
+    await _copy(driver, dst, src, nbytes, _DST)
 
 
 @answers("cuMemcpyDtoH_v2")
 async def copy_to_host(driver: Driver, dst: int, src: int, nbytes: int) -> None:
     """Copy from a device to the host."""
-    await _copy(driver, dst, src, nbytes, _DOWN)
+    await _copy(driver, dst, src, nbytes, _SRC)
 
 
 @answers("cuMemcpyDtoD_v2")
 async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> None:
     """Copy inside a device, or between two."""
-    await _copy(driver, dst, src, nbytes, _INSIDE)
+    await _copy(driver, dst, src, nbytes, _BOTH)
 
 
 @answers("cuMemcpyAsync")
 async def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy between any two places."""
-    await _queue(driver, dst, src, nbytes, _ANY, stream)
+    await _queue(driver, dst, src, nbytes, stream)
 
 
 @answers("cuMemcpyHtoDAsync_v2")
 async def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy from the host to a device."""
-    await _queue(driver, dst, src, nbytes, _UP, stream)
+    await _queue(driver, dst, src, nbytes, stream, _DST)
 
 
 @answers("cuMemcpyDtoHAsync_v2")
 async def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy from a device to the host."""
-    await _queue(driver, dst, src, nbytes, _DOWN, stream)
+    await _queue(driver, dst, src, nbytes, stream, _SRC)
 
 
 @answers("cuMemcpyDtoDAsync_v2")
 async def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy inside a device, or between two."""
-    await _queue(driver, dst, src, nbytes, _INSIDE, stream)
+    await _queue(driver, dst, src, nbytes, stream, _BOTH)
 
 
 @answers("cuMemcpyPeer")
 async def copy_to_peer(driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int) -> None:
     """Copy between two devices; the addresses say which."""
-    await _copy(driver, dst, src, nbytes, _INSIDE)
+    await _copy(driver, dst, src, nbytes, _BOTH)
 
 
 @answers("cuMemcpyPeerAsync")
@@ -93,7 +96,7 @@ async def queue_to_peer(
     driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int, stream: Any
 ) -> None:
     """Queue a copy between two devices."""
-    await _queue(driver, dst, src, nbytes, _INSIDE, stream)
+    await _queue(driver, dst, src, nbytes, stream, _BOTH)
 
 
 # --- rows and planes

@@ -66,8 +66,8 @@ def attribute_of(driver: Driver, number: int, function: Function) -> int:
         raise RefusedError(INVALID_VALUE, f"there is no attribute {number} of functions")
     needs = function.kernel.needs(driver.runtime)
     known = (
-        needs.block_threads, needs.shared_bytes, 0, needs.local_bytes, needs.registers, needs.ptx_version, 90, 0,
-        needs.dynamic_shared, -1,
+        needs.block_threads, needs.shared_bytes, needs.constant_bytes, needs.local_bytes, needs.registers,
+        needs.ptx_version, 90, 0, needs.dynamic_shared, -1,
     )  # fmt: skip
     return function.settings.get(number, known[number] if number < len(known) else 0)
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import re
+from struct import unpack
 from typing import Any
 
 import acl_py as native
@@ -12,21 +13,26 @@ from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 
 _CUBIN, _PTX = 0, 1  # CUjitInputType
+_MAX_REGISTERS = 0  # CUjit_option
+_ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*(?:\([^)]*\))?)")  # a kernel, up to where its limits stand
 _HEAD = re.compile(r"^\s*\.(version|target|address_size)\b.*$", re.MULTILINE)
 
 
 class Link:
     """What is to be linked, and the image once that is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, registers: int | None) -> None:
+        self.registers = registers  # the most that a thread may have
         self.texts: list[str] = []
         self.image: Any = None  # the program has its address
 
 
 @answers("cuLinkCreate_v2")
-async def create(*_: object) -> Link:
-    """Begin to link; options are about a compilation that does not take place."""
-    return Link()
+async def create(_: Driver, count: int, options: int, values: int) -> Link:
+    """Begin to link. Options other than the number of registers are about machine code, which is not made."""
+    keys = unpack(f"<{count}I", own_memory.read(options, 4 * count))
+    given = dict(zip(keys, unpack(f"<{count}Q", own_memory.read(values, 8 * count)), strict=True))
+    return Link(given.get(_MAX_REGISTERS))
 
 
 @answers("cuLinkAddData_v2")
@@ -47,7 +53,10 @@ async def complete(_: Driver, link: Link) -> tuple[int, int]:
     """The address of the image, which lives as long as the link, and its bytes."""
     if not link.texts:
         raise RefusedError(INVALID_VALUE, "there is nothing to link")
-    data = wrapped(_joined(link.texts).encode())
+    text = _joined(link.texts)
+    if link.registers is not None:
+        text = _ENTRY.sub(rf"\1 .maxnreg {link.registers & 0xFFFFFFFF}", text)
+    data = wrapped(text.encode())
     link.image = ctypes.create_string_buffer(data, len(data))
     return ctypes.addressof(link.image), len(data)
 
