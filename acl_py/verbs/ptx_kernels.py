@@ -302,7 +302,8 @@ class PtxKernel(Launchable[...]):
             fits = occupancy(self._program, threads, shape.shared, spec).blocks * runtime.profile.cores.count
             if prod(shape.grid) > fits:
                 what = f"{self!r} with {prod(shape.grid)} blocks that wait for one another, and the card holds {fits}"
-                raise _invalid(runtime, what, "launch no more blocks than the card holds at the same time")
+                remedy = "launch no more blocks than the card holds at the same time"
+                raise runtime.error(Kind.COOPERATIVE_TOO_LARGE, what, remedy)
 
     def _check_shared(self, runtime: Runtime, spec: SmSpec, shape: Shape) -> None:
         allowed = self._allowed_shared(spec)

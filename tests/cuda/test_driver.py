@@ -308,3 +308,19 @@ def test_the_linker_joins_texts_and_limits_registers(h200):
     assert (h200("cuLinkDestroy", link), h200("cuLinkDestroy", link)) == (0, 400)
     code, link = h200.get("cuLinkCreate_v2", 0, None, None, OUT)
     assert (code, h200("cuLinkAddData_v2", link, 1, b"none", 4, b"a", 0, None, None)) == (0, 200)
+
+
+def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
+    function = h200.function()
+    device = h200.allocate(64)
+    arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint32(5), ctypes.c_uint32(0))
+    codes = [
+        h200("cuLaunchCooperativeKernel", function, blocks, 1, 1, 1024, 1, 1, 0, 0, arguments) for blocks in (264, 265)
+    ]
+    assert codes == [0, 720]
+    config = struct.pack("<7I4xQQI4x", 265, 1, 1, 1024, 1, 1, 0, 0, ctypes.addressof(COOPERATIVE), 1)
+    assert h200("cuLaunchKernelEx", ctypes.create_string_buffer(config), function, arguments, None) == 720
+    assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
+
+
+COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)
