@@ -30,6 +30,7 @@ only from those below it, and all of them may import device_model:
         pages                           pages with prices
     programs/       stream programs
         format documents                how they are read and checked; JSON files from anywhere
+        steps fields                    the table of steps; which values their fields have
         replay player                   a program is played, call by call
         operations graph_operations     what each step calls
         objects tasks                   what the calls are about; several tasks
@@ -39,14 +40,16 @@ only from those below it, and all of them may import device_model:
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
         findings pages                  implicit waits, and waits that order nothing; pages with both
-        relation captured               which operations are in order; which calls were captured
+        relation recorded_things        which operations are in order; what stands for streams, events and contexts
+        captured between                which calls were captured; what hosts did between two calls
         host                            when the one host clock was busy
     recorded/       the stream program of a recording
         acts translations host_order    calls as steps, in the words of the format, and in their order
         graphs                          what steps of captures need to know of launches
     sanitizer/      what a program gets right only by the times of one run
         watch sanitizer check           all simulations of a run; the observers, which look at one thing each
-        suppressions reports wording    findings that a project accepts; text, JSON, SARIF, GitHub; their words
+        suppressions reports            findings that a project accepts; text, JSON, SARIF, GitHub
+        finding_texts                   the words of findings
         races pairs accesses shadow     accesses to the same bytes that nothing orders
         nodes                           what the nodes of a launch touch
         hosts handovers                 what tasks and threads know of one another

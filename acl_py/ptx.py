@@ -14,8 +14,11 @@ from acl_py.verbs.ptx_compiler import compile as compile  # noqa: A004 - ptx.com
 from acl_py.verbs.ptx_kernels import PtxKernel as PtxKernel
 from acl_py.verbs.ptx_kernels import PtxModule as PtxModule
 from acl_py.verbs.ptx_kernels import load as load
+from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
+from device_model.ptx.advice import Guideline as Guideline
+from device_model.ptx.advice import advise as advise
 from device_model.ptx.launch import Result as Result
 from device_model.ptx.text.errors import PtxError as PtxError

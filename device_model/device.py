@@ -36,7 +36,7 @@ from device_model.rules import SyncRules
 from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.streams import Stream
-from device_model.work import CoreKernel, Lane, Occupation, Prefetch, Work, dropped
+from device_model.work import CoreKernel, Lane, Occupation, Pause, Prefetch, Work, dropped
 
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 
@@ -114,7 +114,7 @@ class Device:
         self.host_thread = HostThread(scheduler, profile.latency, self.finish)
         self._engines = self._by_lane()
         self.staging = Staging(scheduler, profile)
-        self.words = Words(scheduler, hooks, workers.flush)
+        self.words = Words(scheduler, hooks, workers.flush, self.cores.waiting.look)
 
         self._gaps = _gaps(profile.latency)
         self._node_gaps = _node_gaps(profile, self._gaps)
@@ -180,6 +180,8 @@ class Device:
             finish=self.finish,
             move_pages=self.move_pages,
             begin=self.begin_core,
+            go_on=self.resume_core,
+            hooks=self.hooks,
             finish_core=self.finish_core,
         )
 
@@ -211,6 +213,7 @@ class Device:
         self.call_hook(self.hooks.reset, self, site)
         self.primary = self._context(primary=True, made=site)
         self.contexts = [self.primary]
+        self.cores.waiting.look()  # kernels that wait end
         for step in [step for stream in streams for step in stream.steps]:
             step.stop()  # operations behind a step that never ends would never leave their hardware queues
         self.scheduler.settle()
@@ -244,8 +247,8 @@ class Device:
             if lane is not Lane.HOST
         }
         for queues in shared.values():
-            for index, queue in enumerate(queues):
-                queue.alternatives = (*queues[index + 1 :], *queues[:index])
+            for queue in queues:
+                queue.shared = queues
         return shared
 
     def _queue_count(self, lane: Lane) -> int:
@@ -287,6 +290,7 @@ class Device:
         for queue in chain(*self._shared.values(), self.outside):
             ops.update(dict.fromkeys(queue.fifo))
         ops.update((entry[2], None) for entry in self.cores.list)
+        ops.update(self.cores.waiting.ops)
         for stream in (stream for context in self.contexts for stream in context.everything()):
             ops.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
         ops.update(dict.fromkeys(self.host_thread.ready))
@@ -314,6 +318,7 @@ class Device:
             if context.error is None:
                 context.lose(error)
                 context.failed_ns = 0
+        self.cores.waiting.look()
 
     def abort(self, stream: Stream, error: DeviceError) -> None:
         """Abort the work of *stream*; its next synchronisation fails with *error*.
@@ -343,6 +348,9 @@ class Device:
             waiters, op.waiters = op.waiters, None
             for waiter in waiters or ():
                 waiter.release(op)
+        for op in [op for op in ops if op in self.cores.waiting.ops]:
+            after_ns = now - op.start_ns
+            self.cores.end_wait(op, Occupation(after_ns, ((after_ns, op.cores_held),)))
         for launch in [each for each in self.launches if each.stream is stream]:
             launch.abort(now)
         self.scheduler.settle()
@@ -431,8 +439,9 @@ class Device:
             return moves
         return moves._replace(to_host=residence.make_room(self.ordinal, self.memory.free_bytes(self.ordinal)))
 
-    def begin_core(self, op: Op) -> Occupation:
-        """Run a core kernel at its start, on the memory that all work before it has written; return its occupation.
+    def begin_core(self, op: Op) -> Occupation | Pause:
+        """Run a core kernel at its start, on the memory that all work before it has written; return its occupation, or
+        its first wait.
 
         How long a core kernel takes follows from running it.
         """
@@ -440,7 +449,32 @@ class Device:
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
             return Occupation(0, ((0, op.cores_held),))  # it was aborted, or its context was lost
-        duration_ns, released = work.run()
+        work.begin(op.start_ns)
+        return self._with_pages(op, work, work.run())
+
+    def resume_core(self, op: Op) -> Occupation | Pause:
+        """Let a core kernel go on that has waited, on the memory as it is now; return what it does next."""
+        self.workers.prepare(op)
+        work, after_ns = op.work, self.scheduler.now - op.start_ns
+        if not isinstance(work, CoreKernel) or op.stream.context.error is not None:
+            return Occupation(after_ns, ((after_ns, op.cores_held),))
+        return self._with_pages(op, work, work.go_on(after_ns))
+
+    def give_up_waiting(self) -> bool:
+        """End the core kernels whose waits nothing can end, with an error for each; return whether there were any."""
+        ops = list(self.cores.waiting.ops)
+        for op in ops:
+            if isinstance(op.work, CoreKernel):
+                self.cores.end_wait(op, op.work.give_up(self.scheduler.now - op.start_ns))
+        return bool(ops)
+
+    def _with_pages(self, op: Op, work: CoreKernel, outcome: Occupation | Pause) -> Occupation | Pause:
+        """Return what a core kernel does next, with the time that its managed pages take at its end."""
+        if isinstance(outcome, Pause):
+            if outcome.has_shown:
+                self.call_hook(self.hooks.shown, op)
+            return outcome
+        duration_ns, released = outcome
         if all(allocation.pages is None for allocation, _, _ in (*work.reads(), *work.writes())):
             return Occupation(duration_ns, released)
         late_ns = self.move_pages(op, 0)

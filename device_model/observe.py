@@ -171,6 +171,30 @@ class Observer:
         is not None. Only a sanitizer that watches the host tells it.
         """
 
+    def exported(self, allocation: "Allocation", ranges: Sequence[tuple[int, int]], site: object) -> None:
+        """The host may read and write the bytes *ranges* of *allocation* unseen from now on: code at *site* got at the
+        memory itself. Only a sanitizer that watches the host tells it.
+        """
+
+    def sanitized(self, host: bool, handovers: bool) -> None:
+        """A sanitizer tells from now on, or no longer, what the *host* reads and writes, and of *handovers*."""
+
+    def hosted(self, host: int) -> None:
+        """The task or thread that makes the present call acts as the *host* with this number. All that act as one host
+        count as one. Only a sanitizer tells it, as all that follows of handovers.
+        """
+
+    def gave(self, given: Any, giver: int, function: "Op | None") -> None:
+        """The host with the number *giver*, or the host *function* that runs, has given what it knows.
+
+        An observer may keep a number of its own in `given.row`.
+        """
+
+    def took(self, given: Any, taker: int, is_seen: bool) -> None:
+        """The host with the number *taker* knows what was *given*. If that is not *is_seen*, it is taken for granted:
+        what threads tell one another is not seen.
+        """
+
     def pages_moved(
         self, op: "Op | None", moves: "Moves", begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object
     ) -> None:
@@ -194,6 +218,9 @@ class Observer:
     def ran(self, op: "Op", result: "Result") -> None:
         """The core kernel *op* ended, after `op_ended`. *result* has what its cores did and what it printed."""
 
+    def shown(self, op: "Op") -> None:
+        """The core kernel *op*, which runs and waits for others, lets them see now what it has written so far."""
+
     def finding(self, op: "Op", finding: "Finding") -> None:
         """The core kernel *op* did something that its programmer should know; called after `ran`."""
 
@@ -211,13 +238,16 @@ class Hooks:
         "call",
         "captured",
         "each_node",
+        "exported",
         "failed",
         "fault",
         "filled",
         "finding",
         "freed",
+        "gave",
         "host_touched",
         "host_waited",
+        "hosted",
         "hung",
         "marked",
         "node_queued",
@@ -233,9 +263,12 @@ class Hooks:
         "reset",
         "run_queued",
         "run_skipped",
+        "sanitized",
+        "shown",
         "staged",
         "step_queued",
         "synchronized",
+        "took",
         "wait_timed_out",
         "waited",
     )
@@ -265,11 +298,17 @@ class Hooks:
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
+    exported: "Callable[[Allocation, Sequence[tuple[int, int]], object], None] | None"
+    sanitized: Callable[[bool, bool], None] | None
+    hosted: Callable[[int], None] | None
+    gave: "Callable[[Any, int, Op | None], None] | None"
+    took: Callable[[Any, int, bool], None] | None
     pages_moved: "Callable[[Op | None, Moves, Nanoseconds, Nanoseconds, object], None] | None"
     fault: "Callable[[Rule, Op | str, Nanoseconds], None] | None"
     failed: "Callable[[Op, DeviceError], None] | None"
     wait_timed_out: "Callable[[Step, DeviceError], None] | None"
     ran: "Callable[[Op, Result], None] | None"
+    shown: "Callable[[Op], None] | None"
     finding: "Callable[[Op, Finding], None] | None"
     each_node: bool  # whether an observer wants an operation for each node of a launch
 

@@ -10,6 +10,8 @@ than the device works is slowed down, as on the card.
 """
 
 from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from sys import maxsize
 
 from device_model.completions import Nanoseconds, Need
@@ -42,8 +44,8 @@ class HardwareQueue:
     """
 
     __slots__ = (
-        "after_other", "after_same", "alternatives", "depth", "engine", "fifo", "index", "is_of_graph", "requests",
-        "reserved",
+        "after_other", "after_same", "depth", "engine", "fifo", "index", "is_of_graph", "requests", "reserved",
+        "shared",
     )  # fmt: skip
 
     def __init__(
@@ -62,11 +64,15 @@ class HardwareQueue:
         self.after_other = after_other
         self.fifo: deque[Op] = deque()
         self.requests: list[Place] = []  # of hosts that wait for a place, the oldest first
-        self.alternatives: tuple[HardwareQueue, ...] = ()  # the others for the same streams, in turn
+        self.shared: Sequence[HardwareQueue] = ()  # all that the same streams share, by their index
         self.is_of_graph = depth == maxsize  # of a chain of nodes, which no host has to wait for
 
     def __repr__(self) -> str:
         return f"<HardwareQueue {self.index} of {self.engine!r} holding {len(self.fifo)} of {self.depth}>"
+
+    def others(self) -> Iterator["HardwareQueue"]:
+        """Yield the others that the same streams share, in turn."""
+        return chain(islice(self.shared, self.index + 1, None), islice(self.shared, self.index))
 
     def request_place(self) -> Place:
         """Ask for a place. The request is done when one is reserved; then the host must `take_place` and queue its

@@ -117,10 +117,14 @@ class Words(Observer):
     """The waits of streams for words of one device's memory.
 
     It is an observer of the device only while a stream waits, so programs without such waits do not pay for it.
-    *flush* lets bodies that are over in simulated time have their effect on an allocation.
+    *flush* lets bodies that are over in simulated time have their effect on an allocation. *written* is called when a
+    stream has written a word.
     """
 
-    def __init__(self, scheduler: Scheduler, hooks: Hooks, flush: Callable[[Allocation], None]) -> None:
+    def __init__(
+        self, scheduler: Scheduler, hooks: Hooks, flush: Callable[[Allocation], None], written: Callable[[], None]
+    ) -> None:
+        self._written = written
         self._scheduler = scheduler
         self._hooks = hooks
         self._flush = flush
@@ -158,6 +162,7 @@ class Words(Observer):
     def _write(self, allocation: Allocation, offset: int, value: int) -> Iterator[Completion]:
         self._word(allocation, offset)[0] = value
         self._look()
+        self._written()
         yield from ()
 
     def _wait(

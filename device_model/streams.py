@@ -135,9 +135,9 @@ class Stream(handles.Stream):
         (measured: u022, u048, and a program with 12 streams of which two have copies).
         """
         queue = self.queues[lane]
-        if not queue.fifo or not queue.alternatives or any(op.stream is self for op in reversed(queue.fifo)):
+        if not queue.fifo or not queue.shared or any(op.stream is self for op in reversed(queue.fifo)):
             return queue
-        for other in queue.alternatives:
+        for other in queue.others():
             if not other.fifo and not other.reserved:
                 self.queues = tuple(other if each is queue else each for each in self.queues)
                 queue.pass_on()  # this stream's place, if it had one

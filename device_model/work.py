@@ -397,11 +397,23 @@ class Occupation(NamedTuple):
     released: Sequence[tuple[Nanoseconds, int]]
 
 
+class Pause(NamedTuple):
+    """A core kernel waits: until *until_ns* after its start, if that is not None, or until others change what it looks
+    at. Meanwhile it takes *cores* AI cores. *has_shown* is whether others see now what it has written so far.
+    """
+
+    until_ns: Nanoseconds | None
+    cores: int
+    has_shown: bool = False
+
+
 class CoreKernel(Work):
     """A kernel whose time is known only from running it; kernel/launch.py makes them.
 
     It runs at its simulated start, on private copies of what it may write. At its end `perform` publishes what it
     wrote, or raises what stopped it. It takes all its AI *cores* at once. One object serves one operation only.
+
+    One that waits for others returns a `Pause`, and goes on when that is over.
     """
 
     __slots__ = ()
@@ -413,6 +425,8 @@ class CoreKernel(Work):
     timeout_kind: Kind = Kind.OP_EXECUTE_TIMEOUT
     result: "Result | None"  # what its cores did; None until it has run
     released: Sequence[tuple[Nanoseconds, int]] = ()  # as `Occupation` says, once it has run
+    may_wait: bool = False  # whether it can look at memory until others change it
+    has_waited: bool = False  # whether it has
 
     def out_of_time(self, duration_ns: Nanoseconds) -> DeviceError:
         """Return the failure of the kernel, which would have taken *duration_ns*, longer than is allowed."""
@@ -441,9 +455,24 @@ class CoreKernel(Work):
         """Return the bytes that it has written, and all bytes of arguments that it declares as overwritten."""
         return self.writes()
 
-    def run(self) -> Occupation:
+    def begin(self, start_ns: Nanoseconds) -> None:
+        """Note when it starts, just before it runs."""
+
+    def run(self) -> Occupation | Pause:
         """Run all blocks. If one fails, `perform` raises the failure later."""
         raise NotImplementedError  # pragma: no cover - core kernels are made in one place
+
+    def go_on(self, after_ns: Nanoseconds) -> Occupation | Pause:
+        """Go on *after_ns* after the start, behind a `Pause`."""
+        raise NotImplementedError  # pragma: no cover - few core kernels wait
+
+    def is_over(self) -> bool:
+        """Return whether others have changed what it looks at in a `Pause`."""
+        raise NotImplementedError  # pragma: no cover - few core kernels wait
+
+    def give_up(self, after_ns: Nanoseconds) -> Occupation:
+        """End *after_ns* after the start, in a `Pause` that nothing can end: `perform` raises the failure."""
+        raise NotImplementedError  # pragma: no cover - few core kernels wait
 
 
 @cache

@@ -28,7 +28,9 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -36,6 +38,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 STREAMS = 3  # standard input, output and error
+_UNCACHED = ("-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function")
 
 
 def run(
@@ -215,18 +218,27 @@ def _end(code):
 
 
 def _prepare():
-    """Import what programs may import, and let the command line and pytest import what they need to read options."""
-    import numpy.ma  # noqa: F401 - by the first np.unique
-    from _pytest.config import get_config
+    """Import what programs may import, and let the command line and pytest import what they need.
+
+    pytest runs here once, without tests: it imports its plug-ins itself, because it rewrites what they assert.
+    """
+    import numpy.ma  # by the first np.unique
+    import numpy.random  # noqa: F401 - by the first session of acl
     from typer.testing import CliRunner
 
+    import acl_py.asc
+    import acl_py.cta
+    import acl_py.explain
     import acl_py.explore.preloaded
+    import acl_py.ptx
     import acl_py.sanitizer.sanitizer
-    import acl_py.tools.scripts  # noqa: F401
+    import acl_py.tools.scripts
+    import acl_py.trace  # noqa: F401
     from acl_py.cli import app
 
     assert CliRunner().invoke(app, ["devices"]).exit_code == 0
-    get_config()
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        assert pytest.main([*_UNCACHED, "--rootdir", folder, folder]) == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def _main():

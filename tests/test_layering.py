@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any
@@ -18,8 +19,14 @@ HOST_FILES = sorted((ROOT / "acl_py").rglob("*.py"))
 FORBIDDEN = {"asyncio", "acl_py", "anyio", "uvloop", "time", "datetime", "random", "secrets", "uuid", "structlog"}
 
 
+@cache
+def nodes_of(file: Path) -> list[ast.AST]:
+    """All nodes of the syntax tree of *file*."""
+    return list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+
+
 def imports(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -34,7 +41,7 @@ def relative(file: Path) -> str:
 def nodes(files: list[Path], kind: UnionType) -> Iterator[tuple[str, Any]]:
     """The nodes of a kind in the syntax trees of *files*, each with the name of its file."""
     for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes_of(file):
             if isinstance(node, kind):
                 yield relative(file), node
 

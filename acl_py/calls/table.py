@@ -36,6 +36,7 @@ class Verb:
         step: The step of a stream program that makes the same call; None if the format has none.
         fields: The names that the step has for what the act of the call names, in its order (`leaves`).
         aliases: Other names of the same function.
+        is_setting: Whether it changes what later calls do, although its act does not say it and it has no step.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Verb:
     step: str | None
     fields: tuple[str, ...]
     aliases: tuple[str, ...]
+    is_setting: bool
 
 
 _TABLE: dict[str, Verb] = {}
@@ -64,6 +66,7 @@ def verb(
     step: str | None = None,
     fields: tuple[str, ...] = (),
     aliases: tuple[str, ...] = (),
+    is_setting: bool = False,
 ) -> Callable[[_F], _F]:
     """Enter the decorated coroutine function in the table, and give it back unchanged. The arguments are those of
     `Verb`.
@@ -72,7 +75,7 @@ def verb(
     def enter(function: _F) -> _F:
         name, noun = function.__name__, function.__module__.rpartition(".")[2]
         assert name not in _TABLE, f"two verbs are called {name}"
-        _TABLE[name] = Verb(name, noun, acl, cuda, does, step, fields, aliases)
+        _TABLE[name] = Verb(name, noun, acl, cuda, does, step, fields, aliases, is_setting)
         return function
 
     return enter

@@ -1,38 +1,41 @@
 """Which operation of a recording is certain to be over before which other one, whatever their times are.
 
-The relation is that of acl_py.order; here it is fed with the rows of a recording. A recording does not have what tasks
-tell one another, so all of them count as one host, which knows what any of them knows.
+The relation is that of acl_py.order; here it is fed with the rows of a recording. Where handovers were watched, tasks
+know what they were handed. Otherwise a recording does not have what tasks tell one another, so all of them count as one
+host, which knows what any of them knows.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
+from acl_py.causes.between import Between, Deed, between_calls
 from acl_py.causes.captured import Captured
-from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Point
+from acl_py.causes.recorded_things import Things
+from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.order.relate import Relate, orders
 from acl_py.order.signals import Signals
-from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
-from acl_py.trace.rows.columns import CallKind, call_columns, op_columns
-from acl_py.trace.rows.timeline import Copied, Memory, Ref, Thing, Timeline
+from acl_py.order.things import RecordedStream
+from acl_py.trace.rows.columns import Columns, Ints, call_columns, op_columns
+from acl_py.trace.rows.timeline import Copied, Memory, Thing, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, EventClass, PageableCopy
 
-_WAKING, _OP, _CALL, _ENTRY = range(4)  # rows of one instant come in this order
+_WAKING, _GRANTED, _OP, _CALL, _BETWEEN, _ENTRY = range(6)  # rows of one instant come in this order
 
 
 class Relation:
     """The relation of one recording.
 
     `nothing_new` has the waits and synchronisations that order nothing new, as indices of calls. Calls that happen to
-    wait, such as a free, order nothing. *apart* lets each task know only what it has waited for itself, and by calls
-    that are there to wait: not by copies of pageable memory, which need not wait once it is pinned. With *unwaited* the
-    host knows nothing by the calls with these indices, and the legacy stream is a stream like others: so it would be
-    in a program that has got rid of these barriers.
+    wait, such as a free, order nothing. *apart* lets each task know only what it has waited for itself or was handed,
+    and by calls that are there to wait: not by copies of pageable memory, which need not wait once it is pinned. With
+    *unwaited* the host knows nothing by the calls with these indices, and the legacy stream is a stream like others: so
+    it would be in a program that has got rid of these barriers.
 
     A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
     nothing.
@@ -47,16 +50,17 @@ class Relation:
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self._captured = Captured(timeline)
         self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
-        callers = {calls.callers[caller] for caller in np.unique(calls.caller).tolist()}
-        self._order.has_several_hosts = apart and len(callers) > 1
+        self._callers = {
+            (each.name, each.by): place for place, host in enumerate(timeline.hosts) for each in host.callers
+        }
+        callers = {self._key(calls, caller) for caller in np.unique(calls.caller).tolist()}
+        self._order.has_several_hosts = len(callers | set(self._callers.values())) > 1
         self._signals = Signals(self._order)
         self._relate = Relate(self._order, self._signals, lambda word: (word.memory.buffer, word.offset))
-        self._hosts: dict[str, Host] = {}
-        self._contexts: dict[
-            tuple[int, int], RecordedContext
-        ] = {}  # by device and number; a primary context has number 0
-        self._streams: dict[int, RecordedStream] = {}  # by handle
-        self._events: dict[int, RecordedEvent] = {}  # by handle
+        self._hosts: dict[Hashable, Host] = {}
+        self._between = between_calls(timeline)
+        self._awaited: dict[int, list[Point]] = {}  # by calls that have not returned
+        self._given: dict[int, Point] = {}  # by the rows of handovers
         self._epochs: defaultdict[int, list[int]] = defaultdict(list)  # of the operations of each actor
         nowhere = Point(-1, 0, BEGINNING)
         self._points = [nowhere] * len(ops)
@@ -66,7 +70,7 @@ class Relation:
             self._woken[call].append(after)
         rules = RULES.get(timeline.rules)
         has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
-        self._has_legacy = has_legacy and unwaited is None
+        self._things = Things(timeline, has_legacy=has_legacy and unwaited is None)
         self._syncs_devices = rules is not None and rules.device_sync is DeviceSync.DEVICE
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._pageable_waits = synchronous and not apart
@@ -87,6 +91,8 @@ class Relation:
         for row, index, after in self._rows():
             if row == _WAKING:
                 self._order.learn(self._host_of(index), (self._points[after],))
+            elif row in (_GRANTED, _BETWEEN):
+                self._do(self._between[index])
             elif row == _OP:
                 self._op(index)
             elif row == _CALL:
@@ -104,20 +110,37 @@ class Relation:
         queued = np.array([isinstance(kind.act, acts.Queued) for kind in calls.kinds], bool)
         shown = np.array([_shows(kind.act) for kind in calls.kinds], bool)
         ordering = np.array([orders(kind.act) for kind in calls.kinds], bool) & ~shown
-        ordering &= ~queued | pageable  # operations have rows; a pageable copy would be in its stream, were it pinned
+        # Operations have rows. A pageable copy would be in its stream, were it pinned.
+        ordering &= ~queued | (pageable & self._apart)
         waiting = shown | (pageable & self._pageable_waits)
         is_unwaited = np.isin(sleeps.call, self._unwaited)
         woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0) & ~is_unwaited)
         runs = np.ones(len(calls), bool)
         runs[[*self._captured.calls]] = False
         made = np.flatnonzero(ordering[calls.kind] & runs)
-        entered = np.flatnonzero((pageable & self._pageable_waits)[calls.kind] & runs)
+        synchronises = np.array(
+            [isinstance(kind.act, acts.Synchronised | acts.Destroyed) for kind in calls.kinds], bool
+        )
+        synchronises &= ~shown
+        entered = np.flatnonzero((synchronises | (pageable & self._pageable_waits))[calls.kind] & runs)
         queued_ns, nodes = ops.queued_ns.copy(), np.flatnonzero(ops.launch >= 0)
         if len(nodes):  # also those in bodies of IF nodes, which were queued later
             queued_ns[nodes] = np.array([each.queued_ns for each in self.timeline.launches])[ops.launch[nodes]]
-        at_ns = np.concatenate((sleeps.end_ns[woke], queued_ns, calls.exit_ns[made], calls.enter_ns[entered]))
-        row = np.repeat((_WAKING, _OP, _CALL, _ENTRY), (len(woke), len(ops), len(made), len(entered)))
-        index = np.concatenate((sleeps.call[woke], np.arange(len(ops)), made, entered))
+        granted, seen = (
+            [place for place, deed in enumerate(self._between) if deed.seen is each] for each in (False, True)
+        )
+        did_ns = np.array([deed.at_ns for deed in self._between], np.int64)
+        rows: tuple[tuple[int, Ints, Any], ...] = (
+            (_WAKING, sleeps.end_ns[woke], sleeps.call[woke]),
+            (_GRANTED, did_ns[granted], granted),
+            (_OP, queued_ns, np.arange(len(ops))),
+            (_CALL, calls.exit_ns[made], made),
+            (_BETWEEN, did_ns[seen], seen),
+            (_ENTRY, calls.enter_ns[entered], entered),
+        )
+        at_ns = np.concatenate([each for _, each, _ in rows])
+        index = np.concatenate([np.asarray(each, np.int64) for _, _, each in rows])
+        row = np.repeat([each for each, _, _ in rows], [len(each) for _, each, _ in rows])
         after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
         order = np.lexsort((after, index, row, at_ns))
         yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
@@ -125,12 +148,30 @@ class Relation:
     def _op(self, index: int) -> None:
         ops = self._ops
         kind = ops.kinds[ops.kind[index]]
-        host = self._host(ops.callers[ops.caller[index]])
-        stream, is_ordered = self._stream_of(kind.in_stream, kind.device)
+        host = self._host(self._key(ops, ops.caller[index]))
+        stream, is_ordered = self._things.stream_of(kind.in_stream, kind.device)
         self._points[index] = self._queue(stream, host).point()
         self._known[index] = host.past.clock
         if not is_ordered:
-            self._order.end(stream)
+            del self._order.lines[stream]  # its host waits for it, and no synchronisation covers it
+
+    def _do(self, deed: Between) -> None:
+        """Take up what a host did between two calls."""
+        timeline, row = self.timeline, deed.row
+        if deed.deed is Deed.AWAITED:
+            access = timeline.accesses[row]
+            assert access.after is not None, "an await has its operation"
+            self._order.learn(self._host(self._named(access.caller, access.by)), (self._points[access.after],))
+            return
+        handover = timeline.handovers[row]
+        if deed.deed is Deed.TOOK:
+            given = (self._given.pop(row),) if row in self._given else ()
+            self._order.learn(self._host(handover.taker), given)
+        elif handover.giver is not None:
+            self._given[row] = self._host(handover.giver).point()
+        elif handover.after is not None:
+            point = self._points[handover.after]
+            self._given[row] = point._replace(past=Past.of(joined(point.clock, self._known[handover.after])))
 
     def _queue(self, stream: RecordedStream, host: Host) -> Line:
         line = self._order.queue(stream, host)
@@ -139,14 +180,14 @@ class Relation:
 
     def _call(self, index: int) -> None:
         """Take up a call that sets or awaits something, or whose host waits."""
-        host, act = self._host_of(index), self._act_of(self._kinds[index])
+        host, act = self._host_of(index), self._things.act_of(self._kinds[index])
         match act:
             case acts.Waited(_, RecordedStream() as stream) | acts.Awaited(_, _, _, RecordedStream() as stream):
                 self._wait(index, stream, act, host)
                 return
             case acts.GraphLaunched(_, RecordedStream() as stream):
                 for event in self._captured.records[index]:
-                    self._relate.act(acts.Recorded(self._event(event), stream), host)
+                    self._relate.act(acts.Recorded(self._things.event(event), stream), host)
             case acts.Synchronised() | acts.Destroyed(RecordedStream()):
                 self._learn(index, act, host)
         line = self._relate.act(act, host)
@@ -154,10 +195,14 @@ class Relation:
             self._epochs[line.number].append(line.count)
 
     def _enter(self, index: int) -> None:
-        """Take up the begin of an asynchronous copy of pageable memory whose host waits for its stream first."""
-        match self._act_of(self._kinds[index]):
+        """Take up the begin of a call whose host waits for what was queued by then: other tasks may queue more before
+        it ends. An asynchronous copy of pageable memory has waited for its stream before it queues itself.
+        """
+        match self._things.act_of(self._kinds[index]):
             case acts.Queued(Copied(), RecordedStream() as stream):
                 self._order.learn(self._host_of(index), self._order.work_of_stream(stream))
+            case act:
+                self._awaited[index] = [*self._waited_for(index, act)]
 
     def _wait(self, index: int, stream: RecordedStream, act: Act[Any], host: Host) -> None:
         """Let *stream* wait, and note it if it knew all that it waits for, or its host did.
@@ -180,7 +225,7 @@ class Relation:
 
     def _learn(self, index: int, act: Act[Any], host: Host) -> None:
         """Let the host know what the call *index* has waited for."""
-        points = [*self._waited_for(index, act)]
+        points = self._awaited.pop(index) if index in self._awaited else [*self._waited_for(index, act)]
         if is_synchronisation(act) and all(self._covers([host.past.clock], point) for point in points):
             self.nothing_new.append(index)
         points += [self._points[after] for after in self._woken.get(index, ()) if after >= 0]
@@ -210,55 +255,21 @@ class Relation:
     # --- what rows name
 
     def _host_of(self, call: int) -> Host:
-        return self._host(self._calls.callers[self._calls.caller[call]])
+        return self._host(self._key(self._calls, self._calls.caller[call]))
 
-    def _host(self, caller: str) -> Host:
-        name = caller if self._apart else ""
-        if name not in self._hosts:
-            self._hosts[name] = self._order.host()
-        return self._hosts[name]
+    def _key(self, columns: Columns[Any], caller: int) -> Hashable:
+        return self._named(columns.callers[caller], columns.by[caller])
 
-    def _act_of(self, call: CallKind) -> Act[Any]:
-        """Return what *call* did, with things in place of handles, and numbers for those that have none."""
-        return acts.mapped(call.act, lambda each: self._thing(each.handle) if isinstance(each, Ref) else each)
+    def _named(self, name: str, by: int) -> Hashable:
+        """Return what tells a task or thread from others that are another host."""
+        if self.timeline.handovers_watched:
+            return self._callers.get((name, by), (name, by))
+        return name if self._apart else ""
 
-    def _thing(self, place: int) -> object:
-        handle = self.timeline.handles[place]
-        if handle.kind == "stream":
-            return self._stream_of(place, handle.device)[0]
-        if handle.kind == "event":
-            return self._event(place)
-        return self._context(handle.device, handle.number) if handle.kind in ("context", "device") else place
-
-    def _stream_of(self, place: int, device: int) -> tuple[RecordedStream, bool]:
-        """Return a stream, and whether it is one: work outside streams has one of its own each time."""
-        if place in self._streams:
-            return self._streams[place], True
-        handles = self.timeline.handles
-        if not 0 <= place < len(handles):
-            self._streams[place] = RecordedStream(self._context(device))
-            return self._streams[place], True
-        name, options = handles[place].name, handles[place].options
-        context = self._context(device, int(options.get("context", 0)))
-        if name.startswith("no stream"):
-            return RecordedStream(context), False
-        takes_part = None if options.get("nonblocking") else context.legacy
-        stream = context.legacy if name.startswith("legacy") else None
-        self._streams[place] = stream or RecordedStream(context, takes_part)
-        return self._streams[place], True
-
-    def _context(self, device: int, number: int = 0) -> RecordedContext:
-        context = self._contexts.get((device, number))
-        if context is None:
-            context = self._contexts[device, number] = RecordedContext(device)
-            context.legacy = RecordedStream(context) if self._has_legacy else None
-        return context
-
-    def _event(self, place: int) -> RecordedEvent:
-        if place not in self._events:
-            name = self.timeline.handles[place].options.get("class")
-            self._events[place] = RecordedEvent(EventClass.FLAG if name == "flag" else EventClass.SNAPSHOT)
-        return self._events[place]
+    def _host(self, key: Hashable) -> Host:
+        if key not in self._hosts:
+            self._hosts[key] = self._order.host()
+        return self._hosts[key]
 
 
 def is_wait(act: Act[Any]) -> bool:

@@ -19,8 +19,9 @@ from acl_py.explain.launched import Launched
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.findings import Access, Finding, Kind, Trial
-from acl_py.programs.format import HOST_ACCESS, STEP, Program
+from acl_py.programs.format import STEP, Program
 from acl_py.programs.replay import Replay
+from acl_py.programs.steps import HOST_ACCESS
 from acl_py.wording import reword
 
 FIXED = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)  # the kinds that an edge can mend

@@ -34,7 +34,7 @@ UNSEEN = (
 
 
 Report = Callable[[Allocation, Ranges, bool, Site], None]  # of bytes; True if they are written; the line
-Export = Callable[[Allocation, Ranges], None]
+Export = Callable[[Allocation, Ranges, Site], None]  # the line at which the program got at the memory
 
 
 class Views:
@@ -76,7 +76,7 @@ class Views:
     def exported(self, allocation: Allocation, ranges: Ranges) -> None:
         """Report that the program got at the memory itself."""
         if self._is_open and ranges:
-            self._exported(allocation, ranges)
+            self._exported(allocation, ranges, site_of(sys._getframe(1)))
 
 
 # --- stand-ins for functions of the module numpy

@@ -79,10 +79,12 @@ class Player:
         runtime.bridge = self._tasks
         self._queuers = _Queuers(self._tasks)
         runtime.hooks.add(self._queuers)
-        self._races = None if runtime.sanitizer is None else runtime.sanitizer.races
-        if self._races is not None:
+        sanitizer = runtime.sanitizer
+        self._races = None if sanitizer is None else sanitizer.races
+        if sanitizer is not None and self._races is not None:
             tasks = len({step.task for step in program.steps})
             self._races.hosts.play(tasks, recorded=program.is_recorded)
+            sanitizer.tell()
         self._points: dict[int, Any] = {step.after: () for step in program.steps if step.after is not None}
         self.runs: dict[int, list[tuple[int, int]]] = {}  # of the operations of each step; a node has several
         self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step

@@ -17,14 +17,9 @@ from acl_py.calls.acts import (
     Slept,
     Synchronised,
 )  # fmt: skip
+from acl_py.calls.table import all_verbs
 from acl_py.recorded.translations import AWAIT, Fields, Translator, asleep, asleep_since, at_work, in_us, site_of
 from acl_py.trace.rows.timeline import Access, Call, Copied, Ref, Timeline
-
-# Calls that change what later calls do, although their acts do not say it, and that the format does not have.
-_SETTINGS = (
-    "SetStreamFailureMode", "SetOpWaitTimeOut", "SetOpExecuteTimeOut", "Finalize", "DeviceEnablePeerAccess",
-    "DeviceDisablePeerAccess",
-)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -132,7 +127,8 @@ def _has_effect(call: Call) -> bool:
             return True
         case Plain(about) if about:
             return True
-    return call.name in _SETTINGS
+    verb = all_verbs().get(call.name)
+    return verb is not None and verb.is_setting
 
 
 def _pauses(call: Call, fields: Fields, timeline: Timeline) -> bool:

@@ -223,7 +223,8 @@ class BlockingBridge:
             self._calls.wait(_NAP_S)
         elif self._fruitless >= _POLL_LIMIT and polled_s >= self._polling_patience_s:
             self._fruitless = 0
-            raise self._tell(self.runtime.deadlock(waiting))
+            if not self.runtime.end_hangs():
+                raise self._tell(self.runtime.deadlock(waiting))
 
     async def in_thread(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
         """Run *function* here, while simulated time stands still and other threads may call."""
@@ -382,7 +383,10 @@ class BlockingBridge:
         return all(subject in self.runtime.limits for subject in self.runtime.scheduler.subjects())
 
     def _give_up(self, note: str) -> None:
-        """Give each waiting thread a new error, with *note*."""
+        """Give each waiting thread a new error, with *note*; if kernels wait for what never happens, end only those."""
+        if self.runtime.end_hangs():
+            self._calls.notify_all()
+            return
         blocked = [waiter for waiter in self._waiters if waiter.is_blocked]
         for waiter in blocked:
             error = self.runtime.deadlock(self.runtime.waiters[waiter])

@@ -535,6 +535,11 @@ class Runtime:
             self.hooks.hung(str(waiting), waiting.site, error.links)
         return error
 
+    def end_hangs(self) -> bool:
+        """End the kernels that wait for what never happens, as failures; return whether there were any."""
+        ended = [device.give_up_waiting() for device in self.devices]
+        return any(ended)
+
     def describe_hang(self) -> str:
         """Say what each waiter waits for."""
         chains = Chains(self.devices, self.faults.hung)

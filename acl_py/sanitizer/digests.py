@@ -16,7 +16,7 @@ from acl_py.calls.acts import Act, Queued
 from acl_py.findings import Access, Finding, Kind, Span
 from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.check import Check, guarded
-from acl_py.sanitizer.wording import buffer_text, work_text
+from acl_py.sanitizer.finding_texts import buffer_text, work_text
 from device_model.completions import Nanoseconds
 from device_model.memory import Allocation, Space
 from device_model.ops import Op

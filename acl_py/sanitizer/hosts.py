@@ -27,8 +27,8 @@ from acl_py.order.order import Host, Order, Point
 from acl_py.sanitizer import handovers
 from acl_py.sanitizer.handovers import WatchedFuture, WatchedTask, hands_on, watchers
 from acl_py.sites import is_foreign, task_types
-
-Points = Sequence[Point]
+from device_model.observe import Hooks
+from device_model.ops import Op
 
 _METHODS = ("call_soon", "call_soon_threadsafe")
 
@@ -41,19 +41,39 @@ OTHER_ANYIO = "what tasks find without sleeping is not seen where this version o
 NO_TASKS = "what the tasks of this event loop tell one another is not seen: their calls count as ordered as they ran"
 
 
+class Given:
+    """What a host knew when it gave it: *point*. *row* is for the recorder."""
+
+    __slots__ = ("point", "row")
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        self.row = -1
+
+
+Gifts = Sequence[Given]
+
+
 class Hosts:
     """The hosts of one program.
 
-    *inside* returns what the host function that runs at the moment knows, or None. *note* is called with what cannot be
-    seen, and *callers* has the names of tasks and threads.
+    *inside* returns the host function that runs at the moment and what it knows, or None. *note* is called with what
+    cannot be seen, and *callers* has the names of tasks and threads. *hooks* are told of hosts, and of what they hand
+    on.
     """
 
     def __init__(
-        self, order: Order, inside: Callable[[], Point | None], note: Callable[[str], None], callers: Callers
+        self,
+        order: Order,
+        inside: Callable[[], tuple[Op, Point] | None],
+        note: Callable[[str], None],
+        callers: Callers,
+        hooks: Hooks,
     ) -> None:
         self._order = order
         self._inside = inside
         self._note = note
+        self._hooks = hooks
         self._main = order.host()  # the thread of the event loop; all threads if there is none
         self._home = get_ident()
         self._beside: Host | None = None  # all threads beside that of the event loop, once one has made a call
@@ -62,9 +82,9 @@ class Hosts:
         self._roles: dict[Role, Host] = {}
         self._ended: list[Host] = []  # of tasks that are gone
         self._ends: dict[ref[asyncio.Task[Any]], Host] = {}
-        self._callback: Points = ()  # what the callback that runs was given
-        self._given: WeakKeyDictionary[Any, dict[int, Point]] = WeakKeyDictionary()  # by what callbacks belong to
-        self._left: WeakKeyDictionary[Any, dict[object, dict[int, Point]]] = WeakKeyDictionary()
+        self._callback: Gifts = ()  # what the callback that runs was given
+        self._given: WeakKeyDictionary[Any, dict[int, Given]] = WeakKeyDictionary()  # by what callbacks belong to
+        self._left: WeakKeyDictionary[Any, dict[object, dict[int, Given]]] = WeakKeyDictionary()
         self._callers = callers
         self._recorded = False
         self._waker: Point | None = None  # the last host function that woke a task
@@ -72,8 +92,7 @@ class Hosts:
         self.latest: object = None  # the last task that called, its thread and its host
         self.thread = -1
         self.host = self._main
-        if self.loop is not None:
-            self._watch(self.loop)
+        self.are_watched = self.loop is not None and self._watch(self.loop)  # the tasks are hosts of their own
 
     # --- who calls
 
@@ -91,9 +110,11 @@ class Hosts:
             if self.loop is not None and self._beside is None:
                 self.latest, self.thread, self.host = caller, get_ident(), host
         if self._beside is not None and host is not self._beside:
-            self._order.learn(host, (self._beside.point(),))
+            self._learn(host, (self._of(self._beside),), is_seen=False)
         if not host.name:
             host.name = self._callers.name(caller)
+        if self._hooks.hosted is not None:
+            self._hooks.hosted(host.number)
         return host
 
     def _role(self, role: Role) -> Host:
@@ -112,10 +133,10 @@ class Hosts:
         if self._beside is None:
             self._beside, self.thread = self._order.host(), -1
             self._order.expect_several_hosts()
-        self._order.learn(self._beside, [host.point() for host in self._everybody()])
+        self._learn(self._beside, [self._of(host) for host in self._everybody()], is_seen=False)
         return self._beside
 
-    def _task(self, task: "asyncio.Task[Any]", by: Points | None) -> Host:
+    def _task(self, task: "asyncio.Task[Any]", by: Gifts | None) -> Host:
         """Return a new host for *task*, which was made by a host that knew *by*.
 
         Without *by*, its maker was not seen: it began before the simulation, or where tasks are not seen. Then it
@@ -126,9 +147,9 @@ class Hosts:
         if by is None and not self._tasks:
             host = self._main  # the first one: what it did as a thread was before
         else:
-            points = [host.point() for host in self._everybody()] if by is None else by
-            host = self._fresh(points)
-            self._order.learn(host, points)
+            gifts = [self._of(host) for host in self._everybody()] if by is None else by
+            host = self._fresh([each.point for each in gifts])
+            self._learn(host, gifts, is_seen=by is not None)
             self._order.expect_several_hosts()
         self._tasks[task] = host
         if host is not self._main:
@@ -138,7 +159,7 @@ class Hosts:
     def _everybody(self) -> list[Host]:
         return [self._main, *self._tasks.values(), *self._roles.values()]
 
-    def _fresh(self, points: Points) -> Host:
+    def _fresh(self, points: Sequence[Point]) -> Host:
         """Return a host; its number is that of one that has ended, if *points* have all that it did."""
         if self._ended:
             old = self._ended[-1]
@@ -161,20 +182,40 @@ class Hosts:
 
     # --- what they hand on
 
-    def give(self) -> Points:
+    def _of(self, host: Host) -> Given:
+        """Return what *host* knows, for others."""
+        given = Given(host.point())
+        if self._hooks.gave is not None:
+            self._hooks.gave(given, host.number, None)
+        return given
+
+    def _of_function(self, function: Op, point: Point) -> Given:
+        """Return what the host *function* that runs knows, for others."""
+        given, self._waker = Given(point), point
+        if self._hooks.gave is not None:
+            self._hooks.gave(given, point.actor, function)
+        return given
+
+    def _learn(self, host: Host, gifts: Gifts, *, is_seen: bool = True) -> None:
+        """Let *host* know what others gave; if that is not *is_seen*, it is taken for granted that they did."""
+        if self._hooks.took is not None:
+            for each in gifts:
+                self._hooks.took(each, host.number, is_seen)
+        self._order.learn(host, [each.point for each in gifts])
+
+    def give(self) -> Gifts:
         """Return what the running code knows, for others."""
         inside = self._inside()
         if inside is not None:
-            self._waker = inside
-            return (inside,)
+            return (self._of_function(*inside),)
         caller = current_caller()
         if isinstance(caller, Thread) and asyncio._get_running_loop() is self.loop is not None:
             return self._callback
-        return (self.current().point(),)
+        return (self._of(self.current()),)
 
-    def take(self, points: Points) -> None:
-        """Let the host that makes the present call know *points*."""
-        self._order.learn(self.current(), points)
+    def take(self, gifts: Gifts) -> None:
+        """Let the host that makes the present call know what others gave."""
+        self._learn(self.current(), gifts)
 
     def play(self, tasks: int, *, recorded: bool) -> None:
         """Be ready for a stream program with a number of *tasks*, which begin without knowing of each other.
@@ -182,30 +223,32 @@ class Hosts:
         What the tasks of a *recorded* program told one another was not recorded, so they count as one host.
         """
         self.close()
-        self._recorded = recorded
+        self._recorded, self.are_watched = recorded, not recorded
         self._order.has_several_hosts = False
         if tasks > 1 and recorded:
             self._note(RECORDED)
         elif tasks > 1:
             self._order.expect_several_hosts()
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Watch what the tasks of *loop* hand on, and return whether that is possible."""
         if loop in watchers:
             watchers[loop].append(self)
-            return
+            return True
         watching = [self]
         for name in _METHODS:
             try:
                 setattr(loop, name, _wrapped(getattr(loop, name), watching))
             except AttributeError:  # a loop that takes no attributes
                 self._note(NO_TASKS)
-                return
+                return False
         loop.create_future = partial(WatchedFuture, loop=loop)  # type: ignore[method-assign]
         if not watchers:
             missing = handovers.watch()
             if missing:
                 self._note(f"{OTHER_ANYIO}: {', '.join(missing)}")
         watchers[loop], task_types[loop] = watching, WatchedTask
+        return True
 
     def close(self) -> None:
         """Watch no longer; the last one gives the loop its own methods back."""
@@ -223,7 +266,7 @@ class Hosts:
     def leave(self, thing: object, item: object = None) -> None:
         """Leave what the running code knows with *thing*, or with this *item* in it."""
         left = self._left.setdefault(thing, {}).setdefault(item, {})
-        left.update((point.actor, point) for point in self.give())
+        left.update((each.point.actor, each) for each in self.give())
 
     def take_up(self, thing: object, item: object = None) -> None:
         """Let the running task know what was left with *thing*, or what it knew at its end if it is a task."""
@@ -231,34 +274,36 @@ class Hosts:
             return
         if isinstance(thing, asyncio.Task):
             host = self._tasks.get(thing)
-            points: Points = () if host is None else (host.point(),)
+            gifts: Gifts = () if host is None else (self._of(host),)
         else:
             left = self._left.get(thing, {})
             found = left.get(item, {}) if item is None else left.pop(item, {})
-            points = (*found.values(), *self._given.get(thing, {}).values())
-        if points:
-            self._order.learn(self.current(), points)
+            gifts = (*found.values(), *self._given.get(thing, {}).values())
+        if gifts:
+            self._learn(self.current(), gifts)
 
     def hand(self, owner: object, callback: Callable[..., object], *args: object) -> Callable[..., object]:
         """Hand on what the running code knows to the task that *callback* is a step of, or to *callback* itself, which
         belongs to *owner*. A callback that gets a task which is done is also handed what that one knew.
         """
-        points = self.give()
+        if not args and owner is task_of(self.loop) and self._inside() is None:
+            return callback  # the task goes on later, and tells itself nothing new
+        gifts = self.give()
         host = self._tasks.get(args[0]) if args and isinstance(args[0], asyncio.Task) else None
         if host is not None:
-            points = (*points, host.point())
+            gifts = (*gifts, self._of(host))
         if isinstance(owner, asyncio.Task):
             host = self._tasks.get(owner)
             if host is None:
-                self._task(owner, points)
+                self._task(owner, gifts)
             else:
-                self._order.learn(host, points)
+                self._learn(host, gifts)
             return callback
-        return _Handed(self, callback, owner, points) if points else callback
+        return _Handed(self, callback, owner, gifts) if gifts else callback
 
     def run(self, handed: "_Handed", args: tuple[Any, ...]) -> object:
         """Call a callback that was given something."""
-        given = {point.actor: point for point in handed.points}
+        given = {each.point.actor: each for each in handed.gifts}
         try:
             given = {**self._given.get(handed.owner, {}), **given}
             self._given[handed.owner] = given
@@ -293,13 +338,13 @@ def _owner(callback: Callable[..., object]) -> object:
 class _Handed:
     """A callback, what it belongs to, and what it was given."""
 
-    __slots__ = ("_hosts", "callback", "owner", "points")
+    __slots__ = ("_hosts", "callback", "gifts", "owner")
 
-    def __init__(self, hosts: Hosts, callback: Callable[..., object], owner: object, points: Points) -> None:
+    def __init__(self, hosts: Hosts, callback: Callable[..., object], owner: object, gifts: Gifts) -> None:
         self._hosts = hosts
         self.callback = callback
         self.owner = owner
-        self.points = points
+        self.gifts = gifts
 
     def __call__(self, *args: Any) -> object:
         return self._hosts.run(self, args)

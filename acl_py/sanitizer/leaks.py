@@ -8,8 +8,8 @@ from acl_py.findings import Finding, Kind, access_at
 from acl_py.runtime.leaks import Leak, Leaked
 from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.check import Check, guarded
+from acl_py.sanitizer.finding_texts import HANDLES, end_behind
 from acl_py.sanitizer.shadow import Use
-from acl_py.sanitizer.wording import HANDLES, end_behind
 from acl_py.sites import called_function
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context

@@ -12,7 +12,7 @@ from acl_py.callers import current_caller
 from acl_py.findings import Access, Finding, Kind, Span, access_at, line_text
 from acl_py.ranges import Ranges
 from acl_py.sanitizer.check import Check, guarded
-from acl_py.sanitizer.wording import buffer_text, end_later, handle_text, subject_of, take_out
+from acl_py.sanitizer.finding_texts import buffer_text, end_later, handle_text, subject_of, take_out
 from acl_py.sites import PACKAGE, called_function, path_to, site_of
 from acl_py.wording import reword
 from device_model.chains import Link

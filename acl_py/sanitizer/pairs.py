@@ -14,8 +14,8 @@ from acl_py.order.order import Order
 from acl_py.order.signals import Signals
 from acl_py.ranges import Ranges, union
 from acl_py.sanitizer.check import Stacks
-from acl_py.sanitizer.shadow import HostAccess, Use
-from acl_py.sanitizer.wording import access_of, buffer_text, edge_of, end_later, subject_of
+from acl_py.sanitizer.finding_texts import access_of, buffer_text, edge_of, end_later, subject_of
+from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from device_model.errors import listed
 from device_model.memory import Allocation
 from device_model.work import CoreKernel, Extent, Work
@@ -69,7 +69,7 @@ class Pairs:
         pairs = list(self._undecided)
         self._undecided.clear()
         for pair in pairs:
-            if not pair.is_ordered(pair.earlier, pair.later):
+            if not (pair.is_ordered(pair.earlier, pair.later) or _may_exchange(pair.earlier, pair.later)):
                 pair.report()
 
     def settle(self) -> None:
@@ -80,11 +80,17 @@ class Pairs:
             self.judge(*pair)
 
     def judge(self, earlier: Use, later: Use, is_ordered: _IsOrdered, report: Callable[[], None]) -> None:
-        """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may."""
-        if is_ordered(earlier, later) or any(
-            self._signals.is_open(clock) or self._order.waits_for_callback(clock)
-            for use in (earlier, later)
-            for clock in (use.clock, use.known)
+        """Report a pair that no plain wait orders, unless a wait for a signal or a callback does, or still may; or a
+        flag in memory that one of two launches waits for, or the host.
+        """
+        if (
+            is_ordered(earlier, later)
+            or _may_exchange(earlier, later)
+            or any(
+                self._signals.is_open(clock) or self._order.waits_for_callback(clock)
+                for use in (earlier, later)
+                for clock in (use.clock, use.known)
+            )
         ):
             self._undecided.append(_Pair(earlier, later, is_ordered, report))
         else:
@@ -236,3 +242,14 @@ def _instruction_text(work: CoreKernel, allocation: Allocation, ranges: Ranges, 
 def _meets(flow: "Flow", ranges: Ranges) -> bool:
     rows = (flow.start + row * flow.stride for row in range(flow.rows))
     return any(start < row + flow.length and row < stop for row in rows for start, stop in ranges)
+
+
+def _may_exchange(one: Use, other: Use) -> bool:
+    """Whether one of two accesses is by a launch that has waited for a flag, or has not run and may: then it knows what
+    the other did before.
+    """
+    works = one.work, other.work
+    if any(isinstance(work, LifeCall) for work in works):
+        return False
+    return any(isinstance(work, CoreKernel) and (work.may_wait if work.result is None else work.has_waited)
+               for work in works)  # fmt: skip

@@ -22,11 +22,11 @@ from acl_py.ranges import Ranges
 from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.check import Check, guarded
+from acl_py.sanitizer.finding_texts import handle_text, subject_of, work_text
 from acl_py.sanitizer.hosts import Hosts
 from acl_py.sanitizer.nodes import Nodes
 from acl_py.sanitizer.pairs import Pairs
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
-from acl_py.sanitizer.wording import handle_text, subject_of, work_text
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.events import Event, FlagEvent
@@ -68,7 +68,7 @@ class Races(Check):
         super().__init__(runtime, fail)
         self._findings = findings
         self._order = Order()
-        self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers)
+        self.hosts = Hosts(self._order, self._inside, self._findings.note, runtime.callers, runtime.hooks)
         self._signals = Signals(self._order, self._add_wait)
         self._pairs = Pairs(self._order, self._signals, self._stacks, findings)
         self._relate = Relate(self._order, self._signals, _key_of, self._pairs.settle)
@@ -233,21 +233,25 @@ class Races(Check):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host, or a host function, has read or written the bytes *ranges* of *allocation* at *site*."""
         access = HostAccess(allocation, ranges, writes)
-        stamp = self._calling()
-        if stamp is not None:
+        calling = self._calling()
+        if calling is not None:
+            stamp = calling[1]
             self._accesses.take(stamp._replace(work=access._replace(by=work_text(stamp.work, writes=writes))))
         else:
             self._act(access, site, self._runtime.host_ns)
 
-    def _calling(self) -> Use | None:
+    def _calling(self) -> tuple[Op, Use] | None:
         """Return the host function that runs at the moment."""
         calling = next((device.calling for device in self._runtime.devices if device.calling is not None), None)
         stamp = None if calling is None else getattr(calling, "stamp", None)
-        return stamp if isinstance(stamp, Use) else None
+        return (calling, stamp) if calling is not None and isinstance(stamp, Use) else None
 
-    def _inside(self) -> Point | None:
-        stamp = self._calling()
-        return None if stamp is None else Point(stamp.actor, stamp.epoch, Past.of(joined(stamp.clock, stamp.known)))
+    def _inside(self) -> tuple[Op, Point] | None:
+        calling = self._calling()
+        if calling is None:
+            return None
+        function, use = calling
+        return function, Point(use.actor, use.epoch, Past.of(joined(use.clock, use.known)))
 
     def _wait_for_callback(self, stream: Stream, block: int) -> None:
         """Put what is queued in *stream* from now on behind its last callback, if that is to *block* it."""

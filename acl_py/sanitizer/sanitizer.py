@@ -31,6 +31,7 @@ class Sanitizer(Observer):
         self.parts = parts
         self.findings = runtime.state(Findings)
         self._observers: list[Observer] = [self]
+        self._watches = True
         self.lifetimes = Lifetimes(runtime, self.fail)
         self.races: Races | None = None
         self.unwritten: Unwritten | None = None
@@ -64,6 +65,7 @@ class Sanitizer(Observer):
             self._observers.append(self.digests)
         for observer in self._observers[1:]:
             runtime.hooks.add(observer)
+        self.tell()
 
     def end_with_error(self) -> None:
         """Learn that the program ends with an error: leaks will not be listed."""
@@ -83,6 +85,14 @@ class Sanitizer(Observer):
         while self._observers:
             self.runtime.hooks.remove(self._observers.pop())
         self._let_go()
+        self._watches = False
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell observers what of the program is watched from now on."""
+        if self.runtime.hooks.sanitized is not None:
+            handovers = self.races is not None and self.races.hosts.are_watched
+            self.runtime.hooks.sanitized(self._watches and self.views is not None, self._watches and handovers)
 
     def _last_use(self, allocation: Allocation) -> Use | None:
         """Return the last use of *allocation*, if there was one and uses are watched."""
@@ -106,6 +116,8 @@ class Sanitizer(Observer):
         by = next((device.calling for device in self.runtime.devices if device.calling is not None), None)
         if by is not None and is_in_model(site):  # the host function is a method of the view
             site = by.site
+        if by is None and self.races is not None:
+            self.races.hosts.current()  # a thread knows what others did before its access is recorded
         if self.runtime.hooks.host_touched is not None:
             self.runtime.hooks.host_touched(allocation, ranges, writes, site, by)
         if allocation.freed is not None:
@@ -119,7 +131,9 @@ class Sanitizer(Observer):
             self.digests.host_wrote(allocation)
 
     @guarded
-    def host_exported(self, allocation: Allocation, ranges: Ranges) -> None:
-        """From now on the program may read and write the bytes *ranges* of *allocation* unseen."""
+    def host_exported(self, allocation: Allocation, ranges: Ranges, site: object) -> None:
+        """From now on the program may read and write the bytes *ranges* of *allocation* unseen: *site* got at them."""
+        if self.runtime.hooks.exported is not None:
+            self.runtime.hooks.exported(allocation, ranges, site)
         if self.unwritten is not None:
             self.unwritten.host_exported(allocation, ranges)

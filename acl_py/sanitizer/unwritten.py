@@ -28,7 +28,7 @@ from acl_py.host_arrays.array_ranges import ranges_of
 from acl_py.ranges import ByteRanges, Range, Ranges, union
 from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.check import Check, guarded
-from acl_py.sanitizer.wording import buffer_text, work_text, write_first
+from acl_py.sanitizer.finding_texts import buffer_text, work_text, write_first
 from acl_py.sites import called_function
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import listed

@@ -161,7 +161,7 @@ def _own_sources(main: Main) -> Iterator[bytes | str]:
         yield main.source
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file and main.folder and str(Path(file).parent) == main.folder and Path(file).suffix == ".py":
+        if file and main.folder and os.path.dirname(file) == main.folder and file.endswith(".py"):
             with suppress(OSError):  # it may be gone by now
                 yield Path(file).read_bytes()
 

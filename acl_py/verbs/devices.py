@@ -52,7 +52,7 @@ async def Init() -> None:
     runtime.called(Init.__name__, enter, site)
 
 
-@verb(acl="aclFinalize")
+@verb(acl="aclFinalize", is_setting=True)
 async def Finalize() -> list[str]:
     """Take back one Init(); after the last one no verb works any more.
 

@@ -26,7 +26,7 @@ class FailureMode(IntEnum):
     STOP = 1  # nothing more runs in the whole context, and every call that touches it fails
 
 
-@verb(acl="aclrtSetStreamFailureMode")
+@verb(acl="aclrtSetStreamFailureMode", is_setting=True)
 async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     """Set what happens after work of *stream* has failed.
 
@@ -60,7 +60,7 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
     runtime.called(SetStreamFailureMode.__name__, enter, site)
 
 
-@verb(acl="aclrtSetOpWaitTimeout")
+@verb(acl="aclrtSetOpWaitTimeout", is_setting=True)
 async def SetOpWaitTimeOut(seconds: Integer) -> None:
     """Limit how long a stream waits for an event, a notify or a value.
 
@@ -84,7 +84,7 @@ async def SetOpWaitTimeOut(seconds: Integer) -> None:
     runtime.called(SetOpWaitTimeOut.__name__, enter, site)
 
 
-@verb(acl="aclrtSetOpExecuteTimeOut")
+@verb(acl="aclrtSetOpExecuteTimeOut", is_setting=True)
 async def SetOpExecuteTimeOut(seconds: Integer) -> None:
     """Limit how long a kernel may run.
 

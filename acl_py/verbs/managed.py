@@ -9,7 +9,6 @@ Only CUDA's rules have managed memory, and only profiles that know what its page
 
 from enum import IntEnum
 from itertools import chain
-from sys import _getframe
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,7 +23,7 @@ from acl_py.ranges import Ranges
 from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, opened, scope_var
-from acl_py.sites import Site, site_of
+from acl_py.sites import Site
 from acl_py.verbs import transfers
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
@@ -368,14 +367,14 @@ class HostPages:
         if sanitizer is not None and sanitizer.views is not None:
             sanitizer.host_access(allocation, ranges, writes, site)
 
-    def _exported(self, allocation: Allocation, ranges: Ranges) -> None:
+    def _exported(self, allocation: Allocation, ranges: Ranges, site: Site) -> None:
         """The program got at the memory itself, and may write all of it from now on."""
         assert self._runtime is not None, "an access before the first MallocManaged()"
         if allocation.freed is None:
-            self.use(allocation, ranges, site_of(_getframe(1)), writes=True)
+            self.use(allocation, ranges, site, writes=True)
         sanitizer = self._runtime.sanitizer
         if sanitizer is not None and sanitizer.views is not None:
-            sanitizer.host_exported(allocation, ranges)
+            sanitizer.host_exported(allocation, ranges, site)
 
 
 def _is_beside_the_program(runtime: Runtime) -> bool:

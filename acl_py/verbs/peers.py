@@ -38,7 +38,7 @@ async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
     return can
 
 
-@verb(acl="aclrtDeviceEnablePeerAccess", cuda="cudaDeviceEnablePeerAccess")
+@verb(acl="aclrtDeviceEnablePeerAccess", cuda="cudaDeviceEnablePeerAccess", is_setting=True)
 async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
     """Give the current device access to the memory of *peer*.
 
@@ -70,7 +70,7 @@ async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
     runtime.called(DeviceEnablePeerAccess.__name__, enter, site)
 
 
-@verb(acl="aclrtDeviceDisablePeerAccess", cuda="cudaDeviceDisablePeerAccess")
+@verb(acl="aclrtDeviceDisablePeerAccess", cuda="cudaDeviceDisablePeerAccess", is_setting=True)
 async def DeviceDisablePeerAccess(peer: Integer) -> None:
     """Take the access of the current device to the memory of *peer* back.
 

@@ -84,6 +84,9 @@ class Host(Protocol):
     def describe_hang(self) -> str:
         """Say what each waiter waits for."""
 
+    def end_hangs(self) -> bool:
+        """End what runs on a device and can never end by itself, as a failure; return whether there was any."""
+
     def deadlock(self, waiting: Waiting) -> Exception:
         """Return a new error for one wait; *waiting* is None for a poll that gave no record of itself."""
 
@@ -273,7 +276,13 @@ class Bridge:
         return self.host.describe_hang()
 
     def give_up(self, circumstances: str) -> None:
-        """End all waits, since nothing else can: each with a new error, which gets *circumstances* as a note."""
+        """End all waits, since nothing else can: each with a new error, which gets *circumstances* as a note.
+
+        If kernels on a device wait for what never happens, they end, and time goes on.
+        """
+        if self.host.end_hangs():
+            self._gate._look_again()
+            return
         for future, waiting in list(self.host.waiters.items()):
             if not future.done():
                 error = self.host.deadlock(waiting)
@@ -309,6 +318,8 @@ class Bridge:
         was_hopeless, self._was_hopeless = self._was_hopeless, is_hopeless(gate.helpers(), polled_s)
         if polled_s >= self.patience_s or (self._was_hopeless and was_hopeless):
             self._fruitless = 0
+            if self.host.end_hangs():
+                return
             raise self.host.deadlock(waiting)
 
     def _here(self) -> "Gate":

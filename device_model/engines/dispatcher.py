@@ -11,7 +11,8 @@ What it does was found on an H200 (docs/accuracy.md has the evidence):
 * Copies inside the device and fills run as kernels. They stay the head of the list until shortly before they end,
   because they use the memory of the whole device.
 * A core kernel (kernel/launch.py) takes all the AI cores it wants at once, because its blocks may wait for one another.
-  It gives each core back when the last block on that core is over. This is assumed, not measured.
+  It gives each core back when the last block on that core is over. This is assumed, not measured. One that waits for
+  others (waiting.py) keeps as many cores as the blocks fill that have not ended.
 
 Rounds that are skipped: if the head has more blocks than there are empty cores, each wave of blocks that ends is
 followed by an equal one on the same cores, until something else frees a core or becomes the head. A kernel of a million
@@ -30,16 +31,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
 from device_model.engines.serial import Finish, Page
+from device_model.engines.waiting import Waiting
+from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
-from device_model.work import CoreKernel, Fill, Kernel, Occupation, Work
+from device_model.work import CoreKernel, Fill, Kernel, Occupation, Pause, Work
 
 if TYPE_CHECKING:
     from device_model.choices import Choices
 
-Begin = Callable[[Op], Occupation]  # runs a core kernel at its start (Device.begin_core)
+Begin = Callable[[Op], Occupation | Pause]  # runs a core kernel at its start, or behind a wait (Device.begin_core)
 WORTHWHILE = 2  # rounds of equal waves that are worth skipping
 
 
@@ -68,8 +71,8 @@ class Dispatcher(Engine):
     __slots__ = (
         "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "block_overhead_ns",
         "copy_time", "cores", "drain_ns", "fill_time", "finish", "finish_core", "freed",
-        "list", "move_pages", "node_copy_time", "open_cores", "paged_ns", "pinned_fill_time",
-        "resident", "resident_limit", "shared_blocks", "tail_ns",
+        "go_on", "list", "move_pages", "node_copy_time", "open_cores", "paged_ns", "pinned_fill_time",
+        "resident", "resident_limit", "shared_blocks", "tail_ns", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +91,8 @@ class Dispatcher(Engine):
         finish: Finish,
         move_pages: Page,
         begin: Begin,
+        go_on: Begin,
+        hooks: Hooks,
         finish_core: Finish,
     ) -> None:
         super().__init__(scheduler, "cores")
@@ -95,6 +100,8 @@ class Dispatcher(Engine):
         self.move_pages = move_pages
         self.paged_ns: dict[Op, Nanoseconds] = {}  # of running kernels on managed memory: the time of a block
         self.begin = begin
+        self.go_on = go_on
+        self.waiting = Waiting(scheduler, hooks, self.resume)
         self.finish_core = finish_core
         self.cores = cores  # how many there are
         self.open_cores = cores  # AI cores without an exclusive block
@@ -311,12 +318,31 @@ class Dispatcher(Engine):
 
     def _run_core(self, op: Op) -> None:
         """Run a core kernel that starts now; the run says how long it takes."""
-        now = self.scheduler.now
-        duration_ns, released = self.begin(op)
+        self._take_up(op, self.begin(op))
+
+    def resume(self, op: Op) -> None:
+        """Let a core kernel go on that has waited."""
+        self._take_up(op, self.go_on(op))
+
+    def end_wait(self, op: Op, occupation: Occupation) -> None:
+        """End the wait of a core kernel that does not go on."""
+        self.waiting.remove(op)
+        self._take_up(op, occupation)
+
+    def _take_up(self, op: Op, outcome: Occupation | Pause) -> None:
+        """Let a core kernel wait, or end when it says."""
+        now, start = self.scheduler.now, op.start_ns
+        if isinstance(outcome, Pause):
+            until_ns, cores, _ = outcome
+            if cores < op.cores_held:
+                self._cores_released((op, op.cores_held - cores))
+            self.waiting.add(op, None if until_ns is None else start + until_ns)
+            return
+        duration_ns, released = outcome
         assert sum(count for _, count in released) == op.cores_held, f"{op!r} gives back other cores than it took"
         for after_ns, count in released:
-            self.scheduler.at(now + after_ns, self._cores_released, (op, count))
-        self.scheduler.at(now + duration_ns, self._core_ended, op)
+            self.scheduler.at(max(now, start + after_ns), self._cores_released, (op, count))
+        self.scheduler.at(max(now, start + duration_ns), self._core_ended, op)
 
     def _cores_released(self, part: tuple[Op, int]) -> None:
         """Free the cores of a core kernel whose last block is over."""

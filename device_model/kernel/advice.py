@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
-
-from device_model.kernel.sites import Site
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,13 +10,13 @@ class Case:
     """A line of a kernel that does not follow a guideline.
 
     Attributes:
-        site: The line.
+        site: The line, a `Site`, or for PTX a `Place`.
         name: Its instruction and pipe.
         count: How often it did not follow the guideline.
         what: What it does instead.
     """
 
-    site: Site
+    site: Any
     name: str
     count: int
     what: str

@@ -1,4 +1,4 @@
-"""The memory of a device as one launch sees it: what it stores is published at its end."""
+"""The memory of a device as one launch sees it: what it stores is published at its end, and when it waits."""
 
 from collections.abc import Collection, Sequence
 
@@ -80,8 +80,8 @@ class DeviceMemory:
         return [(each, *part) for each, region in self._of_allocation.items() for part in region.written()]
 
     def publish(self) -> None:
-        """Copy what lanes have written to where it belongs."""
+        """Copy what lanes have written to where it belongs, and let them see what others have written."""
+        self._recent = None
         for allocation, region in self._of_allocation.items():
-            marks = region.written_marks
-            if marks is not None:
-                np.copyto(memory.array(allocation, 0, np.uint8, allocation.nbytes), region.bytes, where=marks != 0)
+            if not allocation.is_dropped:
+                region.show(memory.array(allocation, 0, np.uint8, allocation.nbytes))

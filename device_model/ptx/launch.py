@@ -2,12 +2,17 @@
 
 It runs at its simulated start, because only its run tells how long it takes. What it stores goes to private copies of
 the memory, and is published at its end.
+
+If its lanes wait for others or for a time, it pauses: it publishes what it has stored when the clock is there, and goes
+on when the time has come, or when the bytes that the lanes look at are others.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from device_model.errors import DeviceError, Kind
 from device_model.kernel.findings import Findings
@@ -16,14 +21,16 @@ from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import DeviceMemory
 from device_model.ptx.lanes import launch as lanes
+from device_model.ptx.lanes.clocks import Clock, Polled
+from device_model.ptx.lanes.group import Ints
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.memory import AccessError
 from device_model.ptx.lanes.program import Program
-from device_model.ptx.runner import run
+from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
-from device_model.ptx.timing.estimate import Card, Estimate, Timing, Touched
+from device_model.ptx.timing.estimate import Card, Timing, Touched
 from device_model.sm.instructions import SECTOR
-from device_model.work import CoreKernel, Extent, Label, Occupation
+from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
 
 
 class Shape(NamedTuple):
@@ -52,17 +59,24 @@ class Timeline:
 
     Attributes:
         estimate: What the model says of it: cycles, registers of a thread, blocks that an SM holds.
+        timing: What was watched, from which the times are made.
+        touched: The sectors of memory that it has touched, and *dense* what those would be with their bytes side by
+            side.
         duration_ns: The whole launch, with what the card takes besides its blocks.
         ns_per_cycle: The length of a cycle.
         busy_us: How long the busiest unit works, in microseconds: a mean over the SMs.
     """
 
-    __slots__ = ("busy_us", "duration_ns", "estimate", "ns_per_cycle")
+    __slots__ = ("busy_us", "dense", "duration_ns", "estimate", "ns_per_cycle", "timing", "touched")
 
-    def __init__(self, estimate: Estimate, machine: Machine) -> None:
-        self.estimate = estimate
+    def __init__(self, timing: Timing, touched: Touched, dense: Touched, machine: Machine) -> None:
+        self.timing = timing
+        self.touched = touched
+        self.dense = dense
+        self.estimate = estimate = timing.estimate(touched)
         self.ns_per_cycle = 1e6 / machine.card.spec.khz
-        self.duration_ns = round(estimate.cycles * self.ns_per_cycle) + machine.overhead_ns
+        cycles = estimate.cycles if timing.clock is None else timing.clock.whole(estimate.cycles)
+        self.duration_ns = round(cycles * self.ns_per_cycle) + machine.overhead_ns
         self.busy_us = {"sm": estimate.busy * estimate.cycles * self.ns_per_cycle / 1000}
 
     def __repr__(self) -> str:
@@ -117,17 +131,28 @@ class Launch(CoreKernel):
     """
 
     __slots__ = (
+        "_began_ns",
+        "_checks",
+        "_clock",
         "_failure",
+        "_held",
+        "_is_due",
         "_memory",
         "_parameters",
+        "_polled",
         "_read",
+        "_run",
+        "_shown",
+        "_timing",
         "_written",
         "blocks",
         "cores",
+        "has_waited",
         "hazards",
         "label",
         "limit_ns",
         "machine",
+        "may_wait",
         "module",
         "moves_pages",
         "nbytes",
@@ -173,6 +198,13 @@ class Launch(CoreKernel):
         self._read: Sequence[Extent] = given
         self._written: Sequence[Extent] = given
         self._failure: DeviceError | None = None
+        self._began_ns = 0
+        self.has_waited = False
+        self.may_wait = program.tells_time
+        self._held = self.cores  # that it still takes
+        self._is_due = False  # whether it waits only to publish what it has stored
+        self._shown = 0  # changes of memory that are published
+        self._polled: list[tuple[Ints, Bytes]] = []  # addresses of bytes that lanes look at, and what they found there
 
     def failure(self, error: BaseException) -> DeviceError:
         """Return the failure of the kernel: an illegal address if that stopped it."""
@@ -191,40 +223,112 @@ class Launch(CoreKernel):
         """Return what the arguments point to, and once the kernel has run, the bytes that it has written."""
         return self._written
 
-    def run(self) -> Occupation:
+    def begin(self, start_ns: int) -> None:
+        """Note when it starts: lanes can read what time it is."""
+        self._began_ns = start_ns
+
+    def run(self) -> Occupation | Pause:
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
         self.result = Result()
         launch = lanes.Launch(
             self.shape.grid, self.shape.block, self._parameters, self._memory, self.shape.shared,
             sms=self.machine.card.sms, messages=self.result.messages,
         )  # fmt: skip
-        checks = Hazards(self.module, self.program) if self.hazards else None
-        timing = Timing(self.program, self.machine.card, launch)
-        launch.watches = (timing.watch,) if checks is None else (checks, timing.watch)
+        self._checks = Hazards(self.module, self.program) if self.hazards else None
+        self._timing = Timing(self.program, self.machine.card, launch, self._began_ns)
+        clock = self._clock = launch.clock = self._timing.clock
+        launch.watches = tuple(each for each in (self._checks, clock, self._timing.watch) if each is not None)
+        self._run = Run(self.program, launch)
+        return self._advance()
+
+    def go_on(self, after_ns: int) -> Occupation | Pause:
+        """Publish what was stored, if its time has come, and go on."""
+        if 0 < self.limit_ns <= after_ns:
+            return self._stopped(self.out_of_time(after_ns), self.limit_ns)
+        clock = self._clock
+        assert clock is not None, "a kernel that waits has a clock"
+        clock.go_to(after_ns)
+        has_shown, self._is_due = self._is_due, False
+        if has_shown:
+            self._show()
+        outcome = self._advance()
+        return outcome._replace(has_shown=True) if has_shown and isinstance(outcome, Pause) else outcome
+
+    def is_over(self) -> bool:
+        """Return whether the bytes that lanes look at are others than those that they found."""
+        return any(not np.array_equal(self._bytes_at(places), found) for places, found in self._polled)
+
+    def give_up(self, after_ns: int) -> Occupation:
+        """End with the error for lanes that wait for what never happens."""
+        return self._stopped(self.failure(self._run.hang()), after_ns)
+
+    def _advance(self) -> Occupation | Pause:
+        """Run lanes until all have ended, or none can go on."""
         try:
-            run(self.program, launch)
+            wait = self._run.go_on()
         except BaseException as error:
             return self._stopped(self.failure(error))
         finally:
-            if checks is not None:
-                self.result.findings = checks.findings
+            if self._checks is not None and self.result is not None:
+                self.result.findings = self._checks.findings
+        if wait is None:
+            return self._ended()
+        if self._clock is None:
+            return self._stopped(self.failure(self._run.hang()))
+        return self._pause(wait, self._clock)
+
+    def _pause(self, wait: Wait, clock: Clock) -> Pause:
+        """Wait until what was stored can be published; if it is, for what the lanes wait for."""
+        self.has_waited |= any(each.space == "global" for each in wait.polled)
+        self._held = min(self._held, -(-self._run.blocks_left // self._timing.resident))
+        self._is_due = self._run.changes > self._shown and clock.stored > clock.now
+        if self._is_due:
+            self._polled = []
+            return Pause(clock.nanoseconds(clock.stored), self._held)
+        has_shown = self._run.changes > self._shown
+        self._show()
+        self._polled = [(places, self._bytes_at(places)) for places in _places(wait.polled)]
+        times = [] if wait.until is None else [clock.nanoseconds(wait.until)]
+        times += [self.limit_ns] if self.limit_ns else []
+        return Pause(min(times, default=None), self._held, has_shown)
+
+    def _show(self) -> None:
+        self._shown = self._run.changes
+        self._memory.publish()
+
+    def _ended(self) -> Occupation:
         self._read, self._written = self._memory.read(), self._memory.written()
         touched = Touched(sectors(self._read), sectors(self._written))
-        timeline = self.result.timeline = Timeline(timing.estimate(touched), self.machine)
+        assert self.result is not None, "it has run"
+        dense = Touched(_filled(self._read), _filled(self._written))
+        timeline = self.result.timeline = Timeline(self._timing, touched, dense, self.machine)
         if 0 < self.limit_ns < timeline.duration_ns:
             return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
-        self.released = ((timeline.duration_ns, self.cores),)
+        self.released = ((timeline.duration_ns, self._held),)
         return Occupation(timeline.duration_ns, self.released)
+
+    def _bytes_at(self, places: Ints) -> Bytes:
+        """Return the bytes at these addresses, as others see them; nothing of memory that is gone."""
+        found = []
+        for place in places.tolist():
+            region = self._memory.find(place)
+            found.append(0 if region is None else int(region.bytes[place - region.start]))
+        return np.array(found, np.uint8)
 
     def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:
         self._failure = failure
-        return Occupation(after_ns, ((after_ns, self.cores),))
+        return Occupation(after_ns, ((after_ns, self._held),))
 
     def perform(self) -> None:
         """Publish what the lanes have stored, or raise the error that stopped them."""
         if self._failure is not None:
             raise self._failure
         self._memory.publish()
+
+
+def _places(polled: Sequence[Polled]) -> list[Ints]:
+    """Return the addresses of the bytes in global memory that accesses have looked at."""
+    return [np.unique(each.places[:, None] + np.arange(each.nbytes)) for each in polled if each.space == "global"]
 
 
 def sectors(extents: Sequence[Extent]) -> int:
@@ -236,3 +340,8 @@ def sectors(extents: Sequence[Extent]) -> int:
         touched += end - first + (last != (allocation, first))
         last = allocation, end
     return touched
+
+
+def _filled(extents: Sequence[Extent]) -> int:
+    """Return how many sectors the bytes of *extents* fill."""
+    return -(-sum(stop - start for _, start, stop in extents) // SECTOR)

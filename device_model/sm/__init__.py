@@ -5,6 +5,7 @@ From the top down; each line imports only from those below it:
     card                the blocks of a launch, spread over the SMs
     history             what those warps did and when, for those who ask
     warps               the warps of the blocks that are resident on one SM
+    schedulers          its schedulers and units, which warps use in the order of time
     memory occupancy    the L2 and DRAM, as one SM sees them; how many blocks an SM holds
     traffic             bank conflicts and sectors of an access, kept by pattern
     fragments           how the lanes of a warp hold matrices; ldmatrix; a product of whole tiles

@@ -10,9 +10,10 @@ from heapq import heapreplace
 from typing import NamedTuple, TypeAlias
 
 from device_model.sm.history import Instruction, Pipe, count, history, later
-from device_model.sm.instructions import Row, Unit
+from device_model.sm.instructions import UNIT, Row, Unit
+from device_model.sm.schedulers import SCHEDULERS
 from device_model.sm.spec import SmSpec
-from device_model.sm.warps import SCHEDULERS, play
+from device_model.sm.warps import play
 
 _Kind: TypeAlias = tuple[tuple[object, ...], ...]
 
@@ -136,7 +137,7 @@ class Card:
         resident = min(self._resident, -(-blocks // self._sms))
         full, rest = divmod(blocks, self._sms)  # if all are resident: SMs with one block more than the others
         played: dict[tuple[int, int], tuple[float, dict[Unit, float]]] = {}
-        busy = dict.fromkeys(Unit, 0.0)
+        busy = dict.fromkeys(UNIT.values(), 0.0)
         # When each place for a block is free, its number, its SM: blocks fill all SMs once before they fill them twice.
         places = [(0.0, place, place % self._sms) for place in range(min(blocks, self._sms * resident))]
         spans, placings = [], []

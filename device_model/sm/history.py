@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from device_model.kernel.sites import Site
 from device_model.sm.instructions import SECTOR, UNIT, Op, Row, Unit
+from device_model.sm.schedulers import Barrier
 from device_model.sm.spec import SmSpec
-from device_model.sm.warps import Barrier, Sm, Warp
+from device_model.sm.warps import Sm, Warp
 
 
 class Pipe(IntEnum):
@@ -41,7 +42,7 @@ class Kind(IntEnum):
     BARRIER = 3
 
 
-_PIPE = {unit: Pipe.ISSUE if unit is Unit.SYNC else Pipe[unit.name] for unit in Unit}
+_PIPE = {unit: Pipe.ISSUE if unit is Unit.SYNC else Pipe[unit.name] for unit in dict.fromkeys(UNIT.values())}
 _KIND = {
     Op.COMMIT: Kind.SET, Op.ARRIVE: Kind.SET, Op.COPY_ARRIVE: Kind.SET, Op.WAIT_GROUP: Kind.WAIT,
     Op.WAIT_PHASE: Kind.WAIT, Op.BARRIER: Kind.BARRIER, Op.SYNC_WARP: Kind.BARRIER,
@@ -233,7 +234,7 @@ class _History(Sm):
         self._arrival = end
         super()._done(warp, row, instructions, first, end)
 
-    def _complete(self, barrier: Barrier) -> None:
+    def _complete(self, barrier: Barrier[Warp]) -> None:
         """Note that the warps at *barrier* go on, because of the arrival of the present one."""
         assert self._arriving is not None, "a barrier is completed by an arrival"
         for warp in barrier.waiting:

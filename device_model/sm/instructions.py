@@ -20,6 +20,7 @@ class Unit(IntEnum):
     TENSOR = 3
     LSU = 4  # loads, stores, shuffles and atomics, in shared or global memory; cp.async
     SYNC = 5  # barriers, groups of copies, phases
+    DOUBLE = 6  # floating-point multiply and add of 64 bits
 
 
 class Op(IntEnum):

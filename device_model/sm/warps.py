@@ -8,14 +8,13 @@ Times are cycles from the start of the blocks.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from heapq import heappop, heappush
+from heapq import heappush
 from typing import NamedTuple
 
 from device_model.sm.instructions import UNIT, Op, Row, Unit
-from device_model.sm.memory import SmMemory
+from device_model.sm.schedulers import SCHEDULERS, Barrier, Schedulers
 from device_model.sm.spec import SmSpec
 
-SCHEDULERS = 4
 _AT_ONCE = 16  # instructions of a warp, before those of others
 
 
@@ -84,23 +83,6 @@ class Warp:
         self.mma = 0.0  # when it may issue to the tensor core again
 
 
-class Barrier:
-    """A barrier, or a phase of an mbarrier: who has arrived. Those who wait go on *latency* cycles after the last."""
-
-    __slots__ = ("arrived", "latency", "time", "waiting")
-
-    def __init__(self, latency: float) -> None:
-        self.latency = latency
-        self.arrived = 0
-        self.time = 0.0
-        self.waiting: list[Warp] = []
-
-    @property
-    def end(self) -> float:
-        """When those who wait go on, once all have arrived."""
-        return self.time + self.latency
-
-
 class _Block:
     """A block: its barriers."""
 
@@ -109,8 +91,8 @@ class _Block:
     def __init__(self, number: int, rows: Sequence[Row]) -> None:
         self.number = number
         self.end = 0.0
-        self.barriers: dict[Hashable, Barrier] = {}
-        self.phases: dict[tuple[Hashable, int], Barrier] = {}
+        self.barriers: dict[Hashable, Barrier[Warp]] = {}
+        self.phases: dict[tuple[Hashable, int], Barrier[Warp]] = {}
         self.expected: dict[tuple[Hashable, int], int] = {}  # phase -> arrivals that complete it
         for row in rows:
             if row.op is Op.ARRIVE or row.op is Op.COPY_ARRIVE:
@@ -118,11 +100,11 @@ class _Block:
                 self.expected[phase] = self.expected.get(phase, 0) + row.warps.bit_count() * row.count
 
 
-class Sm:
+class Sm(Schedulers[Warp]):
     """An SM while it plays its blocks; `History` notes what it does."""
 
     def __init__(self, blocks: Sequence[Sequence[Row]], spec: SmSpec, sharers: int) -> None:
-        self.memory = SmMemory(spec, sharers)
+        super().__init__(spec, sharers)
         self.blocks = [_Block(number, rows) for number, rows in enumerate(blocks)]
         self.warps = [
             Warp(block, index, own)
@@ -131,11 +113,7 @@ class Sm:
         ]
         for number, warp in enumerate(self.warps):
             warp.number, warp.scheduler = number, number % SCHEDULERS
-        self.issue = [0.0] * SCHEDULERS  # when each scheduler is free
-        self.pipes = [[0.0] * len(Unit) for _ in range(SCHEDULERS)]  # when its units are
-        self.lsu = 0.0  # when the LSU is free
-        self.busy = dict.fromkeys(Unit, 0.0)
-        self.to_run: list[tuple[float, int]] = []  # when which warp goes on
+        self.busy = dict.fromkeys(UNIT.values(), 0.0)
         math = spec.math_permille / 1000
         mma = spec.mma_interval_permille / 1000
         self.math: dict[
@@ -153,7 +131,7 @@ class Sm:
         self.store = spec.store_warp_permille / 1000
         self.store_sector = spec.store_sector_permille / 1000
         self.copy_warp, self.copy_extra, self.group = spec.copy_warp, spec.copy_extra, spec.group
-        self.barrier, self.arrival = spec.barrier_permille / 1000, spec.barrier_arrival
+        self.barrier = spec.barrier_permille / 1000
         self.named, self.mbarrier = spec.named_barrier_permille / 1000, spec.mbarrier_permille / 1000
         handlers: dict[Op, Callable[[Warp, Row, float], float | None]] = {
             Op.CP_ASYNC: self._copy, Op.COMMIT: self._commit, Op.WAIT_GROUP: self._wait_group,
@@ -170,25 +148,21 @@ class Sm:
         """Play the blocks to their ends."""
         for warp in self.warps:
             self._go_on(warp, 0.0)
-        to_run, warps, issue = self.to_run, self.warps, self.issue
-        while to_run:
-            now, number = heappop(to_run)
-            warp = warps[number]
-            free = issue[warp.scheduler]
-            if free > now:
-                heappush(to_run, (free, number))
-                continue
-            row = warp.rows[warp.next]
-            if not warp.left:
-                warp.left = row.count
-            then = self.handlers[row.op](warp, row, now)
-            if then is not None:
-                self._go_on(warp, then)
+        self.take_turns()
         for block in self.blocks:
             for barrier in (*block.barriers.values(), *block.phases.values()):
                 for warp in barrier.waiting:
                     raise AssertionError(f"warp {warp.index} waits without end at {warp.rows[warp.next - 1]!r}")
         return Played([block.end for block in self.blocks], self.busy)
+
+    def step(self, warp: Warp, now: float) -> None:
+        """Issue what *warp* does next."""
+        row = warp.rows[warp.next]
+        if not warp.left:
+            warp.left = row.count
+        then = self.handlers[row.op](warp, row, now)
+        if then is not None:
+            self._go_on(warp, then)
 
     def _go_on(self, warp: Warp, now: float) -> None:
         """Let *warp* issue its next instruction as soon as its registers are there, from *now* on."""
@@ -292,8 +266,7 @@ class Sm:
     def _barrier(self, warp: Warp, row: Row, now: float) -> float | None:
         self._issued(warp, row, now)
         barrier = warp.block.barriers.setdefault(row.key, Barrier(self.named if row.key else self.barrier))
-        barrier.time = max(barrier.time, now) + self.arrival
-        barrier.arrived += 1
+        self.arrive(barrier, now)
         barrier.waiting.append(warp)
         if barrier.arrived == row.number:
             del warp.block.barriers[row.key]
@@ -306,8 +279,7 @@ class Sm:
         then = self._issued(warp, row, now)
         key = row.key, row.number
         phase = warp.block.phases.setdefault(key, Barrier(self.mbarrier))
-        phase.time = max(phase.time, time) + self.arrival
-        phase.arrived += row.count
+        self.arrive(phase, time, row.count)
         if phase.arrived == warp.block.expected[key]:
             self._complete(phase)
         return then
@@ -321,7 +293,7 @@ class Sm:
         phase.waiting.append(warp)
         return None
 
-    def _complete(self, barrier: Barrier) -> None:
+    def _complete(self, barrier: Barrier[Warp]) -> None:
         """Let all warps go on that wait at *barrier*, which is complete."""
         waiting, barrier.waiting = barrier.waiting, []
         for warp in waiting:

@@ -1,20 +1,20 @@
 """The gallery: each sample with what it shows, and a picture of its run.
 
-Sphinx calls `write` before it reads its sources. Each sample runs in a process of its own, as `python gallery.py SAMPLE
-PICTURE`, which draws its simulation with the most operations.
+Sphinx calls `write` before it reads its sources. Each sample runs in a process of its own, which is forked from one
+with all imports, and draws its simulation with the most operations.
 """
 
 import ast
 import re
 import runpy
-import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from io import StringIO
-from os import cpu_count
+from multiprocessing import get_context
+from os import O_WRONLY, chdir, cpu_count, devnull, dup2
+from os import open as open_file
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,24 +43,42 @@ def write(pages: Path) -> None:
     samples = [path for path in files if path.with_suffix(".out").exists()]
     pictures = pages / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(cpu_count()) as pool:
-        drawn = list(pool.map(_picture, samples, [pictures] * len(samples)))
+    targets = [pictures / f"{_name(sample).replace('/', '-')}.svg" for sample in samples]
+    stale = [pair for pair in zip(samples, targets, strict=True) if not _is_fresh(*reversed(pair))]
+    _import()
+    with get_context("fork").Pool(cpu_count(), _be_silent, maxtasksperchild=1) as pool:
+        pool.starmap(draw, stale, chunksize=1)
     lines = [HEAD]
     for folder, title in TITLES.items():
         lines.append(f"## {title}\n")
-        for sample, picture in zip(samples, drawn, strict=True):
+        for sample, picture in zip(samples, targets, strict=True):
             if sample.parent == SAMPLES / folder:
                 lines += _entry(sample, picture, pages)
     (pages / "gallery.md").write_text("\n".join(lines), encoding="utf-8")
 
 
-def _picture(sample: Path, pictures: Path) -> Path | None:
-    """Draw the run of *sample*, unless the picture is newer; return None if it has no operations."""
-    picture = pictures / f"{sample.relative_to(SAMPLES).with_suffix('').as_posix().replace('/', '-')}.svg"
-    if not _is_fresh(picture, sample):
-        command = [sys.executable, __file__, str(sample), str(picture)]
-        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)  # what objects print when they end
-    return picture if picture.stat().st_size else None
+def _name(sample: Path) -> str:
+    return sample.relative_to(SAMPLES).with_suffix("").as_posix()
+
+
+def _import() -> None:
+    """Import what the processes need, once for all of them."""
+    import matplotlib as mpl
+
+    import acl_py.asc
+    import acl_py.compat.acl
+    import acl_py.cta
+    import acl_py.ptx
+    import acl_py.sanitizer.watch
+    import acl_py.trace.views.figure  # noqa: F401
+
+    mpl.use("agg")
+
+
+def _be_silent() -> None:
+    """Drop what objects print when they end."""
+    dup2(open_file(devnull, O_WRONLY), 1)
+    chdir(ROOT)
 
 
 @cache
@@ -75,35 +93,35 @@ def _is_fresh(made: Path, source: Path) -> bool:
     return made.exists() and made.stat().st_mtime > max(source.stat().st_mtime, _code())
 
 
-def _entry(sample: Path, picture: Path | None, pages: Path) -> list[str]:
+def _entry(sample: Path, picture: Path, pages: Path) -> list[str]:
     text = re.sub(
         r"\s+", " ", (ast.get_docstring(ast.parse(sample.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
     )
     shows = text.removeprefix("Shows: ")
-    name = sample.relative_to(SAMPLES).with_suffix("").as_posix()
+    name = _name(sample)
     source = f"../../{sample.relative_to(ROOT).as_posix()}"
     output = source.removesuffix("py") + "out"
     lines = [f"### {name}\n", f"{shows[0].upper()}{shows[1:]} Its [source]({source}) and its [output]({output}).", ""]
-    if picture is not None:
+    if picture.stat().st_size:
         lines += [f"![The timeline of {name}: {shows}]({picture.relative_to(pages)})", ""]
     return lines
 
 
 def draw(sample: Path, picture: Path) -> None:
     """Run *sample*, and draw its longest simulation; the file stays empty if nothing ran on a device."""
-    import matplotlib as mpl
-
     from acl_py.compat import acl
     from acl_py.sanitizer.watch import watching
     from acl_py.trace.views.figure import draw as figure_of
 
-    mpl.use("agg")
     if sample.parent.name == "acl":
         acl.install()
     sys.path.insert(0, str(sample.parent))
     sys.argv = [str(sample)]
     with watching(frozenset(), keeps_traces=True) as watch, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        runpy.run_path(str(sample), run_name="__main__")
+        try:
+            runpy.run_path(str(sample), run_name="__main__")
+        except SystemExit as ending:  # the pool would wait for this process without end
+            raise RuntimeError(f"{sample} has ended with {ending.code!r}") from ending
     timelines = [trace.timeline() for trace in watch.traces or ()]
     longest = max(timelines, key=lambda timeline: len(timeline.ops), default=None)
     if longest is None or not longest.ops:
@@ -112,7 +130,3 @@ def draw(sample: Path, picture: Path) -> None:
     ops = longest.ops[:SHOWN]
     calls = [call for call in longest.calls if call.enter_ns < max(op.end_ns for op in ops)]
     figure_of({sample.stem: replace(longest, ops=ops, calls=calls)}).savefig(picture, metadata={"Date": None})
-
-
-if __name__ == "__main__":
-    draw(Path(sys.argv[1]), Path(sys.argv[2]))

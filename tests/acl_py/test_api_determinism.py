@@ -79,7 +79,7 @@ def other_machines():
     return {"features": features, "core": cores, "both": features | cores}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["both", "features", "core"])
 def test_the_instructions_of_the_machine_change_neither_times_nor_integers(name):
     """Floats are what NumPy and BLAS make of them there: README says so, and nothing is promised of them here."""

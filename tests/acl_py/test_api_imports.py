@@ -4,16 +4,19 @@ import inspect
 import subprocess
 import sys
 from dataclasses import fields
+from functools import cache
 
 import pytest
 
 from acl_py.cli import run_command
 from acl_py.compat.acl.face.session import SessionOptions
 from acl_py.schedules import effects_of
+from tests import forks
 
 ONLY_FOR_SOME = {"structlog", "greenlet", "typer", "rich", "pydantic", "uvloop", "anyio", "ml_dtypes", "threadpoolctl"}
 
 
+@cache
 def modules_of(*command):
     """The modules in a new process that runs *command*, whose last line of output lists them."""
     done = subprocess.run([sys.executable, *command], check=True, capture_output=True, text=True)
@@ -118,9 +121,7 @@ def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
 
 
 def test_a_script_that_is_not_there_is_told_of_by_the_command_line():
-    done = subprocess.run(
-        [sys.executable, "-m", "acl_py", "run", "nowhere.py"], capture_output=True, text=True, check=False
-    )
+    done = forks.run("-m", "acl_py", "run", "nowhere.py")
     assert done.returncode == 2
     assert "can't open file 'nowhere.py': No such file or directory" in done.stderr
     assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ import uvloop
 from clocked import busy
 
 import acl_py as acl
+from tests import forks
 
 pytestmark = pytest.mark.timeout(0)  # its handler of a signal might wake a task, so nothing would be certain
 both_loops = pytest.mark.parametrize("uvloop", [False, True])
@@ -205,9 +206,7 @@ def reported(request):
 
     def reported(program):
         call = f"import test_clock_deadlock as tests; tests.report({program.__name__!r}, {request.param!r})"
-        command = [sys.executable, "-W", "error", "-c", call]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+        done = forks.run("-c", call, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -55,30 +55,36 @@ def test_the_time_of_a_version_is_one_number_in_the_terminal_and_on_the_page(rep
     assert len(printed) == 4
 
 
-def test_the_demo_explains_the_whole_run_of_each_version():
-    done = CliRunner().invoke(app, ["demo", "--explain"])
+@pytest.fixture(scope="module")
+def explained(tmp_path_factory):
+    """What the demo prints, and the text of its report, where the versions are explained and edited."""
+    file = tmp_path_factory.mktemp("demo") / "demo.html"
+    done = CliRunner().invoke(app, ["demo", "--explain", "--what-if", "pinned,nonblocking", "--report", str(file)])
     assert done.exit_code == 0
-    parts = [done.stdout.split(f"\n\n{version.title}\ncritical path: ")[1] for version in demo.VERSIONS]
+    return done.stdout, file.read_text(encoding="utf-8")
+
+
+def test_the_demo_explains_the_whole_run_of_each_version(explained):
+    text, _ = explained
+    parts = [text.split(f"\n\n{version.title}\ncritical path: ")[1] for version in demo.VERSIONS]
     assert re.findall(r"^  demo\.py:\d+: .*Worth [\d,.]+ us", parts[1].split("\n\n")[0], re.MULTILINE) != []
     held = [int(re.search(r"^findings: (\d+)", part, re.MULTILINE)[1]) for part in parts]
     assert held == [3, 3, 1, 1]  # with pinned memory only the copy of the weights keeps the host
 
 
-def test_the_demo_says_what_each_version_would_take_with_an_edit(tmp_path):
-    report = tmp_path / "demo.html"
-    done = CliRunner().invoke(app, ["demo", "--what-if", "pinned,nonblocking", "--report", str(report)])
-    assert done.exit_code == 0
-    times = re.findall(r"^pinned, nonblocking: ([\d,.]+) us instead of ([\d,.]+) us: ", done.stdout, re.MULTILINE)
+def test_the_demo_says_what_each_version_would_take_with_an_edit(explained):
+    text, report = explained
+    times = re.findall(r"^pinned, nonblocking: ([\d,.]+) us instead of ([\d,.]+) us: ", text, re.MULTILINE)
     after, before = ([float(each.replace(",", "")) for each in column] for column in zip(*times, strict=True))
     assert len(times) == len(demo.VERSIONS)
     assert all(one < other for one, other in zip(after, before, strict=True))
     assert after[0] < before[0] / 2  # pageable memory was the price
     titles = [version.title for version in demo.VERSIONS]
-    shown = [run["title"] for run in data_of(report.read_text(encoding="utf-8"))["runs"]]
+    shown = [run["title"] for run in data_of(report)["runs"]]
     assert shown == [*titles, *(f"{title}: pinned, nonblocking" for title in titles)]
 
 
 def test_a_report_that_cannot_be_written_is_said(tmp_path):
-    done = CliRunner().invoke(app, ["demo", "--report", str(tmp_path / "nowhere" / "demo.html")])
+    done = CliRunner().invoke(app, ["demo", "aicore", "--report", str(tmp_path / "nowhere" / "demo.html")])
     assert done.exit_code == 1
     assert "demo.html: cannot be written: No such file or directory" in done.stderr.replace("\n", "")

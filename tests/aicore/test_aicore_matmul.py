@@ -213,7 +213,7 @@ def on_cubes(m, n, k, tiling, spec=SPEC):
                   spec=spec, hazards=False)  # fmt: skip
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "n", "k", "l2_gbps", "share"),
     [

@@ -34,7 +34,17 @@ SIZES = {  # of each part, so that it is over in a moment
     "kernels": {"ABLATION": False},
     "attention": {"HEADS": 1, "LENGTH": 64, "BLOCKS": 1, "ROUNDS": 1},
 }
-LONG = ("start", "dispatch", "blocks", "graphs", "kernels", "accuracy")  # many processes, or all that was measured
+LONG = (
+    "start",
+    "dispatch",
+    "blocks",
+    "graphs",
+    "kernels",
+    "accuracy",
+    "copies",
+    "changes",
+    "traces",
+)  # many processes, or all that was measured
 PROGRAM = """
 from tests.bench import {part} as bench
 sizes = {sizes}

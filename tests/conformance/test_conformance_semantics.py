@@ -50,6 +50,7 @@ def test_a_host_function_says_when_it_ran():
             assert start == pytest.approx(card_start, rel=0.12, abs=100)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_happens():
     """All but our own times: `python -m tests.conformance.questions > docs/semantics.md` writes it anew."""
     assert _without_our_times(PAGE.read_text()) == _without_our_times(page())

@@ -11,6 +11,7 @@ from criteria import HOSTS, card
 from hosts.__main__ import SETS, overlay_of
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", SETS)
 def test_the_overlays_are_what_the_script_writes(name):
     """`python -m tests.conformance.hosts` writes them anew."""

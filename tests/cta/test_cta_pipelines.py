@@ -24,12 +24,14 @@ def rows(file, form, every=1, **wanted):
     ]
 
 
+@pytest.mark.slow
 def test_pipelines_take_as_long_as_measured():
     median, _, worst = distribution(errors(rows("cp_async.json", Pipelines, every=13)))
     assert median < 1.5
     assert worst < 8
 
 
+@pytest.mark.slow
 def test_pipelines_to_which_nothing_was_fitted_take_as_long_as_measured():
     median, percentile, _ = distribution(errors(rows("pipelines.json", Pipelines, every=23)))
     assert median < 4

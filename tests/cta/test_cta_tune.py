@@ -121,8 +121,8 @@ def test_a_row_has_all_findings_of_its_run_as_a_launch_has_them():
     assert rows[1].failure.startswith("KernelError: the kernel writes x at test_cta_tune.py")
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_any_number_of_processes_makes_the_same_table(workers):
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as executor:
         assert tuned(executor=executor) == tuned()

@@ -301,6 +301,15 @@ def test_kernels_that_were_overtaken_do_not_keep_the_more_urgent_ones_out():
     assert rig.run() == [("kernel", 3, 110, 120), ("kernel", 2, 100, 130), ("kernel", 1, 0, 230)]
 
 
+def test_a_kernel_that_began_at_the_first_instant_places_its_other_blocks_beside_a_resident_one():
+    """The limit keeps out kernels that have not begun, and 0 is a time like others."""
+    rig = Rig(tiny(cores={"resident_kernels": 1}))
+    rig.kernel(rig.stream(), 100, blocks=5, exclusive=True)  # one more than there are cores
+    rig.advance(50)
+    rig.kernel(rig.stream(priority=-1), 1000)
+    assert rig.run() == [("kernel", 1, 0, 200), ("kernel", 2, 50, 1050)]
+
+
 def test_shared_blocks_need_no_empty_core_and_exclusive_ones_do(rig):
     rig.kernel(rig.stream(), 100, blocks=2)
     rig.kernel(rig.stream(), 100, blocks=3)  # with two more on one core, all four are in use

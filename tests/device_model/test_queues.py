@@ -1,5 +1,7 @@
 """Hardware queues: streams share them, no operation passes the head, and a full queue makes the host wait."""
 
+import tracemalloc
+
 from rig import Rig, tiny
 
 from device_model.work import Lane
@@ -54,6 +56,21 @@ def test_a_stream_shares_its_queue_while_none_is_empty_and_keeps_to_it_while_it_
         ("h2d", 1, 1000, 1100), ("h2d", 5, 1100, 1200), ("h2d", 5, 1200, 1250), ("h2d", 2, 1250, 1350),
         ("h2d", 3, 1350, 1450),
     ]  # fmt: skip
+
+
+def test_each_of_many_queues_takes_as_much_memory_as_one_of_few():
+    """A device with a queue for each stream prices the queues that streams share: it took 670 MB."""
+
+    def room(count):
+        tracemalloc.start()
+        rig = Rig(tiny(queues={"copy": count, "compute": count}))
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert rig.stream().queues[Lane.H2D].index == 0
+        return used
+
+    few, more, most = room(100), room(200), room(1_000)
+    assert (most - more) / 800 < 1.5 * (more - few) / 100
 
 
 def test_an_operation_that_becomes_ready_behind_a_waiting_head_goes_on_waiting():

@@ -317,6 +317,7 @@ def test_racy_and_failing_programs_give_the_same_result_for_every_number_of_work
     assert race(actions, 4) == alone
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_large_arrays_through_a_pipeline(workers):
     """Real copies of 4 MiB and more, in both directions and inside the device, beside each other."""

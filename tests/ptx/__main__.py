@@ -1,9 +1,9 @@
-"""Runs one of `PARTS`: `python -m tests.ptx corpus DIR`."""
+"""Runs one of `PARTS`: `python -m tests.ptx corpus DIR`, `python -m tests.ptx mutated`."""
 
 import sys
 from importlib import import_module
 
-PARTS = ("corpus",)
+PARTS = ("corpus", "card", "mutated")
 
 
 def main(words):

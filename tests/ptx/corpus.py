@@ -65,7 +65,8 @@ COLUMNS = ("found", "compiled", "kernels", "loaded", "ran", "stopped", "slow", "
 _OPTIONS = ("--gpu-architecture=sm_90", "-lineinfo", "-default-device", "--std=c++17", "-w")
 _TEXTURES = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:tex|tld4|txq|suld|sust|sured|suq)\.", re.MULTILINE)
 _COMPILER_SECONDS = 120
-_UNITS = 1 << 18  # elements of 32 bits in an array
+UNITS = 1 << 18  # elements of 32 bits in an array
+GRID, SHARED = (2, 1, 1), 16384  # of each launch
 _PREFIX = """
 typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; typedef unsigned long long uint64_t;
@@ -76,7 +77,7 @@ def main(words):
     if not words:
         sys.exit("usage: python -m tests.ptx corpus DIR [NAME ...]")
     folder, names = Path(words[0]), words[1:]
-    signal.signal(signal.SIGALRM, _too_slow)
+    watch_time()
     total, whys = Counter(), Counter()
     _print(f"{'repository':52}{'commit':11}{''.join(f'{each:>9}' for each in COLUMNS)}")
     for repository, commit in sorted(REPOSITORIES.items()):
@@ -104,6 +105,16 @@ def _print(text):
 
 def _repository(folder, name, whys):
     counts = Counter()
+    for where, ptx in texts(folder, name):
+        counts["found"] += 1
+        if ptx is not None:
+            counts["compiled"] += 1
+            _texts(ptx, where, counts, whys)
+    return counts
+
+
+def texts(folder, name):
+    """Yield for each source in a checkout the file that has it, and its PTX; None if it does not compile."""
     for path in sorted((folder / name).rglob("*")):
         if path.suffix not in (".py", ".cu", ".cuh") or not path.is_file():
             continue
@@ -113,12 +124,7 @@ def _repository(folder, name, whys):
         where = str(path.relative_to(folder))
         given = list(sources.python_sources(text)) if path.suffix == ".py" else [text]
         for source in given:
-            counts["found"] += 1
-            ptx = _compiled(source, path, folder)
-            if ptx is not None:
-                counts["compiled"] += 1
-                _texts(ptx, where, counts, whys)
-    return counts
+            yield where, _compiled(source, path, folder)
 
 
 # Compiling
@@ -198,7 +204,7 @@ def _texts(text, where, counts, whys):
         counts["kernels"] += 1
         try:
             with np.errstate(all="ignore"):
-                outcome, why = _kernel(module, name)
+                outcome, why, _ = outcome_of(module, name)
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             outcome, why = "crashed", f"{type(error).__name__}: {error} in {Path(last.filename).name}:{last.lineno}"
@@ -215,8 +221,8 @@ def _shape(text):
     return re.sub(r"%\w+", "%r", text)[:150]
 
 
-def _kernel(module, name):
-    """What becomes of one kernel, and why."""
+def outcome_of(module, name):
+    """What becomes of one kernel, why, and the block and the arguments with which it ran (see `made_up`)."""
     memory, addresses = ArrayMemory(), {}
     for variable in module.variables.values():
         if variable.space in (Space.GLOBAL, Space.CONST):
@@ -226,23 +232,24 @@ def _kernel(module, name):
     try:
         program = compile_kernel(module, name, addresses)
     except PtxError as error:
-        return "refused", error.what
-    outcome = "stopped", ""
+        return "refused", error.what, None
+    outcome = "stopped", "", None
     for number, threads in ((32, 64), (8, 32), (1, 32), (0, 32)):
-        arguments = _arguments(module.functions[name], program, memory, number)
+        given = made_up(module.functions[name], number)
         block = program.limits.get("reqntid", (min(threads, *program.limits.get("maxntid", (threads,))),))
         block = (*block, 1, 1)[:3]
-        launch = Launch((2, 1, 1), block, arguments, memory, 16384)
+        arguments = _laid_out(module.functions[name], program, memory, given)
+        launch = Launch(GRID, block, arguments, memory, SHARED)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             run(program, launch)
         except (KernelError, KernelHangError) as error:
-            outcome = "stopped", str(error)
+            outcome = "stopped", str(error), None
         except _TooSlowError:
-            outcome = "slow", f"more than {SECONDS} s"
+            outcome = "slow", f"more than {SECONDS} s", None
             break
         else:
-            return "ran", ""
+            return "ran", "", (block, given)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     return outcome
@@ -250,6 +257,11 @@ def _kernel(module, name):
 
 class _TooSlowError(BaseException):
     """A launch takes longer than it may; no except clause of a kernel catches it."""
+
+
+def watch_time():
+    """Let a launch end that takes too long."""
+    signal.signal(signal.SIGALRM, _too_slow)
 
 
 def _too_slow(_signal, _frame):
@@ -269,20 +281,29 @@ def _pointers(function):
     return found
 
 
-def _arguments(function, program, memory, number):
-    """The bytes of made-up arguments: arrays, and the number."""
+def made_up(function, number):
+    """Made-up arguments: None for an array of `UNITS` numbers of 32 bits, otherwise the bytes of *number*."""
     pointers = _pointers(function)
-    held = np.zeros(max(16, -(-program.parameter_bytes // 16) * 16), np.uint8)
-    at = 0
+    given = []
     for parameter in function.parameters:
-        at = -(-at // parameter.align) * parameter.align
         if parameter.is_pointer or parameter.name in pointers:
-            value = np.array([memory.add((np.arange(_UNITS) % 4).astype(np.int32))], np.uint64)
+            given.append(None)
         elif parameter.type.family in (Family.FLOAT, Family.BRAIN):
-            value = np.array([1], parameter.type.dtype)
+            given.append(np.array([1], parameter.type.dtype).tobytes())
         else:
             value = np.array([number if not parameter.shape else 0]).astype(parameter.type.dtype)
-        raw = value.view(np.uint8)
-        held[at : at + len(raw)] = raw
+            given.append(value.tobytes().ljust(parameter.nbytes, b"\0"))
+    return given
+
+
+def _laid_out(function, program, memory, given):
+    """The bytes of the parameters."""
+    held = np.zeros(max(16, -(-program.parameter_bytes // 16) * 16), np.uint8)
+    at = 0
+    for parameter, data in zip(function.parameters, given, strict=True):
+        at = -(-at // parameter.align) * parameter.align
+        if data is None:
+            data = memory.add((np.arange(UNITS) % 4).astype(np.int32)).to_bytes(8, "little")
+        held[at : at + len(data)] = np.frombuffer(data, np.uint8)
         at += parameter.nbytes
     return held

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.ptx import exact
-from tests.ptx.exact import F32, FORMATS
+from tests.ptx.exact import F16, F32, F64, FORMATS
 from tests.ptx.reading import BITS
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
@@ -353,6 +353,9 @@ def of_floats(words, kind):
 
         return Operation(compute, (kind.bits,) * count, kind.bits)
 
+    def nan_or(a, result):
+        return exact.nan(kind) if exact.is_nan(a, kind) and kind is not F64 else result
+
     match name:
         case "add" | "sub" | "mul" | "div":
             function = getattr(exact, name)
@@ -364,9 +367,9 @@ def of_floats(words, kind):
         case "rcp":
             return rounded(lambda a, how: exact.div(kind.one, a, kind, how), 1)
         case "neg":
-            return plain(lambda a: exact.nan(kind, a) if exact.is_nan(a, kind) else a ^ kind.sign, 1)
+            return plain(lambda a: nan_or(a, a ^ kind.sign), 1)
         case "abs":
-            return plain(lambda a: exact.nan(kind, a) if exact.is_nan(a, kind) else a & ~kind.sign, 1)
+            return plain(lambda a: nan_or(a, a & ~kind.sign), 1)
         case "min" | "max":
             return plain(lambda *given: extreme(name, given, kind, options), 3 if "three" in options else 2)
         case "copysign":
@@ -473,7 +476,8 @@ def conversion(words):
 
     def to_float(a):
         if kind is F32:
-            a = flush(a, kind)
+            if goal is not F16 or rounding not in ("rm", "rp"):
+                a = flush(a, kind)
             if "ftz" in options and exact.is_nan(a, kind):
                 a = exact.nan(F32)
         if rounding in INTEGRAL:

@@ -327,7 +327,7 @@ class Body:
                 given = [one, two, three] if what == "fma.rn" else [one, two]
                 sat = "" if what in ("min", "max") else sat
                 line = f"{what}{ftz}{sat}.f16x2 {result}, {', '.join(given)};"
-        if word in ("neg", "abs"):
+        if word in ("neg", "abs") and kind == "g":
             self.put_for_numbers(line, type_, a)
         else:
             self.put(line, guard=word != "testp")
@@ -359,17 +359,11 @@ class Body:
                 rounding = ""
             else:
                 rounding = draw.choice([".rn", ".rz", ".rm", ".rp"])
-            if (to, source) == ("e", "f") and rounding in (".rm", ".rp"):
-                ftz = ""  # cards do not flush what they round down or up to 16 bits
             if (to, source) == ("e", "f") and draw.random() < 0.3:
                 how = draw.choice([".rn", ".rz", ".rn.relu", ".rz.relu"])
                 self.put(f"cvt{how}.f16x2.f32 {draw.choice(PAIRS)}, {self.to('f')}, {self.to('f')};")
                 return
-            given = self.to(source)
-            line = f"cvt{rounding}{ftz}{sat}.{FLOATS[to]}.{FLOATS[source]} {self.to(to)}, {given};"
-            if to != source and "g" in (to, source):
-                self.put_for_numbers(line, FLOATS[source], given)
-                return
+            line = f"cvt{rounding}{ftz}{sat}.{FLOATS[to]}.{FLOATS[source]} {self.to(to)}, {self.to(source)};"
         self.put(line, guard=True)
 
     def holder(self, type_):

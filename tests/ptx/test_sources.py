@@ -43,9 +43,9 @@ def test_of_a_file_only_what_the_card_runs_is_kept():
 
 def test_a_kernel_runs_or_is_stopped_or_refused():
     def outcome(body):
-        return corpus._kernel(parse(HEAD + KERNEL.replace("BODY", body)), "k")
+        return corpus.outcome_of(parse(HEAD + KERNEL.replace("BODY", body)), "k")
 
-    assert outcome("st.global.u32 [%a], %n;") == ("ran", "")
+    assert outcome("st.global.u32 [%a], %n;") == ("ran", "", ((64, 1, 1), [None, bytes([32, 0, 0, 0])]))
     assert outcome("st.global.u32 [0], %n;")[0] == "stopped"
-    what, why = outcome("wgmma.fence.sync.aligned;")
+    what, why, _ = outcome("wgmma.fence.sync.aligned;")
     assert (what, why.partition(" ")[0]) == ("refused", "wgmma.fence.sync.aligned")

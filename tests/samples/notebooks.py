@@ -9,13 +9,16 @@ import json
 import os
 import re
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "samples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9]*_*.py"))
 MEASURED = [ROOT / "tests" / "conformance" / "data" / f"{name}.json" for name in ("semantics", "graphs", "managed")]
+BUILT = ROOT / "docs" / "built" / "notebooks"
 DATA = ROOT / "acl_py" / "teaching" / "data" / "h200.json"
 
 
@@ -85,24 +88,25 @@ def pattern(node):
     return "".join(parts) if "-" in "".join(parts) else "$"
 
 
-if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
-
+def rewrite(notebook):
+    """Run *notebook*, and write what it prints, its page, and the notebook with its outputs."""
     import nbformat
 
     from tests.samples.notebook_pages import PAGES, page_of
 
-    built = ROOT / "docs" / "built" / "notebooks"
-    built.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as folder:
+        book = executed(notebook, Path(folder))
+    notebook.with_suffix(".out").write_text(output_of(book), encoding="utf-8")
+    (PAGES / f"{notebook.stem}.md").write_text(page_of(book, notebook.stem), encoding="utf-8")
+    for cell in book.cells:
+        cell.metadata.pop("execution", None)  # real times
+    nbformat.write(book, BUILT / f"{notebook.stem}.ipynb")
+
+
+if __name__ == "__main__":
+    BUILT.mkdir(parents=True, exist_ok=True)
     lines = [f"{json.dumps(name)}: {json.dumps(program)}" for name, program in programs().items()]
     DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    for notebook in NOTEBOOKS:
-        if sys.argv[1:] and notebook.name.partition("_")[0] not in sys.argv[1:]:
-            continue
-        with TemporaryDirectory() as folder:
-            book = executed(notebook, Path(folder))
-        notebook.with_suffix(".out").write_text(output_of(book), encoding="utf-8")
-        (PAGES / f"{notebook.stem}.md").write_text(page_of(book, notebook.stem), encoding="utf-8")
-        for cell in book.cells:
-            cell.metadata.pop("execution", None)  # real times
-        nbformat.write(book, built / f"{notebook.stem}.ipynb")
+    wanted = [each for each in NOTEBOOKS if not sys.argv[1:] or each.name.partition("_")[0] in sys.argv[1:]]
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(rewrite, wanted))

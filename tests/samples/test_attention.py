@@ -21,7 +21,7 @@ MEASURED = json.loads(DATA.read_text(encoding="utf-8"))["rows"]
 VERSIONS = ("synchronous", "naive", "pipelined")
 
 
-@pytest.mark.one_in(7)
+@pytest.mark.one_in(14)
 @pytest.mark.parametrize("version", five_stages.VERSIONS.values(), ids=five_stages.VERSIONS)
 @pytest.mark.parametrize("frame", [FROM_C, AS_TORCH], ids=["c", "torch"])
 @pytest.mark.parametrize("causal", [False, True])
@@ -102,6 +102,7 @@ def test_a_command_line_that_cannot_be_says_what_is_wrong(arguments, message):
         five_stages.job_of_arguments(arguments.split())
 
 
+@pytest.mark.slow
 def test_a_second_buffer_is_worth_it():
     job = streaming.jobs()[True]
     assert h200(streaming.naive, job).ns >= 1.5 * h200(streaming.double_buffered, job).ns

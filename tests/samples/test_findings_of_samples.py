@@ -88,6 +88,7 @@ def text_of(finding):
     return " ".join([finding.kind.value, *(site.rpartition(":")[2] for site in finding.sites)])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "sample", [*SAMPLES, *(pytest.param(app, marks=pytest.mark.slow) for app in APPS)], ids=lambda sample: sample.stem
 )

@@ -2,7 +2,6 @@
 
 import re
 
-import jupytext
 import pytest
 
 from tests.samples.notebook_pages import PAGES
@@ -20,6 +19,8 @@ def test_every_notebook_has_a_page_and_every_picture_is_on_one():
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_a_page_has_the_cells_of_its_notebook_and_the_outputs_that_they_have_now(notebook):
+    import jupytext  # takes longer than all these tests, and every process of a run imports this module
+
     page = (PAGES / f"{notebook.stem}.md").read_text(encoding="utf-8")
     cells = [cell.source for cell in jupytext.read(notebook).cells]
     assert [cell for cell in cells if cell not in page] == []

@@ -33,6 +33,7 @@ both_loops = pytest.mark.parametrize("uvloop", [False, True])
 h200 = partial(acl.run, device="h200")
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_clients_get_the_answers_of_numpy(seed):
     rng = np.random.default_rng(seed)
@@ -62,6 +63,7 @@ def test_the_same_clients_come_on_every_run():
     assert [r.latency_us for r in first.requests] == [r.latency_us for r in second.requests]
 
 
+@pytest.mark.slow
 def test_batches_and_streams_are_worth_it():
     one_by_one, batches, streams = (h200(load_test, policy, usual_load()) for policy in POLICIES)
     assert batches.answers_per_ms >= 1.5 * one_by_one.answers_per_ms

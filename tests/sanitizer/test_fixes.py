@@ -251,21 +251,21 @@ def test_an_edge_goes_forward():
 
 
 def test_the_first_fix_removes_its_finding_in_random_programs():
-    _check(6)
+    _check(3)
 
 
 @pytest.mark.slow
-def test_the_first_fix_removes_its_finding_in_300_random_programs():
-    _check(300)
+def test_the_first_fix_removes_its_finding_in_150_random_programs():
+    _check(150)
 
 
 def test_the_first_fix_removes_its_finding_in_random_scripts():
-    _check_scripts(6)
+    _check_scripts(3)
 
 
 @pytest.mark.slow
-def test_the_first_fix_removes_its_finding_in_300_random_scripts():
-    _check_scripts(300)
+def test_the_first_fix_removes_its_finding_in_150_random_scripts():
+    _check_scripts(150)
 
 
 def _check_scripts(number):

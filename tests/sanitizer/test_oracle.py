@@ -173,6 +173,7 @@ def test_a_free_that_waits_by_habit_is_told_apart():
     }
 
 
+@pytest.mark.slow
 def test_simpler_detectors_get_random_programs_wrong():
     table = Table()
     for seed in range(60):

@@ -15,15 +15,15 @@ def differences(seeds: Iterable[int]) -> tuple[int, list[Difference]]:
 
 
 def test_the_sanitizer_and_the_oracle_agree_on_random_programs():
-    count, differ = differences(range(100))
+    count, differ = differences(range(40))
     assert differ == []
-    assert count > 95
+    assert count > 38
 
 
 def test_they_agree_on_programs_with_callbacks():
-    count, differ = differences(seed for seed in range(2, 400, 3) if programs.calls_back(seed))
+    count, differ = differences(seed for seed in range(2, 200, 3) if programs.calls_back(seed))
     assert differ == []
-    assert count > 35
+    assert count > 15
 
 
 def test_that_the_simulator_asks_whether_a_task_is_done_hands_nothing_on():

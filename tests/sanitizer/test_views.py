@@ -21,7 +21,7 @@ class Watched:
 
     def __init__(self):
         self.accesses, self.exports, self.sites = [], [], []
-        self.views = Views(self.report, lambda _, ranges: self.exports.append(ranges))
+        self.views = Views(self.report, lambda _, ranges, site: self.exports.append(ranges))
         memory = Memory([1 << 20], 256, lambda _, what, __: AssertionError(what))
         self.plain = memory.malloc_host(4 * N, "here").numpy(np.float32)
         memory.watch_view = self.views.watch

@@ -11,8 +11,8 @@ from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgumen
 from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.findings import Findings
 from acl_py.runtime.leaks import Leaked
+from acl_py.sanitizer.finding_texts import HANDLES
 from acl_py.sanitizer.leaks import UNLISTED
-from acl_py.sanitizer.wording import HANDLES
 from acl_py.trace.views.summary import SYNCHRONISATIONS, leak_lines, summarize
 from acl_py.wording import reword
 from device_model.contexts import Context

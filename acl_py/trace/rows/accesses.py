@@ -32,6 +32,25 @@ class Row(NamedTuple):
     after: int = -1
 
 
+class Exports:
+    """The bytes that code has got at whose accesses are not seen, in the order of time; each byte once."""
+
+    __slots__ = ("_known", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._known: dict[int, ByteRanges] = {}  # by the serial number of the memory
+
+    def add(self, at_ns: Nanoseconds, calls: int, caller: int, site: object, serial: int, ranges: Ranges) -> None:
+        """Add *ranges* of the memory with number *serial*, which *caller* got at behind so many rows of *calls*."""
+        known = self._known.setdefault(serial, ByteRanges())
+        _, news = known.split(ranges)
+        if news:
+            known.add(news)
+            extents = tuple(Extent(serial, start, stop) for start, stop in news)
+            self.rows.append(Row(at_ns, calls, caller, site, extents=extents))
+
+
 class Touched:
     """What a host function has read and written: bytes that it reads behind its own writes count as written only."""
 
@@ -100,6 +119,12 @@ class Accesses:
         self._rows += self._latest()
         self._joined.clear()
         self._written.clear()
+
+    def end_moment(self) -> int:
+        """Let what follows have rows of its own, and return the number of rows so far."""
+        if self._joined:
+            self._end_moment()
+        return len(self._rows)
 
     def rows(self) -> list[Row]:
         """Return all rows so far, in their order."""

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from acl_py.trace.rows.hosts import Handover, Host
 from acl_py.trace.rows.timeline import (
     ENGINES,
     PIPE_ORDER,
     Access,
     Call,
     CoreInstruction,
+    Export,
     Extent,
     GraphLaunch,
     Handle,
@@ -144,6 +146,18 @@ def _access(access: Access) -> bool:
     return access.at_ns >= 0 and access.line >= 0 and _extents(access.extents)
 
 
+def _export(export: Export) -> bool:
+    return min(export.at_ns, export.line, export.by) >= 0 and _extents(export.extents)
+
+
+def _host(host: Host) -> bool:
+    return all(each.by >= 0 for each in host.callers)
+
+
+def _handover(handover: Handover) -> bool:
+    return 0 <= handover.given_ns <= handover.at_ns and handover.taker >= 0
+
+
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "ops": _operation,
     "calls": _call,
@@ -155,6 +169,9 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "launches": _launch,
     "migrations": _migration,
     "accesses": _access,
+    "exports": _export,
+    "hosts": _host,
+    "handovers": _handover,
 }
 # The kinds of handles that fields of acts have.
 _NAMED = {"stream": "stream", "event": "event", "graph": "graph", "executable": "executable"}

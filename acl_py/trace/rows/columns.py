@@ -70,12 +70,16 @@ class StepKind(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns(Generic[_K]):
-    """The fields that all rows have: the place of each row's kind in *kinds*, and of its caller in *callers*."""
+    """The fields that all rows have: the place of each row's kind in *kinds*, and of its caller in *callers*.
+
+    *by* tells callers of one name apart, as in rows.
+    """
 
     kinds: Sequence[_K]
     kind: Ints
     callers: Sequence[str]
     caller: Ints
+    by: Sequence[int]
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -202,9 +206,10 @@ def step_columns(steps: Sequence[StreamStep]) -> StepColumns:
 def _columns(columns: type[_C], kind: Any, rows: Sequence[Any], **others: Any) -> _C:
     """Return the columns of row objects, which have a kind of the class *kind*; *others* are no fields of one row."""
     number, kinds = places(map(attrgetter(*kind._fields), rows), len(rows))
-    caller, callers = places(map(attrgetter("caller"), rows), len(rows))
+    caller, callers = places(((row.caller, getattr(row, "by", 0)) for row in rows), len(rows))  # a step has no number
     values: dict[str, Any] = {
-        "kinds": [*map(kind._make, kinds)], "kind": number, "callers": callers, "caller": caller, **others,
+        "kinds": [*map(kind._make, kinds)], "kind": number, "callers": [name for name, _ in callers],
+        "caller": caller, "by": [by for _, by in callers], **others,
     }  # fmt: skip
     values |= {field.name: numbers(rows, field.name) for field in fields(columns) if field.name not in values}
     return columns(**values)

@@ -3,7 +3,7 @@
 unpacking.py makes columns and rows of it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, cast
@@ -14,6 +14,7 @@ from acl_py.calls.acts import Act, Queued, Recorded, Waited, leaves, mapped
 from acl_py.calls.table import verb_of
 from acl_py.sites import Site, called_function
 from acl_py.trace.rows.columns import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind, made
+from acl_py.trace.rows.hosts import Caller, Handover, Host
 from acl_py.trace.rows.launches import GraphNumber
 from acl_py.trace.rows.packing import CALL, OP, RUN, SLEEP, STEP
 from acl_py.trace.rows.reasons import Turns
@@ -24,6 +25,7 @@ from acl_py.trace.rows.timeline import (
     Access,
     Call,
     Copied,
+    Export,
     Extent,
     Filled,
     GraphLaunch,
@@ -113,8 +115,44 @@ class Decoding:
         after = Places(self._ops.rows)[np.array([row.after for row in rows])].tolist()
         return [
             Access(row.at_ns, self._known(row.extents), row.writes, *_place(row.site), callers[row.caller],
-                   behind[row.calls - 1] if row.calls else None, row.caller, None if place < 0 else place)
+                   _at(behind, row.calls), row.caller, None if place < 0 else place)
             for row, place in zip(rows, after, strict=True)
+        ]  # fmt: skip
+
+    @cached_property
+    def exports(self) -> list[Export]:
+        """The bytes of the host that left our sight."""
+        rows, callers = self._store.exports.rows, self._callers
+        behind = self._calls.places() if rows else []
+        return [
+            Export(row.at_ns, self._known(row.extents), *_place(row.site), callers[row.caller],
+                   _at(behind, row.calls), row.caller)
+            for row in rows
+        ]  # fmt: skip
+
+    @cached_property
+    def hosts(self) -> list[Host]:
+        """The hosts of the program."""
+        handovers = self._store.handovers
+        callers: list[list[Caller]] = [[] for _ in handovers.hosts]
+        for number, host in handovers.callers.items():
+            callers[host].append(Caller(self._callers[number], number))
+        return [Host(tuple(each)) for each in callers]
+
+    @cached_property
+    def handovers(self) -> list[Handover]:
+        """What hosts handed one another."""
+        handovers = self._store.handovers
+        given = [handovers.gifts[row.gift] for row in handovers.rows]
+        behind = self._calls.places() if given else []
+        functions = Places(self._ops.rows)[np.array([each.function for each in given], np.int64)].tolist()
+        return [
+            Handover(
+                each.place.at_ns, _at(behind, each.place.calls), _last(each.place.accesses),
+                _last(each.place.handovers), None if each.giver < 0 else each.giver, None if function < 0 else function,
+                row.place.at_ns, _at(behind, row.place.calls), _last(row.place.accesses), row.taker, row.is_seen,
+            )
+            for row, each, function in zip(handovers.rows, given, functions, strict=True)
         ]  # fmt: skip
 
     @cached_property
@@ -238,6 +276,16 @@ def _described(handle: object) -> Handle:
 
 def _kind(name: str, site: object, act: Act[Any]) -> CallKind:
     return CallKind(name, *_place(site), act, called_function(site, ""))
+
+
+def _at(behind: Sequence[int], calls: int) -> int | None:
+    """Return the call behind which something comes that follows so many packed rows of *calls*."""
+    return behind[calls - 1] if calls else None
+
+
+def _last(count: int) -> int | None:
+    """Return the last of so many rows."""
+    return count - 1 if count else None
 
 
 def _place(site: object) -> tuple[str, int]:

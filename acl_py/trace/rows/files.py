@@ -18,7 +18,7 @@ from acl_py.calls.acts import Act
 from acl_py.trace.rows import form10
 from acl_py.trace.rows.checks import wrong_row
 from acl_py.trace.rows.timeline import Thing, Timeline
-from acl_py.trace.rows.values import ABOUT, ACT, TEXT, Kind, encoded, int_of, kinds_of, places, text_of
+from acl_py.trace.rows.values import ABOUT, ACT, TEXT, Kind, encoded, int_of, kinds_of, kinds_of_head, places, text_of
 from acl_py.whole_files import writing
 from device_model.errors import printable
 
@@ -38,10 +38,11 @@ class TraceFileError(ValueError):
 # The lists of a timeline in their order. The columns of each are the fields of its rows.
 _LISTS = (
     "ops", "calls", "steps", "marks", "buffers", "handles", "strikes", "failures", "instructions", "launches",
-    "migrations", "accesses",
+    "migrations", "accesses", "exports", "hosts", "handovers",
 )  # fmt: skip
 _END = {"end": True}
-_HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time")
+_HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time", "host_watched", "handovers_watched")
+_HEAD_KINDS = kinds_of_head(Timeline)
 
 
 def save(timeline: Timeline, path: str | Path) -> None:
@@ -149,12 +150,17 @@ def _timeline(lines: _Lines, name: str) -> Timeline:
         advice = "save the trace again" if known else "use a newer one"
         raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: {advice}")
     try:
-        lists: dict[str, Any] = {list_: _rows(list_, lines, name, version) for list_ in _LISTS}
+        is_old = version == form10.VERSION
+        lists: dict[str, Any] = {
+            list_: [] if is_old and list_ in form10.MISSING else _rows(list_, lines, name, version) for list_ in _LISTS
+        }
         if lines.read() != _END:
             raise TraceFileError(f"{name}: is not whole: its last line is missing")
         if lines.read() is not None:
             raise TraceFileError(f"{name}: is damaged: it goes on behind its last line")
-        about: dict[str, Any] = {each: (int_of if each == "end_ns" else text_of)(head.get(each)) for each in _HEAD}
+        about: dict[str, Any] = {
+            each: _HEAD_KINDS[each].decode(head.get(each)) for each in _HEAD if not (is_old and each in form10.MISSING)
+        }
     except ValueError as error:
         if isinstance(error, TraceFileError):
             raise

@@ -13,8 +13,9 @@ from acl_py.calls.table import verb_of
 from acl_py.trace.rows.accesses import Touched
 from acl_py.trace.rows.decoding import Decoding
 from acl_py.trace.rows.files import save
+from acl_py.trace.rows.handovers import Place
 from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED
-from acl_py.trace.rows.store import Store, last_of
+from acl_py.trace.rows.store import StagedBy, Store, last_of
 from acl_py.trace.rows.timeline import (
     Call,
     CoreInstruction,
@@ -46,7 +47,7 @@ from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.steps import Step
 from device_model.streams import Stream
-from device_model.work import CoreKernel, Kernel
+from device_model.work import Copy, CoreKernel, Kernel
 
 if TYPE_CHECKING:
     from device_model.kernel.results import Result
@@ -61,9 +62,9 @@ class Trace(Observer):
     """
 
     __slots__ = (
-        "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures", "host_time",
-        "migrations", "node_queued", "nodes_ran", "op_ended", "op_queued", "overlay", "recorded", "rules", "strikes",
-        "waited",
+        "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures",
+        "handovers_watched", "host_time", "host_watched", "migrations", "node_queued", "nodes_ran", "op_ended",
+        "op_queued", "overlay", "recorded", "rules", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
@@ -92,6 +93,7 @@ class Trace(Observer):
         self._unfinished = unfinished  # operations that have not ended: only they know their calls
         self._host_ns = host_ns
         self.device, self.rules, self.host_time, self.overlay = device, rules, host_time, overlay
+        self.host_watched = self.handovers_watched = False  # whether a sanitizer tells of them
         self.error = ""  # with what the run has ended, if not as it should
         self.strikes: list[Strike] = []  # of fault rules, in order
         self.failures: list[Failure] = []  # of operations, in order
@@ -153,12 +155,27 @@ class Trace(Observer):
         return Timeline(
             rows.ops, rows.calls, rows.steps, rows.marks, rows.buffers, rows.handles, list(self.strikes),
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
-            self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay,
+            self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay, rows.exports,
+            self.host_watched, rows.hosts, rows.handovers, self.handovers_watched,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write all rows so far to the file *path*; `acl_py.trace.read_trace` reads it, without the program."""
         save(self.timeline(), path)
+
+    def staged(self, copy: Copy, stream: Stream, site: object) -> None:  # noqa: ARG002
+        """Note the caller: the device queues the parts of *copy*, while any task may run."""
+        caller = self._writers.caller_number()
+        if caller:
+            self._store.staged[copy] = StagedBy(caller, copy.nbytes)
+
+    def part_queued(self, op: Op, copy: Copy) -> None:
+        """Note the caller of *op*, a part of *copy*."""
+        staged = self._store.staged.pop(copy, None)
+        if staged is not None:
+            self._store.op_callers[op] = staged.caller
+            if staged.left > op.nbytes:
+                self._store.staged[copy] = staged._replace(left=staged.left - op.nbytes)
 
     def captured(self, op: Op, taken: Node | NewWork) -> None:
         """Give *taken* the number of its capture; store the row of the call, if that did nothing else."""
@@ -259,6 +276,36 @@ class Trace(Observer):
             return
         now, calls = self._host_ns(), CALL.count(store.call_rows)
         store.accesses.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges, writes=writes)
+
+    def exported(self, allocation: Allocation, ranges: Sequence[tuple[int, int]], site: object) -> None:
+        """Store a row, if some of the bytes were still in sight."""
+        now, calls = self._host_ns(), CALL.count(self._store.call_rows)
+        self._store.exports.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges)
+
+    def sanitized(self, host: bool, handovers: bool) -> None:
+        """Note whether the rows of accesses, and those of handovers, are complete."""
+        self.host_watched, self.handovers_watched = host, handovers
+
+    def hosted(self, host: int) -> None:
+        """Note as which host the task or thread acts."""
+        self._store.handovers.host(self._writers.caller_number(), host)
+
+    def gave(self, given: Any, giver: int, function: Op | None) -> None:
+        """Keep the place at which something was given; a row follows if it is taken."""
+        store = self._store
+        progress = self._writers.serials(0), store.step_rows.count
+        row = -1 if function is None else function.row
+        given.row = store.handovers.give(giver, row, self._place(), progress)
+
+    def took(self, given: Any, taker: int, is_seen: bool) -> None:
+        """Store a row, if it is news."""
+        if given.row >= 0:  # a trace may begin later
+            self._store.handovers.take(given.row, taker, self._place(), is_seen=is_seen)
+
+    def _place(self) -> Place:
+        """Return the place of what the host does now."""
+        store = self._store
+        return Place(self._host_ns(), CALL.count(store.call_rows), store.accesses.end_moment(), 0)
 
     def noticed(self, completion: Completion, site: object) -> None:
         """Store a row, if the host awaited an operation."""

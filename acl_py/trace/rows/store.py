@@ -6,10 +6,11 @@ and looked at now and then.
 """
 
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from acl_py.calls.acts import Act
-from acl_py.trace.rows.accesses import Accesses, Touched
+from acl_py.trace.rows.accesses import Accesses, Exports, Touched
+from acl_py.trace.rows.handovers import Handovers
 from acl_py.trace.rows.instructions import Instructions
 from acl_py.trace.rows.launches import GraphRows
 from acl_py.trace.rows.packing import LATER, NO_OP, OP, STEP, Numbers
@@ -19,7 +20,7 @@ from device_model.events import Event
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.streams import Stream
-from device_model.work import Label
+from device_model.work import Copy, Label
 
 _FIRST_LOOK = 1024  # so many completions of steps are kept before those that are done are let go
 _Extents = tuple[Extent, ...]
@@ -29,12 +30,20 @@ Launch = tuple[int, Nanoseconds, bool, _Extents, _Extents]
 StepKey = tuple[str, Event | str, Stream, object]  # kind, subject, stream, site
 
 
+class StagedBy(NamedTuple):
+    """Who made the call of a copy that is staged, and how many of its bytes are *left* to queue."""
+
+    caller: int
+    left: int
+
+
 class Store:
     """All packed rows of one trace, and the values that their numbers stand for."""
 
     __slots__ = (
-        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "graphs", "instructions",
-        "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows", "step_rows", "touched",
+        "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "exports", "graphs",
+        "handovers", "instructions", "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows",
+        "staged", "step_rows", "touched",
     )  # fmt: skip
 
     def __init__(self, instructions: int) -> None:
@@ -50,7 +59,10 @@ class Store:
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.instructions = Instructions(instructions)
         self.accesses = Accesses()
+        self.exports = Exports()
+        self.handovers = Handovers()
         self.graphs = GraphRows()
+        self.staged: dict[Copy, StagedBy] = {}  # copies of other callers than the first that are not wholly queued
         self.touched: dict[Op, Touched] = {}  # by host functions that have not ended
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from acl_py.calls.acts import PLAIN, Act
+from acl_py.trace.rows.hosts import Handover, Host
 from device_model.completions import Why
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
@@ -261,6 +262,22 @@ class Access(NamedTuple):
     after: int | None = None
 
 
+class Export(NamedTuple):
+    """From *at_ns* on, code may read and write the bytes *extents* unseen: *file* got at the memory itself at *line*.
+
+    C code, memoryview() and bare addresses do so. Each byte of a life of memory has one row, the first. The rest is as
+    in `Access`.
+    """
+
+    at_ns: int
+    extents: tuple[Extent, ...]
+    file: str
+    line: int
+    caller: str
+    behind: int | None
+    by: int = 0
+
+
 class StreamStep(NamedTuple):
     """An entry in a stream that takes no engine.
 
@@ -404,8 +421,11 @@ class Timeline:
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of
     the profile; "" if there was none. The host's time was *end_ns* when it was taken.
     *error* says with what a run has ended that did not come to its end; "" for others. *accesses* are those of the
-    host, in their order; () if no sanitizer watched it. *host_time* is "measured" if the real time between two calls
-    counted, too: see `acl_py.simulate`.
+    host, in their order, and *exports* are the bytes whose accesses are not seen; both are complete if a sanitizer has
+    *host_watched*: all accesses to memory of a life, through views. If it has *handovers_watched*, *hosts* and
+    *handovers* say which tasks and threads know what of one another; otherwise they say nothing, and all tasks and
+    threads count as one host, which knows what any of them knows. *host_time* is "measured" if the real time between
+    two calls counted, too: see `acl_py.simulate`.
     """
 
     ops: Sequence[Operation] = ()
@@ -426,6 +446,11 @@ class Timeline:
     migrations: Sequence[Migration] = ()
     launches: Sequence[GraphLaunch] = ()
     overlay: str = ""
+    exports: Sequence[Export] = ()
+    host_watched: bool = False
+    hosts: Sequence[Host] = ()
+    handovers: Sequence[Handover] = ()
+    handovers_watched: bool = False
 
 
 # The list in which a field of this name is a place, in all rows and records.
@@ -434,11 +459,17 @@ PLACES = {
     "behind": "calls",
     "buffer": "buffers",
     "dst": "buffers",
+    "given_behind": "calls",
+    "given_since": "accesses",
+    "given_taken": "handovers",
+    "giver": "hosts",
     "handle": "handles",
     "in_stream": "handles",
     "launch": "launches",
     "operation": "ops",
     "record": "steps",
+    "since": "accesses",
     "src": "buffers",
+    "taker": "hosts",
     "waited_for": "instructions",
 }

@@ -60,9 +60,9 @@ class PackedOps(NamedTuple):
         places = Places(rows)
         after = places[rows["after"]]
         return OpColumns(
-            self.kinds, rows["number"], self.callers or [""], rows["caller"], rows["queued"], rows["start"],
-            rows["end"], rows["called"], rows["bytes"], reasons(rows, after, self.turns), after,
-            self._launches(places), self.cores,
+            self.kinds, rows["number"], self.callers or [""], rows["caller"], range(len(self.callers) or 1),
+            rows["queued"], rows["start"], rows["end"], rows["called"], rows["bytes"],
+            reasons(rows, after, self.turns), after, self._launches(places), self.cores,
         )  # fmt: skip
 
     def _launches(self, places: "Places") -> Ints:
@@ -135,7 +135,10 @@ class PackedSteps(NamedTuple):
             over, last = np.array([self.over.get(row, (-1, -1)) for row in later.tolist()], np.int64).T
             end[later] = np.where(over < 0, -1, np.maximum(over, exit_[later]))
             after[later] = places[last]
-        return StepColumns(self.kinds, rows["number"], self.callers, rows["caller"], exit_, end, rows["record"], after)
+        by = range(len(self.callers))
+        return StepColumns(
+            self.kinds, rows["number"], self.callers, rows["caller"], by, exit_, end, rows["record"], after
+        )
 
 
 def launches(
@@ -205,7 +208,7 @@ class PackedCalls(NamedTuple):
         slept = SleepColumns(
             of_call, sleeps.begin_ns[sleep], sleeps.end_ns[sleep], sleeps.after[sleep], sleeps.has_waits[sleep]
         )
-        return CallColumns(kinds, kind, self.callers, caller, enter_ns, exit_ns, slept)
+        return CallColumns(kinds, kind, self.callers, caller, range(len(self.callers)), enter_ns, exit_ns, slept)
 
     def decoded(self, columns: CallColumns) -> list[Call]:
         """Return the row objects."""

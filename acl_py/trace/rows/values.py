@@ -65,6 +65,12 @@ def kinds_of(row: Any) -> Mapping[str, Kind]:
     return {field: _of_field(field, hint) for field, hint in get_type_hints(row).items()}
 
 
+@cache
+def kinds_of_head(row: Any) -> Mapping[str, Kind]:
+    """Return the kinds of those fields of a class that have one plain value."""
+    return {field: _PLAIN[hint] for field, hint in get_type_hints(row).items() if hint in _PLAIN}
+
+
 def _of_field(field: str, hint: Any) -> Kind:
     kind, rows = _kind(hint), PLACES.get(field)
     if rows is None:

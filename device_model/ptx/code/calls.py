@@ -21,7 +21,7 @@ def called(module: Module, entry: Function) -> list[Function]:
         PtxError: One of them is not in the module, or calls itself.
     """
     found: list[Function] = []
-    pointed = functions_with_addresses(module)
+    pointed = module.functions_with_addresses
 
     def visit(function: Function, outer: tuple[str, ...]) -> None:
         if function not in found:
@@ -86,21 +86,9 @@ def targets_of(module: Module, function: Function, call: Instruction, pointed: S
     return found
 
 
-def functions_with_addresses(module: Module) -> list[str]:
-    """Return the functions whose addresses are taken: by an instruction, or by the first value of a variable."""
-    taken = {relocation.symbol.name for each in module.variables.values() for relocation in each.relocations}
-    for function in module.functions.values():
-        for item in function.body or ():
-            if isinstance(item, Instruction) and item.name != "call":
-                taken |= {operand.name for operand in item.operands if isinstance(operand, Symbol)}
-        for names in function.tables.values():
-            taken |= {*names}
-    return [name for name, function in module.functions.items() if name in taken and function.body is not None]
-
-
 def groups(module: Module, functions: Sequence[Function]) -> list[list[Function]]:
     """Return those of *functions* whose addresses are taken, by their signatures: one call may reach all of a group."""
-    pointed = functions_with_addresses(module)
+    pointed = module.functions_with_addresses
     found: dict[Signature, list[Function]] = {}
     for function in functions:
         if function.name in pointed:

@@ -8,15 +8,17 @@ called while it runs would lose it: recursion is refused.
 from collections.abc import Iterable, Mapping
 
 from device_model.ptx.code import translators
-from device_model.ptx.code.calls import called, functions_with_addresses, targets_of
+from device_model.ptx.code.calls import called, targets_of
 from device_model.ptx.code.control import end_of
 from device_model.ptx.code.emitter import PRED, Emitter, Names
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
-from device_model.ptx.code.frames import Frame, frames_of
+from device_model.ptx.code.forms.fitting import check_function
+from device_model.ptx.code.frames import Frame, check_constants, frames_of
+from device_model.ptx.code.loops import loop_of, takes_time
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.pressure import pressure_of
 from device_model.ptx.code.special import CLOCKS, special_type
-from device_model.ptx.lanes.program import Code, Place, Program, filename
+from device_model.ptx.lanes.program import Code, Loop, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Function, Instruction, Module, Number, Register, Space, Special, Symbol
 from device_model.ptx.text.types import TYPES, Type
@@ -56,7 +58,7 @@ class Compiler:
         self.entry = entry
         self.addresses = addresses
         self.functions = called(module, entry)
-        self._pointed = functions_with_addresses(module)
+        self._pointed = module.functions_with_addresses
         self.frame: Frame = frames_of(module, self.functions)
         self.labels: dict[tuple[str, str], int] = {}
         self.first: dict[str, int] = {}
@@ -64,6 +66,7 @@ class Compiler:
         self._offsets: dict[str, int] = {}
         self._types: dict[int, Type] = {}
         for function in self.functions:
+            check_function(module, function)
             self.first[function.name] = len(self._blocks)
             self._blocks += blocks_of(function, len(self._blocks), self.labels)
             self._offsets[function.name] = len(self._types)
@@ -108,18 +111,25 @@ class Compiler:
                 names.values[f"b{block.number}"],
                 end,
                 names.values.get(f"m{block.number}"),
-                sorted(block.live_in) if block.number in heads else None,
-                reads_memory=any(map(_reads, self._blocks[block.number : heads.get(block.number, 0) + 1])),
-                instructions=block.instructions,
+                self._loop(block, heads[block.number]) if block.number in heads else None,
+                block.instructions,
             )
             for block, end in zip(self._blocks, ends, strict=True)
         ]
         zeros = {number: self._types[number].dtype for number in sorted(self._blocks[0].live_in)}
+        can_wait = any(each.loop is not None and each.loop.polls for each in code)
+        tells_time = can_wait or any(map(takes_time, self._blocks))
         return Program(
             self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
             self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits,
-            self._pressure(), lines, self._places(),
+            self._pressure(), lines, self._places(), tells_time,
         )  # fmt: skip
+
+    def _loop(self, head: Block, last: int) -> Loop:
+        """Return the loop from *head* to the block *last*."""
+        own = self._blocks[head.number : last + 1]
+        calls = any(block.last is not None and self.targets_of_call(block, block.last) for block in own)
+        return loop_of(own, lambda block, register: self.number(block, register), calls=calls)
 
     def _pressure(self) -> int:
         """Return the registers of a thread."""
@@ -259,21 +269,12 @@ def _line(block: Block) -> int:
     return block.instructions[0].line if block.instructions else block.function.line
 
 
-def _reads(block: Block) -> bool:
-    """Whether a block reads what others may change."""
-    return any(
-        item.name in ("atom", "mbarrier", "nanosleep", "call", "ld") and not {"param", "const"} & {*item.modifiers}
-        for item in block.instructions
-    )
-
-
 def check(module: Module) -> None:
     """Refuse a module that has an instruction which is not simulated.
 
     Raises:
         PtxError: The message has the line of the first one.
     """
+    check_constants(module)
     for function in module.functions.values():
-        for item in function.body or ():
-            if isinstance(item, Instruction):
-                opcode_of(item)
+        check_function(module, function)

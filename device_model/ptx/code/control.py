@@ -54,7 +54,7 @@ def end_of(compiler: "Compiler", emit: Emitter, block: Block) -> tuple[End, str 
             return _call(compiler, emit, block, last)
         case "nanosleep":
             opcode_of(last).translate(emit, last)
-            return ends.Goto(then), None
+            return ends.Sleep(then), None
     return _barrier(emit, last, then)
 
 

@@ -174,11 +174,11 @@ class Emitter:
         if key not in self._views:
             how = "view" if own.bits == type_.bits else "astype"
             inner = name
-            if how == "astype" and own.family not in (Family.BITS, Family.UNSIGNED, Family.SIGNED):
-                raise PtxError(self.line, f"a register of type .{own.name} is no operand of type .{type_.name}")
+            if how == "astype" and own.dtype.kind == "f":
+                inner = f"{name}.view({self.names.of(TYPES[f'b{own.bits}'].dtype)})"
             if how == "astype" and type_.family is Family.FLOAT:
                 bits = TYPES[f"b{type_.bits}"]
-                inner = f"{name}.astype({self.names.of(bits.dtype)})"
+                inner = f"{inner}.astype({self.names.of(bits.dtype)})"
                 how = "view"
             self._views[key] = self._new(f"{inner}.{how}({self.names.of(type_.dtype)})")
         return self._views[key]
@@ -234,8 +234,10 @@ class Emitter:
         if own.dtype != type_.dtype:
             if own.bits > type_.bits and type_.family in (Family.FLOAT, Family.BRAIN):
                 name = self._new(f"{name}.view({self.names.of(TYPES[f'b{type_.bits}'].dtype)})")
-            how = "view" if own.bits == type_.bits else "astype"
-            name = self._new(f"{name}.{how}({self.names.of(own.dtype)})")
+            if own.bits > type_.bits:
+                name = self._new(f"{name}.astype({self.names.of(TYPES[f'b{own.bits}'].dtype)})")
+            if own.dtype != TYPES[f"b{own.bits}"].dtype or own.bits == type_.bits:
+                name = self._new(f"{name}.view({self.names.of(own.dtype)})")
         if self.guard is not None:
             name = self._new(f"{self.names.of(np.where)}({self.guard}, {name}, {self._local(self._number(operand))})")
         number = self._number(operand)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from device_model.ptx.code.opcodes import opcode_of
+from device_model.ptx.code.special import CLOCKS
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import (
     Address,
@@ -77,7 +78,7 @@ def blocks_of(function: Function, first: int, labels: dict[tuple[str, str], int]
         return blocks[-1]
 
     def add(instruction: Instruction) -> None:
-        if meets(instruction):
+        if meets(instruction) or reads_clock(instruction):  # the time at the beginning of a block is known
             begin()
         blocks[-1].instructions.append(instruction)
         if ends(instruction):
@@ -108,6 +109,11 @@ def meets(instruction: Instruction) -> bool:
     if instruction.name == "bar":
         return "warp" in instruction.modifiers
     return instruction.name in _MEETS and "sync" in instruction.modifiers
+
+
+def reads_clock(instruction: Instruction) -> bool:
+    """Whether *instruction* reads what time it is."""
+    return any(isinstance(each, Special) and each.name in CLOCKS for each in instruction.operands)
 
 
 def names_lanes(instruction: Instruction) -> bool:

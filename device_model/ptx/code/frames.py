@@ -6,11 +6,15 @@ A parameter that a caller prepares has the place of the function's own parameter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from device_model.ptx.code.calls import call_parts, calls_of, functions_with_addresses, groups, targets_of
+from device_model.ptx.code.calls import call_parts, calls_of, groups, targets_of
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Function, Instruction, Module, Space, Symbol, Variable
 
 _UNIT = 16  # bytes; memories are a multiple of it
+# Bytes that a card has for one thread, one block and one launch; an assembler refuses more.
+_MOST_CONSTANT = 64 << 10
+_MOST = {Space.LOCAL: 512 << 10, Space.SHARED: 48 << 10, Space.PARAM: 32764}
+_REMEDIES = {Space.SHARED: "declare it .extern with [] and give its bytes to the launch"}
 _EVERYWHERE = ""  # stands for the function of a variable of the module
 
 
@@ -58,7 +62,7 @@ def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
     for first, *others in groups(module, functions):
         for function in others:
             _give(frame, function, first)
-    pointed = functions_with_addresses(module)
+    pointed = module.functions_with_addresses
     for function in functions:
         for item in calls_of(function):
             target = targets_of(module, function, item, pointed)[0]
@@ -67,11 +71,29 @@ def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
     return frame
 
 
+def check_constants(module: Module) -> None:
+    """Refuse a module with more variables in constant memory than a card has room for."""
+    at = 0
+    for variable in module.variables.values():
+        if variable.space is Space.CONST:
+            at = _up(at, variable.align) + variable.nbytes
+            if at > _MOST_CONSTANT:
+                raise PtxError(
+                    variable.line, f"the constants end at byte {at} of .const memory, which has {_MOST_CONSTANT}"
+                )
+
+
 def _put(frame: Frame, function: str, variable: Variable, space: Space, at: int) -> int:
     """Give *variable* the next place from *at* on; return where it ends."""
     at = _up(at, variable.align)
     frame.places[function, variable.name] = space, at
-    return at + variable.nbytes
+    end = at + variable.nbytes
+    if end > _MOST[space]:
+        raise PtxError(
+            variable.line, f"{variable.name} ends at byte {end} of .{space.value} memory, which has "
+            f"{_MOST[space]}", _REMEDIES.get(space, "")
+        )  # fmt: skip
+    return end
 
 
 def _give(frame: Frame, function: Function, first: Function) -> None:

@@ -130,6 +130,19 @@ class Barrier:
             fragments.go(self.then, at)
 
 
+class Sleep:
+    """Lanes sleep, and go on when their time has come."""
+
+    __slots__ = ("then",)
+
+    def __init__(self, then: int) -> None:
+        self.then = then
+
+    def go(self, fragments: "Fragments", at: Lanes, result: Any) -> None:  # noqa: ARG002 - every end has it
+        """Set the lanes aside."""
+        fragments.sleep(self.then, at)
+
+
 class Trap:
     """Lanes stop the kernel."""
 

@@ -68,6 +68,10 @@ class Group:
         self.registers[number] = value
         self._is_owned[number] = False
 
+    def share(self) -> None:
+        """Let each register be copied before it is changed next: another one can be the same array."""
+        self._is_owned = bytearray(len(self.registers))
+
     def put_some(self, number: int, index: Ints, value: Array) -> None:
         """Set the register of the lanes *index* to the columns of *value*."""
         old = self.registers[number]

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from device_model.ptx.lanes.group import Array
 from device_model.ptx.lanes.regions import Region
 from device_model.ptx.lanes.watching import Watch
+
+if TYPE_CHECKING:
+    from device_model.ptx.lanes.clocks import Clock
+    from device_model.ptx.lanes.fragments import Fragments
 
 Dim3 = tuple[int, int, int]
 
@@ -35,9 +39,10 @@ class Launch:
         environment: What the driver has put into `%envreg` registers.
         sms: The SMs of the card.
         warps_of_sm: The warps that an SM can hold.
-        cycles: The clock of the SMs, now.
-        nanoseconds: The time, now.
+        places: How many of its blocks the card holds at the same time.
+        clock: The times of its warps; None if they do not matter.
         watches: Who looks at it.
+        looking: Groups with lanes that poll a word.
         line: The line of PTX that runs, where something could be said about it.
         messages: What lanes have printed, each with its block and thread.
     """
@@ -51,11 +56,19 @@ class Launch:
     environment: Mapping[int, int] = field(default_factory=dict)
     sms: int = 1
     warps_of_sm: int = 64
-    cycles: int = 0
-    nanoseconds: int = 0
+    places: int = 1 << 31
+    clock: "Clock | None" = None
     watches: Sequence[Watch] = ()
+    looking: dict["Fragments", None] = field(default_factory=dict)
     line: int = 0
     messages: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Let lanes that poll a word look at once if it has changed: later, it may have changed once more."""
+        looking, self.looking = self.looking, {}
+        for fragments in looking:
+            fragments.look()
+        self.looking |= {fragments: None for fragments in looking if fragments.spinning}
 
     @property
     def threads(self) -> int:

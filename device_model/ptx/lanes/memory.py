@@ -17,6 +17,7 @@ from device_model.ptx.lanes.regions import Region
 WINDOW = 1 << 56  # bytes of each window
 SHARED, LOCAL, PARAM = 0x7E << 56, 0x7D << 56, 0x7C << 56
 DType = np.dtype[Any]
+_NO_OWNER = np.zeros((1, 1), np.intp)  # of parameters, which all lanes share
 _NAMES = {0: "global", SHARED: "shared", LOCAL: "local", PARAM: "param"}
 
 
@@ -29,121 +30,85 @@ class AccessError(Exception):
         self.lanes = lanes
 
 
-def load_global(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
-    """Return what lanes load from global memory: one array, or a tuple of *count* for a vector."""
-    region = _region(at, address, dtype.itemsize * count)
-    if region is None:
-        return _by_region(at, address, dtype, count)
-    for watch in at.group.launch.watches:
-        watch.load(at, "global", address, dtype.itemsize * count)
-    return region.load(dtype, _places(at, address, region.start, dtype.itemsize * count), count)
+class Held(NamedTuple):
+    """Shared or local memory of a group, or its parameters: what a `Region` is for global memory."""
+
+    values: Array
+
+    def load(self, dtype: DType, places: Ints, count: int) -> Any:
+        """Return the elements of *dtype* at *places*; with a *count* the parts of vectors."""
+        return _taken(self.values.view(dtype), places, count)
+
+    def store(self, places: Ints, parts: tuple[Array, ...]) -> None:
+        """Store the parts of vectors at *places*."""
+        _given(self.values.view(parts[0].dtype), places, parts)
+
+    def cells(self, dtype: DType, _places: Ints) -> Array:
+        """Return the elements of *dtype*, of which some are changed."""
+        return self.values.view(dtype)
 
 
-def store_global(at: Lanes, address: Array, *values: Array) -> None:
-    """Store *values*, the parts of a vector, in global memory. Of lanes with one address the last one counts."""
-    dtype, count = values[0].dtype, len(values)
-    region = _region(at, address, dtype.itemsize * count)
-    if region is None:
-        for part, lanes in _parts_of_regions(at, address, dtype.itemsize * count):
-            store_global(lanes, _picked(at, address, part), *(_picked(at, value, part) for value in values))
-        return
-    for watch in at.group.launch.watches:
-        watch.store(at, "global", address, dtype.itemsize * count, values)
-    at.group.changes += 1
-    region.store(_places(at, address, region.start, dtype.itemsize * count), values)
+class Part(NamedTuple):
+    """The lanes of an access that use one piece of memory.
+
+    Attributes:
+        lanes: These lanes.
+        space: The state space.
+        address: Their addresses in it.
+        which: Which of the active lanes these are; None for all of them.
+        region: The piece of global memory; None in the other state spaces.
+    """
+
+    lanes: Lanes
+    space: str
+    address: Array
+    which: Ints | None
+    region: Region | None
+
+    def located(self, nbytes: int) -> tuple[Region | Held, Array]:
+        """Return the memory, and the places of elements of *nbytes* bytes in it."""
+        at, group = self.lanes, self.lanes.group
+        if self.region is not None:
+            return self.region, _places(at, self.address, self.region.start, nbytes)
+        values, size, owner, name = {
+            "shared": (group.shared, group.shared_bytes, at.block, "shared memory"),
+            "local": (group.local, group.local_bytes, at.flat, "local memory"),
+            "param": (group.launch.parameters, len(group.launch.parameters), _NO_OWNER, "parameters"),
+        }[self.space]
+        return Held(values), _private(at, self.address, size, nbytes, owner, name)
 
 
-def load_shared(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
-    """Return what lanes load from the shared memory of their blocks."""
-    for watch in at.group.launch.watches:
-        watch.load(at, "shared", address, dtype.itemsize * count)
-    group = at.group
-    places = _private(at, address, group.shared_bytes, dtype.itemsize * count, at.block, "shared memory")
-    return _taken(group.shared.view(dtype), places, count)
-
-
-def store_shared(at: Lanes, address: Array, *values: Array) -> None:
-    """Store *values* in the shared memory of the lanes' blocks."""
-    for watch in at.group.launch.watches:
-        watch.store(at, "shared", address, values[0].dtype.itemsize * len(values), values)
-    group, dtype = at.group, values[0].dtype
-    size = dtype.itemsize * len(values)
-    places = _private(at, address, group.shared_bytes, size, at.block, "shared memory")
-    group.changes += 1
-    _given(group.shared.view(dtype), places, values)
-
-
-def load_local(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
-    """Return what lanes load from their local memory."""
-    for watch in at.group.launch.watches:
-        watch.load(at, "local", address, dtype.itemsize * count)
-    group = at.group
-    places = _private(at, address, group.local_bytes, dtype.itemsize * count, at.flat, "local memory")
-    return _taken(group.local.view(dtype), places, count)
-
-
-def store_local(at: Lanes, address: Array, *values: Array) -> None:
-    """Store *values* in the local memory of the lanes."""
-    for watch in at.group.launch.watches:
-        watch.store(at, "local", address, values[0].dtype.itemsize * len(values), values)
-    group, dtype = at.group, values[0].dtype
-    places = _private(at, address, group.local_bytes, dtype.itemsize * len(values), at.flat, "local memory")
-    _given(group.local.view(dtype), places, values)
-
-
-def load_generic(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
-    """Return what lanes load from generic addresses."""
-
-    def load(lanes: Lanes, part: Array, window: int) -> Any:
-        if window == SHARED:
-            return load_shared(lanes, part - np.uint64(SHARED), dtype, count)
-        if window == LOCAL:
-            return load_local(lanes, part - np.uint64(LOCAL), dtype, count)
-        if window == PARAM:
-            return load_param(lanes, part - np.uint64(PARAM), dtype, count)
-        return load_global(lanes, part, dtype, count)
-
-    windows = _windows(address)
-    if len(windows) == 1:
-        return load(at, address, windows[0])
+def load(at: Lanes, space: str, address: Array, dtype: DType, count: int = 1) -> Any:
+    """Return what lanes load from *space*, "" for generic addresses: one array, or a tuple of *count* for a vector."""
+    nbytes = dtype.itemsize * count
+    found = []
+    for part in (parts := _parts(at, space, address, nbytes)):
+        if part.space != "param":
+            for watch in at.group.launch.watches:
+                watch.load(part.lanes, part.space, part.address, nbytes)
+        memory, places = part.located(nbytes)
+        found.append(memory.load(dtype, places, count))
+    if parts[0].which is None:
+        return found[0]
     values = [np.empty(at.shape, dtype) for _ in range(count)]
-    for window in windows:
-        part = _in_window(at, address, window)
-        lanes = Lanes(at.group, at.flat.reshape(-1)[part])
-        loaded = load(lanes, _picked(at, address, part), window)
+    for part, loaded in zip(parts, found, strict=True):
         for value, each in zip(values, loaded if count > 1 else (loaded,), strict=True):
-            value.reshape(-1)[part] = each.reshape(-1)
+            value.reshape(-1)[part.which] = each.reshape(-1)
     return values[0] if count == 1 else tuple(values)
 
 
-def store_generic(at: Lanes, address: Array, *values: Array) -> None:
-    """Store *values* at generic addresses."""
-
-    def store(lanes: Lanes, part: Array, window: int, each: tuple[Array, ...]) -> None:
-        if window == SHARED:
-            store_shared(lanes, part - np.uint64(SHARED), *each)
-        elif window == LOCAL:
-            store_local(lanes, part - np.uint64(LOCAL), *each)
-        elif window == PARAM:
-            raise AccessError("a store to the parameters of the kernel", lanes.flat.reshape(-1))
-        else:
-            store_global(lanes, part, *each)
-
-    windows = _windows(address)
-    if len(windows) == 1:
-        store(at, address, windows[0], values)
-        return
-    for window in windows:
-        part = _in_window(at, address, window)
-        lanes = Lanes(at.group, at.flat.reshape(-1)[part])
-        store(lanes, _picked(at, address, part), window, tuple(_picked(at, value, part) for value in values))
-
-
-def load_param(at: Lanes, address: Array, dtype: DType, count: int = 1) -> Any:
-    """Return what lanes load from the parameters of the kernel."""
-    parameters = at.group.launch.parameters
-    places = _private(at, address, len(parameters), dtype.itemsize * count, np.zeros((1, 1), np.intp), "parameters")
-    return _taken(parameters.view(dtype), places, count)
+def store(at: Lanes, space: str, address: Array, *values: Array) -> None:
+    """Store *values*, the parts of a vector, in *space*. Of lanes with one address the last one counts."""
+    nbytes = values[0].dtype.itemsize * len(values)
+    for part in _parts(at, space, address, nbytes):
+        if part.space == "param":
+            raise AccessError("a store to the parameters of the kernel", part.lanes.flat.reshape(-1))
+        own = values if part.which is None else tuple(_picked(at, value, part.which) for value in values)
+        for watch in at.group.launch.watches:
+            watch.store(part.lanes, part.space, part.address, nbytes, own)
+        memory, places = part.located(nbytes)
+        at.group.changes += part.space != "local"
+        memory.store(places, own)
 
 
 class Site(NamedTuple):
@@ -159,42 +124,35 @@ class Site(NamedTuple):
 
 def sites(at: Lanes, space: str, address: Array, dtype: DType) -> list[Site]:
     """Return where lanes change memory of the state space *space*; "" is for generic addresses."""
-    group, size = at.group, dtype.itemsize
-    if not space:
-        windows = _windows(address)
-        if len(windows) == 1:
-            return sites(at, _NAMES[windows[0]], address - np.uint64(windows[0]), dtype)
-        found = []
-        for window in windows:
-            part = _in_window(at, address, window)
-            lanes = Lanes(group, at.flat.reshape(-1)[part])
-            inner = _picked(at, address, part) - np.uint64(window)
-            found += _inside(sites(lanes, _NAMES[window], inner, dtype), part)
-        return found
-    region = _region(at, address, size) if space == "global" else None
-    if space == "global" and region is None:
-        return [
-            each
-            for part, lanes in _parts_of_regions(at, address, size)
-            for each in _inside(sites(lanes, "global", _picked(at, address, part), dtype), part)
-        ]
-    for watch in group.launch.watches:
-        watch.change(at, space, address, size)
-    if region is not None:
-        places = _places(at, address, region.start, size)
-        return [Site(region.cells(dtype, places), places, None)]
-    if space == "shared":
-        places = _private(at, address, group.shared_bytes, size, at.block, "shared memory")
-        return [Site(group.shared.view(dtype), places, None)]
-    if space != "local":
-        raise AccessError("an atomic operation on the parameters of the kernel", at.flat.reshape(-1))
-    places = _private(at, address, group.local_bytes, size, at.flat, "local memory")
-    return [Site(group.local.view(dtype), places, None)]
+    found = []
+    for part in _parts(at, space, address, dtype.itemsize):
+        if part.space == "param":
+            raise AccessError("an atomic operation on the parameters of the kernel", part.lanes.flat.reshape(-1))
+        for watch in at.group.launch.watches:
+            watch.change(part.lanes, part.space, part.address, dtype.itemsize)
+        memory, places = part.located(dtype.itemsize)
+        found.append(Site(memory.cells(dtype, places), places, part.which))
+    return found
 
 
-def _inside(found: list[Site], part: Ints) -> list[Site]:
-    """Return *found*, which are of the lanes *part*, as of all active lanes."""
-    return [each._replace(part=part if each.part is None else part[each.part]) for each in found]
+def _parts(at: Lanes, space: str, address: Array, nbytes: int) -> list[Part]:
+    """Return the lanes by the memory that they use: by windows of generic addresses, and by regions."""
+    if space == "global":
+        region = _region(at, address, nbytes)
+        return [Part(at, space, address, None, region)] if region is not None else _by_region(at, address, nbytes)
+    if space:
+        return [Part(at, space, address, None, None)]
+    windows = _windows(address)
+    if len(windows) == 1:
+        window = windows[0]
+        return _parts(at, _NAMES[window], address - np.uint64(window) if window else address, nbytes)
+    found = []
+    for window in windows:
+        index = _in_window(at, address, window)
+        lanes = Lanes(at.group, at.flat.reshape(-1)[index])
+        inner = _parts(lanes, _NAMES[window], _picked(at, address, index) - np.uint64(window), nbytes)
+        found += [each._replace(which=index if each.which is None else index[each.which]) for each in inner]
+    return found
 
 
 def _taken(values: Array, places: Array, count: int) -> Any:
@@ -232,17 +190,8 @@ def _refuse(at: Lanes, address: Array, bad: int, nbytes: int) -> NoReturn:
     raise AccessError(at.group.launch.memory.describe(bad, nbytes), at.some(address == np.uint64(bad)))
 
 
-def _by_region(at: Lanes, address: Array, dtype: DType, count: int) -> Any:
-    values = [np.empty(at.shape, dtype) for _ in range(count)]
-    for part, lanes in _parts_of_regions(at, address, dtype.itemsize * count):
-        loaded = load_global(lanes, _picked(at, address, part), dtype, count)
-        for value, each in zip(values, loaded if count > 1 else (loaded,), strict=True):
-            value.reshape(-1)[part] = each.reshape(-1)
-    return values[0] if count == 1 else tuple(values)
-
-
-def _parts_of_regions(at: Lanes, address: Array, nbytes: int) -> list[tuple[Ints, Lanes]]:
-    """Return for each region the lanes that use it: their places among the active ones, and as active lanes."""
+def _by_region(at: Lanes, address: Array, nbytes: int) -> list[Part]:
+    """Return the lanes by the regions that they use, the lowest one first."""
     flat = np.broadcast_to(address, at.shape).reshape(-1)
     left = np.ones(len(flat), np.bool_)
     parts = []
@@ -251,9 +200,10 @@ def _parts_of_regions(at: Lanes, address: Array, nbytes: int) -> list[tuple[Ints
         region = at.group.launch.memory.find(low)
         if region is None or low + nbytes > region.stop:
             _refuse(at, address, low, nbytes)
-        part = np.flatnonzero(left & (flat <= np.uint64(region.stop - nbytes)))
-        left[part] = False
-        parts.append((part, Lanes(at.group, at.flat.reshape(-1)[part])))
+        index = np.flatnonzero(left & (flat <= np.uint64(region.stop - nbytes)))
+        left[index] = False
+        lanes = Lanes(at.group, at.flat.reshape(-1)[index])
+        parts.append(Part(lanes, "global", _picked(at, address, index), index, region))
     return parts
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from device_model.ptx.lanes.ends import StoppedError
 from device_model.ptx.lanes.group import Array, Lanes
-from device_model.ptx.lanes.memory import AccessError, load_generic
+from device_model.ptx.lanes.memory import AccessError, load
 
 _FIELD = re.compile(rb"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|j|z|t|L)?([diouxXeEfFgGaAcspn%])")
 _LONGEST = 4096  # characters of a text
@@ -42,7 +42,7 @@ def read_text(at: Lanes, address: int) -> bytes:
     """Return the text at *address*, up to its zero."""
     found = bytearray()
     while len(found) < _LONGEST:
-        byte = int(load_generic(at, np.full((1, 1), address + len(found), np.uint64), _BYTE)[0, 0])
+        byte = int(load(at, "", np.full((1, 1), address + len(found), np.uint64), _BYTE)[0, 0])
         if not byte:
             return bytes(found)
         found.append(byte)
@@ -63,7 +63,7 @@ class _Arguments:
         size = struct.calcsize(form)
         self._offset = -(-self._offset // size) * size
         words = [
-            int(load_generic(self._at, np.full((1, 1), self._address + self._offset + at, np.uint64), _WORD)[0, 0])
+            int(load(self._at, "", np.full((1, 1), self._address + self._offset + at, np.uint64), _WORD)[0, 0])
             for at in range(0, size, 4)
         ]
         self._offset += size

@@ -16,15 +16,37 @@ class End(Protocol):
         """Send the lanes *at* on, after the block has returned *result*."""
 
 
+class Loop(NamedTuple):
+    """What a loop is for the lanes that run it.
+
+    Attributes:
+        first: The number of its first block of code.
+        last: That of its last one.
+        decides: The registers that rounds change and that say what a round does: where lanes go, and what they change
+            in memory. A lane that finds the same values in them again has made no progress.
+        reads_memory: Whether it reads what others may change.
+        polls: Whether it can be a wait: what it reads of others, or of the time, decides what it does.
+        reads_clock: Whether it reads the time.
+        is_pure: Whether a round changes nothing but registers.
+    """
+
+    first: int
+    last: int
+    decides: Sequence[int]
+    reads_memory: bool
+    polls: bool
+    reads_clock: bool
+    is_pure: bool
+
+
 class Code:
     """A basic block: *run* does what it says, and *end* sends its lanes on.
 
-    *meets* returns the masks of lanes for which the lanes wait at its beginning; None if they wait for nobody. At the
-    head of a loop, *loops* are the registers that a lane needs; they are compared to see whether the loop makes
-    progress. *reads_memory* says whether the loop reads what others may change. *instructions* are what it does in PTX.
+    *meets* returns the masks of lanes for which the lanes wait at its beginning; None if they wait for nobody. *loop*
+    is the loop of which it is the head, if it is one. *instructions* are what it does in PTX.
     """
 
-    __slots__ = ("end", "instructions", "line", "loops", "meets", "number", "reads_memory", "run")
+    __slots__ = ("end", "instructions", "line", "loop", "meets", "number", "run")
 
     def __init__(
         self,
@@ -33,9 +55,7 @@ class Code:
         run: Callable[[Lanes], Any],
         end: End,
         meets: Callable[[Lanes], Array] | None,
-        loops: Sequence[int] | None,
-        *,
-        reads_memory: bool,
+        loop: Loop | None,
         instructions: Sequence[Instruction] = (),
     ) -> None:
         self.number = number
@@ -43,8 +63,7 @@ class Code:
         self.run = run
         self.end = end
         self.meets = meets
-        self.loops = loops
-        self.reads_memory = reads_memory
+        self.loop = loop
         self.instructions = instructions
 
 
@@ -82,6 +101,7 @@ class Program:
         pressure: The registers of 32 bits that a thread needs at the same time.
         lines: The line of PTX for each line of the Python code.
         places: By line of PTX, what it was made from.
+        tells_time: Whether the times of single warps matter: it reads them, sleeps, or has a loop that can be a wait.
     """
 
     name: str
@@ -97,3 +117,4 @@ class Program:
     pressure: int
     lines: Sequence[int]
     places: Mapping[int, Place]
+    tells_time: bool = False

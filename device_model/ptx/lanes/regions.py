@@ -1,7 +1,8 @@
 """Pieces of global memory as lanes see them, which know what was read and what was written.
 
-A launch must not change memory before its end, so a region is copied when it is first written. Marks say which bytes
-were written, and which were read before that: these are the bytes that the order of streams is checked for.
+A launch must not change memory before its end, or before it waits. So a region is copied when it is first written.
+Marks say which bytes were written, and which were read before that: these are the bytes that the order of streams is
+checked for.
 """
 
 from typing import Any
@@ -19,7 +20,7 @@ class Region:
     With *in_place* they are changed themselves.
     """
 
-    __slots__ = ("_bytes", "_is_own", "_read", "_written", "start", "stop")
+    __slots__ = ("_bytes", "_is_own", "_read", "_shown", "_written", "start", "stop")
 
     def __init__(self, contents: Array, start: int, *, in_place: bool = False) -> None:
         self.start = start
@@ -28,6 +29,7 @@ class Region:
         self._is_own = in_place
         self._read: Array | None = None  # a byte each: not 0 if it was read before it was written
         self._written: Array | None = None
+        self._shown: Array | None = None  # what was written before it was last shown to others
 
     @property
     def bytes(self) -> Array:
@@ -77,12 +79,16 @@ class Region:
 
     def written(self) -> list[tuple[int, int]]:
         """Return the ranges of bytes that were written."""
-        return _ranges(self._written)
+        if self._shown is None or self._written is None:
+            return _ranges(self._shown if self._written is None else self._written)
+        return _ranges(self._shown | self._written)
 
-    @property
-    def written_marks(self) -> Array | None:
-        """A byte for each byte, not 0 where it was written; None if none was."""
-        return self._written
+    def show(self, contents: Array) -> None:
+        """Copy what was written since the last time to *contents*, where others see it; go on with what is there."""
+        if self._written is not None:
+            np.copyto(contents, self._bytes, where=self._written != 0)
+            self._shown = self._written if self._shown is None else self._shown | self._written
+        self._bytes, self._is_own, self._written = contents, False, None
 
     def _whole(self, size: int, count: int) -> int:
         return len(self._bytes) // size * count

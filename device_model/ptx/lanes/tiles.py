@@ -1,18 +1,17 @@
 """Moves of matrices between memory and the registers of a warp: ldmatrix, stmatrix, movmatrix, and those of wmma."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from device_model.ptx.lanes.group import WARP, Array, Lanes
+from device_model.ptx.lanes.memory import load, store
 from device_model.ptx.lanes.warps import Table, common
 
 _ROWS = 8  # of the 8 x 8 matrices of 16-bit elements that ldmatrix and others move
 _WORDS = 4  # of 32 bits in such a row
 _WORD = np.dtype(np.uint32)
-Load = Callable[..., Any]  # of lanes, addresses, a type and a length: the parts of vectors
-Store = Callable[..., None]  # of lanes, addresses and the parts of vectors
 
 
 def places(at: Lanes, rows: int, columns: int, number: int) -> tuple[Array, Array]:
@@ -26,14 +25,14 @@ def places(at: Lanes, rows: int, columns: int, number: int) -> tuple[Array, Arra
 
 
 def wmma_load(
-    at: Lanes, load: Load, address: Array, stride: Array, matrix: tuple[int, int], dtype: np.dtype[Any], registers: int,
+    at: Lanes, space: str, address: Array, stride: Array, matrix: tuple[int, int], dtype: np.dtype[Any], registers: int,
     *, is_row: bool,
 ) -> list[Array]:  # fmt: skip
     """Return the registers of a matrix in memory.
 
     Args:
         at: The lanes.
-        load: Loads elements.
+        space: strs elements.
         address: Where the matrix begins, the same in all lanes of a warp.
         stride: How many elements lie between the beginnings of two rows, or of two columns.
         matrix: Its rows and columns.
@@ -44,7 +43,7 @@ def wmma_load(
     each = max(1, 4 // dtype.itemsize)  # elements in a register
     rows, columns = matrix
     values = [
-        load(at, _element(at, address, stride, matrix, number, dtype, is_row=is_row), dtype)
+        load(at, space, _element(at, address, stride, matrix, number, dtype, is_row=is_row), dtype)
         for number in range(rows * columns // WARP)
     ]
     repeated = [values[number % len(values)] for number in range(registers * each)]
@@ -56,7 +55,7 @@ def wmma_load(
 
 
 def wmma_store(
-    at: Lanes, store: Store, address: Array, stride: Array, matrix: tuple[int, int], dtype: np.dtype[Any],
+    at: Lanes, space: str, address: Array, stride: Array, matrix: tuple[int, int], dtype: np.dtype[Any],
     registers: Sequence[Array], *, is_row: bool,
 ) -> None:  # fmt: skip
     """Store the matrix of *registers*; the arguments are those of `wmma_load`."""
@@ -66,7 +65,7 @@ def wmma_store(
             value = register.view(dtype)[..., number % 2 :: 2]
         else:
             value = registers[number]
-        store(at, _element(at, address, stride, matrix, number, dtype, is_row=is_row), value)
+        store(at, space, _element(at, address, stride, matrix, number, dtype, is_row=is_row), value)
 
 
 def _element(
@@ -79,10 +78,10 @@ def _element(
     return np.asarray(address + index * np.uint64(dtype.itemsize))
 
 
-def ldmatrix(at: Lanes, load: Load, address: Array, count: int, *, transposed: bool = False) -> list[Array]:
+def ldmatrix(at: Lanes, space: str, address: Array, count: int, *, transposed: bool = False) -> list[Array]:
     """Return the registers of *count* matrices; lane 8 * i + j has the address of row j of matrix i."""
     owners, part = _owners(at, address, count)
-    words = load(owners, part, _WORD, _WORDS)
+    words = load(owners, space, part, _WORD, _WORDS)
     rows = Table(owners)
     matrices = np.stack([rows.of(word) for word in words], -1)[:, : _ROWS * count]
     matrices = matrices.reshape(-1, count, _ROWS, _WORDS)
@@ -92,7 +91,7 @@ def ldmatrix(at: Lanes, load: Load, address: Array, count: int, *, transposed: b
     return [table.back(np.ascontiguousarray(matrices[:, number].reshape(-1, WARP))) for number in range(count)]
 
 
-def stmatrix(at: Lanes, store: Store, address: Array, registers: Sequence[Array], *, transposed: bool = False) -> None:
+def stmatrix(at: Lanes, space: str, address: Array, registers: Sequence[Array], *, transposed: bool = False) -> None:
     """Store matrices, one in each of *registers*; the addresses are as for `ldmatrix`."""
     count = len(registers)
     table = Table(at)
@@ -104,7 +103,7 @@ def stmatrix(at: Lanes, store: Store, address: Array, registers: Sequence[Array]
     owners, part = _owners(at, address, count)
     index = _warp_places(owners)
     words = np.tile(rows, (_warps(at) // len(rows), 1, 1)).reshape(-1, _WORDS)[index]
-    store(owners, part, *(np.ascontiguousarray(words[:, number])[None, :] for number in range(_WORDS)))
+    store(owners, space, part, *(np.ascontiguousarray(words[:, number])[None, :] for number in range(_WORDS)))
 
 
 def movmatrix(at: Lanes, register: Array) -> Array:

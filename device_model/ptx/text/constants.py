@@ -3,7 +3,6 @@
 import struct
 from collections.abc import Callable
 
-from device_model.errors import printable
 from device_model.ptx.text.cursor import Cursor
 from device_model.ptx.text.lexer import Mark
 from device_model.ptx.text.syntax import Number
@@ -49,7 +48,7 @@ def count(cursor: Cursor, most: int) -> int:
     token = cursor.ahead
     value = _number(cursor).value if token.mark is Mark.NUMBER else None
     if not isinstance(value, int) or value > most:
-        raise cursor.error(f"{printable(token.text)} is no whole number up to {most}", line=token.line)
+        raise cursor.error(f"{token.text} is no whole number up to {most}", line=token.line)
     return value
 
 
@@ -67,7 +66,7 @@ def _number(cursor: Cursor) -> Number:
     try:
         return number(token.text)
     except ValueError:
-        raise cursor.error(f"{printable(token.text)} is no number", line=token.line) from None
+        raise cursor.error(f"{token.text} is no number", line=token.line) from None
 
 
 def _choice(cursor: Cursor) -> Number:
@@ -119,7 +118,7 @@ def _unary(cursor: Cursor) -> Number:
         cursor.take()
         return Number(32)
     if token.mark is not Mark.NUMBER:
-        raise cursor.error(f"a number is missing before {printable(token.text)!r}")
+        raise cursor.error(f"a number is missing before {token.text!r}")
     return _number(cursor)
 
 

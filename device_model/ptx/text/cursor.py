@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from device_model.errors import printable
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.lexer import Mark, Token
 
@@ -50,13 +49,13 @@ class Cursor:
         """Move behind the next token, which must be *text*."""
         token = self.ahead
         if not self.accepts(text):
-            raise self.error(f"{text!r} is missing before {printable(token.text)!r}")
+            raise self.error(f"{text!r} is missing before {token.text!r}")
         return token
 
     def word(self, what: str) -> Token:
         """Move behind the next token, which must be a name: *what* it names."""
         if self.ahead.mark is not Mark.WORD:
-            raise self.error(f"{what} is missing before {printable(self.ahead.text)!r}")
+            raise self.error(f"{what} is missing before {self.ahead.text!r}")
         return self.take()
 
     def error(self, what: str, remedy: str = "", *, line: int | None = None) -> PtxError:

@@ -3,7 +3,6 @@
 import struct
 from math import prod
 
-from device_model.errors import printable
 from device_model.ptx.text.constants import constant, whole
 from device_model.ptx.text.cursor import Cursor
 from device_model.ptx.text.errors import PtxError
@@ -72,7 +71,7 @@ class _Values:
     def _value(self, index: int, stop: int) -> None:
         at = self.at
         if index >= stop or index * self.width >= _MOST:
-            raise at.error(f"{printable(self.variable.name)} has more values than elements")
+            raise at.error(f"{self.variable.name} has more values than elements")
         start = index * self.width
         self.data.extend(bytes(max(0, start + self.width - len(self.data))))
         token = at.ahead

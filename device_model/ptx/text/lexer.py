@@ -4,7 +4,6 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from device_model.errors import printable
 from device_model.ptx.text.errors import PtxError
 
 
@@ -57,9 +56,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         token = match(text, at)
         if token is None:
-            what = (
-                "a comment without an end" if text.startswith("/*", at) else f"{printable(text[at])!r} begins nothing"
-            )
+            what = "a comment without an end" if text.startswith("/*", at) else f"{text[at]!r} begins nothing"
             raise PtxError(line, what, "give the text that a compiler has written")
         kind = str(token.lastgroup)
         if kind == "lines":

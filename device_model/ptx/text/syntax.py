@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -186,9 +187,12 @@ class Function:
     limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass
 class Module:
-    """A text: its version and target, its variables, functions and kernels, and the files that its lines are of."""
+    """A text: its version and target, its variables, functions and kernels, and the files that its lines are of.
+
+    The parser makes it, and nothing changes it.
+    """
 
     version: tuple[int, int]
     target: str
@@ -201,3 +205,18 @@ class Module:
     def entries(self) -> dict[str, Function]:
         """Its kernels."""
         return {name: each for name, each in self.functions.items() if each.is_entry}
+
+    @cached_property
+    def functions_with_addresses(self) -> list[str]:
+        """The functions whose addresses are taken: by an instruction, or by the first value of a variable.
+
+        They are kept, because a module may have hundreds of kernels, and each asks when it is compiled.
+        """
+        taken = {relocation.symbol.name for each in self.variables.values() for relocation in each.relocations}
+        for function in self.functions.values():
+            for item in function.body or ():
+                if isinstance(item, Instruction) and item.name != "call":
+                    taken |= {operand.name for operand in item.operands if isinstance(operand, Symbol)}
+            for names in function.tables.values():
+                taken |= {*names}
+        return [name for name, function in self.functions.items() if name in taken and function.body is not None]

@@ -3,9 +3,12 @@
 From the top down; each line imports only from those below it:
 
     estimate    the time of a launch: sampled blocks played, and the rest worked out from them
+    alone       what each block of code costs a warp alone: the times that lanes read
     player      the warps of the blocks that are resident on one SM, run after run
-    trace       what sampled warps did, and how much all of them did
+    trace       watches a launch: what sampled warps did, and how much all of them did
+    sums        atomics that an assembler does once for a warp
+    samples     a sampled block, and the traffic of its accesses
     runs        what one block of code is for an SM: runs of arithmetic, and accesses
     costs       what an assembler makes of one instruction
-    rates       numbers of SMs that only kernels in PTX need
+    registers   the registers of a thread, within the bounds that the text sets
 """

@@ -7,20 +7,28 @@ ones take longer in proportion.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from device_model.ptx.code.flow import reads
 from device_model.ptx.code.order import Kind
+from device_model.ptx.lanes.clocks import Clock
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.text.syntax import Register
-from device_model.ptx.timing.player import SCHEDULERS, Memory, Player, Step
-from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.alone import rates_of
+from device_model.ptx.timing.costs import Costs
+from device_model.ptx.timing.player import Memory, Player, Step
+from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.runs import Run, runs_of
-from device_model.ptx.timing.trace import SECTOR, Access, Sample, Trace, Visit
+from device_model.ptx.timing.samples import Access, Sample, Visit
+from device_model.ptx.timing.sums import sums_of
+from device_model.ptx.timing.trace import SECTOR, Trace
+from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
+from device_model.sm.schedulers import SCHEDULERS
 from device_model.sm.spec import SmSpec
 
 _SAMPLES = 32  # blocks that are looked at
@@ -69,10 +77,12 @@ class Estimate:
 
 
 class Timing:
-    """Times a launch of *program*: give `watch` to the launch, and call `estimate` when it has run."""
+    """Times a launch of *program*, which began at *began_ns*: give `watch` to the launch, and `clock` if there is one,
+    and call `estimate` when it has run.
+    """
 
-    def __init__(self, program: Program, card: Card, launch: Launch) -> None:
-        self._card = card
+    def __init__(self, program: Program, card: Card, launch: Launch, began_ns: int = 0) -> None:
+        self.card = card
         uses = Counter(
             each
             for code in program.blocks
@@ -80,35 +90,54 @@ class Timing:
             for each in reads(item)
             if isinstance(each, Register)
         )
-        self._runs = {code.number: runs_of(code.instructions, uses) for code in program.blocks}
+        costs = Costs(card.spec)
+        self._runs = {code.number: runs_of(code.instructions, uses, costs) for code in program.blocks}
+        self.program = program
+        self.names = {
+            item.line: ".".join((item.name, *item.modifiers)) for code in program.blocks for item in code.instructions
+        }
         self._shared = {
             item.line: any(each.startswith("shared") for each in item.modifiers)
             for code in program.blocks
             for item in code.instructions
         }
-        self.registers = _registers(program)
+        self.registers = registers_of(program, card.spec)
         self.shared_bytes = program.shared_bytes + launch.dynamic_shared
-        fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
+        self.occupancy = fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
         self.resident = max(1, fits.blocks)
-        self._warps = fits.warps
-        self._blocks = launch.blocks
+        self.blocks = launch.blocks
         per_sm = max(1, min(self.resident, -(-launch.blocks // card.sms)))
-        l1 = max(32768, RATES.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
+        l1 = max(32768, card.spec.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
         count = min(_SAMPLES, launch.blocks)
         sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
         issues = {number: sum(run.issues for run in runs) for number, runs in self._runs.items()}
-        self._issues = issues
+        self.issues = issues
         self._mean: dict[int, tuple[float, Access]] = {}
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
-        self.watch = Trace(sampled, issues, launch.blocks, self._warps, l1)
+        self.clock = None
+        if program.tells_time:
+            launch.places = self.resident * card.sms
+            rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
+            self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
+        sums = sums_of([item for code in program.blocks for item in code.instructions], uses)
+        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, card.spec)
+
+    def changed(self, watch: Trace, resident: int = 0) -> "Timing":
+        """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM
+        if that is not 0.
+        """
+        other = copy(self)
+        other.watch, other.resident = watch, resident or self.resident
+        other._mean, other._made = {}, {}
+        return other
 
     def estimate(self, touched: Touched, *, is_cold: bool = False) -> Estimate:
         """Return the time, with what the launch left in the L2 the last time, or with nothing there."""
         self._find_means()
         memory = self._memory(touched, is_cold=is_cold)
-        per_sm = -(-self._blocks // self._card.sms)
+        per_sm = -(-self.blocks // self.card.sms)
         count = min(per_sm, _WAVES * self.resident)
         played = self._chosen(count)
         cycles, busy = self._played(played, memory)
@@ -116,16 +145,17 @@ class Timing:
         return Estimate(cycles, self.registers, self.resident, busy)
 
     def _memory(self, touched: Touched, *, is_cold: bool) -> Memory:
-        card, moved = self._card, self._sectors()
+        card, moved = self.card, self._sectors()
         nbytes = (touched.read + touched.written) * SECTOR
         lost = 1.0 if is_cold else (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)
         lost = min(1.0, max(0.0, lost))
         written = min(1.0, max(0.0, (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)))
-        evicted = 1.0 if is_cold else 0.0  # what was there before is written back
+        # What was there before is written back, as far as it was in the L2.
+        evicted = min(1.0, card.kept_bytes / max(1, nbytes)) if is_cold else 0.0
         return Memory(
-            min(card.sms, self._blocks),
+            min(card.sms, self.blocks),
             (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),
-            max(written, evicted) * RATES.write_dram * min(1.0, touched.written / max(1, moved[1])),
+            max(written, evicted) * card.spec.dram_write_permille / 1000 * min(1.0, touched.written / max(1, moved[1])),
             self.watch.hot / max(1, self.watch.atomics),
         )
 
@@ -158,11 +188,11 @@ class Timing:
 
     def _chosen(self, count: int) -> list[Sample]:
         """Return the sampled blocks that are most like *count* blocks of the SM that takes longest."""
-        work, sms = self.watch.work, self._card.sms
+        work, sms = self.watch.work, self.card.sms
         sums, most = work.sum(1), work.max(1)
-        numbers = np.arange(self._blocks)
+        numbers = np.arange(self.blocks)
         sm = 0
-        self._begin_together = self._blocks <= sms * count
+        self._begin_together = self.blocks <= sms * count
         if self._begin_together:
             untils = sum(self.watch.visits[each] * run.until for each, runs in self._runs.items() for run in runs)
             pace = untils / max(1, int(work.sum()))  # cycles of one warp alone, for each instruction
@@ -193,7 +223,7 @@ class Timing:
             less, before, _ = self._play(samples, memory, part / 2, _KEPT // 2)
             if work > less:
                 total = cycles + (cycles - before) * (full - work) / (work - less)
-        more = -(-self._blocks // self._card.sms) - len(samples)
+        more = -(-self.blocks // self.card.sms) - len(samples)
         if more > 0 and not self._begin_together:
             _, before, _ = self._play(samples[: -self.resident], memory, part)
             total *= 1 + more / self.resident * (cycles - before) / cycles
@@ -210,25 +240,26 @@ class Timing:
         for sample in samples:
             if id(sample) not in kept:
                 visits = [thinned(each, part, least) for each in sample.visits]
-                work = sum(self._issues[number] for warp in visits for number, _ in warp)
+                work = sum(self.issues[number] for warp in visits for number, _ in warp)
                 kept[id(sample)] = [self._steps(each) for each in visits], work
         played = [kept[id(sample)][0] for sample in samples]
-        ends = Player(played, self.resident, self._card.spec, memory).play()
+        ends = Player(played, self.resident, self.card.spec, memory).play()
         work = sum(kept[id(sample)][1] for sample in samples)
         return work, ends[-1], min(1.0, self._busiest(played) / max(1.0, ends[-1]))
 
     def _busiest(self, played: Sequence[Sequence[Sequence[Step]]]) -> float:
         """Return the cycles that the busiest unit of an SM works."""
         issues = lsu = 0.0
-        pipes: Counter[object] = Counter()
+        line = self.card.spec.load_line_permille / 1000
+        units = dict.fromkeys(Unit, 0.0)
         for block in played:
             for warp in block:
                 for run, access, _ in warp:
                     issues += run.issues
-                    lsu += max(access.phases, access.lines * RATES.line) if run.kind is not Kind.MATH else 0
-                    for pipe, cycles in run.pipes:
-                        pipes[pipe] += cycles
-        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in pipes.values()))
+                    lsu += max(access.phases, access.lines * line) if run.kind is not Kind.MATH else 0
+                    for unit, cycles in run.units:
+                        units[unit] += cycles
+        return max(lsu, issues / SCHEDULERS, *(each / SCHEDULERS for each in units.values()))
 
     def _steps(self, visits: Sequence[Visit]) -> list[Step]:
         steps = []
@@ -287,9 +318,4 @@ def thinned(visits: Sequence[Visit], part: float, least: int) -> list[Visit]:
 
 def occupancy(program: Program, threads: int, shared: int, spec: SmSpec) -> Occupancy:
     """Return how many blocks of *threads* threads, with *shared* bytes of dynamic shared memory, an SM holds."""
-    return Occupancy(threads, _registers(program), program.shared_bytes + shared, spec)
-
-
-def _registers(program: Program) -> int:
-    most = program.limits.get("maxnreg", (255,))[0]
-    return min(most, program.pressure)
+    return Occupancy(threads, registers_of(program, spec), program.shared_bytes + shared, spec)

@@ -5,26 +5,25 @@ accesses take the LSU of the SM and, behind it, the memory. Times are cycles fro
 """
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heappush
 from typing import NamedTuple
 
 from device_model.ptx.code.order import Kind
 from device_model.ptx.text.syntax import Register
-from device_model.ptx.timing.costs import Pipe
-from device_model.ptx.timing.rates import RATES
 from device_model.ptx.timing.runs import Run
-from device_model.ptx.timing.trace import SECTOR, Access
-from device_model.sm.memory import SmMemory
+from device_model.ptx.timing.samples import Access
+from device_model.ptx.timing.trace import SECTOR
+from device_model.sm.instructions import Unit
+from device_model.sm.schedulers import SCHEDULERS, Barrier, Schedulers
 from device_model.sm.spec import SmSpec
 
-SCHEDULERS = 4
 Step = tuple[Run, Access, bool]  # a run, the traffic of its accesses, whether it is in shared memory
 
 
 class Memory(NamedTuple):
     """What the memory is to an SM: *sharers* SMs do the same; of the sectors that they read, *misses* (0 to 1) come
     from DRAM, and of those that they write, *written* go there. An atomic
-    of a warp adds *hot* cycles of the L2 to the line that has most of them, on average.
+    of a warp adds *hot* cycles to the slice of the L2 that has most of them, on average.
     """
 
     sharers: int
@@ -34,28 +33,31 @@ class Memory(NamedTuple):
 
 
 class _Warp:
-    __slots__ = ("block", "next", "ready", "scheduler", "steps")
+    """A warp: where it is in its steps, and when its registers are there."""
 
-    def __init__(self, block: "_Block", steps: Sequence[Step], scheduler: int) -> None:
+    __slots__ = ("block", "next", "number", "ready", "scheduler", "steps")
+
+    def __init__(self, block: "_Block", steps: Sequence[Step], number: int) -> None:
         self.block = block
         self.steps = steps
-        self.scheduler = scheduler
+        self.number = number
+        self.scheduler = number % SCHEDULERS
         self.next = 0
         self.ready: dict[Register, float] = {}
 
 
 class _Block:
-    __slots__ = ("arrived", "end", "left", "time", "waiting")
+    """A block: its barrier, and how many of its warps have not ended."""
 
-    def __init__(self, warps: int) -> None:
+    __slots__ = ("barrier", "end", "left")
+
+    def __init__(self, warps: int, latency: float) -> None:
         self.left = warps
         self.end = 0.0
-        self.arrived = 0
-        self.time = 0.0
-        self.waiting: list[_Warp] = []
+        self.barrier: Barrier[_Warp] = Barrier(latency)
 
 
-class Player:
+class Player(Schedulers[_Warp]):
     """Plays blocks on an SM.
 
     Args:
@@ -66,51 +68,40 @@ class Player:
     """
 
     def __init__(self, blocks: Sequence[Sequence[Sequence[Step]]], resident: int, spec: SmSpec, memory: Memory) -> None:
+        super().__init__(spec, memory.sharers)
         self._to_begin = list(reversed(blocks))
         self._resident = resident
         self._spec = spec
-        self._memory = SmMemory(spec, memory.sharers)
         self._shares = memory
-        self._l2 = RATES.l2_sectors / memory.sharers  # sectors a cycle
+        self._l2 = spec.l2_sectors / memory.sharers  # sectors a cycle
         self._l2_free = 0.0
-        self._issue = [0.0] * SCHEDULERS
-        self._pipes = [[0.0] * len(Pipe) for _ in range(SCHEDULERS)]
-        self._lsu = 0.0
+        self._load_line, self._store_line = spec.load_line_permille / 1000, spec.store_line_permille / 1000
+        self._store_sector = spec.store_sector_permille / 1000
+        self._parts = spec.l2_parts_permille / 1000 / memory.sharers
+        self._atomic = spec.atomic_lane_permille / 1000
         self._path = 0.0  # when the path from L1 to the L2 is free
         self._launched = 0.0
-        self._number = 0  # of what is to run
-        self._warps = 0  # that have begun
-        self._atomics = 0.0  # when the L2 has done the atomics on the line that has most
-        self._to_run: list[tuple[float, int, _Warp]] = []
+        self._begun: list[_Warp] = []
+        self.warps = self._begun
+        self._atomics = 0.0  # when the slice of the L2 that has most atomics has done them
         self.ends: list[float] = []
 
     def play(self) -> list[float]:
         """Return when each block ended, the first one first."""
         for _ in range(min(self._resident, len(self._to_begin))):
             self._begin(0.0)
-        to_run, issue = self._to_run, self._issue
-        while to_run:
-            now, _, warp = heappop(to_run)
-            free = issue[warp.scheduler]
-            if free > now:
-                self._push(warp, free)
-                continue
-            self._step(warp, now)
+        self.take_turns()
         return sorted(self.ends)
 
     def _begin(self, now: float) -> None:
         own = self._to_begin.pop()
-        block = _Block(len(own))
+        block = _Block(len(own), self._spec.barrier_permille / 1000)
         start = max(now, self._launched)
-        self._launched = start + RATES.block * len(own)
-        for number, steps in enumerate(own):
-            warp = _Warp(block, steps, (self._warps + number) % SCHEDULERS)
-            self._go_on(warp, start + RATES.launch)
-        self._warps += len(own)
-
-    def _push(self, warp: _Warp, now: float) -> None:
-        self._number += 1
-        heappush(self._to_run, (now, self._number, warp))
+        self._launched = start + self._spec.block_warp * len(own)
+        for steps in own:
+            warp = _Warp(block, steps, len(self._begun))
+            self._begun.append(warp)
+            self._go_on(warp, start + self._spec.launch)
 
     def _go_on(self, warp: _Warp, now: float) -> None:
         if warp.next == len(warp.steps):
@@ -121,7 +112,7 @@ class Player:
             there = ready.get(register)
             if there is not None and there - offset > now:
                 now = there - offset
-        self._push(warp, now)
+        heappush(self.to_run, (now, warp.number))
 
     def _end(self, warp: _Warp, now: float) -> None:
         block = warp.block
@@ -131,10 +122,11 @@ class Player:
             self.ends.append(block.end)
             if self._to_begin:
                 self._begin(block.end)
-        elif block.arrived >= block.left:
-            self._complete(block)
+        elif block.barrier.arrived >= block.left:
+            self._complete(block.barrier)
 
-    def _step(self, warp: _Warp, now: float) -> None:
+    def step(self, warp: _Warp, now: float) -> None:
+        """Do the next run of *warp*."""
         run, access, is_shared = warp.steps[warp.next]
         warp.next += 1
         if run.kind is Kind.MATH:
@@ -147,17 +139,16 @@ class Player:
             self._global(warp, run, access, now)
 
     def _math(self, warp: _Warp, run: Run, now: float) -> None:
-        pipes = self._pipes[warp.scheduler]
+        pipes = self.pipes[warp.scheduler]
         start = now
-        for pipe, _ in run.pipes:
-            free = self._lsu if pipe is Pipe.LSU else pipes[pipe]
-            start = max(start, free)
-        for pipe, cycles in run.pipes:
-            if pipe is Pipe.LSU:
-                self._lsu = max(self._lsu, start) + cycles
+        for unit, _ in run.units:
+            start = max(start, self.lsu if unit is Unit.LSU else pipes[unit])
+        for unit, cycles in run.units:
+            if unit is Unit.LSU:
+                self.lsu = start + cycles
             else:
-                pipes[pipe] = max(pipes[pipe], start) + cycles
-        self._issue[warp.scheduler] = now + run.issues
+                pipes[unit] = start + cycles
+        self.issue[warp.scheduler] = now + run.issues
         ready = warp.ready
         for register, offset in run.writes:
             ready[register] = start + offset
@@ -165,45 +156,39 @@ class Player:
 
     def _barrier(self, warp: _Warp, now: float) -> None:
         block = warp.block
-        self._issue[warp.scheduler] = now + 1
-        block.time = max(block.time, now) + self._spec.barrier_arrival
-        block.arrived += 1
-        block.waiting.append(warp)
-        if block.arrived >= block.left:
-            self._complete(block)
+        self.issue[warp.scheduler] = now + 1
+        self.arrive(block.barrier, now)
+        block.barrier.waiting.append(warp)
+        if block.barrier.arrived >= block.left:
+            self._complete(block.barrier)
 
-    def _complete(self, block: _Block) -> None:
-        waiting, block.waiting, block.arrived = block.waiting, [], 0
+    def _complete(self, barrier: Barrier[_Warp]) -> None:
+        waiting, barrier.waiting, barrier.arrived = barrier.waiting, [], 0
         for warp in waiting:
-            self._go_on(warp, block.time + self._spec.barrier_permille / 1000)
+            self._go_on(warp, barrier.end)
 
     def _shared(self, warp: _Warp, run: Run, access: Access, now: float) -> None:
         phases = max(access.phases, run.issues)
-        start = max(now, self._lsu)
-        self._lsu = start + phases
-        self._issue[warp.scheduler] = now + run.issues
-        base = start + (RATES.atomic_shared if run.kind is Kind.ATOM else self._spec.lds + self._spec.phase)
+        start = max(now, self.lsu)
+        self.lsu = start + phases
+        self.issue[warp.scheduler] = now + run.issues
+        base = start + (self._spec.atomic_shared if run.kind is Kind.ATOM else self._spec.lds + self._spec.phase)
         for register, number in run.writes:
             warp.ready[register] = base + phases * (number + 1) / run.issues
         self._go_on(warp, max(now + run.issues, start + phases - 16))
 
     def _global(self, warp: _Warp, run: Run, access: Access, now: float) -> None:
         is_load = run.kind is Kind.LOAD
-        if is_load:
-            cycles = RATES.line * access.lines
-        else:
-            cycles = max(self._spec.store_sector_permille / 1000 * access.sectors,
-                         RATES.store_line * access.lines)  # fmt: skip
-        self._lsu = max(now, self._lsu) + run.issues
-        start = max(now, self._lsu - run.issues, self._path)
+        cycles = self._cycles(run, access)
+        self.lsu = max(now, self.lsu) + run.issues
+        start = max(now, self.lsu - run.issues, self._path)
         self._path = start + cycles
-        self._issue[warp.scheduler] = now + run.issues
-        arrival = start + RATES.l1
+        self.issue[warp.scheduler] = now + run.issues
+        arrival = start + self._spec.l1
         if access.sectors:
-            share = self._shares.misses if is_load else self._shares.written
-            self._l2_free = max(self._l2_free, start) + access.sectors / self._l2
-            queued = self._l2_free - start - access.sectors / self._l2
-            arrival = self._memory.request(start + queued, access.sectors, share * access.sectors)
+            arrival = self._from_l2(run, access, start, self._shares.misses if is_load else self._shares.written)
+        if run.kind is Kind.STORE:  # a block ends when the L2 has taken all that it has stored
+            warp.block.end = max(warp.block.end, self._l2_free)
         if run.kind is Kind.ATOM and access.atomics:
             queue = self._shares.hot * self._shares.sharers * run.issues
             self._atomics = max(self._atomics, arrival) + queue
@@ -212,6 +197,24 @@ class Player:
         for register, _ in run.writes:
             warp.ready[register] = arrival
         self._go_on(warp, max(now + run.issues, start + cycles - 16))
+
+    def _cycles(self, run: Run, access: Access) -> float:
+        """Return how long the SM is busy with giving the accesses of *run* to the L2."""
+        if run.kind is Kind.LOAD:
+            return self._load_line * access.lines
+        if run.kind is Kind.ATOM:
+            again = max(0, access.same - run.issues)  # lanes that come back to an address
+            return max(self._store_sector * access.sectors, self._atomic * again)
+        return max(self._store_sector * access.sectors, self._store_line * access.lines)
+
+    def _from_l2(self, run: Run, access: Access, start: float, share: float) -> float:
+        """Return when the last of the accesses of *run* arrives."""
+        cycles = access.sectors / self._l2
+        if run.kind is Kind.STORE and access.wanted < access.sectors:  # sectors of which a part is written
+            cycles = max(cycles, access.sectors / self._parts)
+        self._l2_free = max(self._l2_free, start) + cycles
+        at = self._l2_free - cycles
+        return self.memory.request(at, access.sectors, share * access.sectors)
 
 
 assert SECTOR == 32, "memory counts sectors"

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from device_model.ptx.code.flow import reads, writes
 from device_model.ptx.code.order import LOADS, Kind, kind_of, memory_of, order_of
 from device_model.ptx.text.syntax import Address, Instruction, Number, Register
-from device_model.ptx.timing.costs import FREE, Cost, Pipe, cost_of
+from device_model.ptx.timing.costs import FREE, JUMPS, Cost, Costs
+from device_model.sm.instructions import Unit
 
 _AT_ONCE = 12  # issues of arithmetic, before those of other warps
 
@@ -23,7 +24,7 @@ class Run:
         kind: What they are.
         issues: How many instructions the scheduler issues.
         until: Cycles from the first issue to the first one of the next run.
-        pipes: Cycles of each pipe.
+        units: Cycles of each unit.
         reads: The registers it needs, each with the cycle in which it needs it.
         writes: The registers it sets; of arithmetic, each with the cycle in which it is there.
         lines: The lines of the accesses.
@@ -32,17 +33,17 @@ class Run:
 
     kind: Kind
     issues: int = 0
-    until: int = 0
-    pipes: tuple[tuple[Pipe, int], ...] = ()
-    reads: tuple[tuple[Register, int], ...] = ()
-    writes: tuple[tuple[Register, int], ...] = ()
+    until: float = 0
+    units: tuple[tuple[Unit, float], ...] = ()
+    reads: tuple[tuple[Register, float], ...] = ()
+    writes: tuple[tuple[Register, float], ...] = ()
     lines: tuple[int, ...] = ()
     is_wanted: bool = True
 
 
-def runs_of(items: Sequence[Instruction], uses: Counter[Register]) -> list[Run]:
+def runs_of(items: Sequence[Instruction], uses: Counter[Register], known: Costs) -> list[Run]:
     """Return the runs of a block of code; *uses* says how often its function reads each register."""
-    costs = _folded(items, uses)
+    costs = _folded(items, uses, known)
     order = order_of(items)
     runs: list[Run] = []
     group: list[int] = []
@@ -64,10 +65,10 @@ def _together(before: Instruction, item: Instruction) -> bool:
     return kind is Kind.MATH or memory_of(item) == memory_of(before)
 
 
-def _folded(items: Sequence[Instruction], uses: Counter[Register]) -> list[Cost]:
+def _folded(items: Sequence[Instruction], uses: Counter[Register], known: Costs) -> list[Cost]:
     """Return the cost of each of *items*; FREE where an assembler folds it into one that uses its result."""
-    costs = [cost_of(item) if kind_of(item) is Kind.MATH and item.name not in LOADS else FREE for item in items]
-    _halve(items, costs)
+    costs = [known.of(item) if kind_of(item) is Kind.MATH and item.name not in LOADS else FREE for item in items]
+    _halve(items, costs, known)
     made: dict[Register, int] = {}
     full: set[int] = set()  # what has taken in one comparison, and takes no more
     for place, item in enumerate(items):
@@ -92,7 +93,7 @@ def _folded(items: Sequence[Instruction], uses: Counter[Register]) -> list[Cost]
     return costs
 
 
-def _halve(items: Sequence[Instruction], costs: list[Cost]) -> None:
+def _halve(items: Sequence[Instruction], costs: list[Cost], known: Costs) -> None:
     """Halve the cost of operations on 64 bits whose upper half is known to be 0."""
     narrow: set[Register] = set()
     for place, item in enumerate(items):
@@ -101,7 +102,7 @@ def _halve(items: Sequence[Instruction], costs: list[Cost]) -> None:
         is_narrow = (item.name == "and" and is_small) or (item.name == "cvt" and item.modifiers[-2:] == ("u64", "u32"))
         is_compared = item.name == "setp" and all(each in narrow or isinstance(each, Number) for each in operands)
         if (is_narrow or is_compared) and _wide(item) and costs[place] is not FREE:
-            costs[place] = cost_of(_on_32_bits(item))
+            costs[place] = known.of(_on_32_bits(item))
         for result in writes(item):
             if isinstance(result, Register):
                 (narrow.add if is_narrow else narrow.discard)(result)
@@ -163,37 +164,39 @@ def _run(items: Sequence[Instruction], costs: Sequence[Cost], group: Sequence[in
 
 def _math(own: Sequence[tuple[Instruction, Cost]]) -> Run:
     """Return a run of arithmetic: each instruction issues once its operands are there, the earliest one first."""
-    there: dict[Register, int] = {}
-    needs: dict[Register, int] = {}
+    there: dict[Register, float] = {}
+    needs: dict[Register, float] = {}
     taken: set[int] = set()
-    pipes: dict[Pipe, int] = {}
-    issues = until = 0
+    units: dict[Unit, float] = {}
+    issues = 0
+    until = 0.0
     for item, cost in own:
-        start = 0
         registers = [each for each in reads(item) if isinstance(each, Register)]
-        start = max((there.get(each, 0) for each in registers), default=0)
-        is_end = cost.pipe is Pipe.CONTROL and cost.issues > 0
+        start = max((there.get(each, 0.0) for each in registers), default=0.0)
+        is_end = item.name in JUMPS
         if is_end:
             start = max(start, until)
         if cost.issues:
-            while start in taken:
-                start += 1
-            taken.update(range(start, start + cost.issues))
+            while int(start) in taken:
+                start = int(start) + 1.0
+            taken.update(range(int(start), int(start) + cost.issues))
             issues += cost.issues
             until = max(until, start + cost.issues - 1 + (cost.latency if is_end else 0))
-            _use(pipes, item, cost)
+            _use(units, item, cost)
         for each in registers:
             if each not in there:
                 needs[each] = min(needs.get(each, start), start)
         for result in writes(item):
             if isinstance(result, Register):
                 there[result] = start + cost.latency
-    return Run(Kind.MATH, issues, max(until, issues), tuple(pipes.items()), tuple(needs.items()), tuple(there.items()))
+    return Run(Kind.MATH, issues, max(until, issues), tuple(units.items()), tuple(needs.items()), tuple(there.items()))
 
 
-def _use(pipes: dict[Pipe, int], item: Instruction, cost: Cost) -> None:
-    pipes[cost.pipe] = pipes.get(cost.pipe, 0) + cost.cycles
-    if cost.pipe is Pipe.SFU and cost.issues > 1:  # the other steps are multiplications and additions
-        pipes[Pipe.FMA] = pipes.get(Pipe.FMA, 0) + cost.issues - 1
-    if item.name in ("div", "rem") and cost.pipe is Pipe.ALU:
-        pipes[Pipe.SFU] = pipes.get(Pipe.SFU, 0) + 12
+def _use(units: dict[Unit, float], item: Instruction, cost: Cost) -> None:
+    if cost.unit is Unit.SYNC:
+        return
+    units[cost.unit] = units.get(cost.unit, 0) + cost.cycles
+    if cost.unit is Unit.SFU and cost.issues > 1:  # the other steps are multiplications and additions
+        units[Unit.FMA] = units.get(Unit.FMA, 0) + cost.issues - 1
+    if item.name in ("div", "rem") and cost.unit is Unit.ALU:
+        units[Unit.SFU] = units.get(Unit.SFU, 0) + 12

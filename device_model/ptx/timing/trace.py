@@ -5,7 +5,8 @@ ran, in which order, and the traffic of each access by its real addresses. Of al
 code ran, and how many instructions each issued.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,54 +15,24 @@ import numpy as np
 from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
 from device_model.ptx.lanes.program import Code
 from device_model.ptx.lanes.watching import Watch
-from device_model.ptx.timing.rates import RATES
+from device_model.ptx.timing.samples import Access, Sample
 from device_model.sm import banks
+from device_model.sm.spec import SmSpec
 
 CLOSE = 8  # of so many sampled blocks, one is looked at closely
 MOST_VISITS = 4096  # of a warp, that are kept
 SECTOR, LINE = 32, 128  # bytes
 
 
-class Access(NamedTuple):
-    """The traffic of an access of a warp.
-
-    Attributes:
-        phases: Of shared memory.
-        sectors: Of 32 bytes that the L2 gives or takes.
-        lines: Of 128 bytes in which these are.
-        hits: Sectors that L1 has.
-        atomics: Distinct addresses of an atomic operation.
-        same: Lanes of the address that has most of them.
+class _Pattern(NamedTuple):
+    """What a warp asks global memory for: its *sectors*, how many *addresses* they have, how many lanes have the *same*
+    one at most, and the sectors that it *wanted*.
     """
 
-    phases: int = 0
-    sectors: int = 0
-    lines: int = 0
-    hits: int = 0
-    atomics: int = 0
-    same: int = 0
-
-    def plus(self, other: "Access") -> "Access":
-        """Return the traffic of both."""
-        return Access(*(one + two for one, two in zip(self, other, strict=True)))
-
-
-Visit = tuple[int, dict[int, Access]]  # a block of code, and by line of PTX what its accesses did
-
-
-class Sample:
-    """A sampled block: what each of its warps did, and the sectors that L1 has of it.
-
-    Of a block that is not *close*, only the order of the code is kept, and no traffic.
-    """
-
-    __slots__ = ("close", "known", "place", "visits")
-
-    def __init__(self, place: int, warps: int, *, close: bool) -> None:
-        self.place = place  # in the grid
-        self.close = close
-        self.visits: list[list[Visit]] = [[] for _ in range(warps)]
-        self.known: dict[int, None] = {}
+    sectors: tuple[int, ...]
+    addresses: int
+    same: int
+    wanted: int
 
 
 class Trace(Watch):
@@ -70,36 +41,61 @@ class Trace(Watch):
     Args:
         sampled: The numbers of the blocks to look at.
         issues: How many instructions each block of code issues.
-        blocks: The blocks of the grid.
-        warps: The warps of a block.
+        shape: The blocks of the grid, and the warps of each.
         l1_sectors: How many sectors of L1 a block has for itself.
+        sums: Lines of atomics that an assembler does once for a warp.
+        spec: The SM.
 
     Attributes:
         samples: The sampled blocks.
         work: The instructions that each warp issued: [block, warp].
         visits: How many warps ran each block of code.
-        hot: Cycles that the L2 works on the atomics of the line that has most of them.
+        needed: How many would have run it if lanes of a block that run it at the same time filled whole warps.
+        hot: Cycles that the slice of the L2 that has most atomics works on them.
         atomics: How many atomics of warps there were.
     """
 
-    __slots__ = ("_issues", "_l1", "_wanted", "atomics", "hot", "samples", "visits", "work")
+    __slots__ = (
+        "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "atomics", "hot", "needed", "samples",
+        "visits", "work",
+    )  # fmt: skip
 
     def __init__(
-        self, sampled: Sequence[int], issues: Mapping[int, int], blocks: int, warps: int, l1_sectors: int
+        self,
+        sampled: Sequence[int],
+        issues: Mapping[int, int],
+        shape: tuple[int, int],
+        l1_sectors: int,
+        sums: Collection[int],
+        spec: SmSpec,
     ) -> None:
         self._wanted = list(sampled)
         self._issues = issues
         self._l1 = l1_sectors
         self.samples: list[Sample] = []
-        self.work = np.zeros((blocks, warps), np.int64)
+        self._pass, self._line = spec.atomic_pass_permille / 1000, spec.atomic_line_permille / 1000
+        self._slices = np.zeros(spec.l2_slices)
+        self._sums = sums
+        self.work = np.zeros(shape, np.int64)
         self.visits: dict[int, int] = dict.fromkeys(issues, 0)
+        self.needed: dict[int, int] = dict.fromkeys(issues, 0)
         self.hot = 0.0
         self.atomics = 0
+
+    def changed(self, samples: Sequence[Sample], *, hot: float | None = None, work: float = 1.0) -> "Trace":
+        """Return the same launch with other *samples*, atomics that take *hot* cycles, and a part *work* of its
+        instructions.
+        """
+        other = copy(self)
+        other.samples = list(samples)
+        other.hot = self.hot if hot is None else hot
+        other.work = np.rint(self.work * work).astype(np.int64)
+        return other
 
     def begin(self, group: Group) -> None:
         """Find the sampled blocks of *group*."""
         self.samples += [
-            Sample(number, self.work.shape[1], close=order % CLOSE == CLOSE // 2 or len(self._wanted) < CLOSE)
+            Sample(number, group.threads, close=order % CLOSE == CLOSE // 2 or len(self._wanted) < CLOSE)
             for order, number in enumerate(self._wanted)
             if group.first <= number < group.first + group.blocks
         ]
@@ -111,15 +107,20 @@ class Trace(Watch):
         if at.index is None:
             work += self._issues[number]
             self.visits[number] += work.size
+            self.needed[number] += work.size
         else:
             block, thread = np.divmod(at.index, group.threads)
             warp = block * work.shape[1] + thread // WARP
             warps = warp[np.flatnonzero(np.diff(warp, prepend=-1))]
             work.reshape(-1)[warps] += self._issues[number]
             self.visits[number] += len(warps)
+            self.needed[number] += int((-(-np.bincount(block) // WARP)).sum())
         for sample in self.samples:
             if group.first <= sample.place < group.first + group.blocks:
-                for each in _warps(_threads(at, sample.place - group.first)):
+                threads = _threads(at, sample.place - group.first)
+                if sample.close:
+                    sample.go(threads, number)
+                for each in _warps(threads):
                     visits = sample.visits[each]
                     if len(visits) < MOST_VISITS:
                         visits.append((number, {}))
@@ -134,15 +135,23 @@ class Trace(Watch):
 
     def change(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
         """Note the traffic of an atomic operation."""
+        how = "atom"
         if space == "global":
-            warp = np.broadcast_to(at.flat // WARP, at.shape).reshape(-1).astype(np.uint64)
-            pairs = np.unique(np.stack([warp, np.broadcast_to(address, at.shape).reshape(-1)]), axis=1)
-            lines = pairs[1] // np.uint64(LINE)
-            _, addresses = np.unique(lines, return_counts=True)
-            _, requests = np.unique(np.unique(np.stack([pairs[0], lines]), axis=1)[1], return_counts=True)
-            self.hot += float(np.maximum(addresses * RATES.atomic_address, requests * RATES.atomic_line).max())
-            self.atomics += len(np.unique(warp))
-        self._note(at, space, address, nbytes, "atom")
+            addresses = np.broadcast_to(address, at.shape).reshape(-1)
+            warps = np.broadcast_to(at.flat, at.shape).reshape(-1) // WARP
+            count = int(np.count_nonzero(np.diff(warps, prepend=-1)))
+            if at.group.launch.line in self._sums:
+                how = "one"
+                places = _first(warps, addresses) // LINE
+                self._slices += np.bincount(places % len(self._slices), minlength=len(self._slices)) * self._line
+            else:
+                places, passes = _passes(warps, addresses)
+                self._slices += np.bincount(
+                    places // (LINE // SECTOR) % len(self._slices), passes * self._pass, len(self._slices)
+                )
+            self.hot = float(self._slices.max())
+            self.atomics += count
+        self._note(at, space, address, nbytes, how)
 
     def _note(self, at: Lanes, space: str, address: Array, nbytes: int, how: str) -> None:
         group, line = at.group, at.group.launch.line
@@ -161,7 +170,9 @@ class Trace(Watch):
             elif space == "local":  # the words of the lanes of a warp are side by side, and stay in L1
                 found = [Access(hits=4 * max(1, nbytes // 4))] * warps
             else:
-                found = self._global(sample, base // SECTOR, _sectors(pattern, threads.tobytes(), warps, nbytes), how)
+                found = self._global(
+                    sample, base // SECTOR, _sectors(pattern, threads.tobytes(), warps, nbytes), how, line
+                )
             for warp in _warps(threads):
                 visits = sample.visits[warp]
                 if len(visits) == MOST_VISITS:
@@ -169,25 +180,36 @@ class Trace(Watch):
                 seen = visits[-1][1]
                 seen[line] = seen[line].plus(found[warp]) if line in seen else found[warp]
 
-    def _global(
-        self, sample: Sample, base: int, patterns: Sequence[tuple[tuple[int, ...], int, int]], how: str
-    ) -> list[Access]:
+    def _global(self, sample: Sample, base: int, patterns: Sequence[_Pattern], how: str, line: int) -> list[Access]:
         """Return what goes to the L2, and what L1 has."""
         found = []
-        for sectors, addresses, same in patterns:
-            if how == "atom":
-                found.append(Access(0, len(sectors), _lines(sectors), 0, addresses, same))
+        for sectors, addresses, same, wanted in patterns:
+            if how in ("atom", "one"):
+                found.append(
+                    Access(0, len(sectors), _lines(sectors), 0, addresses, same if how == "atom" else 1, len(sectors))
+                )
             elif how == "store":
-                found.append(Access(0, len(sectors), _lines(sectors)))
+                found.append(Access(0, len(sectors), _lines(sectors), wanted=wanted))
             else:
-                new = [each for each in sectors if each + base not in sample.known]
-                for each in sectors:
-                    sample.known.pop(each + base, None)
-                    sample.known[each + base] = None
-                while len(sample.known) > self._l1:
-                    del sample.known[next(iter(sample.known))]
-                found.append(Access(0, len(new), _lines(new), len(sectors) - len(new)))
+                new = sample.load([each + base for each in sectors], line, self._l1)
+                found.append(Access(0, len(new), _lines(new), len(sectors) - len(new), wanted=wanted))
         return found
+
+
+def _first(warps: Array, addresses: Array) -> Array:
+    """Return the first address of each warp."""
+    return addresses[np.flatnonzero(np.diff(warps, prepend=-1))].astype(np.int64)
+
+
+def _passes(warps: Array, addresses: Array) -> tuple[Array, Array]:
+    """Return the sectors that each warp changes, and the passes of each: one for each lane of its busiest address."""
+    order = np.lexsort((addresses, warps))
+    own, places = warps[order], addresses[order].astype(np.int64)
+    begins = np.flatnonzero((np.diff(own, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0))
+    lanes = np.diff(begins, append=len(own))
+    own, sectors = own[begins], places[begins] // SECTOR
+    begins = np.flatnonzero((np.diff(sectors, prepend=-1) != 0) | (np.diff(own, prepend=-1) != 0))
+    return sectors[begins], np.maximum.reduceat(lanes, begins)
 
 
 def _lines(sectors: Sequence[int]) -> int:
@@ -235,7 +257,10 @@ def _phases(pattern: bytes, threads: bytes, warps: int, nbytes: int, how: str) -
         return [_turns(each[on]) for each, on in zip(addresses, active, strict=True)]
     width = min(16, max(4, nbytes))
     traffic = (banks.store if how == "store" else banks.load)(addresses // width * width, width, active)
-    return [Access(int(each)) for each in traffic.phases]
+    return [
+        Access(int(phases), conflicts=int(phases - passes))
+        for phases, passes in zip(traffic.phases, traffic.passes, strict=True)
+    ]
 
 
 def _turns(addresses: Array) -> Access:
@@ -247,13 +272,13 @@ def _turns(addresses: Array) -> Access:
 
 
 @lru_cache(4096)
-def _sectors(pattern: bytes, threads: bytes, warps: int, nbytes: int) -> list[tuple[tuple[int, ...], int, int]]:
-    """Return for each warp its sectors, how many addresses, and how many lanes have the most frequent one."""
+def _sectors(pattern: bytes, threads: bytes, warps: int, nbytes: int) -> list[_Pattern]:
     addresses, active = _spread(pattern, threads, warps)
     found = []
     for each, on in zip(addresses, active, strict=True):
         own = each[on]
         both = np.unique(np.concatenate([own // SECTOR, (own + nbytes - 1) // SECTOR]))
         _, counts = np.unique(own, return_counts=True)
-        found.append((tuple(both.tolist()), len(counts), int(counts.max(initial=0))))
+        wanted = -(-len(counts) * nbytes // SECTOR)
+        found.append(_Pattern(tuple(both.tolist()), len(counts), int(counts.max(initial=0)), wanted))
     return found

@@ -1,7 +1,8 @@
 """Conversions: cvt between integers and floats of all sizes.
 
 Integers have the dtype of their type, f16 is in float16, bf16 and tf32 are in the bits of uint16 and uint32. The names
-of types are those of PTX. NaN results are 0x7fff in 16 bits and 0x7fffffff in tf32; those of f32 and f64 need
+of types are those of PTX. NaN results are 0x7fff in 16 bits and 0x7fffffff in tf32, but from and to f64 a NaN keeps its
+sign and the upper bits of its fraction, as on a card (measured). Those of f32 and f64 from types of the same size need
 `floats.canonical`.
 """
 
@@ -9,10 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from device_model.ptx.values.floats import canonical
 from device_model.ptx.values.packed import word_of
 from device_model.ptx.values.rounding import (
+    BF16,
+    F16,
     F32,
+    F64,
     Array,
+    Layout,
     Rounding,
     flushed,
     from_bf16,
@@ -29,6 +35,8 @@ from device_model.ptx.values.rounding import (
 
 IntegerRounding = Literal["rni", "rzi", "rmi", "rpi"]
 INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+LAYOUTS = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
+HANDED_ON = frozenset((("f16", "f64"), ("bf16", "f64"), ("f32", "f64"), ("f64", "f32"), ("f64", "f16")))
 LARGEST = {"f16": 65504.0, "bf16": 255.0 * 2.0**120}
 NAN_OF_TF32 = np.uint32(0x7FFFFFFF)
 LOST_BY_TF32 = 13
@@ -101,15 +109,18 @@ def float_to_float(
         source: Their type: `f16`, `bf16`, `f32` or `f64`.
         to: The type of the result: one of these.
         rounding: Of a narrower type; with `rni`, `rzi`, `rmi` or `rpi` the value becomes an integer first.
-        ftz: Whether subnormal f32 become 0, in operands and in results.
+        ftz: Whether subnormal f32 become 0, in operands and in results. A card does not heed it for f16 that it rounds
+            down or up (measured). With it a NaN of f32 first becomes 0x7fffffff.
         sat: Whether results are in [0, 1]; NaN becomes +0.
         relu: Whether negative results become +0; NaN stays NaN.
         satfinite: Whether results of f16 and bf16 beyond the largest number, infinity too, become that number.
     """
-    x = _opened(a, source, ftz)
+    x = _opened(a, source, ftz and not (to == "f16" and rounding in ("rm", "rp")))
     if rounding in INTEGRAL:
         x, rounding = np.asarray(INTEGRAL[rounding](x)), "rn"
     result = _narrowed(x, to, rounding, sat, relu, satfinite)  # type: ignore[arg-type]  # of Rounding now
+    if (source, to) in HANDED_ON and not sat:
+        result = _with_nans(result, canonical(a) if ftz and source == "f32" else a, LAYOUTS[source], LAYOUTS[to])
     return flushed(result) if ftz and to == "f32" else result
 
 
@@ -171,6 +182,20 @@ def _narrowed(
         largest = x.dtype.type(LARGEST[to])
         x = np.asarray(np.minimum(np.maximum(x, -largest), largest))
     return to_f16(x, rounding) if to == "f16" else to_bf16(x, rounding)
+
+
+def _with_nans(result: Array, a: Array, source: Layout, to: Layout) -> Array:
+    """Return *result* with the NaNs of *a*, made quiet: with their signs and the upper bits of their fractions."""
+    bits = a.view(source.bits)
+    sign = source.bits(1 << 8 * a.dtype.itemsize - 1)
+    is_nan = (bits & ~sign) > source.bits(source.infinity)
+    if not is_nan.any():
+        return result
+    wide = bits.astype(np.uint64)
+    fraction = (wide << np.uint64(64 - source.fraction)) >> np.uint64(64 - to.fraction)
+    nan = fraction | np.uint64(to.infinity | 1 << to.fraction - 1)
+    nan |= (wide >> np.uint64(8 * a.dtype.itemsize - 1)) << np.uint64(8 * np.dtype(to.bits).itemsize - 1)
+    return np.where(is_nan, nan.astype(to.bits), result.view(to.bits)).view(result.dtype)
 
 
 def _cast(x: Array, dtype: np.dtype[Any]) -> Array:

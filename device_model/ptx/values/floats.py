@@ -4,7 +4,7 @@ The dtype of the operands says which of both it is. Options have the names of PT
 results of f32, *sat* for a result in [0, 1].
 
 The bits of a NaN that these functions return depend on the processor. Call `canonical` where they become visible.
-`copysign`, `neg` and `abs_` change the sign bit only and give no NaN of their own: the bits of theirs are defined.
+`copysign` changes the sign bit only, and so do `neg` and `abs_`; of f32 a card gives 0x7fffffff for these two.
 
 A result counts as subnormal for .ftz if it is so after rounding.
 """
@@ -122,12 +122,12 @@ def sqrt(a: Array, *, rounding: Rounding = "rn", ftz: bool = False) -> Array:
 
 
 def abs_(a: Array, *, ftz: bool = False) -> Array:
-    """Return a without its sign, NaN or not."""
+    """Return a without its sign."""
     return np.asarray(np.abs(flushed(a) if ftz else a))
 
 
 def neg(a: Array, *, ftz: bool = False) -> Array:
-    """Return a with the other sign, NaN or not."""
+    """Return a with the other sign."""
     return np.asarray(-(flushed(a) if ftz else a))
 
 

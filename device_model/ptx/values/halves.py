@@ -1,7 +1,7 @@
 """Arithmetic of f16 and bf16, one by one or in pairs, with one rounding each.
 
 *kind* says what the operands hold: `f16` in float16, `bf16` in the bits of uint16, `f16x2` and `bf16x2` two of them in
-uint32, the first in the lower half. NaN results are 0x7fff; only `neg` and `abs_` change no more than the sign.
+uint32, the first in the lower half. NaN results are 0x7fff; only of bf16 `neg` and `abs_` change no more than the sign.
 
 Options have the names of PTX: *ftz* for operands and results, *sat* for a result in [0, 1], where NaN becomes +0, and
 *relu* for a result of at least 0, where NaN stays NaN.
@@ -32,7 +32,6 @@ from device_model.ptx.values.rounding import (
 Kind = Literal["f16", "bf16", "f16x2", "bf16x2"]
 LEAST_NORMAL_OF_F16 = 2.0**-14
 SIGN = np.uint16(0x8000)
-SIGNS: dict[str, Any] = {"f16": SIGN, "bf16": SIGN, "f16x2": np.uint32(0x80008000), "bf16x2": np.uint32(0x80008000)}
 TIE_OF_BF16 = np.int64(-(1 << 63))
 
 
@@ -81,15 +80,15 @@ def fma(a: Array, b: Array, c: Array, kind: Kind, *, ftz: bool = False, sat: boo
 
 
 def neg(a: Array, kind: Kind, *, ftz: bool = False) -> Array:
-    """Return a with the other sign, NaN or not."""
-    bits = _flushed_words(a, kind) if ftz else a.view(SIGNS[kind].dtype)
-    return np.asarray((bits ^ SIGNS[kind]).view(a.dtype))
+    """Return a with the other sign."""
+    bits = _signs(a, kind, ftz)
+    return _packed(_quiet(bits, bits ^ SIGN, kind), kind)
 
 
 def abs_(a: Array, kind: Kind, *, ftz: bool = False) -> Array:
-    """Return a without its sign, NaN or not."""
-    bits = _flushed_words(a, kind) if ftz else a.view(SIGNS[kind].dtype)
-    return np.asarray((bits & ~SIGNS[kind]).view(a.dtype))
+    """Return a without its sign."""
+    bits = _signs(a, kind, ftz)
+    return _packed(_quiet(bits, bits & ~SIGN, kind), kind)
 
 
 def minimum(
@@ -185,8 +184,15 @@ def _flushed(bits: Bits, kind: Kind) -> Bits:
     return np.asarray(bits & (SIGN | -(bits & exponent != 0).astype(np.uint16)))
 
 
-def _flushed_words(a: Array, kind: Kind) -> Bits:
-    return _packed(_flushed(_bits(a, kind), kind), kind).view(SIGNS[kind].dtype)
+def _signs(a: Array, kind: Kind, ftz: bool) -> Bits:
+    """Return the bits whose signs change."""
+    bits = _bits(a, kind)
+    return _flushed(bits, kind) if ftz else bits
+
+
+def _quiet(bits: Bits, result: Bits, kind: Kind) -> Bits:
+    """Return a result with the NaNs of f16 as a card has them (measured)."""
+    return np.where((bits & ~SIGN) > F16.infinity, np.uint16(NAN16), result) if kind.startswith("f16") else result
 
 
 def _extreme(a: Array, b: Array, kind: Kind, is_max: bool, ftz: bool, nan: bool, xorsign: bool) -> Array:

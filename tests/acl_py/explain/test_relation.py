@@ -18,7 +18,7 @@ from acl_py.programs.replay import replay
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end
 from tests.sanitizer.oracle.reading import read
-from tests.sanitizer.oracle.running import run
+from tests.sanitizer.oracle.running import FILE, run, source
 from tests.sanitizer.test_mutants import RELATES, switch_off
 
 a, b, c = (busy(name, 10) for name in "abc")
@@ -348,25 +348,33 @@ def test_a_wait_for_an_event_without_a_record_is_no_barrier():
 
 
 def recorded_and_promised(seed):
-    """A recording of a random program of one task, whose calls do not depend on times, and what the oracle of the
-    sanitizer says of its calls; None for other programs.
+    """A recording of a random program whose calls do not depend on times, what the oracle of the sanitizer says of its
+    calls, and the step of each line; None for other programs.
+
+    If tasks hand one another what they know, the recording is that of a sanitized run, which has the handovers.
     """
     rules = programs.RULES[seed % len(programs.RULES)]
     program = parse(programs.program(seed, rules))
-    if any(step.task is not None or step.op in ("query_stream", "query_event", "sync_op") for step in program.steps):
+    if any(step.op in ("query_stream", "query_event") for step in program.steps):
         return None
     try:
-        recorded = replay(program, device="tiny", rules=rules).trace.timeline()
-        calls = read(program, rules, run(program, rules).run)
+        outcome = run(program, rules)
+        if any(step.task is not None for step in program.steps):
+            recorded = outcome.trace.timeline()
+            steps = {f"{FILE}:{line}": step for line, step in source(program, rules)[1].items()}
+        else:
+            recorded = replay(program, device="tiny", rules=rules).trace.timeline()
+            steps = {f"step:{step.index}": step.index for step in program.steps}
     except DeadlockError:
         return None
-    return recorded, calls
+    return recorded, read(program, rules, outcome.run), steps
 
 
-def differing(recorded, calls, relation):
+def differing(recorded, calls, steps, relation):
     """The pairs of operations that the relation has otherwise than the oracle, and the number of all pairs."""
     promises, pairs, differ = Promises(calls), 0, []
-    work = {f"step:{call.index}": call.entry for call in calls if call.entry is not None and call.entry.role == "work"}
+    entries = {call.index: call.entry for call in calls if call.entry is not None and call.entry.role == "work"}
+    work = {site: entries[step] for site, step in steps.items() if step in entries}
     for i, j in combinations(range(len(recorded.ops)), 2):
         one, other = (work.get(recorded.ops[index].site) for index in (i, j))
         if one is not None and other is not None and one is not other:

@@ -52,5 +52,6 @@ def test_there_are_many_and_each_is_its_own():
     assert len({(case.noun, case.title) for case in CASES}) == len(CASES)
 
 
+@pytest.mark.slow
 def test_the_page_is_current():
     assert (Path(__file__).parents[3] / "docs" / "errors.md").read_text() == page()

@@ -17,6 +17,7 @@ from test_files import write
 import acl_py
 from acl_py import current_simulation
 from acl_py.trace import TraceFileError, read_trace
+from acl_py.trace.rows import form10
 from tests.acl_py.misuse.cases import NAMES
 
 DATA = json.loads((Path(__file__).parent / "data" / "form10_calls.json").read_text(encoding="utf-8"))
@@ -37,12 +38,16 @@ def saved_today(path, rules, call):
 
 def as_form_10(lines, calls):
     """The *lines* of a file as form 10 had them, with *calls*: names, and what they were about."""
-    return [
-        line | {"version": 10} if "form" in line
-        else {"column": "about", "values": [about for _, about in calls]} if line.get("column") == "act"
-        else line
-        for line in lines
-    ]  # fmt: skip
+    old, list_ = [], ""
+    for line in lines:
+        list_ = line.get("list", "" if "end" in line else list_)
+        if "form" in line:
+            old.append({name: value for name, value in line.items() if name not in form10.MISSING} | {"version": 10})
+        elif line.get("column") == "act":
+            old.append({"column": "about", "values": [about for _, about in calls]})
+        elif list_ not in form10.MISSING:
+            old.append(line)
+    return old
 
 
 @pytest.mark.one_in(8)

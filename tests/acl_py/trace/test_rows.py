@@ -307,3 +307,18 @@ async def test_without_a_trace_marks_cost_nothing_and_go_nowhere():
         with acl.annotate("quiet"):
             acl.mark("quiet")
         assert sim.now_ns == 0
+
+
+async def test_the_parts_of_a_staged_copy_have_the_caller_of_its_call():
+    """The device queues the later parts, while another task calls."""
+
+    async def copy():
+        device, plain = await acl.Malloc(5 * SIZE), np.zeros(5 * SIZE, np.uint8)
+        await acl.MemcpyAsync(device, 5 * SIZE, plain, 5 * SIZE, H2D)
+        await acl.SynchronizeDevice()
+
+    async with acl.simulate(device="tiny") as sim:
+        await acl.GetDevice()
+        await asyncio.create_task(copy(), name="copier")
+    assert [(op.kind, op.caller, op.by) for op in sim.trace.ops] == [("h2d", "task 'copier'", 1)] * 5
+    assert sim.trace._store.staged == {}

@@ -248,3 +248,15 @@ def test_a_watch_is_told_of_each_lane_once_also_where_lanes_use_two_arrays():
     launch(kernel(TID + body, Y + ", .param .u64 z"), y, z, watch=lambda *_: watch)
     assert sorted(watch.lanes) == [(what, count) for what in ("change", "load", "store") for count in (8, 24)]
     assert (y.tolist(), z.tolist()) == ([1] * 8 + [0] * 24, [24])
+
+
+def test_registers_of_floats_hold_and_give_the_bits_of_narrower_values():
+    body = """
+    .reg .f64 %d; .reg .f32 %f; .reg .b64 %a; ld.param.u64 %a, [p];
+    ld.global.b8 %d, [%a]; st.global.b64 [%a+8], %d; st.global.b16 [%a+2], %d;
+    ld.global.b16 %f, [%a]; st.global.b32 [%a+16], %f; st.global.b8 [%a+20], %f; ret;
+    """
+    values = np.zeros(6, np.uint32)
+    values[0] = 0x8281
+    launch(kernel(body, ".param .u64 p"), values, block=(1, 1, 1))
+    assert [hex(each) for each in values] == ["0x818281", "0x0", "0x81", "0x0", "0x8281", "0x81"]

@@ -31,6 +31,18 @@ def test_min_and_max_with_nan_give_nan_if_one_operand_is():
         assert result(f"{name}.f32 %r, %a, %b;", 0x7FC00001, 0x3F800000) == "0x3f800000"
 
 
+def test_neg_and_abs_of_a_nan_give_the_nan_of_arithmetic():
+    for name in ("neg", "abs"):
+        assert result(f"{name}.f32 %r, %a;", 0xFFC00001) == "0x7fffffff"
+        assert result(f"{name}.f16x2 %r, %a;", 0xFE013C00)[:6] == "0x7fff"
+
+
+def test_a_nan_keeps_its_sign_and_the_top_of_its_fraction_on_its_way_from_and_to_64_bits():
+    body = "cvt.rn.f32.f64 %r, %x; mov.b64 %z, {%r, 0};"
+    assert result(body, 0xFFF4000020000001, bits=64) == "0xffe00001"
+    assert result("cvt.u32.u64 %r, %x; cvt.f64.f32 %z, %r;", 0xFFA12345, bits=64) == "0xfffc2468a0000000"
+
+
 def test_a_nan_is_seen_if_only_some_lanes_write_over_it():
     body = "setp.eq.u32 %p, 0, 1; mul.rn.f32 %r, %a, %b; @%p add.rn.f32 %r, %a, %a;"
     assert result(body, 0x7FC00001, 0x3F800000) == "0x7fffffff"

@@ -29,7 +29,7 @@ def test_atomics_on_pairs_of_16_bits_take_the_lanes_in_their_order():
     body = """
         cvt.rn.f32.u32 %f0, %t; cvt.rn.f16x2.f32 %x, 0f3F800000, %f0; atom.global.add.noftz.f16x2 %y, [%a], %x;
         mad.wide.u32 %o, %t, 4, %a; st.global.b32 [%o+64], %y; cvt.rn.bf16x2.f32 %x, %f0, 0f40000000;
-        red.global.add.noftz.bf16x2 [%a+4], %x; red.global.max.noftz.f16x2 [%a+8], %y; ret;"""
+        red.global.add.noftz.bf16x2 [%a+4], %x; red.global.max.noftz.v2.f16x2 [%a+8], {%y, %x}; ret;"""
     y = ran(body, np.zeros(48 * 2, np.float16))
     total = 0.0
     for lane in range(32):

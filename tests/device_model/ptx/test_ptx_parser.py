@@ -93,6 +93,10 @@ def test_operands_of_all_kinds():
         (kernel("/* no end"), 7, "a comment without an end"),
         (HEAD + ".global .u32 a[2] = {1, 2, 3};", 4, "more values than elements"),
         (HEAD + ".global .u32 a = 1 / 0;", 4, "has no value"),
+        (HEAD + ".entry k()\n.minnctapersm 0 { ret; }", 5, "0 is no whole number from 1"),
+        (HEAD + ".entry k()\n.maxnctapersm 2 { ret; }", 5, "not in PTX any more; write .minnctapersm"),
+        (HEAD + ".entry k()\n.reqnctapercluster 2 { ret; }", 5, "clusters are not simulated"),
+        (HEAD + ".entry k()\n.maxntid 8\n.reqntid 8\n{ ret; }", 4, "k has .maxntid and .reqntid"),
     ],
 )  # fmt: skip
 def test_bad_text_is_an_error_with_its_line(text, line, what):

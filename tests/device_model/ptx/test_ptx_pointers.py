@@ -5,7 +5,9 @@ import pytest
 from lanes import kernel, launch
 
 from device_model.kernel.findings import KernelError
+from device_model.ptx.code.compiler import compile_kernel
 from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.parser import parse
 
 FUNCTIONS = """
     .func (.param .u32 r) twice(.param .u32 x) {
@@ -54,3 +56,22 @@ def test_a_function_that_calls_its_like_through_a_register_is_refused():
     )
     with pytest.raises(PtxError, match="twice is called while square runs"):
         launch(kernel(body, Y, inner), np.zeros(32, np.uint32))
+
+
+class Counted(list):
+    """A list that counts how often it is gone through."""
+
+    reads = 0
+
+    def __iter__(self):
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_a_module_is_searched_for_addresses_of_functions_once_and_not_for_each_of_its_kernels():
+    """A module may have hundreds of kernels, so their number would count twice."""
+    module = parse(kernel("ret;", "", ".visible .entry other() { ret; }"))
+    body = module.functions["other"].body = Counted(module.functions["other"].body)
+    for _ in range(3):
+        compile_kernel(module, "k", {})
+    assert body.reads == 1

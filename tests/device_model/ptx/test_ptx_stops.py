@@ -84,9 +84,11 @@ def test_an_exchange_that_names_lanes_which_wait_elsewhere():
         ("frobnicate.u32 1; ret;", "frobnicate.u32 is no instruction that is run here"),
         (".reg .u32 %r; ld.shared::cluster.u32 %r, [0]; ret;", "clusters are not simulated"),
         (".reg .u32 %r; mov.u32 %r, %nonsense; ret;", "there is no special register %nonsense"),
-        (".reg .u32 %r; .reg .u64 %d; add.u64 %r, %d, 1; ret;", "cannot hold a value of type .u64"),
-        ("bra NOWHERE;", "needs a label of this function"),
+        (".reg .u32 %r; .reg .u64 %d; add.u64 %r, %d, 1; ret;", "holds no value of type .u64 (operand 1)"),
+        ("bra NOWHERE;", "bra: NOWHERE is no label of this function"),
         (".reg .u32 %r; ld.global.u32 %r, [missing]; ret;", "missing is not declared in the module"),
+        (".shared .b8 s[49153]; ret;", "s ends at byte 49153 of .shared memory, which has 49152; declare it .extern"),
+        (".local .b8 l[524289]; ret;", "l ends at byte 524289 of .local memory, which has 524288"),
         ("call missing; ret;", "the function missing is not in the module"),
     ],
 )  # fmt: skip

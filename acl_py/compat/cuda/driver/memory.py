@@ -60,7 +60,7 @@ def _shown(driver: Driver, buffer: Buffer) -> int:
     """Return the address of *buffer*. The program may write there from now on, and no call shows it."""
     sanitizer = driver.runtime.sanitizer
     if sanitizer is not None:
-        sanitizer.host_exported(buffer.allocation, [(0, buffer.nbytes)])
+        sanitizer.host_exported(buffer.allocation, [(0, buffer.nbytes)], buffer.allocation.made)
     return buffer.address
 
 

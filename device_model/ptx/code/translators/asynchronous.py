@@ -4,7 +4,7 @@ import numpy as np
 
 from device_model.ptx.code.emitter import PRED, U32, U64, Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.memory import LOADS, STORES, space_of
+from device_model.ptx.code.translators.memory import space_of
 from device_model.ptx.code.translators.shapes import refuse
 from device_model.ptx.lanes import copies, mbarriers, memory
 from device_model.ptx.text.syntax import Instruction, Not, Number, Operand, Register
@@ -48,8 +48,7 @@ def _few_bytes(emit: Emitter, instruction: Instruction) -> None:
         raise refuse(instruction, "it copies from global to shared memory")
     emit.note_line()
     codes = [emit.address(target), emit.address(source), str(size.value), *([given] if given else [])]
-    load, store = emit.names.of(memory.load_global), emit.names.of(memory.store_shared)
-    emit.do(emit.call(copies.copy, "at", load, store, *codes))
+    emit.do(emit.call(copies.copy, "at", repr("global"), repr("shared"), *codes))
 
 
 def _is_predicate(operand: Operand) -> bool:
@@ -57,7 +56,9 @@ def _is_predicate(operand: Operand) -> bool:
 
 
 def _bulk(emit: Emitter, instruction: Instruction) -> None:
-    spaces = [each.partition("::")[0] for each in instruction.modifiers if each.partition("::")[0] in STORES]
+    spaces = [
+        each.partition("::")[0] for each in instruction.modifiers if each.partition("::")[0] in ("shared", "global")
+    ]
     refused = {"tensor", "prefetch", "reduce", "multicast::cluster"} & {*instruction.modifiers}
     if refused or spaces not in (["shared", "global"], ["global", "shared"]):
         raise refuse(
@@ -68,8 +69,7 @@ def _bulk(emit: Emitter, instruction: Instruction) -> None:
     codes = [emit.address(target), emit.address(source), emit.value(size, U32)]
     if any(each.startswith("mbarrier") for each in instruction.modifiers):
         codes.append(emit.address(more[0]))
-    load, store = emit.names.of(LOADS[spaces[1]]), emit.names.of(STORES[spaces[0]])
-    emit.do(emit.call(copies.copy_bulk, "at", load, store, *codes))
+    emit.do(emit.call(copies.copy_bulk, "at", repr(spaces[1]), repr(spaces[0]), *codes))
 
 
 def _arrive_behind_copies(emit: Emitter, instruction: Instruction) -> None:
@@ -105,14 +105,20 @@ def _barrier(emit: Emitter, instruction: Instruction) -> None:
     address = emit.address(operands.pop(0))
     emit.note_line()
     if kind in ("test_wait", "try_wait"):
-        _test(emit, instruction, result, operands, emit.call(LOADS[space], "at", address, emit.names.of(_B64.dtype)))
+        _test(
+            emit,
+            instruction,
+            result,
+            operands,
+            emit.call(memory.load, "at", repr(space), address, emit.names.of(_B64.dtype)),
+        )
     elif kind in ("arrive", "arrive_drop"):
         _arrive(emit, instruction, result, operands, [repr(space), address])
     elif kind == "inval":
-        emit.do(emit.call(STORES[space], "at", address, emit.names.constant(0, _B64.dtype)))
+        emit.do(emit.call(memory.store, "at", repr(space), address, emit.names.constant(0, _B64.dtype)))
     elif kind == "init":
         new = emit.call(mbarriers.made, "at", emit.value(operands[0], U32))
-        emit.do(emit.call(STORES[space], "at", address, new))
+        emit.do(emit.call(memory.store, "at", repr(space), address, new))
     else:
         change = mbarriers.expect_tx if kind == "expect_tx" else mbarriers.complete_tx
         emit.do(emit.call(change, "at", repr(space), address, emit.value(operands[0], U32)))

@@ -4,7 +4,7 @@ from device_model.ptx.code.calls import call_parts
 from device_model.ptx.code.emitter import U32, U64, Emitter
 from device_model.ptx.code.flow import callee
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.lanes.memory import load_local, store_local
+from device_model.ptx.lanes.memory import load, store
 from device_model.ptx.lanes.printing import assert_fail, vprintf
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Symbol
@@ -23,7 +23,7 @@ def _call(emit: Emitter, instruction: Instruction) -> None:
         count = emit.let(emit.call(vprintf, "at", text, packed))
         for result in results:
             address = emit.names.constant(emit.at(Symbol(result)), U64.dtype)
-            emit.do(emit.call(store_local, "at", address, count))
+            emit.do(emit.call(store, "at", repr("local"), address, count))
     elif name == "__assertfail" and len(arguments) == 5:
         types = (U64, U64, U32, U64)
         codes = [_argument(emit, each, type_) for each, type_ in zip(arguments[:4], types, strict=True)]
@@ -34,4 +34,4 @@ def _call(emit: Emitter, instruction: Instruction) -> None:
 
 def _argument(emit: Emitter, name: str, type_: Type) -> str:
     address = emit.names.constant(emit.at(Symbol(name)), U64.dtype)
-    return emit.let(emit.call(load_local, "at", address, emit.names.of(type_.dtype)))
+    return emit.let(emit.call(load, "at", repr("local"), address, emit.names.of(type_.dtype)))

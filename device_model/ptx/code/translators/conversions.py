@@ -2,7 +2,7 @@
 
 from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.floats import set_float
+from device_model.ptx.code.translators.floats import is_seen, set_float
 from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
 from device_model.ptx.text.syntax import Instruction, Not, Operand, Pair, Register
 from device_model.ptx.text.types import TYPES, Type
@@ -102,10 +102,13 @@ def _between_floats(
         **({"rounding": how} if how else rounding(instruction)),
         **flags(instruction, "ftz", "sat", "relu", "satfinite"),
     }
-    if (source.name, to.name) == ("f32", "f64") and not options:
-        set_float(emit, result, f"{code}.astype({emit.names.of(to.dtype)})", to)
+    if (source.name, to.name) == ("f32", "f64") and not options and not is_seen(emit, result, to):
+        emit.set(result, f"{code}.astype({emit.names.of(to.dtype)})", to)
         return
     call = emit.call(conversions.float_to_float, code, repr(source.name), repr(to.name), **options)
+    if (source.name, to.name) in conversions.HANDED_ON:
+        emit.set(result, call, to)
+        return
     set_float(emit, result, call, to, *((code,) if source == to else ()))
 
 

@@ -13,7 +13,7 @@ from device_model.ptx.values import approximate, comparisons, floats, halves
 
 # What takes a float and makes nothing of the bits of a NaN.
 _BLIND = frozenset(("add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos",
-                    "tanh", "setp", "set", "min", "max"))  # fmt: skip
+                    "tanh", "setp", "set", "min", "max", "neg", "abs"))  # fmt: skip
 _COMPARISONS = frozenset(("setp", "set"))
 _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
@@ -127,7 +127,11 @@ def sign(emit: Emitter, instruction: Instruction) -> None:
     module: Any = halves if _is_half(type_) else floats
     function = module.abs_ if instruction.name == "abs" else module.neg
     kind = (repr(type_.name),) if _is_half(type_) else ()
-    emit.set(result, emit.call(function, emit.value(a, type_), *kind, **flags(instruction, "ftz")), type_)
+    code = emit.call(function, emit.value(a, type_), *kind, **flags(instruction, "ftz"))
+    if type_.name == "f32":
+        set_float(emit, result, code, type_)
+    else:
+        emit.set(result, code, type_)
 
 
 def extreme(emit: Emitter, instruction: Instruction) -> None:

@@ -4,7 +4,7 @@ import re
 
 from device_model.ptx.code.emitter import U64, Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.memory import LOADS, STORES, space_of
+from device_model.ptx.code.translators.memory import space_of
 from device_model.ptx.code.translators.shapes import flags, operands, refuse
 from device_model.ptx.lanes import tensor, tiles
 from device_model.ptx.text.syntax import Instruction, Operand, Vector
@@ -121,23 +121,27 @@ def _wmma_move(emit: Emitter, instruction: Instruction, sizes: tuple[int, int, i
     emit.note_line()
     if kind == "load":
         count = len(registers.parts) if isinstance(registers, Vector) else 1
-        load = emit.names.of(LOADS[space])
-        code = emit.call(tiles.wmma_load, "at", load, where, stride, repr(matrix), dtype, str(count), is_row=is_row)
+
+        code = emit.call(
+            tiles.wmma_load, "at", repr(space), where, stride, repr(matrix), dtype, str(count), is_row=is_row
+        )
         _set(emit, registers, code, _register_type(name))
     else:
         given = _registers(emit, registers, name, None, instruction)
-        store = emit.names.of(STORES[space])
-        emit.do(emit.call(tiles.wmma_store, "at", store, where, stride, repr(matrix), dtype, given, is_row=is_row))
+
+        emit.do(
+            emit.call(tiles.wmma_store, "at", repr(space), where, stride, repr(matrix), dtype, given, is_row=is_row)
+        )
 
 
 @opcode("ldmatrix", is_pure=False)
 def _load_matrix(emit: Emitter, instruction: Instruction) -> None:
     result, address = operands(instruction, 2)
     count = _matrices(instruction)
-    load = emit.names.of(LOADS[space_of(emit, instruction, address)])
+    space = repr(space_of(emit, instruction, address))
     where = emit.address(address)
     emit.note_line()
-    code = emit.call(tiles.ldmatrix, "at", load, where, str(count), transposed="trans" in instruction.modifiers)
+    code = emit.call(tiles.ldmatrix, "at", space, where, str(count), transposed="trans" in instruction.modifiers)
     parts = result.parts if isinstance(result, Vector) else (result,)
     if len(parts) != count:
         raise refuse(instruction, f"it has {count} registers, not {len(parts)}")
@@ -148,10 +152,10 @@ def _load_matrix(emit: Emitter, instruction: Instruction) -> None:
 def _store_matrix(emit: Emitter, instruction: Instruction) -> None:
     address, registers = operands(instruction, 2)
     given = _registers(emit, registers, "b16", _matrices(instruction), instruction)
-    store = emit.names.of(STORES[space_of(emit, instruction, address)])
+    space = repr(space_of(emit, instruction, address))
     where = emit.address(address)
     emit.note_line()
-    emit.do(emit.call(tiles.stmatrix, "at", store, where, given, transposed="trans" in instruction.modifiers))
+    emit.do(emit.call(tiles.stmatrix, "at", space, where, given, transposed="trans" in instruction.modifiers))
 
 
 def _matrices(instruction: Instruction) -> int:

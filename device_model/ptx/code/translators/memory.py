@@ -8,14 +8,10 @@ from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Address, Instruction, Operand, Space, Symbol, Vector
 
 _SPACES = {"global", "shared", "local", "param", "const"}
-LOADS = {"global": memory.load_global, "const": memory.load_global, "shared": memory.load_shared,
-          "local": memory.load_local, "param": memory.load_param, "": memory.load_generic}  # fmt: skip
-STORES = {"global": memory.store_global, "shared": memory.store_shared, "local": memory.store_local,
-           "": memory.store_generic}  # fmt: skip
 
 
 def space_of(emit: Emitter, instruction: Instruction, operand: Operand) -> str:
-    """Return the state space of an access: "" for generic addresses."""
+    """Return the state space of an access: "" for generic addresses, "global" for constants, too."""
     for modifier in instruction.modifiers:
         space, _, part = modifier.partition("::")
         if space in _SPACES:
@@ -25,7 +21,7 @@ def space_of(emit: Emitter, instruction: Instruction, operand: Operand) -> str:
                 return "local" if emit.space(operand.base) is Space.LOCAL else "param"
             if space == "param" and not emit.block.function.is_entry:
                 return "local"
-            return space
+            return "global" if space == "const" else space
     if isinstance(operand, Address) and isinstance(operand.base, Symbol):
         raise PtxError(
             instruction.line, f"{instruction} has the name of a variable and no state space", "write its space"
@@ -47,7 +43,7 @@ def _load(emit: Emitter, instruction: Instruction) -> None:
     space = space_of(emit, instruction, source)
     emit.note_line()
     load = emit.call(
-        LOADS[space], "at", emit.address(source), emit.names.of(type_.dtype), *([str(count)] * (count > 1))
+        memory.load, "at", repr(space), emit.address(source), emit.names.of(type_.dtype), *([str(count)] * (count > 1))
     )
     if count == 1 and not isinstance(result, Vector):
         emit.set(result, load, type_)
@@ -63,11 +59,11 @@ def _store(emit: Emitter, instruction: Instruction) -> None:
     target, value = instruction.operands[:2]
     type_, count = type_of(instruction), _parts(instruction)
     space = space_of(emit, instruction, target)
-    if space not in STORES:
-        raise PtxError(instruction.line, f"{instruction}: this memory cannot be written")
+    if space == "param":
+        raise PtxError(instruction.line, f"{instruction}: the parameters of a kernel cannot be written")
     emit.note_line()
     values = emit.parts(value, type_, count) if isinstance(value, Vector) else [emit.value(value, type_)]
-    emit.do(emit.call(STORES[space], "at", emit.address(target), *values))
+    emit.do(emit.call(memory.store, "at", repr(space), emit.address(target), *values))
 
 
 @opcode("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", results=0)

@@ -119,6 +119,8 @@ def test_floats_to_floats(source, to, rounding):
 
     def reference(bits):
         sign, x = oracle.decoded(bits, source)
+        if x == "nan" and (source, to) == ("f64", "f16"):
+            return sign << 15 | 0x7E00 | bits >> 42 & 0x3FF
         return oracle.encoded(x, to, rounding, sign)
 
     a, expected = oracle.array(found, source), [reference(bits) for bits in found]
@@ -130,6 +132,26 @@ def test_floats_to_floats(source, to, rounding):
     if to in ("f16", "bf16"):
         result = conversions.float_to_float(a, source, to, rounding=rounding, satfinite=True)
         oracle.same(result, [finite(bits, to) for bits in expected], to)
+
+
+def test_a_nan_that_comes_from_or_goes_to_64_bits_keeps_its_sign_and_the_top_of_its_fraction():
+    def converted(bits, source, to, **options):
+        found = conversions.float_to_float(oracle.array([bits], source), source, to, **options)
+        return hex(found.view(f"u{found.dtype.itemsize}")[0])
+
+    assert converted(0xFFA12345, "f32", "f64") == "0xfffc2468a0000000"
+    assert converted(0x7D01, "f16", "f64") == "0x7ffc040000000000"
+    assert converted(0xFFF4000020000001, "f64", "f32") == "0xffe00001"
+    assert converted(0xFFF0040000000000, "f64", "f16") == "0xfe01"
+    assert converted(0xFFF4000020000001, "f64", "f32", sat=True) == "0x0"
+    assert converted(0xFFA12345, "f32", "f64", ftz=True) == "0x7fffffffe0000000"
+
+
+def test_f16_rounded_down_or_up_with_ftz_sees_subnormal_operands():
+    tiny = np.array([0x00000001, 0x80000001], np.uint32).view(np.float32)
+    found = {rounding: conversions.float_to_float(tiny, "f32", "f16", rounding=rounding, ftz=True).view("u2").tolist()
+             for rounding in ROUNDINGS}  # fmt: skip
+    assert found == {"rn": [0, 0x8000], "rz": [0, 0x8000], "rm": [0, 0x8001], "rp": [1, 0x8000]}
 
 
 def finite(bits, kind):

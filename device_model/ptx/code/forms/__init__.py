@@ -1,0 +1,1 @@
+"""The forms of instructions: which modifiers and operands each takes, as a table, and the check against it."""
