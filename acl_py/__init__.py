@@ -15,13 +15,9 @@ only from those below it, and all of them may import device_model:
         demo demo_cores                 the demos; what those on cores have in common
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
-    compat/acl/     `acl`, the vendor's Python binding
-        processes hanging report        processes of a script; what a hang prints; the summary of a session
-        functions/                      base rt mdl op blas media prof util: a folder for each module of the binding
-        standins/                       models, operators and kernel binaries, described in Python or in files
-        simulated_time                  what scripts find as `time`
-        face/                           module objects, argument wrappers, the session, handles, host objects,
-                                        failed calls, tracebacks
+    compat/         other interfaces to the same runtime; each has a map of its own
+        acl/                            `acl`, the vendor's Python binding
+        cuda/                           the driver of CUDA, which packages load as a library
     explain/        what would make a recorded run faster, or a wrong one right
         prices whatif                   programs run again with an edit
         edits cases                     the edits, and what they change

@@ -189,6 +189,10 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "an address that belongs to no allocation, or to one that was freed or is too small",
             "the message names the nearest one, where it was made and where it was freed",
         ),
+        Kind.COOPERATIVE_TOO_LARGE: Advice(
+            "blocks that wait for one another, of which the card does not hold all at the same time",
+            "launch fewer blocks, or smaller ones",
+        ),
         Kind.INVALID_LAUNCH: Advice("0 blocks, or more than the device can count", "launch 1 to 2**31 - 1"),
         Kind.NOT_READY: Advice("a query of work that has not ended", "ask again, or synchronise"),
         Kind.NOT_RECORDED: Advice("EventElapsedTime() of an event never recorded", "record both events"),

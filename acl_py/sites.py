@@ -12,7 +12,9 @@ import asyncio
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from inspect import CO_COROUTINE
 from pathlib import Path
@@ -27,7 +29,10 @@ PACKAGE = str(Path(__file__).parent) + os.sep
 MODEL = str(Path(device_model.__file__).parent) + os.sep
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
-_LIBRARIES = ("asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy")
+_LIBRARIES = (
+    "asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy", "cuda", "numba",
+    "numba_cuda",
+)  # fmt: skip
 
 _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run time before Python 3.13
 
@@ -36,12 +41,16 @@ _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run ti
 def _foreign() -> tuple[str, ...]:
     """Return the beginnings of paths of code that is never the user's."""
     specs = (find_spec(name) for name in _LIBRARIES)
-    origins = (Path(spec.origin) for spec in specs if spec is not None and spec.origin is not None)
-    return (
-        PACKAGE,
-        "<frozen",
-        *(f"{origin.parent}{os.sep}" if origin.stem == "__init__" else str(origin) for origin in origins),
-    )
+    places = (place for spec in specs if spec is not None for place in _places(spec))
+    return (PACKAGE, "<frozen", *places)
+
+
+def _places(spec: ModuleSpec) -> Iterator[str]:
+    """Yield the folders of a package, which may be several, or the file of a module."""
+    if spec.submodule_search_locations is not None:
+        yield from (f"{folder}{os.sep}" for folder in spec.submodule_search_locations)
+    elif spec.origin is not None:
+        yield spec.origin
 
 
 @cache

@@ -46,6 +46,7 @@ class Kind(Enum):
     NULL_POINTER = "an address is missing"
     INVALID_ADDRESS = "the address belongs to no allocation of the right kind"
     INVALID_LAUNCH = "the launch configuration cannot run on this device"
+    COOPERATIVE_TOO_LARGE = "blocks that wait for one another do not all fit on the device"
     NOT_READY = "the queried work has not completed"
     NOT_RECORDED = "the event has never been recorded, so it has no time"
     WAIT_WITHOUT_RECORD = "the event waited for has never been recorded"

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from acl_py.cli.common import (
-    Device,
     EffectsOf,
     FindingsForm,
     FindingsOut,
@@ -59,7 +58,16 @@ class HostTime(Enum):
 Script = Annotated[
     str,
     typer.Argument(
-        help="A Python script that says `import acl`; '-' is standard input.", show_default=False, metavar="SCRIPT"
+        help="A Python script that says `import acl` or uses CUDA; '-' is standard input.",
+        show_default=False,
+        metavar="SCRIPT",
+    ),
+]
+UsualDevice = Annotated[
+    str | None,
+    typer.Option(
+        help="The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 "
+        "for `acl`, and h200 for CUDA."
     ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
@@ -135,7 +143,7 @@ def run_command(
     arguments: Arguments = None,
     is_module: IsModule = False,
     is_text: IsText = False,
-    device: Device = "ascend910b3",
+    device: UsualDevice = None,
     overlay: Overlay = None,
     devices: Devices = None,
     rules: Rules = None,
@@ -159,7 +167,10 @@ def run_command(
     explain: Explain = False,
     what_if: WhatIf = None,
 ) -> None:
-    """Run a script that says `import acl`, unmodified and without a card.
+    """Run a script that says `import acl`, or one for CUDA, unmodified and without a card.
+
+    CUDA is what cuda.core, cuda.bindings and numba find: a driver that is
+    simulated, with kernels in PTX.
 
     The script may use acl_py, too: --trace, --report, --explain and --what-if
     are then about each of its simulations.
@@ -172,7 +183,7 @@ def run_command(
     """
     if rules is not None:
         rules_of(rules)
-    profile = profile_of(device, overlay)
+    profile = profile_of(device or "ascend910b3", overlay)
     with option_refused(ProfileError):
         replace(profile, devices=devices or profile.devices)
     if instructions is None:

@@ -1,1 +1,1 @@
-"""The runtime behind other interfaces: `acl`, the vendor's Python binding."""
+"""The runtime behind other interfaces: `acl`, the vendor's Python binding, and the driver of CUDA."""

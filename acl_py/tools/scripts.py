@@ -1,4 +1,4 @@
-"""`acl-py run`: run scripts that say `import acl`, unmodified.
+"""`acl-py run`: run scripts that say `import acl`, or that use CUDA, unmodified.
 
 A script runs as `python script.py` would run it: as `__main__`, with its arguments, its folder on the path, its output
 and its exit code. So do a module (`python -m`) and the text of a program (`python -c`, or on standard input). When the
@@ -12,7 +12,6 @@ was asked for could not be written; this comes before 4.
 """
 
 import atexit
-import gc
 import os
 import runpy
 import signal
@@ -34,6 +33,7 @@ from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
+from acl_py.compat.cuda import switching
 from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
 from acl_py.trace.rows.timeline import Timeline
@@ -110,6 +110,7 @@ def run(
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
+    switching.begin_if_possible()
     hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
     if clock is Clock.REAL:
         hanging.views.insert(0, partial(_tell_clock, main))
@@ -135,6 +136,7 @@ def run(
         code = _execute(check, module)
     del module
     failed, is_written = _end()
+    switching.end()
     found = sanitized is not None and (strict or not sanitized.is_brief) and sanitized.report().findings
     if not is_written:
         return code or _UNWRITTEN
@@ -216,8 +218,7 @@ def _end() -> hanging.Summary:
         if not (thread is threading.current_thread() or thread.daemon or thread in pool._threads_queues):
             thread.join()
     atexit._run_exitfuncs()
-    del sys.modules["__main__"]
-    gc.collect()
+    processes.let_go_of_script()
     if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:  # the summary comes once
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return hanging.summarize()

@@ -7,7 +7,7 @@ other.
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from math import prod
 from sys import _getframe
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,11 @@ from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Machine, Shape
 from device_model.ptx.text.parser import parse
-from device_model.ptx.text.syntax import Module
+from device_model.ptx.text.syntax import Module, Variable
+from device_model.ptx.text.syntax import Space as StateSpace
 from device_model.ptx.timing.estimate import Card, occupancy
 from device_model.ptx.variables import initial, layout
+from device_model.sm.occupancy import resident_blocks
 from device_model.sm.spec import SmSpec
 from device_model.work import Extent, Label, Lane
 
@@ -125,6 +127,34 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         return self._buffer[start : start + self._module.variables[name].nbytes]
 
 
+class Needs(NamedTuple):
+    """What a kernel needs of a card.
+
+    Attributes:
+        block_threads: The most threads that its blocks can have.
+        registers: Of a thread.
+        shared_bytes: Of a block, without dynamic shared memory.
+        constant_bytes: Of its module.
+        dynamic_shared: The most bytes of dynamic shared memory of a block.
+        local_bytes: Of a thread.
+        ptx_version: Of its text, as 90 for 9.0.
+        spec: The SMs of the card.
+    """
+
+    block_threads: int
+    registers: int
+    shared_bytes: int
+    constant_bytes: int
+    dynamic_shared: int
+    local_bytes: int
+    ptx_version: int
+    spec: SmSpec
+
+    def resident(self, threads: int, shared: int) -> int:
+        """Return how many blocks of *threads* with *shared* bytes of dynamic shared memory an SM holds."""
+        return resident_blocks(threads, self.registers, self.shared_bytes + shared, self.spec)
+
+
 class PtxKernel(Launchable[...]):
     """A kernel of a module: `await kernel[grid, block, stream](*args)` launches it.
 
@@ -182,6 +212,28 @@ class PtxKernel(Launchable[...]):
         """
         self._shared_limit = integer("nbytes", nbytes)
 
+    @property
+    def parameters(self) -> Sequence[Variable]:
+        """What it takes, in the order of its arguments."""
+        return self._function.parameters
+
+    def needs(self, runtime: Runtime) -> Needs:
+        """Return what it needs of the card of *runtime*."""
+        spec = _spec(runtime, repr(self))
+        program, (major, minor) = self._program, self._module.version
+        registers = occupancy(program, 1, 0, spec).registers
+        constant = sum(each.nbytes for each in self._module.variables.values() if each.space is StateSpace.CONST)
+        return Needs(
+            self._most_threads(spec), registers, program.shared_bytes, constant, self._allowed_shared(spec),
+            program.local_bytes, 10 * major + minor, spec,
+        )  # fmt: skip
+
+    def _most_threads(self, spec: SmSpec) -> int:
+        return min(spec.block_threads, prod(self._program.limits.get("maxntid", (spec.block_threads,))))
+
+    def _allowed_shared(self, spec: SmSpec) -> int:
+        return max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes
+
     def work_of(self, runtime: Runtime, shape: Shape, args: Sequence[Any]) -> Launch:
         """Return the work of one launch of *shape* with *args*."""
         spec = _spec(runtime, repr(self))
@@ -235,7 +287,7 @@ class PtxKernel(Launchable[...]):
             raise _invalid(
                 runtime, f"{self!r} with a grid of {shape.grid}", f"launch 1 block or more, up to {MOST_BLOCKS}"
             )
-        limit = min(spec.block_threads, prod(self._program.limits.get("maxntid", (spec.block_threads,))))
+        limit = self._most_threads(spec)
         if not all(1 <= n <= most for n, most in zip(shape.block, MOST_THREADS, strict=True)) or threads > limit:
             raise _invalid(
                 runtime,
@@ -250,10 +302,11 @@ class PtxKernel(Launchable[...]):
             fits = occupancy(self._program, threads, shape.shared, spec).blocks * runtime.profile.cores.count
             if prod(shape.grid) > fits:
                 what = f"{self!r} with {prod(shape.grid)} blocks that wait for one another, and the card holds {fits}"
-                raise _invalid(runtime, what, "launch no more blocks than the card holds at the same time")
+                remedy = "launch no more blocks than the card holds at the same time"
+                raise runtime.error(Kind.COOPERATIVE_TOO_LARGE, what, remedy)
 
     def _check_shared(self, runtime: Runtime, spec: SmSpec, shape: Shape) -> None:
-        allowed = max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes
+        allowed = self._allowed_shared(spec)
         if shape.shared < 0 or shape.shared > allowed:
             could = spec.block_shared - self._program.shared_bytes
             remedy = (

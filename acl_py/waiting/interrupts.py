@@ -41,7 +41,7 @@ _Handler = Callable[[int, FrameType | None], Any]
 PATIENCE_S = 1.0  # how long a signal is held inside a function that the device calls
 REMINDER_S = 0.005
 # The folders of code that does something whole, or not at all, for the user's code that calls it.
-_ROOMS = (MODEL, *(f"{PACKAGE}{room}{os.sep}" for room in ("runtime", "verbs", "waiting", f"compat{os.sep}acl")))
+_ROOMS = (MODEL, *(f"{PACKAGE}{room}{os.sep}" for room in ("runtime", "verbs", "waiting", "compat")))
 # An event loop takes a callback off its queue and then runs it: an exception between the two would lose the callback.
 _LOOPS = tuple(module.__file__ for module in (base_events, events, selector_events))
 

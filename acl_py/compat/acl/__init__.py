@@ -1,4 +1,14 @@
-"""`acl`, the vendor's Python binding, on a simulated device."""
+"""`acl`, the vendor's Python binding, on a simulated device.
+
+The rooms, from the top down:
+
+    processes hanging report        processes of a script; what a hang prints; the summary of a session
+    functions/                      base rt mdl op blas media prof util: a folder for each module of the binding
+    standins/                       models, operators and kernel binaries, described in Python or in files
+    simulated_time                  what scripts find as `time`
+    face/                           module objects, argument wrappers, the session, handles, host objects,
+                                    failed calls, tracebacks
+"""
 
 from acl_py.compat.acl.face.modules import install as install
 from acl_py.compat.acl.face.modules import uninstall as uninstall

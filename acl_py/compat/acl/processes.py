@@ -8,13 +8,16 @@ Each process is a host with its own simulation: cards, memory and time are not s
 pool ends its workers without warning; instead it prints each failed call at once.
 """
 
+import gc
 import json
 import os
 import runpy
 import sys
+import weakref
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import hanging
@@ -32,7 +35,7 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     `install`; the device must be a name or a file.
     """
     absolute = {**options, "models": [str(each.resolve()) for each in options.get("models", ())]}
-    if Path(device := options.get("device", "")).is_file():
+    if Path(device := options.get("device") or "").is_file():
         absolute["device"] = str(Path(device).resolve())
     os.environ[_VARIABLE] = json.dumps({**absolute, "register": [str(each.resolve()) for each in register]})
     folders = (str(_FOLDER), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
@@ -41,6 +44,23 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
         sys.path.insert(1, str(_FOLDER))  # multiprocessing gives its processes the path of this one
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=session.tell_failures_at_once)
+
+
+def let_go_of_script() -> None:
+    """Let the objects of the script's module end, as Python does at its end.
+
+    Modules may have imported it, such as Python's `rlcompleter`: they let go of it, too. If something else still holds
+    it, its names lose their objects.
+    """
+    main = sys.modules.pop("__main__", ModuleType("__main__"))
+    for module in list(sys.modules.values()):
+        if getattr(module, "__dict__", {}).get("__main__") is main:
+            delattr(module, "__main__")
+    held = weakref.ref(main)
+    del main
+    gc.collect()
+    if (alive := held()) is not None:
+        vars(alive).update({name: None for name in vars(alive) if name != "__builtins__"})
 
 
 def take_over() -> None:

@@ -50,7 +50,10 @@ def _leak_lines(session: Session) -> Iterable[str]:
 
 def findings(session: Session) -> list[str]:
     """Return a line for each finding: functions that are not simulated, and mistakes that a card would let pass."""
-    return [*(f"acl.{name} is not simulated: it returned 207000" for name in session.unsupported), *session.warned]
+    return [
+        *(f"{function} is not simulated: it returned {code}" for function, code in session.unsupported.items()),
+        *session.warned,
+    ]
 
 
 def leaks(session: Session) -> list[str]:

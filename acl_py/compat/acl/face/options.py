@@ -10,6 +10,7 @@ from device_model.integers import integer
 from device_model.profile import DeviceProfile
 from device_model.rules import ACL
 
+_CARD = "ascend910b3"
 _CARDS = range(1, 4097)  # how many there may be: as many as a profile may have
 
 
@@ -17,7 +18,7 @@ _CARDS = range(1, 4097)  # how many there may be: as many as a profile may have
 class SessionOptions:
     """The options that `install` or `acl-py run` set before the first call; `install` explains them."""
 
-    device: str | Path | DeviceProfile = "ascend910b3"
+    device: str | Path | DeviceProfile | None = None  # None: the usual card of the face that begins the session
     devices: int | None = None
     rules: str | None = None
     workers: int | None = None
@@ -47,7 +48,7 @@ class SessionOptions:
             ValueError: The device or the overlay cannot be used.
         """
         asked = Options(
-            self.device,
+            self.device or _CARD,
             self.rules or ACL.name,
             workers=self.workers,
             host_time=self.host_time,

@@ -13,6 +13,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Collection, Coroutine
+from dataclasses import replace
 from functools import partial
 from sys import _getframe
 from typing import Any, cast
@@ -70,7 +71,7 @@ class Session(Handles):
         self.last_message: str | None = None  # of any thread
         self.failures = Failures()
         self._beyond: set[tuple[str, str]] = set()  # functions and lines that go beyond the end of an object
-        self.unsupported: dict[str, None] = {}  # functions that are not simulated and were called
+        self.unsupported: dict[str, int] = {}  # functions that are not simulated and were called: their codes
         self.warned: dict[str, None] = {}  # other findings, each logged once
         self.notes: dict[Any, Any] = {}  # settings without an effect here, for scripts to read back
         self.of_dvpp: set[int] = set()  # the serial numbers of the memory that dvpp_malloc() gave
@@ -98,7 +99,7 @@ class Session(Handles):
             DeadlockError: The verb would wait forever.
         """
         try:
-            if self._is_in_the_middle():
+            if self.is_in_the_middle():
                 raise self.error(NOT_SUPPORTED, _IN_THE_MIDDLE)
             with self.turn_here():
                 verb.send(None)
@@ -130,12 +131,12 @@ class Session(Handles):
         That is so when Python runs a script's `__del__`. It must not run in the middle: the call may have changed only
         half of what it changes. What fails then is listed as of the call that has ended.
         """
-        if not self._is_in_the_middle():
+        if not self.is_in_the_middle():
             return False
         self.make_due(partial(function, *args))
         return True
 
-    def _is_in_the_middle(self) -> bool:
+    def is_in_the_middle(self) -> bool:
         """Whether a finalizer calls in the middle of a call. What a host function or a kernel calls is refused instead,
         by the verb.
         """
@@ -152,7 +153,7 @@ class Session(Handles):
         one, leaves it to that one.
         """
         own = threading.get_ident()
-        while not is_barred() and not self._is_in_the_middle():
+        while not is_barred() and not self.is_in_the_middle():
             due = next((each for each in list(self.pending) if each[0] == own), None)
             if due is None:
                 return
@@ -240,15 +241,15 @@ class Session(Handles):
 
     def not_supported(self, name: str) -> int:
         """Return the code of a function that has no meaning on a simulated device, after `warn_unsupported`."""
-        self.warn_unsupported(name)
+        self.warn_unsupported(f"acl.{name}")
         return self.refuse(NOT_SUPPORTED, f"acl.{name}() is not simulated")
 
-    def warn_unsupported(self, name: str) -> None:
-        """Say once that *name* is not simulated, in the log or on the standard error."""
-        if name not in self.unsupported:
-            self.unsupported[name] = None
-            if not log.warn("not simulated", function=f"acl.{name}", ret=NOT_SUPPORTED):
-                print(f"acl: acl.{name} is not simulated: it returns {NOT_SUPPORTED}", file=sys.stderr)
+    def warn_unsupported(self, function: str, code: int = NOT_SUPPORTED) -> None:
+        """Say once that *function* is not simulated and returns *code*, in the log or on the standard error."""
+        if function not in self.unsupported:
+            self.unsupported[function] = code
+            if not log.warn("not simulated", function=function, ret=code):
+                print(f"acl: {function} is not simulated: it returns {code}", file=sys.stderr)
 
     def warn_once(self, what: str) -> None:
         """Note once what a script does that a card would not complain about; it is logged and a finding."""
@@ -276,7 +277,7 @@ class OwnSession(Session):
         self.bridge.on_hang = options.on_hang
         self.bridge.after_call = self.pending
         self.turn = cast("Turn", self.bridge.lock)
-        self._nowhere = _nowhere(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
+        self._nowhere = _no_context(runtime) if runtime.rules.context_gone is ContextGone.NONE else None
         runtime.state(Launches).limit(self.longest_kernel_ns)
         runtime.hooks.add(WorkFailures(runtime, self.failures))
         runtime.state(Face).session = self
@@ -313,8 +314,14 @@ def _longest_kernel_s(card: str) -> int:
     return next((seconds for family, seconds in _LONGEST_KERNEL_S.items() if card.startswith(family)), 0)
 
 
-def _nowhere(runtime: Runtime) -> Context:
-    """Return the current context of a thread that has set no device; every use of it fails."""
+def _no_context(runtime: Runtime) -> Context:
+    return nowhere(runtime, "call acl.rt.set_device() or acl.rt.set_context() in it first")
+
+
+def nowhere(runtime: Runtime, remedy: str) -> Context:
+    """Return the current context of a thread that has set no device; every use of it fails, and *remedy* says what to
+    do.
+    """
     device = runtime.device(0)
     context = Context(device, -1, primary=False, made=None)
     device.stream_ids.give(0)  # the script cannot use its streams
@@ -323,7 +330,7 @@ def _nowhere(runtime: Runtime) -> Context:
         DeviceError(
             Kind.INVALID_CONTEXT,
             "no context is current in this thread",
-            "call acl.rt.set_device() or acl.rt.set_context() in it first",
+            remedy,
         )
     )
     return context
@@ -365,6 +372,15 @@ def session() -> Session:
     own = own_session()
     own.join()
     return own
+
+
+def prefer(device: str, rules: str) -> None:
+    """Let the session of the process, if it has not begun, have this *device* and *rules* where no option says
+    otherwise.
+    """
+    global options
+    if _own is None:
+        options = replace(options, device=options.device or device, rules=options.rules or rules)
 
 
 def own_session() -> OwnSession:

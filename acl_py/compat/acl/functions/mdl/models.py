@@ -151,7 +151,7 @@ def load_with_config(here: Session, handle: int) -> int:
     values = here.known(handle, LoadConfig).values
     way = values.get(_LOAD_TYPE, 0)
     if way in (_FROM_FILE_WITH_QUEUE, _FROM_MEM_WITH_QUEUE):
-        here.warn_unsupported("mdl.load_with_config with queues")
+        here.warn_unsupported("acl.mdl.load_with_config with queues")
         raise here.error(NOT_SUPPORTED, "queues of models are not simulated")
     if any(values.get(each) is None for each in _NEEDED.get(way, (_LOAD_TYPE,))):
         raise here.error(

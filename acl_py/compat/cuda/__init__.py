@@ -1,0 +1,13 @@
+"""The driver of CUDA on a simulated card: libcuda.so.1, for packages that load it.
+
+The modules, from the top down:
+
+    switching   the driver is put in place, and ends
+    driver/     its functions by subject: each runs verbs
+    compilers/  the vendor's compilers, interposed
+    face/       what the calls share: the session, handles, codes, and the way from C to a coroutine
+    library/    the shared object, which Python writes, and the signatures of its functions
+"""
+
+from acl_py.compat.cuda.switching import install as install
+from acl_py.compat.cuda.switching import uninstall as uninstall

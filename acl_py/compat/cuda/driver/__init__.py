@@ -1,0 +1,13 @@
+"""The functions of the driver, by subject: each runs verbs.
+
+The modules:
+
+    early                               what works before cuInit(), and cuInit() itself
+    devices contexts                    attributes; primary and own contexts, the stack of each thread
+    streams events                      streams and events
+    memory pools                        memory of devices and of the host; stream-ordered memory
+    copies fills                        bytes, rows and planes
+    modules links                       modules, libraries and kernels; the linker
+    launches occupancy                  kernels, and functions of the host; how many blocks an SM holds
+    nothing                             functions for which there is nothing to do
+"""

@@ -1,0 +1,195 @@
+"""Copies of bytes, rows and planes."""
+
+from struct import Struct
+from typing import Any, NamedTuple
+
+import acl_py as native
+from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
+from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.library import own_memory
+from acl_py.verbs.copies import MemcpyKind
+from device_model.contexts import Context
+from device_model.memory import Buffer, Space
+
+_ANY = MemcpyKind.DEFAULT  # the addresses say which kind of copy it is
+_DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
+_ARRAY = 3  # the CUmemorytype of arrays, which are for textures
+_HOST = 1
+
+
+def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Buffer, Buffer]:
+    """Return the ends of a copy; a device must reach those that are named in *on_device*."""
+    ends = {"dst": driver.runtime.memory.at(dst, nbytes, "dst"), "src": driver.runtime.memory.at(src, nbytes, "src")}
+    for role, end in ends.items():
+        if role in on_device and end.allocation.space is Space.PAGEABLE:
+            raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
+    return ends["dst"], ends["src"]
+
+
+async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.Memcpy(to, nbytes, source, nbytes, _ANY)
+
+
+async def _queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+
+
+@answers("cuMemcpy")
+async def copy(driver: Driver, dst: int, src: int, nbytes: int) -> None:
+    """Copy between any two places."""
+    await _copy(driver, dst, src, nbytes)
+
+
+@answers("cuMemcpyHtoD_v2")
+async def copy_to_device(driver: Driver, dst: int, src: int, nbytes: int) -> None:
+    """Copy from the host to a device."""
+    await _copy(driver, dst, src, nbytes, _DST)
+
+
+@answers("cuMemcpyDtoH_v2")
+async def copy_to_host(driver: Driver, dst: int, src: int, nbytes: int) -> None:
+    """Copy from a device to the host."""
+    await _copy(driver, dst, src, nbytes, _SRC)
+
+
+@answers("cuMemcpyDtoD_v2")
+async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> None:
+    """Copy inside a device, or between two."""
+    await _copy(driver, dst, src, nbytes, _BOTH)
+
+
+@answers("cuMemcpyAsync")
+async def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+    """Queue a copy between any two places."""
+    await _queue(driver, dst, src, nbytes, stream)
+
+
+@answers("cuMemcpyHtoDAsync_v2")
+async def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+    """Queue a copy from the host to a device."""
+    await _queue(driver, dst, src, nbytes, stream, _DST)
+
+
+@answers("cuMemcpyDtoHAsync_v2")
+async def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+    """Queue a copy from a device to the host."""
+    await _queue(driver, dst, src, nbytes, stream, _SRC)
+
+
+@answers("cuMemcpyDtoDAsync_v2")
+async def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+    """Queue a copy inside a device, or between two."""
+    await _queue(driver, dst, src, nbytes, stream, _BOTH)
+
+
+@answers("cuMemcpyPeer")
+async def copy_to_peer(driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int) -> None:
+    """Copy between two devices; the addresses say which."""
+    await _copy(driver, dst, src, nbytes, _BOTH)
+
+
+@answers("cuMemcpyPeerAsync")
+async def queue_to_peer(
+    driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int, stream: Any
+) -> None:
+    """Queue a copy between two devices."""
+    await _queue(driver, dst, src, nbytes, stream, _BOTH)
+
+
+# --- rows and planes
+
+
+class _End(NamedTuple):
+    """One end of CUDA_MEMCPY3D."""
+
+    x: int
+    y: int
+    z: int
+    level: int
+    kind: int
+    host: int
+    device: int
+    array: int
+    reserved: int
+    pitch: int
+    height: int
+
+
+class _Box(NamedTuple):
+    """Rows to copy: their ends, and how many bytes, rows and planes there are."""
+
+    src: _End
+    dst: _End
+    width: int
+    height: int
+    depth: int
+
+
+_ROWS = Struct("<QQI4xQQQQQQI4xQQQQQQ")  # CUDA_MEMCPY2D
+_PLANES = Struct("<QQQQI4xQQQQQQQQQQI4xQQQQQQQQQ")  # CUDA_MEMCPY3D
+_ROW_END, _PLANE_END = 7, 11  # fields of an end
+
+
+def _rows_at(address: int) -> _Box:
+    fields = _ROWS.unpack(own_memory.read(address, _ROWS.size))
+    src, dst = (_end_of_rows(*fields[at : at + _ROW_END]) for at in (0, _ROW_END))
+    return _Box(src, dst, fields[-2], fields[-1], 1)
+
+
+def _end_of_rows(x: int, y: int, kind: int, host: int, device: int, array: int, pitch: int) -> _End:
+    return _End(x, y, 0, 0, kind, host, device, array, 0, pitch, 0)
+
+
+def _planes_at(address: int) -> _Box:
+    fields = _PLANES.unpack(own_memory.read(address, _PLANES.size))
+    src, dst = (_End(*fields[at : at + _PLANE_END]) for at in (0, _PLANE_END))
+    return _Box(src, dst, *fields[-3:])
+
+
+async def _copy_box(driver: Driver, box: _Box, *stream: Any) -> None:
+    """Copy plane by plane, in *stream* if there is one."""
+    if not (box.width and box.height and box.depth):
+        return
+    for plane in range(box.depth):
+        dst, src = _plane(driver, box.dst, box, plane, "dst"), _plane(driver, box.src, box, plane, "src")
+        verb: Any = native.Memcpy2dAsync if stream else native.Memcpy2d
+        pitches = box.dst.pitch or box.width, box.src.pitch or box.width
+        await verb(dst, pitches[0], src, pitches[1], box.width, box.height, _ANY, *stream)
+
+
+def _plane(driver: Driver, end: _End, box: _Box, plane: int, role: str) -> Buffer:
+    if end.kind == _ARRAY:
+        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"{role} is an array", "arrays are not simulated")
+    pitch = end.pitch or box.width
+    rows = end.y + (end.z + plane) * (end.height or box.height)
+    if pitch < box.width:
+        raise RefusedError(INVALID_VALUE, f"rows of {box.width} bytes are longer than the pitch {pitch} of {role}")
+    base = end.host if end.kind == _HOST else end.device or end.host
+    return driver.runtime.memory.at(base + rows * pitch + end.x, pitch * (box.height - 1) + box.width, role)
+
+
+@answers("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
+async def copy_rows(driver: Driver, address: int) -> None:
+    """Copy rows."""
+    await _copy_box(driver, _rows_at(address))
+
+
+@answers("cuMemcpy2DAsync_v2")
+async def queue_rows(driver: Driver, address: int, stream: Any) -> None:
+    """Queue a copy of rows."""
+    await _copy_box(driver, _rows_at(address), stream)
+
+
+@answers("cuMemcpy3D_v2")
+async def copy_planes(driver: Driver, address: int) -> None:
+    """Copy planes."""
+    await _copy_box(driver, _planes_at(address))
+
+
+@answers("cuMemcpy3DAsync_v2")
+async def queue_planes(driver: Driver, address: int, stream: Any) -> None:
+    """Queue a copy of planes."""
+    await _copy_box(driver, _planes_at(address), stream)

@@ -1,0 +1,87 @@
+"""What programs may call before cuInit(): its version, functions by name, the names of codes, and cuInit() itself.
+
+All other functions get their place in the library's table by cuInit(). Until then the library answers for them that the
+driver is not initialized, and none of their modules is imported.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+from acl_py.compat.cuda.face import exports
+from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, NAMES, NOT_FOUND, RefusedError
+from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.face.texts import c_text
+from acl_py.compat.cuda.library import signatures
+
+VERSION = 13000
+EARLY = (
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+)
+_FOUND, _NO_SUCH_FUNCTION, _TOO_NEW = range(3)  # CUdriverProcAddressQueryResult
+_PER_THREAD = 2  # the flag for functions whose stream 0 is the default stream of the thread
+
+
+@answers("cuInit")
+async def init(_: Driver, flags: int) -> None:
+    """Begin; a program may do so more than once."""
+    if flags:
+        raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        import_module(f"{__package__}.{file.stem}")
+    exports.put(name for name, *_ in signatures.exported())
+
+
+@answers("cuDriverGetVersion")
+async def driver_version(_: Driver) -> int:
+    """The version of CUDA that this driver has."""
+    return VERSION
+
+
+@answers("cuGetErrorName")
+async def error_name(_: Driver, code: int) -> int:
+    """The name of a code."""
+    return c_text(f"CUDA_{_known(code)}")
+
+
+@answers("cuGetErrorString")
+async def error_string(_: Driver, code: int) -> int:
+    """A code in words."""
+    name = _known(code)
+    return c_text("no error" if not code else name.removeprefix("ERROR_").replace("_", " ").lower())
+
+
+def _known(code: int) -> str:
+    if code not in NAMES:
+        raise RefusedError(INVALID_VALUE, f"there is no code {code}")
+    return NAMES[code]
+
+
+@answers("cuGetProcAddress_v2")
+async def proc_address_v2(_: Driver, symbol: str, version: int, flags: int) -> tuple[int, int]:
+    """The address of a function, and whether it was found: `symbol` has no ending of a version."""
+    address = _address(symbol, version, flags)
+    if address:
+        return address, _FOUND
+    return 0, _TOO_NEW if signatures.newest(symbol, VERSION) else _NO_SUCH_FUNCTION
+
+
+@answers("cuGetProcAddress")
+async def proc_address(_: Driver, symbol: str, version: int, flags: int) -> int:
+    """The address of a function."""
+    address = _address(symbol, version, flags)
+    if not address:
+        raise RefusedError(NOT_FOUND, f"there is no function {symbol} in version {version}")
+    return address
+
+
+def _address(symbol: str, version: int, flags: int) -> int:
+    signature = signatures.newest(symbol, version)
+    if signature is None:
+        return 0
+    return exports.address(signature.name + signature.twin * (flags == _PER_THREAD))

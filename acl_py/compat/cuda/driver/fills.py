@@ -1,0 +1,63 @@
+"""Fills with bytes, and with words of which all bytes are equal."""
+
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.state import Driver
+
+
+def _byte_of(driver: Driver, value: int, nbytes: int) -> int:
+    """Return the byte that a word of *nbytes* repeats."""
+    data = value.to_bytes(nbytes, "little")
+    if len(set(data)) > 1:
+        raise driver.runtime.error(
+            native.Kind.NOT_SUPPORTED, f"a fill with the word {value:#x}", "fill with equal bytes, or with a kernel"
+        )
+    return data[0]
+
+
+async def _fill(driver: Driver, dst: int, value: int, unit: int, count: int) -> None:
+    nbytes = unit * count
+    await native.Memset(dst, nbytes, _byte_of(driver, value, unit), nbytes)
+
+
+async def _queue(driver: Driver, dst: int, value: int, unit: int, count: int, stream: Any) -> None:
+    nbytes = unit * count
+    await native.MemsetAsync(dst, nbytes, _byte_of(driver, value, unit), nbytes, stream)
+
+
+@answers("cuMemsetD8_v2")
+async def fill_bytes(driver: Driver, dst: int, value: int, count: int) -> None:
+    """Fill bytes."""
+    await _fill(driver, dst, value, 1, count)
+
+
+@answers("cuMemsetD16_v2")
+async def fill_halves(driver: Driver, dst: int, value: int, count: int) -> None:
+    """Fill words of 2 bytes."""
+    await _fill(driver, dst, value, 2, count)
+
+
+@answers("cuMemsetD32_v2")
+async def fill_words(driver: Driver, dst: int, value: int, count: int) -> None:
+    """Fill words of 4 bytes."""
+    await _fill(driver, dst, value, 4, count)
+
+
+@answers("cuMemsetD8Async")
+async def queue_bytes(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
+    """Queue a fill of bytes."""
+    await _queue(driver, dst, value, 1, count, stream)
+
+
+@answers("cuMemsetD16Async")
+async def queue_halves(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
+    """Queue a fill of words of 2 bytes."""
+    await _queue(driver, dst, value, 2, count, stream)
+
+
+@answers("cuMemsetD32Async")
+async def queue_words(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
+    """Queue a fill of words of 4 bytes."""
+    await _queue(driver, dst, value, 4, count, stream)

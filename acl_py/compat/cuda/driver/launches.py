@@ -1,0 +1,128 @@
+"""Launches of kernels, and of functions of the host."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from struct import Struct, unpack
+from typing import Any
+
+import numpy as np
+
+import acl_py as native
+from acl_py.compat.cuda.driver.modules import Function
+from acl_py.compat.cuda.driver.streams import stream_of
+from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
+from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.library import own_memory
+from device_model.ptx.text.syntax import Variable
+from device_model.ptx.text.types import Family
+
+_CONFIG = Struct("<7I4xQQI4x")  # CUlaunchConfig
+_ATTRIBUTE = Struct("<I4x64s")  # CUlaunchAttribute
+_COOPERATIVE, _CLUSTER = 2, 4  # CUlaunchAttributeID
+_END, _BUFFER, _SIZE = range(3)  # of `extra`
+_MOST_EXTRA = 8  # entries of it
+_DTYPES = {Family.SIGNED: "i", Family.FLOAT: "f"}  # of parameters; those of other families are taken as unsigned
+
+
+@answers("cuLaunchKernel")
+async def launch(_: Driver, function: Function, *where: Any) -> None:
+    """Launch a kernel."""
+    grid, block, (shared, stream, arguments, extra) = where[:3], where[3:6], where[6:]
+    await _launch(function, grid, block, shared, stream, arguments, extra)
+
+
+@answers("cuLaunchCooperativeKernel")
+async def launch_cooperative(_: Driver, function: Function, *where: Any) -> None:
+    """Launch a kernel whose blocks all run at the same time."""
+    grid, block, (shared, stream, arguments) = where[:3], where[3:6], where[6:]
+    await _launch(function, grid, block, shared, stream, arguments, 0, is_cooperative=True)
+
+
+@answers("cuLaunchKernelEx")
+async def launch_ex(driver: Driver, config: int, function: Function, arguments: int, extra: int) -> None:
+    """Launch a kernel as a structure says."""
+    *shape, shared, stream, attributes, count = _CONFIG.unpack(own_memory.read(config, _CONFIG.size))
+    known = dict(_ATTRIBUTE.iter_unpack(own_memory.read(attributes, _ATTRIBUTE.size * count)))
+    if (cluster := unpack("<3I", known.get(_CLUSTER, b"\1\0\0\0" * 3)[:12])) != (1, 1, 1):
+        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"a launch with clusters of {cluster}", "leave them out")
+    (is_cooperative,) = unpack("<i", known.get(_COOPERATIVE, bytes(4))[:4])
+    queue = driver.stream(stream)
+    await _launch(function, shape[:3], shape[3:], shared, queue, arguments, extra, is_cooperative=bool(is_cooperative))
+
+
+async def _launch(
+    function: Function,
+    grid: Sequence[int],
+    block: Sequence[int],
+    shared: int,
+    stream: Any,
+    arguments: int,
+    extra: int,
+    *,
+    is_cooperative: bool = False,
+) -> None:
+    kernel = function.kernel.cooperative() if is_cooperative else function.kernel
+    raw = _from_buffer(function, extra) if extra else _from_pointers(function, arguments)
+    values = [_value(parameter, data) for parameter, data in zip(kernel.parameters, raw, strict=True)]
+    await kernel[tuple(grid), tuple(block), stream, shared](*values)
+
+
+def _from_pointers(function: Function, arguments: int) -> list[bytes]:
+    """Return the bytes of each argument; *arguments* is an array with their addresses."""
+    sizes = [nbytes for _, nbytes in function.offsets]
+    addresses = unpack(f"<{len(sizes)}Q", own_memory.read(arguments, 8 * len(sizes)))
+    data = own_memory.gather(list(zip(addresses, sizes, strict=True)))
+    ends = np.cumsum(sizes, dtype=int)
+    return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _from_buffer(function: Function, extra: int) -> list[bytes]:
+    """Return the bytes of each argument; *extra* names a buffer with all of them."""
+    named = {}
+    for number in range(_MOST_EXTRA):
+        key, value = unpack("<2Q", own_memory.read(extra + 16 * number, 16))
+        if key == _END:
+            break
+        named[key] = value
+    if set(named) != {_BUFFER, _SIZE}:
+        raise RefusedError(INVALID_VALUE, "extra does not name a buffer and its size")
+    (nbytes,) = unpack("<Q", own_memory.read(named[_SIZE], 8))
+    data = own_memory.read(named[_BUFFER], nbytes)
+    if function.offsets and sum(function.offsets[-1]) > nbytes:
+        raise RefusedError(INVALID_VALUE, f"the buffer of arguments has {nbytes} bytes")
+    return [data[begin : begin + size] for begin, size in function.offsets]
+
+
+def _value(parameter: Variable, data: bytes) -> Any:
+    """Return *data* as a launch takes it: the bits of a number, or the bytes of a structure."""
+    if parameter.shape or parameter.vector > 1:
+        return data
+    kind = _DTYPES.get(parameter.type.family, "u")
+    return np.frombuffer(data, f"{kind}{parameter.type.nbytes}")[0]
+
+
+# --- functions of the host
+
+_HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
+_StreamCallback = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
+
+
+def _checked(function: int, make: Callable[[int], Any]) -> Any:
+    own_memory.read(function, 1)
+    return make(function)
+
+
+@answers("cuLaunchHostFunc")
+async def launch_host_function(_: Driver, stream: Any, function: int, data: int) -> None:
+    """Queue a call of a function of the host."""
+    await native.LaunchHostFunc(stream, _checked(function, _HostFunction), (data,))
+
+
+@answers("cuStreamAddCallback")
+async def add_callback(driver: Driver, stream: Any, function: int, data: int, flags: int) -> None:
+    """Queue a call of a function that gets the stream and a code."""
+    if flags:
+        raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
+    handle = driver.handle("stream", stream_of(stream))
+    await native.LaunchHostFunc(stream, _checked(function, _StreamCallback), (handle, 0, data))

@@ -1,0 +1,102 @@
+"""Streams."""
+
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.codes import INVALID_HANDLE, INVALID_VALUE, NOT_READY, RefusedError
+from acl_py.compat.cuda.face.state import Driver
+from acl_py.runtime.scopes import current_scope
+from acl_py.verbs.streams import resolve_any
+from device_model.contexts import Context
+from device_model.events import Event
+from device_model.streams import Stream
+
+_NONBLOCKING = 1
+_EXTERNAL = 1  # of a wait in a capture
+
+
+def stream_of(given: Any) -> Stream:
+    """Return the stream that a call names: 0 and the handles of default streams stand for those of the context."""
+    return resolve_any(current_scope(), given)
+
+
+@answers("cuStreamCreate")
+async def create(driver: Driver, flags: int) -> native.Stream:
+    """Create a stream."""
+    return await create_with_priority(driver, flags, 0)
+
+
+@answers("cuStreamCreateWithPriority")
+async def create_with_priority(_: Driver, flags: int, priority: int) -> native.Stream:
+    """Create a stream with a priority."""
+    if flags & ~_NONBLOCKING:
+        raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of streams")
+    return await native.CreateStream(nonblocking=bool(flags), priority=priority)
+
+
+@answers("cuStreamDestroy_v2")
+async def destroy(driver: Driver, stream: Any) -> None:
+    """Destroy a stream; its work goes on."""
+    if not isinstance(stream, Stream):
+        raise RefusedError(INVALID_HANDLE, "the default streams are destroyed with their context")
+    await native.DestroyStream(stream)
+    driver.handles.forget(stream)
+
+
+@answers("cuStreamSynchronize")
+async def synchronize(_: Driver, stream: Any) -> None:
+    """Wait for the work of a stream."""
+    await native.SynchronizeStream(stream)
+
+
+@answers("cuStreamQuery", question=NOT_READY)
+async def query(_: Driver, stream: Any) -> None:
+    """Whether the work of a stream is done: 600 if it is not."""
+    if await native.StreamQuery(stream) is native.Status.NOT_READY:
+        raise RefusedError(NOT_READY, "the stream has work")
+
+
+@answers("cuStreamWaitEvent")
+async def wait_event(_: Driver, stream: Any, event: Event, flags: int) -> None:
+    """Let the work that comes next in a stream wait for an event."""
+    if flags & ~_EXTERNAL:
+        raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of waits")
+    await native.StreamWaitEvent(stream, event, external=bool(flags))
+
+
+@answers("cuStreamGetPriority")
+async def get_priority(_: Driver, stream: Any) -> int:
+    """The priority of a stream."""
+    return await native.StreamGetPriority(stream)
+
+
+@answers("cuStreamGetFlags")
+async def get_flags(_: Driver, stream: Any) -> int:
+    """Whether a stream takes no part in the order of the legacy stream."""
+    found = stream_of(stream)
+    return _NONBLOCKING if found.order is None else 0
+
+
+@answers("cuStreamGetId")
+async def get_id(driver: Driver, stream: Any) -> int:
+    """A number that no other stream has."""
+    return driver.handle("stream", stream_of(stream))
+
+
+@answers("cuStreamGetCtx")
+async def get_context(_: Driver, stream: Any) -> Context:
+    """The context of a stream."""
+    return stream_of(stream).context
+
+
+@answers("cuStreamGetDevice")
+async def get_device(_: Driver, stream: Any) -> int:
+    """The device of a stream."""
+    return stream_of(stream).context.device.ordinal
+
+
+@answers("cuStreamIsCapturing")
+async def is_capturing(_: Driver, stream: Any) -> int:
+    """Whether a stream captures."""
+    return int(stream_of(stream).branch is not None)

@@ -1,0 +1,196 @@
+"""Calls: what happens between C and a verb.
+
+A function of the driver is a coroutine of this face, made known by `answers`. It gets the driver and those arguments
+that are no results, each as its kind says: handles as objects, texts as `str`. What it returns is written to where the
+caller wants the results, one value for each. Handles are made for objects among them. A failure becomes a code, and a
+call that fails writes nothing.
+"""
+
+import ctypes
+from collections.abc import Callable, Coroutine
+from functools import partial
+from struct import Struct
+from types import FunctionType
+from typing import Any, TypeVar
+
+from acl_py import log
+from acl_py.compat.acl.face.failed_calls import sentence
+from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
+from acl_py.compat.cuda.face import codes
+from acl_py.compat.cuda.face.codes import RefusedError, code_of
+from acl_py.compat.cuda.face.state import Driver, driver_here
+from acl_py.compat.cuda.library import own_memory
+from acl_py.compat.cuda.library.behind import raising_behind
+from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature
+from acl_py.errors import AclError
+from acl_py.runtime.scopes import scope_var
+from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
+
+Verb = Callable[..., Coroutine[Any, Any, Any]]
+_V = TypeVar("_V", bound=Verb)
+_Reader = Callable[[Driver, int], Any]
+_NUMBER = {"u4": Struct("<I"), "u8": Struct("<Q"), "i4": Struct("<i"), "f4": Struct("<f")}
+_HANDLE = _NUMBER["u8"]
+_C_TYPES: dict[str, Any] = {
+    "u1": ctypes.c_uint8, "u2": ctypes.c_uint16, "u4": ctypes.c_uint32, "i4": ctypes.c_int32, "f4": ctypes.c_float,
+    "b64": ctypes.c_ubyte * 64,
+}  # fmt: skip
+
+
+_answers: dict[str, Verb] = {}
+_questions: dict[str, int] = {}  # by function, a code that answers a question and is no failure
+
+
+def answers(*names: str, question: int = codes.SUCCESS) -> Callable[[_V], _V]:
+    """Let calls of the functions *names* run the decorated coroutine. The code *question* is an answer, such as "not
+    yet", which no report lists as a failure.
+    """
+
+    def make(verb: _V) -> _V:
+        _answers.update(dict.fromkeys(names, verb))
+        _questions.update(dict.fromkeys(names, question))
+        return verb
+
+    return make
+
+
+def answered() -> frozenset[str]:
+    """Return the functions that are answered by a coroutine; calls of the others are refused as not simulated."""
+    return frozenset(_answers)
+
+
+def callback(signature: Signature, *, is_twin: bool) -> Any:
+    """Return what C calls for the function of *signature*, or for its twin: it must be kept alive."""
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, signature.parameters))
+    entry = _Entry(signature, is_twin=is_twin)
+
+    def call(*raw: Any) -> int:
+        try:
+            return entry.code(raw)
+        except BaseException as error:  # C cannot have it: it would go on with a random code
+            kept = error
+        for _ in raising_behind(kept):
+            return codes.UNKNOWN
+        raise AssertionError("the iterator has one step")
+
+    # The name of the file tells reports which function was called: see sites.py.
+    code = call.__code__.replace(co_filename=f"{__file__}: {signature.name}")
+    return prototype(FunctionType(code, globals(), signature.name, None, call.__closure__))
+
+
+def _c_type(parameter: Parameter) -> Any:
+    return ctypes.c_uint64 if parameter.is_out else _C_TYPES.get(parameter.kind, ctypes.c_uint64)
+
+
+class _Entry:
+    """One exported function."""
+
+    def __init__(self, signature: Signature, *, is_twin: bool) -> None:
+        self.signature = signature
+        self._verb = _answers.get(signature.name, _not_simulated)
+        self._question = _questions.get(signature.name, codes.NOT_SUPPORTED)
+        default = PER_THREAD_STREAM if is_twin else None
+        parameters = list(enumerate(signature.parameters))
+        self._given = [(place, _reader(each, default)) for place, each in parameters if not each.is_out]
+        self._wanted = [(place, each) for place, each in parameters if each.is_out]
+
+    def code(self, raw: tuple[Any, ...]) -> int:
+        """Make the call with the arguments *raw*, and return its code."""
+        driver = driver_here()
+        session, turn = driver.session, driver.session.turn
+        if is_barred():
+            turn = NO_TURN
+        elif turn._is_owned() and session.is_in_the_middle():
+            return self._put_off(driver, raw)
+        code = self._run(driver, turn, raw)
+        if session.pending:
+            session.do_pending()
+        return code
+
+    def _put_off(self, driver: Driver, raw: tuple[Any, ...]) -> int:
+        """Make the call later: a finalizer makes it in the middle of another one, whose state must not change."""
+        if self._wanted:
+            return self._failed(driver, codes.NOT_PERMITTED, "a finalizer asks for a result in the middle of a call")
+        driver.session.make_due(partial(self.code, raw))
+        return codes.SUCCESS
+
+    def _run(self, driver: Driver, turn: Turn, raw: tuple[Any, ...]) -> int:
+        """Run the verb in the scope of the driver's thread."""
+        scope = scope_var.get()
+        scope_var.set(driver.threads.scope)
+        turn.acquire()
+        try:
+            verb = self._answered(driver, raw) if self._wanted else self._verb(driver, *self._read(driver, raw))
+            for _ in verb.__await__():
+                raise AssertionError(f"{self.signature.name} suspended, and its bridge is a blocking one")
+        except RefusedError as refused:
+            return self._failed(driver, refused.code, refused.what)
+        except own_memory.FaultError as fault:
+            return self._failed(driver, codes.INVALID_VALUE, f"there is no such memory: {fault}")
+        except AclError as error:
+            return self._failed(driver, code_of(error), sentence(error))
+        finally:
+            turn.release()
+            scope_var.set(scope)
+        return codes.SUCCESS
+
+    def _read(self, driver: Driver, raw: tuple[Any, ...]) -> list[Any]:
+        return [raw[place] if read is None else read(driver, raw[place]) for place, read in self._given]
+
+    async def _answered(self, driver: Driver, raw: tuple[Any, ...]) -> None:
+        """Run the verb, and write its results where the caller wants them, if all of that can be written."""
+        for place, parameter in self._wanted:
+            if raw[place] or not parameter.is_optional:
+                own_memory.check(raw[place], _size(parameter))
+        result = await self._verb(driver, *self._read(driver, raw))
+        results = result if len(self._wanted) > 1 else (result,)
+        for (place, parameter), each in zip(self._wanted, results, strict=True):
+            if raw[place]:
+                own_memory.write(raw[place], _packed(driver, parameter, each))
+
+    def _failed(self, driver: Driver, code: int, what: str) -> int:
+        name = self.signature.name
+        if self._verb is _not_simulated:
+            driver.session.warn_unsupported(name, code)
+        elif code != self._question:
+            driver.session.failures.add_call(code, f"CUDA_{codes.NAMES[code]} ({code}): {what}")
+            log.warn("failed", function=name, ret=code)
+        return code
+
+
+async def _not_simulated(*_: object) -> None:
+    """Stand for the functions that no coroutine answers."""
+    raise RefusedError(codes.NOT_SUPPORTED, "the function is not simulated")
+
+
+def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
+    """Return what makes an argument of what C has passed; None if that is the argument itself."""
+    kind = parameter.kind
+    if kind in NUMBERS or kind in ("pointer", "b64"):
+        return None
+    if kind == "text":
+        return lambda _, value: own_memory.text(value).decode(errors="replace")
+    if kind == "stream":
+        return lambda driver, value: driver.stream(value, default)
+    if kind == "context":
+        return lambda driver, value: driver.handles.find(kind, value) if value else None
+    if kind == "function":
+        return _function
+    return lambda driver, value: driver.handles.find(kind, value)
+
+
+def _function(driver: Driver, value: int) -> Any:
+    """Return a function; a kernel of a library stands for what it is in the current context."""
+    if driver.handles.kind_of(value) == "kernel":
+        return driver.handles.find("kernel", value).function(driver.thread.context)
+    return driver.handles.find("function", value)
+
+
+def _size(parameter: Parameter) -> int:
+    return NUMBERS.get(parameter.kind, 8)
+
+
+def _packed(driver: Driver, parameter: Parameter, value: Any) -> bytes:
+    if parameter.kind in _NUMBER:
+        return _NUMBER[parameter.kind].pack(value)
+    return _HANDLE.pack(driver.handle(parameter.kind, value) if value is not None else 0)

@@ -1,0 +1,47 @@
+"""Handles of the driver's objects, and the objects that only this face has."""
+
+from itertools import count
+from typing import Any
+
+from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, INVALID_HANDLE, RefusedError
+
+_FIRST, _STEP = 0x20000000, 0x40
+
+
+class Handles:
+    """Objects by handle. A handle is never used again, so one that has ended is always found out."""
+
+    def __init__(self) -> None:
+        self._objects: dict[int, tuple[str, Any]] = {}
+        self._handles: dict[int, int] = {}  # by the identity of the object, which `_objects` keeps alive
+        self._numbers = count(_FIRST, _STEP)
+
+    def handle(self, kind: str, thing: Any) -> int:
+        """Return the handle of *thing*, a new one if it has none."""
+        known = self._handles.get(id(thing))
+        if known is None:
+            known = self._handles[id(thing)] = next(self._numbers)
+            self._objects[known] = kind, thing
+        return known
+
+    def find(self, kind: str, handle: int) -> Any:
+        """Return the object that *handle* stands for.
+
+        Raises:
+            RefusedError: It stands for none, or for one of another kind: with 201 for a context, otherwise with 400.
+        """
+        known, thing = self._objects.get(handle, ("", None))
+        if known != kind:
+            code = INVALID_CONTEXT if kind == "context" else INVALID_HANDLE
+            raise RefusedError(code, f"{handle:#x} is no handle of a {kind}" + (f", but of a {known}" if known else ""))
+        return thing
+
+    def kind_of(self, handle: int) -> str:
+        """Return the kind of the object that *handle* stands for; "" if there is none."""
+        return self._objects.get(handle, ("", None))[0]
+
+    def forget(self, thing: Any) -> None:
+        """End the handle of *thing*."""
+        handle = self._handles.pop(id(thing), None)
+        if handle is not None:
+            del self._objects[handle]

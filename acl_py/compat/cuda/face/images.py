@@ -1,0 +1,71 @@
+"""Images: what a program hands over as the code of its kernels.
+
+It is text in PTX, or what the interposed compilers give out where a card's compilers make machine code: PTX again, in a
+wrapper. Machine code itself is refused.
+"""
+
+import re
+from struct import Struct
+
+from acl_py.compat.cuda.face.codes import (
+    INVALID_IMAGE,
+    INVALID_PTX,
+    NO_BINARY_FOR_GPU,
+    NOT_SUPPORTED,
+    UNSUPPORTED_PTX_VERSION,
+    RefusedError,
+)
+from acl_py.compat.cuda.library import own_memory
+from device_model.ptx.text.errors import PtxError
+
+NEWEST_PTX = (9, 0)  # of the driver's version
+_ELF, _FAT = b"\x7fELF", b"\x50\xed\x55\xba"  # how machine code begins, and a collection of it
+_HEAD = Struct("<16s16sQ")
+_IDENT, _MARK = _ELF + b"\x02\x01\x01", b"acl_py PTX"
+_VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+
+
+def wrapped(text: bytes) -> bytes:
+    """Return what a program takes for machine code, with *text* in it."""
+    return _HEAD.pack(_IDENT, _MARK, len(text)) + text + b"\0"
+
+
+def text_at(address: int) -> str:
+    """Return the PTX of the image at *address*.
+
+    Raises:
+        RefusedError: It is no image (200), machine code (209), or PTX that is newer than the driver (222).
+        FaultError: There is no such memory.
+    """
+    start = own_memory.read(address, len(_ELF))
+    if start == _FAT:
+        raise RefusedError(NO_BINARY_FOR_GPU, "the image is a collection of machine code, which cannot be run")
+    data = _inside(address) if start == _ELF else own_memory.text(address)
+    text = data.rstrip(b"\0").decode(errors="replace")
+    check_version(text)
+    return text
+
+
+def _inside(address: int) -> bytes:
+    _, mark, nbytes = _HEAD.unpack(own_memory.read(address, _HEAD.size))
+    if not mark.startswith(_MARK):
+        raise RefusedError(NO_BINARY_FOR_GPU, "the image is machine code, which cannot be run: load PTX instead")
+    return own_memory.read(address + _HEAD.size, nbytes)
+
+
+def check_version(text: str) -> None:
+    """Refuse what is no PTX, or PTX that is newer than the driver."""
+    version = _VERSION.search(text)
+    if version is None:
+        raise RefusedError(INVALID_IMAGE, "the image is neither PTX nor machine code")
+    if (int(version[1]), int(version[2])) > NEWEST_PTX:
+        newest = ".".join(map(str, NEWEST_PTX))
+        raise RefusedError(
+            UNSUPPORTED_PTX_VERSION, f"PTX {version[1]}.{version[2]} is newer than {newest} of the driver"
+        )
+
+
+def refused(error: PtxError) -> RefusedError:
+    """Return the refusal of a text: 218 for what is no PTX, and 801 for what only is not simulated."""
+    code = NOT_SUPPORTED if "not supported" in error.what or "not simulated" in error.what else INVALID_PTX
+    return RefusedError(code, f"{error}")

@@ -1,0 +1,137 @@
+"""The driver of one simulation: what its calls share, and the current context of each thread.
+
+Calls go to the session of the process, the same one that calls of the module `acl` use, or to the simulation of the
+native API in which the thread is. Each thread has a stack of contexts of its own. During a call that is the scope in
+which verbs run; after it the caller has its own scope back.
+"""
+
+import threading
+from typing import Any
+
+from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face.session import OwnSession, Session
+from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, NOT_PERMITTED, RefusedError
+from acl_py.compat.cuda.face.handles import Handles
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Barred, Scope, ThreadScope, opened, scope_var
+from acl_py.verbs.streams import LEGACY_STREAM, PER_THREAD_STREAM, StreamLike
+from device_model.contexts import Context
+from device_model.streams import Stream
+
+_PER_THREAD = 2  # the handle of the default stream of the thread
+CARD, RULES = "h200", "cuda"  # where no option says otherwise
+
+
+class Thread(threading.local):
+    """The contexts of the calling thread: that of *scope* is current, and *below* are those that it comes back to."""
+
+    scope: ThreadScope
+
+    def __init__(self, driver: "Driver") -> None:
+        self._nowhere = driver.nowhere
+        self.scope = ThreadScope(driver.runtime, driver.nowhere)
+        self.below: list[Context] = []
+        driver.join()
+
+    @property
+    def context(self) -> Context:
+        """The current context.
+
+        Raises:
+            RefusedError: There is none, or the device calls: a host function must not call the driver.
+        """
+        context: Context | Barred = self.scope.context
+        if isinstance(context, Barred):
+            raise RefusedError(NOT_PERMITTED, f"a call inside {context.who!r}")
+        if context is self._nowhere:
+            raise RefusedError(
+                INVALID_CONTEXT, "no context is current in this thread: call cuCtxSetCurrent() in it first"
+            )
+        return context
+
+    @property
+    def has_context(self) -> bool:
+        """Whether a context is current."""
+        return self.scope.context is not self._nowhere
+
+    def push(self) -> None:
+        """Keep the current context, if there is one, below that which comes next."""
+        if self.has_context:
+            self.below.append(self.context)
+
+    def pop(self) -> None:
+        """Go back to the context below the current one."""
+        self.scope.context = self.below.pop() if self.below else self._nowhere
+
+
+class Driver:
+    """What the calls on one runtime share."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.runtime: Runtime = session.runtime
+        self.nowhere = sessions.nowhere(session.runtime, "call cuCtxSetCurrent() in it first")
+        self.handles = Handles()
+        self.threads = Thread(self)
+        self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
+        self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost
+        self.notes: dict[Any, Any] = {}  # settings without an effect here, for programs to read back
+
+    def __repr__(self) -> str:
+        return f"<Driver of {self.runtime!r}>"
+
+    def join(self) -> None:
+        """Count the calling thread among those that make calls."""
+        if isinstance(self.session, OwnSession):
+            self.session.bridge.admit()
+
+    @property
+    def thread(self) -> Thread:
+        """The contexts of the calling thread."""
+        return self.threads
+
+    def handle(self, kind: str, thing: Any) -> int:
+        """Return the handle of *thing*."""
+        return self.handles.handle(kind, thing)
+
+    def stream(self, handle: int, default: StreamLike = None) -> StreamLike:
+        """Return the stream that *handle* stands for; that is *default* for 0."""
+        if handle <= _PER_THREAD:
+            return (default, LEGACY_STREAM, PER_THREAD_STREAM)[handle]
+        stream: Stream = self.handles.find("stream", handle)
+        return stream
+
+
+class _Face:
+    """The driver of a runtime."""
+
+    __slots__ = ("driver",)
+
+    def __init__(self) -> None:
+        self.driver: Driver | None = None
+
+
+_last: tuple[Scope | None, Driver | None] = None, None  # the scope of the last call, and its driver
+
+
+def driver_here() -> Driver:
+    """Return the driver of the calling thread's calls; the first call begins the session of the process."""
+    global _last
+    scope = scope_var.get()
+    known, driver = _last
+    if driver is None or scope is not known or driver.runtime.closed is not None or opened:
+        driver = _driver_of(scope)
+        _last = scope, driver
+    return driver
+
+
+def _driver_of(scope: Scope | None) -> Driver:
+    try:
+        sessions.prefer(CARD, RULES)
+        session = sessions.session()
+    finally:
+        scope_var.set(scope)
+    face = session.runtime.state(_Face)
+    if face.driver is None:
+        face.driver = Driver(session)
+    return face.driver

@@ -1,0 +1,74 @@
+"""Libraries that are written and loaded: the loader then gives them to whoever asks for their soname."""
+
+import ctypes
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+
+from acl_py.compat.cuda.library.elf import ANSWER, TABLE, shared_object
+from acl_py.compat.cuda.library.machine import MACHINES
+
+
+class Library:
+    """A library in this process, with the functions *names* and one or more *sonames*.
+
+    It is never unloaded. A function for which `put` has not given an address returns the *answer*.
+
+    Raises:
+        RuntimeError: This process can load no such library; the message says why.
+    """
+
+    def __init__(self, sonames: Sequence[str], names: Sequence[str], answer: int) -> None:
+        first, *others = sonames
+        machine = _machine()
+        self._library = _loaded(shared_object(first, names, machine, answer=answer))
+        for soname in others:  # the loader searches them, and then the first one
+            _loaded(shared_object(soname, (), machine, needed=(first,)))
+        self._places = {name: place for place, name in enumerate(names)}
+        self._answer = ctypes.c_int.in_dll(self._library, ANSWER)
+        self._table = (ctypes.c_void_p * len(names)).in_dll(self._library, TABLE)
+
+    def put(self, name: str, address: int) -> None:
+        """Let calls of the function *name* go to *address* from now on."""
+        self._table[self._places[name]] = address
+
+    def clear(self, answer: int) -> None:
+        """Let all functions return *answer* from now on."""
+        self._answer.value = answer
+        ctypes.memset(self._table, 0, ctypes.sizeof(self._table))
+
+    def address(self, name: str) -> int:
+        """Return the address of the function *name* in the library."""
+        return ctypes.cast(self._library[name], ctypes.c_void_p).value or 0
+
+
+def _machine() -> str:
+    """Return the kind of processor; RuntimeError if there are no libraries for it, or no glibc."""
+    machine = platform.machine()
+    if machine not in MACHINES or platform.libc_ver()[0] != "glibc" or platform.python_implementation() != "CPython":
+        found = f"{platform.python_implementation()} on {platform.system()} {machine}"
+        raise RuntimeError(
+            f"the CUDA driver needs CPython on Linux with glibc, on {' or '.join(MACHINES)}; this is {found}, "
+            f"with {platform.libc_ver()[0] or 'no glibc'}"
+        )
+    return machine
+
+
+def _loaded(content: bytes) -> ctypes.CDLL:
+    """Load a library from memory, or by a temporary file where the system refuses that."""
+    with suppress(OSError):
+        descriptor = os.memfd_create("acl_py")
+        os.write(descriptor, content)
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}", ctypes.RTLD_GLOBAL)  # it stays open: the path is its name
+    try:
+        with tempfile.NamedTemporaryFile(suffix=".so") as file:
+            file.write(content)
+            file.flush()
+            return ctypes.CDLL(file.name, ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise RuntimeError(
+            f"the system loads no library from memory or from {tempfile.gettempdir()}: {error}; "
+            "let TMPDIR name a folder whose files may be executed"
+        ) from error

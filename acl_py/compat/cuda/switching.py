@@ -1,0 +1,105 @@
+"""Switching the driver on and off in this process."""
+
+import atexit
+import ctypes
+import sys
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from acl_py.compat.acl.face import session
+from acl_py.compat.acl.face.options import SessionOptions
+from acl_py.compat.acl.processes import let_go_of_script
+from acl_py.compat.cuda.compilers import nvrtc
+from acl_py.compat.cuda.driver.early import EARLY
+from acl_py.compat.cuda.face import exports
+from acl_py.compat.cuda.face.codes import DEINITIALIZED, NOT_INITIALIZED
+
+_PACKAGES = ("cuda.bindings.driver", "cuda.core", "numba.cuda.cudadrv.driver")
+
+
+def install(**options: Any) -> None:
+    """Let programs for CUDA find a simulated card from now on. A session that was running ends.
+
+        import acl_py.compat.cuda
+
+        acl_py.compat.cuda.install()
+        from cuda.core import Device
+
+        Device().set_current()
+
+    Call it before the packages that use CUDA are imported: they look for the driver once.
+
+    Args:
+        options: What the session is made with, as those of `acl_py.compat.acl.install`; the device is "h200" and the
+            rules are "cuda" where they say nothing else.
+
+    Raises:
+        RuntimeError: A package that uses CUDA has looked for the driver already, or this process can load no library.
+        TypeError: There is no such option.
+        ValueError: An option cannot be used.
+    """
+    chosen = SessionOptions(**options)
+    begin()
+    _end_at_exit()
+    session.end()
+    session.options = chosen
+
+
+def uninstall() -> None:
+    """Undo `install`: end the session. Functions of the driver answer from now on that it is not initialized."""
+    session.end()
+    exports.clear(NOT_INITIALIZED)
+
+
+def begin() -> None:
+    """Put the driver in place; the session of the process begins with its first call.
+
+    Raises:
+        RuntimeError: Another driver is in use already, or this process can load no library.
+    """
+    if not exports.is_loaded() and (used := _users()):
+        raise RuntimeError(
+            f"{', '.join(used)} and a driver of CUDA are loaded already: call acl_py.compat.cuda.install() first, or "
+            "run the script with acl-py run"
+        )
+    exports.put(EARLY)
+    nvrtc.interpose_later()
+
+
+def begin_if_possible() -> None:
+    """Put the driver in place. Where that is not possible, say so if a package for CUDA is installed."""
+    try:
+        begin()
+    except RuntimeError as error:
+        if find_spec("cuda") is not None:
+            print(f"acl-py: {error}", file=sys.stderr)
+
+
+def _users() -> list[str]:
+    """Return the packages that may have found another driver already."""
+    return [name for name in _PACKAGES if name in sys.modules] if _is_loaded() else []
+
+
+def _is_loaded() -> bool:
+    try:
+        ctypes.CDLL(exports.SONAMES[0], mode=_NO_LOAD)
+    except OSError:
+        return False
+    return True
+
+
+_NO_LOAD = 4  # of dlopen: only a library that is in the process already
+
+
+@cache
+def _end_at_exit() -> None:
+    """Let the driver end after the objects of the program, which free their memory when they end."""
+    atexit.register(end)
+    atexit.register(let_go_of_script)
+
+
+def end() -> None:
+    """Let the functions of the driver answer from now on that it has ended, as at the end of a process."""
+    if exports.is_loaded():
+        exports.clear(DEINITIALIZED)

@@ -1,0 +1,325 @@
+"""Functions of the driver, through ctypes: what they return and write, and what the device did meanwhile."""
+
+import ctypes
+import gc
+import struct
+import threading
+
+import pytest
+
+import acl_py
+from acl_py.compat.acl.face.session import current_session
+from acl_py.compat.cuda.face import exports
+from acl_py.compat.cuda.face.calls import answered
+from acl_py.compat.cuda.face.images import wrapped
+from acl_py.compat.cuda.library.signatures import read
+from tests.cuda.calling import OUT, PTX, Cuda, pointers
+from tests.cuda.hostile import Hostile
+
+
+def device_history():
+    """The operations of the session in the order of their ends: kind, begin and end."""
+    return [(row.name, row.start_ns, row.end_ns) for row in current_session().trace.timeline().ops]
+
+
+def test_each_function_that_is_answered_is_one_of_the_library(cuda):
+    assert answered() <= read().keys()
+    assert len(answered()) > 150
+
+
+def test_bytes_go_to_the_device_and_back_in_the_order_of_a_stream(cuda):
+    code, stream = cuda.get("cuStreamCreate", OUT, 1)
+    assert code == 0
+    (_, source), (_, target) = cuda.get("cuMemAllocHost_v2", OUT, 1000), cuda.get("cuMemAllocHost_v2", OUT, 1000)
+    device = cuda.allocate(1000)
+    ctypes.memset(source, 7, 1000)
+    codes = [
+        cuda("cuMemcpyHtoDAsync_v2", device, source, 1000, stream),
+        cuda("cuMemsetD8Async", device + 500, 9, 500, stream),
+        cuda("cuMemcpyDtoHAsync_v2", target, device, 1000, stream),
+        cuda("cuStreamQuery", stream),
+        cuda("cuStreamSynchronize", stream),
+        cuda("cuStreamQuery", stream),
+    ]
+    assert codes == [0, 0, 0, 600, 0, 0]
+    assert ctypes.string_at(target, 1000) == bytes([7]) * 500 + bytes([9]) * 500
+    assert [name for name, *_ in device_history()] == ["h2d", "fill", "d2h"]
+    begins, ends = [each[1] for each in device_history()], [each[2] for each in device_history()]
+    assert (ends[0] <= begins[1], ends[1] <= begins[2]) == (True, True)
+
+
+def test_events_order_streams_and_have_times(cuda):
+    streams = [cuda.get("cuStreamCreate", OUT, 1)[1] for _ in range(2)]
+    (_, first), (_, second) = cuda.get("cuEventCreate", OUT, 0), cuda.get("cuEventCreate", OUT, 0)
+    device = cuda.allocate(4096)
+    elapsed = ctypes.c_float()
+    assert cuda("cuEventElapsedTime_v2", ctypes.byref(elapsed), first, second) == 400  # never recorded
+    codes = [
+        cuda("cuEventRecord", first, streams[0]),
+        cuda("cuMemsetD8Async", device, 1, 4096, streams[0]),
+        cuda("cuEventRecord", second, streams[0]),
+        cuda("cuStreamWaitEvent", streams[1], second, 0),
+        cuda("cuMemsetD8Async", device, 2, 4096, streams[1]),
+        cuda("cuEventQuery", second),
+        cuda("cuEventSynchronize", second),
+        cuda("cuStreamSynchronize", streams[1]),
+        cuda("cuEventElapsedTime_v2", ctypes.byref(elapsed), first, second),
+    ]
+    assert codes == [0, 0, 0, 0, 0, 600, 0, 0, 0]
+    (_, begin, end), (_, next_begin, _) = device_history()
+    assert (end - begin, next_begin >= end, round(elapsed.value * 1e6)) == (4096, True, 4096 + 1000)  # and a call
+
+
+def test_each_thread_has_a_stack_of_contexts(cuda):
+    _, primary = cuda.get("cuCtxGetCurrent", OUT)
+    code, own = cuda.get("cuCtxCreate_v4", OUT, 0, 0, 1)
+    assert (code, cuda.get("cuCtxGetCurrent", OUT)) == (0, (0, own))
+    assert cuda.get("cuCtxGetDevice", OUT) == (0, 1)
+    assert cuda("cuCtxPushCurrent_v2", primary) == 0
+    assert cuda.get("cuCtxGetDevice", OUT) == (0, 0)
+    seen = []
+    thread = threading.Thread(target=lambda: seen.extend([cuda.get("cuCtxGetCurrent", OUT), cuda("cuCtxSynchronize")]))
+    thread.start()
+    thread.join()
+    assert seen == [(0, 0), 201]
+    pops = [cuda.get("cuCtxPopCurrent_v2", OUT) for _ in range(4)]
+    assert pops == [(0, primary), (0, own), (0, primary), (201, 0)]
+    assert (cuda("cuCtxDestroy_v2", own), cuda("cuCtxSetCurrent", own)) == (0, 201)
+
+
+def test_kernels_run_with_the_arguments_of_both_forms(h200):
+    function = h200.function()
+    device = h200.allocate(4000)
+    assert h200("cuMemsetD32_v2", device, 0, 1000) == 0
+    arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint32(5), ctypes.c_uint32(1000))
+    shape = 4, 1, 1, 256, 1, 1, 0
+    assert h200("cuLaunchKernel", function, *shape, 0, arguments, None) == 0
+    buffer = ctypes.create_string_buffer(struct.pack("<QII", device, 2, 500), 16)
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(ctypes.c_size_t(16)), 0)
+    size = ctypes.c_size_t(16)
+    extra[3] = ctypes.addressof(size)
+    assert h200("cuLaunchKernel", function, *shape, 0, None, extra) == 0
+    config = ctypes.create_string_buffer(struct.pack("<7I4xQQI4x", *shape, 0, 0, 0), 56)
+    arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint32(1), ctypes.c_uint32(250))
+    assert h200("cuLaunchKernelEx", config, function, arguments, None) == 0
+    result = (ctypes.c_uint32 * 1000)()
+    assert h200("cuMemcpyDtoH_v2", result, device, 4000) == 0
+    assert list(result) == [8] * 250 + [7] * 250 + [5] * 500
+
+
+def test_a_library_has_kernels_and_variables_in_each_context(h200):
+    code, library = h200.get("cuLibraryLoadData", OUT, wrapped(PTX.encode()), None, None, 0, None, None, 0)
+    assert code == 0
+    code, kernel = h200.get("cuLibraryGetKernel", OUT, library, b"add")
+    assert code == 0
+    (code, address, nbytes) = h200.get("cuLibraryGetGlobal", OUT, OUT, library, b"counter")
+    assert (code, nbytes) == (0, 8)
+    assert h200.get("cuLibraryGetKernelCount", OUT, library) == (0, 1)
+    assert [h200.get("cuKernelGetParamInfo", kernel, number, OUT, OUT) for number in range(4)] == [
+        (0, 0, 8), (0, 8, 4), (0, 12, 4), (1, 0, 0),
+    ]  # fmt: skip
+    arguments = pointers(ctypes.c_uint64(address), ctypes.c_uint32(3), ctypes.c_uint32(2))
+    assert h200("cuLaunchKernel", kernel, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 0
+    result = (ctypes.c_uint32 * 2)()
+    assert (h200("cuMemcpyDtoH_v2", result, address, 8), list(result)) == (0, [3, 3])
+    assert (h200("cuLibraryUnload", library), h200("cuLibraryUnload", library)) == (0, 400)
+
+
+@pytest.mark.parametrize(
+    ("image", "code"),
+    [
+        (b"no code", 200),
+        (b"\x7fELF\x02\x01\x01" + bytes(100), 209),
+        (b"\x50\xed\x55\xba" + bytes(100), 209),
+        (PTX.replace("mov.u32", "move.u32").encode(), 218),
+        (PTX.replace("ret;\n}", "wgmma.fence.sync.aligned; ret;\n}").encode(), 801),
+        (PTX.replace("ret;\n}", "ret;").encode(), 218),
+        (PTX.replace("sm_90", "sm_120").encode(), 218),
+        (PTX.replace("8.0", "9.1").encode(), 222),
+        (None, 1),
+    ],
+)
+def test_an_image_that_cannot_be_used_has_a_code(h200, image, code):
+    assert h200.get("cuModuleLoadData", OUT, image) == (code, 0)
+
+
+def test_launches_that_do_not_fit_and_names_that_are_not_there_have_codes(h200):
+    function = h200.function()
+    arguments = pointers(ctypes.c_uint64(0), ctypes.c_uint32(5), ctypes.c_uint32(0))
+    shapes = [(0, 1, 1, 32, 1, 1, 0), (1, 1, 1, 1025, 1, 1, 0), (1, 1, 1, 32, 1, 65, 0), (1, 1, 1, 32, 1, 1, 50000)]
+    assert [h200("cuLaunchKernel", function, *shape, 0, arguments, None) for shape in shapes] == [1, 1, 1, 1]
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, None, None) == 1
+    assert h200("cuLaunchKernel", 4711, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 400
+    _, module = h200.get("cuModuleLoadData", OUT, PTX.encode())
+    assert h200.get("cuModuleGetFunction", OUT, module, b"sub") == (500, 0)
+    assert h200.get("cuModuleGetGlobal_v2", OUT, None, module, b"x") == (500, 0)
+
+
+def test_a_kernel_that_leaves_memory_loses_the_context_for_good(h200):
+    function = h200.function()
+    arguments = pointers(ctypes.c_uint64(64), ctypes.c_uint32(5), ctypes.c_uint32(1))
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 0
+    codes = [h200("cuCtxSynchronize"), h200("cuStreamSynchronize", 0), h200.get("cuMemAlloc_v2", OUT, 8)[0]]
+    assert codes == [700, 700, 700]
+    assert h200("cuDevicePrimaryCtxReset_v2", 0) == 0
+    assert h200.get("cuDevicePrimaryCtxRetain", OUT, 0) == (700, 0)
+
+
+def test_functions_are_found_by_their_names_with_versions_and_streams_of_threads(cuda):
+    def found(name, version, flags=0):
+        code, address, status = cuda.get("cuGetProcAddress_v2", name, OUT, version, flags, OUT)
+        names = [each for each in EXPORTED if address and exports.address(each) == address]
+        return code, names, status
+
+    assert found(b"cuMemAlloc", 13000) == (0, ["cuMemAlloc_v2"], 0)
+    assert found(b"cuMemAlloc", 3000) == (0, ["cuMemAlloc"], 0)
+    assert found(b"cuCtxCreate", 12000) == (0, ["cuCtxCreate_v3"], 0)
+    assert found(b"cuGetProcAddress", 13000) == (0, ["cuGetProcAddress_v2"], 0)
+    assert found(b"cuGetProcAddress", 11030) == (0, ["cuGetProcAddress"], 0)
+    assert found(b"cuStreamSynchronize", 13000, 1) == (0, ["cuStreamSynchronize"], 0)
+    assert found(b"cuStreamSynchronize", 13000, 2) == (0, ["cuStreamSynchronize_ptsz"], 0)
+    assert found(b"cuMemcpyHtoD", 7000, 2) == (0, ["cuMemcpyHtoD_v2_ptds"], 0)
+    assert found(b"cuInit", 13000, 2) == (0, ["cuInit"], 0)
+    assert found(b"cuLibraryLoadData", 11000) == (0, [], 2)
+    assert found(b"cuNothing", 13000) == (0, [], 1)
+
+
+EXPORTED = [name for signature in read().values() for name in signature.names]
+
+
+def test_stream_0_is_that_of_the_thread_where_a_program_asked_for_it(cuda):
+    device = cuda.allocate(64)
+    assert cuda("cuMemsetD8Async_ptsz", device, 1, 64, 0) == 0
+    assert cuda("cuMemsetD8Async", device, 1, 64, 0) == 0
+    assert cuda("cuMemsetD8Async", device, 1, 64, 1) == 0
+    assert cuda("cuMemsetD8Async_ptsz", device, 1, 64, 2) == 0
+    assert cuda("cuCtxSynchronize") == 0
+    rows = current_session().trace.timeline().ops
+    assert [row.stream for row in rows] == ["per_thread", "legacy", "legacy", "per_thread"]
+
+
+def test_a_function_of_the_host_runs_in_its_stream_and_must_not_call_the_driver(cuda):
+    seen = []
+
+    def function(data):
+        seen.append((data, cuda("cuCtxSynchronize")))
+
+    kept = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)
+    address = ctypes.cast(kept, ctypes.c_void_p).value
+    assert cuda("cuLaunchHostFunc", 0, address, 42) == 0
+    assert (seen, cuda("cuCtxSynchronize"), seen) == ([(42, 800)], 0, [(42, 800)])
+    assert cuda("cuLaunchHostFunc", 0, 0, 42) == 1
+
+
+def test_what_is_not_simulated_is_801_by_name_and_said_once(cuda, capfd):
+    assert [cuda.get("cuTexRefCreate", OUT) for _ in range(2)] == [(801, 0)] * 2
+    assert capfd.readouterr().err == "acl: cuTexRefCreate is not simulated: it returns 801\n"
+
+
+def test_an_exception_is_raised_behind_the_call_and_not_in_c(cuda, monkeypatch):
+    monkeypatch.setattr(acl_py, "SynchronizeDevice", fail)
+    with pytest.raises(LookupError, match="of a verb"):
+        cuda("cuCtxSynchronize")
+    caught = []
+    _, context = cuda.get("cuCtxGetCurrent", OUT)
+
+    def in_thread():
+        cuda("cuCtxSetCurrent", context)
+        try:
+            cuda("cuCtxSynchronize")
+        except LookupError as error:
+            caught.append(str(error))
+
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+    assert caught == ["of a verb"]
+
+
+async def fail():
+    raise LookupError("of a verb")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calls_that_no_program_should_make_have_codes(h200, seed, capfd):
+    h200.function()
+    codes = Hostile(h200, seed).run(500)
+    assert codes.keys() >= {0, 1, 101, 201, 400, 801}
+    capfd.readouterr()
+    assert isinstance(Cuda("libcuda.so").get("cuCtxGetCurrent", OUT)[0], int)
+
+
+class Held:
+    """An object of a package, which ends *memory* when it is collected, wherever that happens."""
+
+    def __init__(self, cuda, memory, codes):
+        self.cuda, self.memory, self.codes = cuda, memory, codes
+        self.itself = self
+
+    def __del__(self):
+        self.codes.append(self.cuda("cuMemFree_v2", self.memory))
+
+
+def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeypatch):
+    codes = []
+    Held(cuda, cuda.allocate(64), codes)
+    _, free, _ = cuda.get("cuMemGetInfo_v2", OUT, OUT)
+    seen = []
+
+    async def collect():
+        gc.collect()
+        seen.append((list(codes), current_session().runtime.memory.free_bytes(0)))
+
+    monkeypatch.setattr(acl_py, "SynchronizeDevice", collect)
+    assert cuda("cuCtxSynchronize") == 0
+    assert (seen, codes) == ([([0], free)], [0])
+    assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free
+
+
+def test_copies_take_pinned_memory_for_memory_of_a_device_and_no_other_memory_of_the_host(cuda):
+    _, pinned = cuda.get("cuMemAllocHost_v2", OUT, 64)
+    pageable = ctypes.create_string_buffer(64)
+    device = cuda.allocate(64)
+    codes = [
+        cuda("cuMemcpyDtoH_v2", pageable, pinned, 64),
+        cuda("cuMemcpyHtoD_v2", pinned, pageable, 64),
+        cuda("cuMemcpyDtoD_v2", pinned, device, 64),
+        cuda("cuMemcpyHtoD_v2", pageable, device, 64),
+        cuda("cuMemcpyDtoH_v2", device, pageable, 64),
+        cuda("cuMemcpyDtoDAsync_v2", device, pageable, 64, 0),
+    ]
+    assert codes == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_linker_joins_texts_and_limits_registers(h200):
+    other = PTX.replace("add(", "sub(").replace("add.u32 %w, %w, %v", "sub.u32 %w, %w, %v").replace("counter", "other")
+    keys, values = (ctypes.c_uint32 * 1)(0), (ctypes.c_uint64 * 1)(4)
+    code, link = h200.get("cuLinkCreate_v2", 1, keys, values, OUT)
+    assert code == 0
+    for text in (PTX, other):
+        assert h200("cuLinkAddData_v2", link, 1, text.encode(), len(text), b"a", 0, None, None) == 0
+    code, image, nbytes = h200.get("cuLinkComplete", link, OUT, OUT)
+    assert code == 0
+    code, module = h200.get("cuModuleLoadData", OUT, image)
+    assert code == 0
+    assert [h200.get("cuModuleGetFunction", OUT, module, name)[0] for name in (b"add", b"sub")] == [0, 0]
+    assert ctypes.string_at(image, nbytes).count(b".maxnreg 4") == 2
+    assert (h200("cuLinkDestroy", link), h200("cuLinkDestroy", link)) == (0, 400)
+    code, link = h200.get("cuLinkCreate_v2", 0, None, None, OUT)
+    assert (code, h200("cuLinkAddData_v2", link, 1, b"none", 4, b"a", 0, None, None)) == (0, 200)
+
+
+def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
+    function = h200.function()
+    device = h200.allocate(64)
+    arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint32(5), ctypes.c_uint32(0))
+    codes = [
+        h200("cuLaunchCooperativeKernel", function, blocks, 1, 1, 1024, 1, 1, 0, 0, arguments) for blocks in (264, 265)
+    ]
+    assert codes == [0, 720]
+    config = struct.pack("<7I4xQQI4x", 265, 1, 1, 1024, 1, 1, 0, 0, ctypes.addressof(COOPERATIVE), 1)
+    assert h200("cuLaunchKernelEx", ctypes.create_string_buffer(config), function, arguments, None) == 720
+    assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
+
+
+COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)

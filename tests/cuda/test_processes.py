@@ -1,0 +1,116 @@
+"""The driver in processes of their own: before and after its life, in a child of fork, and in scripts."""
+
+import json
+from textwrap import dedent
+
+import pytest
+
+from tests import forks
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write a script and run it, with `acl-py run` unless the command is another: return the process that has ended."""
+
+    def run(script, *options, command=("-m", "acl_py", "run")):
+        path = tmp_path / "script.py"
+        path.write_text(dedent(script), encoding="utf-8")
+        return forks.run(*command, *options, path, cwd=tmp_path)
+
+    return run
+
+
+UNKNOWN = (
+    "Free of a host address, which is neither in an allocation nor near one; pass the buffer itself, or the address "
+    "that it has"
+)
+BEGINS = """
+    import ctypes, json, os, sys
+    from ctypes import byref, c_int, c_uint64
+    cuda = ctypes.CDLL("libcuda.so.1")
+    number, context, address = c_int(), c_uint64(), c_uint64()
+"""
+
+
+def test_functions_answer_that_the_driver_is_not_initialised_until_it_is(run):
+    done = run(BEGINS + """
+    codes = [cuda.cuDeviceGetCount(byref(number)), cuda.cuDriverGetVersion(byref(number)), number.value]
+    codes += [cuda.cuInit(1), cuda.cuDeviceGetCount(byref(number))]
+    codes += [cuda.cuInit(0), cuda.cuDeviceGetCount(byref(number)), number.value]
+    print(json.dumps(codes))
+    """, "--devices", "3")  # fmt: skip
+    assert (json.loads(done.stdout), done.returncode) == ([3, 0, 13000, 1, 3, 0, 0, 3], 0)
+
+
+def test_in_a_child_of_fork_every_function_answers_3(run):
+    done = run(BEGINS + """
+    codes = [cuda.cuInit(0), cuda.cuDeviceGetCount(byref(number))]
+    child = os.fork()
+    if not child:
+        print(json.dumps([cuda.cuInit(0), cuda.cuDeviceGetCount(byref(number))]), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    codes += [cuda.cuDeviceGetCount(byref(number))]
+    print(json.dumps(codes))
+    """)  # fmt: skip
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [[3, 3], [0, 0, 0]]
+
+
+def test_what_still_calls_when_a_program_has_ended_gets_4_and_runs_no_python(run):
+    done = run("""
+    from acl_py.compat.cuda import install
+    install(device="tiny")
+    """ + BEGINS + """
+    import atexit
+    def late():
+        print(cuda.cuCtxSynchronize(), cuda.cuInit(0), flush=True)
+    from acl_py.compat.cuda import switching
+    atexit.unregister(switching.end)
+    atexit.register(late)
+    atexit.register(switching.end)
+    print(cuda.cuInit(0))
+    """, command=())  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["0", "4", "4"], "")
+
+
+def test_a_script_has_a_summary_with_lines_of_the_script_and_what_failed(run):
+    done = run(BEGINS + """
+    cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(byref(context), 0), cuda.cuCtxSetCurrent(context)
+    cuda.cuMemAlloc_v2(byref(address), 1000)
+    cuda.cuMemFree_v2(c_uint64(77))
+    cuda.cuTexRefCreate(byref(context))
+    print(cuda.cuCtxSynchronize())
+    """)  # fmt: skip
+    assert (done.stdout, done.returncode) == ("0\n", 0)
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    assert lines[1].startswith("acl-py: h200, rules cuda: ")
+    assert lines[3:] == [
+        "cuCtxSynchronize() at script.py:11: once, 5.4 us",
+        "finding: cuTexRefCreate is not simulated: it returned 801",
+        f"failed: cuMemFree_v2() at script.py:9: CUDA_ERROR_INVALID_VALUE (1): {UNKNOWN}",
+        "leak: 1 allocation of device memory, 1000 B, never freed, made at script.py:8",
+    ]
+
+
+def test_the_default_card_follows_from_what_a_script_uses(run):
+    scripts = {
+        "import acl; acl.rt.set_device(0)": "ascend910b3, rules acl",
+        "import ctypes; ctypes.CDLL('libcuda.so.1').cuInit(0)": "h200, rules cuda",
+    }
+    for script, card in scripts.items():
+        assert f"acl-py: {card}: " in run(script).stderr
+    assert (
+        "acl-py: tiny, rules cuda: "
+        in run("import ctypes; ctypes.CDLL('libcuda.so.1').cuInit(0)", "--device", "tiny").stderr
+    )
+
+
+def test_objects_that_live_in_a_module_that_imported_the_script_end_before_the_summary(run):
+    done = run("""
+    import rlcompleter  # says `import __main__`
+    class Noisy:
+        def __del__(self): print("ended")
+    noisy = Noisy()
+    import acl; acl.rt.set_device(0)
+    """)  # fmt: skip
+    assert done.stdout == "ended\n"
