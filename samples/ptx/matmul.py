@@ -38,11 +38,10 @@ async def main():
         result = launch.work.result
         us = result.timeline.duration_ns / 1000
         print(f"{name}: right: {(c == a @ b).all()}, {us:.2f} us; an H200 takes {h200_us:.2f} us")
-        for finding in result.findings:
-            print(f"  found: {finding}")
-        for advice in ptx.advise(result)[:1]:
-            first, *lines = str(advice).splitlines()
-            print(f"  {first}\n  {lines[0]}")
+        for advice in ptx.advise(result):
+            if advice.saved_us > 0.1:
+                first, line, *_ = str(advice).splitlines()
+                print(f"  {first}\n  {line}")
 
 
 if __name__ == "__main__":
