@@ -12,9 +12,16 @@ from tests.forks import ROOT
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
+def is_there(name):
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # nor is the package that it would be in
+        return False
+
+
 def needs(*names):
     """Skip a test unless the packages *names* are installed."""
-    missing = [name for name in names if find_spec(name.partition(".")[0]) is None or find_spec(name) is None]
+    missing = [name for name in names if not is_there(name)]
     return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
 
 
