@@ -1,5 +1,6 @@
 """Each sample prints what the file beside it says. `python tests/test_samples.py` writes those files anew."""
 
+import json
 import re
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from tests import forks
 
 # Those that take seconds; their parts are run by the fast tests of tests/samples and tests/cta.
 LONG = (
-    "15_copy_pipeline", "aicore", "double_buffer", "five_stages", "listings", "moe", "progression", "server",
-    "streaming", "tuned_add", "tuning",
+    "15_copy_pipeline", "aicore", "double_buffer", "five_stages", "listings", "matmul", "moe", "progression",
+    "server", "streaming", "tuned_add", "tuning",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
@@ -47,6 +48,14 @@ def test_a_sample_runs_on_the_simulated_clock(sample):
     text = sample.read_text(encoding="utf-8")
     assert re.search(r"\b(acl|acl_py)\.run\b", text)
     assert not re.search(r"\b(asyncio|anyio)\.run\b|\.simulate\(|clock=", text)
+
+
+def test_samples_in_ptx_compare_themselves_with_times_that_were_measured():
+    rows = json.loads((FOLDER.parent / "tests/bench/rows/ptx_samples.json").read_text(encoding="utf-8"))["rows"]
+    measured = {(row["kernel"], row["work"]): row["us_graph"] for row in rows}
+    said = (FOLDER / "ptx/matmul.out").read_text(encoding="utf-8") + (FOLDER / "ptx/vector_add.out").read_text("utf-8")
+    found = {name: float(us) for name, us in re.findall(r"(\w+): right.* an H200 takes ([\d.]+) us", said)}
+    assert found == {name: round(us, 2) for (name, work), us in measured.items() if work != 2048}
 
 
 def test_the_samples_are_numbered_as_a_course():

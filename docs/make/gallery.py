@@ -12,7 +12,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from io import StringIO
-from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkProcess
 from os import O_WRONLY, chdir, cpu_count, devnull, dup2
 from os import open as open_file
 from pathlib import Path
@@ -45,9 +46,7 @@ def write(pages: Path) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     targets = [pictures / f"{_name(sample).replace('/', '-')}.svg" for sample in samples]
     stale = [pair for pair in zip(samples, targets, strict=True) if not _is_fresh(*reversed(pair))]
-    _import()
-    with get_context("fork").Pool(cpu_count(), _be_silent, maxtasksperchild=1) as pool:
-        pool.starmap(draw, stale, chunksize=1)
+    _draw_all(stale)
     lines = [HEAD]
     for folder, title in TITLES.items():
         lines.append(f"## {title}\n")
@@ -75,10 +74,35 @@ def _import() -> None:
     mpl.use("agg")
 
 
-def _be_silent() -> None:
-    """Drop what objects print when they end."""
+def _draw_all(pairs: list[tuple[Path, Path]]) -> None:
+    """Draw each sample in a process of its own, as many at a time as there are cores; samples may start others."""
+    _import()
+    running: list[ForkProcess] = []
+    for sample, picture in pairs:
+        if len(running) == cpu_count():
+            _wait_for_one(running)
+        process = ForkProcess(target=_draw_in_silence, args=(sample, picture), name=str(sample))
+        process.start()
+        running.append(process)
+    while running:
+        _wait_for_one(running)
+
+
+def _wait_for_one(running: list[ForkProcess]) -> None:
+    """Wait until a process has ended, and take it out of *running*."""
+    ended = wait([process.sentinel for process in running])
+    process = next(process for process in running if process.sentinel in ended)
+    process.join()
+    running.remove(process)
+    if process.exitcode:
+        raise RuntimeError(f"{process.name} cannot be drawn: its process has ended with {process.exitcode}")
+
+
+def _draw_in_silence(sample: Path, picture: Path) -> None:
+    """Draw *sample*, and drop what objects print when they end."""
     dup2(open_file(devnull, O_WRONLY), 1)
     chdir(ROOT)
+    draw(sample, picture)
 
 
 @cache
@@ -118,10 +142,7 @@ def draw(sample: Path, picture: Path) -> None:
     sys.path.insert(0, str(sample.parent))
     sys.argv = [str(sample)]
     with watching(frozenset(), keeps_traces=True) as watch, redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        try:
-            runpy.run_path(str(sample), run_name="__main__")
-        except SystemExit as ending:  # the pool would wait for this process without end
-            raise RuntimeError(f"{sample} has ended with {ending.code!r}") from ending
+        runpy.run_path(str(sample), run_name="__main__")
     timelines = [trace.timeline() for trace in watch.traces or ()]
     longest = max(timelines, key=lambda timeline: len(timeline.ops), default=None)
     if longest is None or not longest.ops:

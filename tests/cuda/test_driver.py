@@ -276,6 +276,11 @@ def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeyp
     assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free
 
 
+def test_a_copy_of_no_bytes_does_nothing_wherever_its_ends_are(cuda):
+    assert (cuda("cuMemcpyHtoDAsync_v2", 0, 0, 0, 0), cuda("cuMemcpyDtoH_v2", 0, 0, 0)) == (0, 0)
+    assert device_history() == []
+
+
 def test_copies_take_pinned_memory_for_memory_of_a_device_and_no_other_memory_of_the_host(cuda):
     _, pinned = cuda.get("cuMemAllocHost_v2", OUT, 64)
     pageable = ctypes.create_string_buffer(64)

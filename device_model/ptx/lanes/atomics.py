@@ -12,6 +12,7 @@ import numpy as np
 
 from device_model.ptx.lanes.group import Array, Ints, Lanes
 from device_model.ptx.lanes.memory import sites
+from device_model.ptx.values import floats
 
 Step = Callable[[Array, Array, Array | None], Array]  # old value, operand, second operand -> new value
 
@@ -29,6 +30,10 @@ def _swap_if_equal(old: Array, expected: Array, new: Array | None) -> Array:
     return np.where(old == expected, new, old)
 
 
+def _add(old: Array, other: Array, _: Array | None) -> Array:
+    return floats.canonical(old + other, old, other) if old.dtype.kind == "f" else old + other
+
+
 def _least(old: Array, other: Array, _: Array | None) -> Array:
     return np.fmin(old, other) if old.dtype.kind == "f" else np.minimum(old, other)
 
@@ -38,7 +43,7 @@ def _most(old: Array, other: Array, _: Array | None) -> Array:
 
 
 STEPS: dict[str, Step] = {
-    "add": lambda old, other, _: old + other,
+    "add": _add,
     "and": lambda old, other, _: old & other,
     "or": lambda old, other, _: old | other,
     "xor": lambda old, other, _: old ^ other,
@@ -164,6 +169,8 @@ def _in_turn(value: Any, step: Step, operand: Array, second: Array | None, ufunc
         run = np.empty(len(operand) + 1, operand.dtype)
         run[0], run[1:] = value, operand
         run = ufunc.accumulate(run, dtype=operand.dtype)
+        if operand.dtype.kind == "f":
+            run[1:] = floats.canonical(run[1:], run[:-1], operand)
         old[:] = run[:-1]
         return run[-1]
     if step is _swap_if_equal:

@@ -37,6 +37,12 @@ def test_neg_and_abs_of_a_nan_give_the_nan_of_arithmetic():
         assert result(f"{name}.f16x2 %r, %a;", 0xFE013C00)[:6] == "0x7fff"
 
 
+def test_a_nan_that_an_atomic_addition_makes_is_that_of_arithmetic():
+    body = "add.u64 %q, %q, 8; atom.global.add.f32 %r, [%q], %a; ld.global.b32 %r, [%q]; sub.u64 %q, %q, 8;"
+    assert result(body, 0xFFC00001, 0x3F800000) == "0x7fffffff"
+    assert result(body, 0x3F800000, 0x7F800001) == "0x7fffffff"
+
+
 def test_a_nan_keeps_its_sign_and_the_top_of_its_fraction_on_its_way_from_and_to_64_bits():
     body = "cvt.rn.f32.f64 %r, %x; mov.b64 %z, {%r, 0};"
     assert result(body, 0xFFF4000020000001, bits=64) == "0xffe00001"

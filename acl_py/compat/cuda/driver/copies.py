@@ -28,13 +28,15 @@ def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tu
 
 
 async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:
-    to, source = _ends(driver, dst, src, nbytes, on_device)
-    await native.Memcpy(to, nbytes, source, nbytes, _ANY)
+    if nbytes:  # the addresses of a copy of no bytes are not looked at
+        to, source = _ends(driver, dst, src, nbytes, on_device)
+        await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
 async def _queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
-    to, source = _ends(driver, dst, src, nbytes, on_device)
-    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+    if nbytes:
+        to, source = _ends(driver, dst, src, nbytes, on_device)
+        await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
 @answers("cuMemcpy")
