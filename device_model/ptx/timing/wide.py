@@ -65,11 +65,11 @@ def _pieces(items: Sequence[Instruction], group: Sequence[int]) -> dict[int, _Pi
     """Return what the loads of *group* want that can be parts of wider ones; traffic is kept by line."""
     if kind_of(items[group[0]]) is not Kind.LOAD or memory_of(items[group[0]]) != "shared":
         return {}
-    lines = Counter(each.line for each in items)
+    lines, own = Counter(each.line for each in items), {*group}
     times: Counter[object] = Counter()
     found = {}
     for place, item in enumerate(items):
-        if place in group and item.guard is None and lines[item.line] == 1 and not STRONG & {*item.modifiers}:
+        if place in own and item.guard is None and lines[item.line] == 1 and not STRONG & {*item.modifiers}:
             address = item.operands[1]
             if item.name == "ld" and isinstance(address, Address) and _nbytes(item) in (4, 8):
                 found[place] = _Piece(address.base, times[address.base], address.offset, _nbytes(item), address)
@@ -79,4 +79,4 @@ def _pieces(items: Sequence[Instruction], group: Sequence[int]) -> dict[int, _Pi
 
 def _nbytes(item: Instruction) -> int:
     vector = next((_VECTORS[each] for each in item.modifiers if each in _VECTORS), 1)
-    return vector * next(TYPES[each].nbytes for each in item.modifiers if each in TYPES)
+    return vector * next((TYPES[each].nbytes for each in item.modifiers if each in TYPES), 0)
