@@ -20,7 +20,17 @@ from device_model.ptx.code.pressure import pressure_of
 from device_model.ptx.code.special import CLOCKS, special_type
 from device_model.ptx.lanes.program import Code, Loop, Place, Program, filename
 from device_model.ptx.text.errors import PtxError
-from device_model.ptx.text.syntax import Function, Instruction, Module, Number, Register, Space, Special, Symbol
+from device_model.ptx.text.syntax import (
+    Function,
+    Instruction,
+    Module,
+    Number,
+    Register,
+    Space,
+    Special,
+    Symbol,
+    Variable,
+)
 from device_model.ptx.text.types import TYPES, Type
 
 assert translators, "they have filled the table of instructions"
@@ -122,7 +132,7 @@ class Compiler:
         return Program(
             self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
             self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits,
-            self._pressure(), lines, self._places(), tells_time,
+            self._pressure(), lines, self._places(), self._shared(), tells_time,
         )  # fmt: skip
 
     def _loop(self, head: Block, last: int) -> Loop:
@@ -130,6 +140,11 @@ class Compiler:
         own = self._blocks[head.number : last + 1]
         calls = any(block.last is not None and self.targets_of_call(block, block.last) for block in own)
         return loop_of(own, lambda block, register: self.number(block, register), calls=calls)
+
+    def _shared(self) -> list[Variable]:
+        """Return the variables in shared memory."""
+        scopes = [self.module.variables, *(each.variables for each in self.functions)]
+        return [each for scope in scopes for each in scope.values() if each.space is Space.SHARED]
 
     def _pressure(self) -> int:
         """Return the registers of a thread."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from device_model.ptx.lanes.group import Array, Lanes
-from device_model.ptx.text.syntax import Instruction
+from device_model.ptx.text.syntax import Instruction, Variable
 
 
 class End(Protocol):
@@ -101,6 +101,7 @@ class Program:
         pressure: The registers of 32 bits that a thread needs at the same time.
         lines: The line of PTX for each line of the Python code.
         places: By line of PTX, what it was made from.
+        shared: The variables in shared memory.
         tells_time: Whether the times of single warps matter: it reads them, sleeps, or has a loop that can be a wait.
     """
 
@@ -117,4 +118,5 @@ class Program:
     pressure: int
     lines: Sequence[int]
     places: Mapping[int, Place]
+    shared: Sequence[Variable] = ()
     tells_time: bool = False

@@ -9,6 +9,8 @@ From the top down; each line imports only from those below it:
     sums        atomics that an assembler does once for a warp
     samples     a sampled block, and the traffic of its accesses
     runs        what one block of code is for an SM: runs of arithmetic, and accesses
+    wide        loads of shared memory that an assembler makes one of
+    residues    what it knows of the registers that addresses are made of
     costs       what an assembler makes of one instruction
     registers   the registers of a thread, within the bounds that the text sets
 """

@@ -22,6 +22,7 @@ from device_model.ptx.timing.alone import rates_of
 from device_model.ptx.timing.costs import Costs
 from device_model.ptx.timing.player import Memory, Player, Step
 from device_model.ptx.timing.registers import registers_of
+from device_model.ptx.timing.residues import residues_of
 from device_model.ptx.timing.runs import Run, runs_of
 from device_model.ptx.timing.samples import Access, Sample, Visit
 from device_model.ptx.timing.sums import sums_of
@@ -91,7 +92,9 @@ class Timing:
             if isinstance(each, Register)
         )
         costs = Costs(card.spec)
-        self._runs = {code.number: runs_of(code.instructions, uses, costs) for code in program.blocks}
+        items = [item for code in program.blocks for item in code.instructions]
+        residues = residues_of(items, program.shared)
+        self._runs = {code.number: runs_of(code.instructions, uses, costs, residues) for code in program.blocks}
         self.program = program
         self.names = {
             item.line: ".".join((item.name, *item.modifiers)) for code in program.blocks for item in code.instructions
@@ -121,8 +124,9 @@ class Timing:
             launch.places = self.resident * card.sms
             rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
             self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
-        sums = sums_of([item for code in program.blocks for item in code.instructions], uses)
-        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, card.spec)
+        sums = sums_of(items, uses)
+        widths = dict(each for runs in self._runs.values() for run in runs for each in run.widths)
+        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, widths, card.spec)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
         """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM

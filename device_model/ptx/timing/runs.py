@@ -11,6 +11,8 @@ from device_model.ptx.code.flow import reads, writes
 from device_model.ptx.code.order import LOADS, Kind, kind_of, memory_of, order_of
 from device_model.ptx.text.syntax import Address, Instruction, Number, Register
 from device_model.ptx.timing.costs import FREE, JUMPS, Cost, Costs
+from device_model.ptx.timing.residues import Known
+from device_model.ptx.timing.wide import together
 from device_model.sm.instructions import Unit
 
 _AT_ONCE = 12  # issues of arithmetic, before those of other warps
@@ -27,7 +29,8 @@ class Run:
         units: Cycles of each unit.
         reads: The registers it needs, each with the cycle in which it needs it.
         writes: The registers it sets; of arithmetic, each with the cycle in which it is there.
-        lines: The lines of the accesses.
+        lines: The lines of the accesses; of those that are one for an SM, the first one.
+        widths: Lines of loads that are one for an SM: the bytes of the whole for the first, and 0 for the others.
         is_wanted: Of atomics: whether anything reads the result.
     """
 
@@ -38,11 +41,19 @@ class Run:
     reads: tuple[tuple[Register, float], ...] = ()
     writes: tuple[tuple[Register, float], ...] = ()
     lines: tuple[int, ...] = ()
+    widths: tuple[tuple[int, int], ...] = ()
     is_wanted: bool = True
 
 
-def runs_of(items: Sequence[Instruction], uses: Counter[Register], known: Costs) -> list[Run]:
-    """Return the runs of a block of code; *uses* says how often its function reads each register."""
+def runs_of(items: Sequence[Instruction], uses: Counter[Register], known: Costs, residues: Known) -> list[Run]:
+    """Return the runs of a block of code.
+
+    Args:
+        items: Its instructions.
+        uses: How often its function reads each register.
+        known: The costs of instructions.
+        residues: What an assembler knows of addresses.
+    """
     costs = _folded(items, uses, known)
     order = order_of(items)
     runs: list[Run] = []
@@ -50,11 +61,11 @@ def runs_of(items: Sequence[Instruction], uses: Counter[Register], known: Costs)
     for place in order:
         is_long = sum(costs[each].issues for each in group) >= _AT_ONCE
         if group and (is_long or not _together(items[group[-1]], items[place])):
-            runs.append(_run(items, costs, group, uses))
+            runs.append(_run(items, costs, group, uses, residues))
             group = []
         group.append(place)
     if group:
-        runs.append(_run(items, costs, group, uses))
+        runs.append(_run(items, costs, group, uses, residues))
     return runs
 
 
@@ -147,19 +158,23 @@ def _is_offset(items: Sequence[Instruction], item: Instruction) -> bool:
         any(isinstance(each, Address) and each.base is result for each in user.operands) for user in users)  # fmt: skip
 
 
-def _run(items: Sequence[Instruction], costs: Sequence[Cost], group: Sequence[int], uses: Counter[Register]) -> Run:
+def _run(
+    items: Sequence[Instruction], costs: Sequence[Cost], group: Sequence[int], uses: Counter[Register], residues: Known
+) -> Run:
     first = items[group[0]]
     kind = kind_of(first)
     if kind is Kind.BARRIER:
         return Run(kind, 1, lines=(first.line,))
     if kind is Kind.MATH:
         return _math([(items[place], costs[place]) for place in group])
-    own = [items[place] for place in group]
-    needs = dict.fromkeys((each for item in own for each in reads(item) if isinstance(each, Register)), 0)
-    sets = {each: number for number, item in enumerate(own) for each in writes(item) if isinstance(each, Register)}
-    lines = tuple(item.line for item in own)
+    own = [([items[place] for place in places], nbytes) for places, nbytes in together(items, group, residues)]
+    needs = {each: 0 for parts, _ in own for item in parts for each in reads(item) if isinstance(each, Register)}
+    sets = {each: number for number, (parts, _) in enumerate(own) for item in parts
+            for each in writes(item) if isinstance(each, Register)}  # fmt: skip
+    lines = tuple(first.line for (first, *_), _ in own)
+    widths = tuple((item.line, nbytes if item is parts[0] else 0) for parts, nbytes in own if nbytes for item in parts)
     is_wanted = any(uses[each] for each in sets)
-    return Run(kind, len(own), len(own), (), tuple(needs.items()), tuple(sets.items()), lines, is_wanted)
+    return Run(kind, len(own), len(own), (), tuple(needs.items()), tuple(sets.items()), lines, widths, is_wanted)
 
 
 def _math(own: Sequence[tuple[Instruction, Cost]]) -> Run:

@@ -44,6 +44,7 @@ class Trace(Watch):
         shape: The blocks of the grid, and the warps of each.
         l1_sectors: How many sectors of L1 a block has for itself.
         sums: Lines of atomics that an assembler does once for a warp.
+        widths: Lines of loads that are one for an SM, with the bytes of the whole, or 0 for those behind the first.
         spec: The SM.
 
     Attributes:
@@ -56,8 +57,8 @@ class Trace(Watch):
     """
 
     __slots__ = (
-        "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "atomics", "hot", "needed", "samples",
-        "visits", "work",
+        "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "_widths", "atomics", "hot", "needed",
+        "samples", "visits", "work",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +68,7 @@ class Trace(Watch):
         shape: tuple[int, int],
         l1_sectors: int,
         sums: Collection[int],
+        widths: Mapping[int, int],
         spec: SmSpec,
     ) -> None:
         self._wanted = list(sampled)
@@ -76,6 +78,7 @@ class Trace(Watch):
         self._pass, self._line = spec.atomic_pass_permille / 1000, spec.atomic_line_permille / 1000
         self._slices = np.zeros(spec.l2_slices)
         self._sums = sums
+        self._widths = widths
         self.work = np.zeros(shape, np.int64)
         self.visits: dict[int, int] = dict.fromkeys(issues, 0)
         self.needed: dict[int, int] = dict.fromkeys(issues, 0)
@@ -127,7 +130,9 @@ class Trace(Watch):
 
     def load(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
         """Note the traffic of a load."""
-        self._note(at, space, address, nbytes, "load")
+        whole = self._widths.get(at.group.launch.line, nbytes)
+        if whole:
+            self._note(at, space, address, whole, "load")
 
     def store(self, at: Lanes, space: str, address: Array, nbytes: int, values: Sequence[Array]) -> None:  # noqa: ARG002
         """Note the traffic of a store."""

@@ -18,6 +18,7 @@ from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.costs import Costs
 from device_model.ptx.timing.estimate import Card, Timing, Touched
 from device_model.ptx.timing.registers import registers_of
+from device_model.ptx.timing.residues import residues_of
 from device_model.ptx.timing.runs import runs_of
 from device_model.sm.instructions import Unit
 
@@ -58,11 +59,15 @@ def cycles(body, grid=1, block=256, touched=NOTHING, is_cold=False):
 
 
 def runs(body):
-    made = program(body)
+    return runs_in(program(body))
+
+
+def runs_in(made):
     uses = Counter(
         each for code in made.blocks for item in code.instructions for each in reads(item) if isinstance(each, Register)
     )
-    return [each for code in made.blocks for each in runs_of(code.instructions, uses, Costs(SPEC))]
+    known = residues_of([item for code in made.blocks for item in code.instructions], made.shared)
+    return [each for code in made.blocks for each in runs_of(code.instructions, uses, Costs(SPEC), known)]
 
 
 def chain(length):
@@ -160,6 +165,82 @@ def test_lanes_that_share_a_bank_take_turns():
 
     assert phases(4) == [1]
     assert phases(128) == [32]
+
+
+def shared_loads(place, offsets, type_="f32"):
+    """How many loads an SM does of those at *offsets* from %r6, with their bytes where it puts some together."""
+    loads = "".join(f"ld.shared.{type_} %f1, [%r6+{each}];" for each in offsets)
+    (run,) = [
+        each
+        for each in runs(f"{INDEX} .shared .align 4 .b8 s[4096]; mov.u32 %r5, s; {place} {loads} ret;")
+        if each.lines
+    ]
+    return run.issues, [nbytes for _, nbytes in run.widths if nbytes]
+
+
+ROW = "mad.lo.s32 %r6, %r3, 64, %r5;"
+
+
+@pytest.mark.parametrize(
+    ("place", "offsets", "loads"),
+    [
+        (ROW, [0, 4, 8, 12], (1, [16])),
+        (ROW, [12, 4, 0, 8], (1, [16])),
+        (ROW, [0, 4, 8], (2, [8])),
+        (ROW, [4, 8, 12], (2, [8])),
+        (ROW, [4, 8], (2, [])),
+        (ROW, [0, 8], (2, [])),
+        (ROW, [-16, -12, -8, -4, 64, 68], (2, [16, 8])),
+        ("mad.lo.s32 %r6, %r3, 8, %r5;", [0, 4, 8, 12], (2, [8, 8])),
+        ("mad.lo.s32 %r6, %r3, 4, %r5;", [0, 4, 8, 12], (4, [])),
+        ("shl.b32 %r7, %r3, 4; add.s32 %r6, %r5, %r7;", [0, 4, 8, 12], (1, [16])),
+        ("add.s32 %r6, %r5, 8;", [-8, -4, 0, 4, 8, 12], (2, [16, 8])),
+        ("and.b32 %r7, %r3, -16; add.s32 %r6, %r5, %r7;", [0, 4, 8, 12], (1, [16])),
+        ("and.b32 %r7, %r3, 28; add.s32 %r6, %r5, %r7;", [0, 4, 8, 12], (4, [])),
+        ("mul.lo.s32 %r7, %r3, 6; mul.lo.s32 %r8, %r7, 4; add.s32 %r6, %r5, %r8;", [0, 4], (1, [8])),
+        ("ld.param.u32 %r7, [p]; add.s32 %r6, %r5, %r7;", [0, 4, 8, 12], (4, [])),
+        ("mov.u32 %r6, %r5; $again: add.s32 %r6, %r6, 16; @%p1 bra $again;", [0, 4, 8, 12], (1, [16])),
+        ("mov.u32 %r6, %r5; $again: add.s32 %r6, %r6, 8; @%p1 bra $again;", [0, 4, 8, 12], (2, [8, 8])),
+    ],
+)
+def test_loads_of_shared_memory_side_by_side_are_one_where_an_assembler_sees_that_they_are_aligned(
+    place, offsets, loads
+):
+    assert shared_loads(place, offsets) == loads
+
+
+def test_only_loads_of_4_and_8_bytes_that_nothing_orders_are_put_together():
+    assert shared_loads(ROW, [0, 4, 8, 12], type_="b8") == (4, [])
+    assert shared_loads("@%p1 " + ROW, [0, 4]) == (1, [8])
+    ordered = f"{INDEX} .shared .align 16 .b8 s[64]; mov.u32 %r6, s;"
+    for loads in (
+        "ld.volatile.shared.f32 %f1, [%r6]; ld.volatile.shared.f32 %f2, [%r6+4];",
+        "@%p1 ld.shared.f32 %f1, [%r6]; @%p1 ld.shared.f32 %f2, [%r6+4];",
+        "ld.shared.f32 %f1, [%r6]; st.shared.f32 [%r6+8], %f1; ld.shared.f32 %f2, [%r6+4];",
+        "ld.shared.f32 %f1, [%r6]; add.s32 %r6, %r6, 16; ld.shared.f32 %f2, [%r6+4];",
+    ):
+        assert [each.widths for each in runs(f"{ordered} {loads} ret;") if each.widths] == []
+
+
+def test_the_place_of_dynamic_shared_memory_is_as_declared():
+    def widths(align):
+        body = f"{INDEX} ld.shared.f32 %f1, [s]; ld.shared.f32 %f2, [s+4]; ret;".replace(";", ";\n")
+        text = kernel(body, ".param .u64 p", f".extern .shared .align {align} .b8 s[];")
+        return [nbytes for each in runs_in(compile_kernel(parse(text), "k", {})) for _, nbytes in each.widths]
+
+    assert (widths(4), widths(8)) == ([], [8, 0])
+
+
+def test_loads_that_are_one_share_a_conflict_of_banks():
+    def phases(step):
+        place = f".shared .align 4 .b8 s[8192]; mov.u32 %r5, s; mad.lo.s32 %r6, %r3, {step}, %r5;"
+        loads = "".join(f"ld.shared.b32 %r7, [%r6+{each}];" for each in (0, 4, 8, 12))
+        seen = timed(INDEX + place + loads + "ret;", block=32).watch.samples[0].visits[0]
+        return [each.phases for _, accesses in seen for each in accesses.values()]
+
+    assert phases(128) == [32]
+    assert phases(132) == [1, 1, 1, 1]
+    assert phases(0) == [2]
 
 
 def test_a_cold_launch_waits_for_dram():
