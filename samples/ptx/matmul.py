@@ -2,8 +2,9 @@
 
 Scenario: matmul.cu has five kernels for the same product. In the first, lanes of a warp are in different rows. In the
 second they are side by side. The third has tiles in shared memory and lacks a barrier: its result happens to be right
-in this order of warps, and a finding names both lines. The fourth has the barrier, and four numbers of the result for each
-thread; now lanes meet in a bank. In the fifth, rows of the tile are padded. The advice says what a step would save.
+in this order of warps, and a finding names both lines. The fourth has the barrier, and four numbers of the result for
+each thread; now lanes meet in a bank. In the fifth, rows of the tile are padded. The advice says what a step would
+save.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ import acl_py as acl
 from acl_py import MemcpyKind, ptx
 
 N, DEPTH = 512, 64
-# A kernel, its tile, its block, and the time of an H200: one of 50 launches in a row, tests/bench/rows/ptx_samples.json.
+# A kernel, its tile, its block, and the time of an H200: one of 50 in a row, tests/bench/rows/ptx_samples.json.
 STEPS = [
     ("matmul_1", 16, (16, 16), 37.74),
     ("matmul_2", 16, (16, 16), 8.37),

@@ -115,7 +115,7 @@ async def future():
     await asyncio.get_running_loop().create_future()
 
 async def both():
-    asyncio.get_running_loop().create_task(future())
+    waits = asyncio.get_running_loop().create_task(future())  # a task that nothing holds may be collected
     stream, notify = await acl_py.CreateStream(), await acl_py.CreateNotify()
     await acl_py.WaitAndResetNotify(notify, stream, 0)
     await acl_py.SynchronizeStream(stream)
