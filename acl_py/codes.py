@@ -222,6 +222,11 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
             "work on the device used memory that was freed before it ran, or that no device reaches",
             "synchronise before Free(), or use FreeAsync() in the same stream",
         ),
+        Kind.MISALIGNED_ADDRESS: Advice(
+            "a kernel in PTX used an address that is no multiple of the size of its access",
+            "let addresses of vectors be multiples of their size: the message has the line",
+        ),
+        Kind.ASSERTION_FAILED: Advice("an assert() of a kernel failed", "the message has the condition and its line"),
         Kind.LAUNCH_FAILURE: Advice("a kernel raised an exception", "fix the kernel: the exception is the __cause__"),
         Kind.CUBE_FAILURE: Advice(
             "a core kernel with cube cores raised an exception", "fix the kernel: the exception is the __cause__"

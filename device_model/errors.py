@@ -75,6 +75,8 @@ class Kind(Enum):
     NOT_PERMITTED = "the call is not allowed here"
     NOT_SUPPORTED = "the rules in force have no such feature"
     ILLEGAL_ADDRESS = "work on the device used memory that it must not use"
+    MISALIGNED_ADDRESS = "a kernel used an address that is no multiple of the size of its access"
+    ASSERTION_FAILED = "an assertion of a kernel failed"
     LAUNCH_FAILURE = "a kernel raised an exception"
     CUBE_FAILURE = "a kernel raised an exception on cube cores"
     HOST_FUNCTION_FAILURE = "a host function raised an exception"

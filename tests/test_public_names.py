@@ -23,6 +23,7 @@ PACKAGES = (
     "acl_py.cta",
     "acl_py.ptx",
     "acl_py.compat.acl",
+    "acl_py.compat.cuda",
     "acl_py.explain",
     "acl_py.sanitizer",
     "acl_py.teaching",

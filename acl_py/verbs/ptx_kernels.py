@@ -19,6 +19,7 @@ from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import memory as model
+from device_model.completions import AllOf
 from device_model.integers import integer
 from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
@@ -125,6 +126,27 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             )
         start = self._addresses[name] - self._buffer.address
         return self._buffer[start : start + self._module.variables[name].nbytes]
+
+    async def unload(self) -> None:
+        """Give the memory of the variables back, once the device is idle; it has no kernels and variables then.
+
+        Stands for cuModuleUnload. Apart from the wait it takes no simulated time.
+        """
+        buffer, self._buffer = self._buffer, None
+        self._module, self._kernels = _EMPTY, {}
+        if buffer is None or buffer.allocation.freed is not None:
+            return
+        scope = current_scope()
+        runtime, site = scope.runtime, site_of(_getframe(1))
+        device = runtime.device(buffer.allocation.device)
+        work = AllOf([device.work()])
+        await runtime.wait(work, "the unload of a module", site, [device], promised=False, sleeps=not work.done)
+        runtime.check_context(scope.context)
+        runtime.workers.flush(buffer.allocation)
+        runtime.memory.free(buffer, site)
+
+
+_EMPTY = Module((0, 0), "", 64, {}, {}, {})  # of what is unloaded
 
 
 class Needs(NamedTuple):

@@ -80,10 +80,10 @@ class Memory(Directory):
         return self.begin_life(_address_of(view), nbytes, device, origin, view, cold, made, view.obj)
 
     def free(self, thing: object, site: object) -> None:
-        """Free device or managed memory at once: a whole buffer, or its address. Memory of MallocAsync goes back to its
-        pool.
+        """Free device or managed memory, or that of a module, at once: a whole buffer, or its address. Memory of
+        MallocAsync goes back to its pool.
         """
-        allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED)
+        allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED, Origin.MODULE)
         if allocation.origin is Origin.POOL:
             self.pools[allocation.device].give(whole(allocation), None, None, site)
             return

@@ -22,15 +22,23 @@ from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import DeviceMemory
 from device_model.ptx.lanes import launch as lanes
 from device_model.ptx.lanes.clocks import Clock, Polled
+from device_model.ptx.lanes.ends import AssertionFailedError
 from device_model.ptx.lanes.group import Ints
 from device_model.ptx.lanes.launch import Dim3
-from device_model.ptx.lanes.memory import AccessError
+from device_model.ptx.lanes.memory import AccessError, MisalignedError
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
 from device_model.ptx.timing.estimate import Card, Timing, Touched
 from device_model.sm.instructions import SECTOR
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
+
+# The first class that fits counts.
+_KINDS = {
+    MisalignedError: Kind.MISALIGNED_ADDRESS,
+    AccessError: Kind.ILLEGAL_ADDRESS,
+    AssertionFailedError: Kind.ASSERTION_FAILED,
+}
 
 
 class Shape(NamedTuple):
@@ -207,13 +215,9 @@ class Launch(CoreKernel):
         self._polled: list[tuple[Ints, Bytes]] = []  # addresses of bytes that lanes look at, and what they found there
 
     def failure(self, error: BaseException) -> DeviceError:
-        """Return the failure of the kernel: an illegal address if that stopped it."""
-        is_access = isinstance(error.__cause__, AccessError)
-        return self._raised_in(
-            Kind.ILLEGAL_ADDRESS if is_access else Kind.LAUNCH_FAILURE,
-            error,
-            "the exception is the cause of this error",
-        )
+        """Return the failure of the kernel: its kind is that of what stopped it."""
+        kinds = (kind for stop, kind in _KINDS.items() if isinstance(error.__cause__, stop))
+        return self._raised_in(next(kinds, Kind.LAUNCH_FAILURE), error, "the exception is the cause of this error")
 
     def reads(self) -> Sequence[Extent]:
         """Return what the arguments point to, and once the kernel has run, the bytes that it has read."""

@@ -24,6 +24,7 @@ PACKAGES = {
     "acl_py.cta": "acl_py.cta: kernels of thread blocks",
     "acl_py.ptx": "acl_py.ptx: kernels in PTX",
     "acl_py.compat.acl": "acl_py.compat.acl: a process for scripts of acl",
+    "acl_py.compat.cuda": "acl_py.compat.cuda: the driver of CUDA",
     "acl_py.explain": "acl_py.explain: explanations of a run",
     "acl_py.sanitizer": "acl_py.sanitizer: findings",
     "acl_py.teaching": "acl_py.teaching: for notebooks",

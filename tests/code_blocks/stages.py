@@ -130,11 +130,31 @@ WITH_MODELS = "ln -s samples/acl/models models; "
 TEST_PIPELINE = {"conftest.py": "", "pytest.ini": "[pytest]\nasyncio_mode = auto\n"}
 PYTEST = "pytest -q -p no:cacheprovider -p no:randomly test_block.py"
 
+# A program for CUDA that needs no package: it sets bytes of the device, and reads them again.
+OF_CUDA = """\
+import ctypes
+import sys
+
+cuda, context, memory, found = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint64()
+codes = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)]
+codes += [cuda.cuMemAlloc_v2(ctypes.byref(memory), 8), cuda.cuMemsetD8_v2(memory, 5, 8)]
+codes += [cuda.cuMemcpyDtoH_v2(ctypes.byref(found), memory, 8), cuda.cuMemFree_v2(memory)]
+print(sys.argv[1:], codes, hex(found.value))
+"""
+CUDA_SAYS = "[0, 0, 0, 0, 0, 0, 0] 0x505050505050505"
+
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
     ("index", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
-    ("README", "acl-py run samples/acl/sync_inference.py"): Stage(says="all resources are released"),
+    ("README", "acl-py run samples/acl/sync_inference.py"): Stage(files={"vector_add.py": OF_CUDA}, says=CUDA_SAYS),
+    ("cuda", "acl-py run vector_add.py --size 5000   # arguments"): Stage(
+        files={"vector_add.py": OF_CUDA, "pytest.ini": "[pytest]", "test_it.py": "def test_i(): import vector_add"},
+        says=f"['--size', '5000'] {CUDA_SAYS}",
+    ),
+    ("cuda", "import acl_py.compat.cuda"): Stage(
+        "python block.py", "block.py", f"{{block}}\n{OF_CUDA}", says=CUDA_SAYS
+    ),
     ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
         files={"infer.py": f"import sys\n{SET_UP}print(sys.argv[1:])\n", "package/infer.py": "print('module')\n"},
         says="['--images', 'data/']",

@@ -16,6 +16,15 @@ from acl_py.compat.cuda.library.signatures import read
 from tests.cuda.calling import OUT, PTX, Cuda, pointers
 from tests.cuda.hostile import Hostile
 
+ASSERT = """.extern .func __assertfail
+(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);
+"""
+CALL = """
+mov.u64 %x, counter; .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
+st.param.b64 [a], %x; st.param.b64 [b], %x; st.param.b32 [c], 7; st.param.b64 [d], %x; st.param.b64 [e], 1;
+call.uni __assertfail, (a, b, c, d, e);
+"""
+
 
 def device_history():
     """The operations of the session in the order of their ends: kind, begin and end."""
@@ -125,6 +134,20 @@ def test_a_library_has_kernels_and_variables_in_each_context(h200):
     assert (h200("cuLibraryUnload", library), h200("cuLibraryUnload", library)) == (0, 400)
 
 
+def test_a_module_that_ends_gives_back_the_memory_of_its_variables_when_its_kernels_are_over(h200):
+    _, empty, _ = h200.get("cuMemGetInfo_v2", OUT, OUT)
+    _, module = h200.get("cuModuleLoadData", OUT, PTX.encode())
+    _, function = h200.get("cuModuleGetFunction", OUT, module, b"add")
+    _, address, _ = h200.get("cuModuleGetGlobal_v2", OUT, OUT, module, b"counter")
+    assert h200.get("cuMemGetInfo_v2", OUT, OUT)[1] < empty
+    arguments = pointers(ctypes.c_uint64(address), ctypes.c_uint32(3), ctypes.c_uint32(2))
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 0
+    assert (h200("cuModuleUnload", module), h200("cuModuleUnload", module)) == (0, 400)
+    assert (h200("cuCtxSynchronize"), h200.get("cuMemGetInfo_v2", OUT, OUT)[1]) == (0, empty)
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 400
+    assert h200("cuMemcpyDtoH_v2", (ctypes.c_uint32 * 2)(), address, 8) == 1
+
+
 @pytest.mark.parametrize(
     ("image", "code"),
     [
@@ -136,6 +159,9 @@ def test_a_library_has_kernels_and_variables_in_each_context(h200):
         (PTX.replace("ret;\n}", "ret;").encode(), 218),
         (PTX.replace("sm_90", "sm_120").encode(), 218),
         (PTX.replace("8.0", "9.1").encode(), 222),
+        (PTX.replace("8.0", "5.0").encode(), 801),
+        (PTX.replace("ret;\n}", "barrier.cluster.arrive; ret;\n}").encode(), 801),
+        (PTX.replace("ret;\n}", "a_word_that_is_not_supported; ret;\n}").encode(), 218),
         (None, 1),
     ],
 )
@@ -163,6 +189,24 @@ def test_a_kernel_that_leaves_memory_loses_the_context_for_good(h200):
     assert codes == [700, 700, 700]
     assert h200("cuDevicePrimaryCtxReset_v2", 0) == 0
     assert h200.get("cuDevicePrimaryCtxRetain", OUT, 0) == (700, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("ld.param.u64 %x, [x]; ld.global.u32 %v, [%x+2];", 716),
+        ("ld.param.u64 %x, [x]; atom.global.add.u32 %v, [%x+2], 1;", 716),
+        ("trap;", 719),
+        (CALL, 710),
+    ],
+)
+def test_what_stops_a_kernel_has_the_code_of_a_card(h200, body, code):
+    head, _, _ = PTX.partition("mov.u32 %b")
+    _, address = h200.get("cuMemAlloc_v2", OUT, 64)
+    function = h200.function(f"{head.replace('.visible', f'{ASSERT}.visible')} {body} ret;\n}}")
+    arguments = pointers(ctypes.c_uint64(address), ctypes.c_uint32(5), ctypes.c_uint32(1))
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 0
+    assert [h200("cuCtxSynchronize"), h200("cuStreamSynchronize", 0)] == [code, code]
 
 
 def test_functions_are_found_by_their_names_with_versions_and_streams_of_threads(cuda):

@@ -1,6 +1,7 @@
 """Where addresses begin: at a variable, or at a pointer that is a parameter.
 
-An address comes from a name by moves, additions and subtractions. If all ways to a register begin at one name, its
+An address comes from a name by moves, additions and subtractions. What a parameter holds is another name than that of
+the parameter: in a function of the kernel, parameters are variables with addresses of their own. If all ways to a register begin at one name, its
 value does. Where a way begins at none, such as at a pointer from memory, or at two, nothing is known.
 """
 
@@ -47,11 +48,17 @@ def _sure(items: Sequence[Instruction], all_of: dict[Register, dict[str, None]])
 def _sources(item: Instruction) -> list[Operand]:
     """Return the operands that an address can come from."""
     if item.name == "ld" and "param" in item.modifiers:
-        return [each.base for each in item.operands if isinstance(each, Address) and isinstance(each.base, Symbol)]
+        bases = [each.base for each in item.operands if isinstance(each, Address)]
+        return [Symbol(_held_in(base.name)) for base in bases if isinstance(base, Symbol)]
     if item.name not in _KEEP | _ADD:
         return []
     given = item.operands[1:3] if item.name == "selp" else item.operands[1:]
     return [each for each in given if item.name in _KEEP or isinstance(each, Register | Symbol)]
+
+
+def _held_in(parameter: str) -> str:
+    """Return the name of what *parameter* holds, which no variable can have."""
+    return f"[{parameter}]"
 
 
 def _names(operand: Operand, all_of: dict[Register, dict[str, None]]) -> Iterable[str]:
@@ -74,7 +81,7 @@ def pointers_written(functions: Sequence[Function]) -> list[str] | None:
     if len(functions) > 1:
         return None
     origins, found = origins_of(entry), []
-    names = [parameter.name for parameter in entry.parameters if parameter.nbytes == _POINTER]
+    names = {_held_in(each.name): each.name for each in entry.parameters if each.nbytes == _POINTER}
     for item in entry.body or ():
         if not isinstance(item, Instruction) or item.name not in _CHANGES or {"shared", "local"} & {*item.modifiers}:
             continue
@@ -82,4 +89,4 @@ def pointers_written(functions: Sequence[Function]) -> list[str] | None:
         if name not in names and name not in entry.variables:
             return None
         found.append(name)
-    return [name for name in names if name in found]
+    return [name for held, name in names.items() if held in found]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from device_model.ptx.code.flow import callee, pointer_of
 from device_model.ptx.code.opcodes import BUILTINS
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.syntax import Function, Instruction, Module, Operand, Symbol, Variable, Vector
 
 Signature = tuple[tuple[int, ...], tuple[int, ...]]  # bytes of results and of parameters
@@ -46,12 +46,13 @@ def _check_depth(
 ) -> None:
     """Refuse a function that is called while it runs, or while one runs whose parameters are at the same place."""
     if target.name in outer:
-        raise PtxError(call.line, f"{target.name} calls itself, which is not supported", "write a loop")
+        what = f"{target.name} calls itself, which is not supported"
+        raise PtxError(call.line, what, "write a loop", kind=Refusal.NOT_SIMULATED)
     for name in outer:
         if name in pointed and target.name in pointed and _signature(module.functions[name]) == _signature(target):
             raise PtxError(
                 call.line, f"{target.name} is called while {name} runs, and addresses of both are taken, which is not "
-                "supported", "call one of them by its name only",
+                "supported", "call one of them by its name only", kind=Refusal.NOT_SIMULATED,
             )  # fmt: skip
 
 
@@ -82,7 +83,8 @@ def targets_of(module: Module, function: Function, call: Instruction, pointed: S
     wanted = _sizes(function, results), _sizes(function, arguments)
     found = [name for name in pointed if _signature(module.functions[name]) == wanted]
     if not found:
-        raise PtxError(call.line, "no function of the module fits this call through a register")
+        what = "no function of the module fits this call through a register"
+        raise PtxError(call.line, what, kind=Refusal.NOT_SIMULATED)
     return found
 
 

@@ -86,8 +86,6 @@ def _call(compiler: "Compiler", emit: Emitter, block: Block, call: Instruction) 
 def _barrier(emit: Emitter, barrier: Instruction, then: int) -> tuple[End, str | None]:
     modifiers = [each for each in barrier.modifiers if each not in ("cta", "aligned", "all")]
     operands = list(barrier.operands)
-    if "cluster" in modifiers:
-        raise PtxError(barrier.line, f"{barrier} is not supported: clusters are not simulated")
     kind = modifiers[0] if modifiers else ""
     if kind == "red":
         return _reduction(emit, barrier, modifiers, operands, then)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from device_model.errors import listed
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.syntax import Instruction
 
 if TYPE_CHECKING:
@@ -65,9 +65,8 @@ def opcode_of(instruction: Instruction) -> Opcode:
     if known is not None:
         return known
     if instruction.name in _REFUSED:
-        raise PtxError(
-            instruction.line, f"{instruction} is not supported: {_REFUSED[instruction.name]} are not simulated"
-        )
+        what = f"{instruction} is not supported: {_REFUSED[instruction.name]} are not simulated"
+        raise PtxError(instruction.line, what, kind=Refusal.NOT_SIMULATED)
     near = [name for name in OPCODES if name[:2] == instruction.name[:2]]
     hint = f"instructions that begin like it: {listed(near)}" if near else ""
     raise PtxError(instruction.line, f"{instruction} is no instruction that is run here", hint)

@@ -22,6 +22,10 @@ class StoppedError(Exception):
         self.lanes = lanes.flat.reshape(-1)
 
 
+class AssertionFailedError(StoppedError):
+    """An assertion of a lane does not hold."""
+
+
 class Goto:
     """All lanes go on at one place."""
 

@@ -30,6 +30,15 @@ class AccessError(Exception):
         self.lanes = lanes
 
 
+class MisalignedError(AccessError):
+    """An access of *nbytes* at an *address* that is no multiple of them."""
+
+    def __init__(self, address: int, nbytes: int, lanes: Ints) -> None:
+        super().__init__(
+            f"an access of {nbytes} bytes at the address {address:#x}, which is no multiple of {nbytes}", lanes
+        )
+
+
 class Held(NamedTuple):
     """Shared or local memory of a group, or its parameters: what a `Region` is for global memory."""
 
@@ -239,9 +248,7 @@ def _private(at: Lanes, address: Array, size: int, nbytes: int, owner: Array, na
 def _check_aligned(at: Lanes, address: Array, offset: Array, nbytes: int) -> None:
     if int(np.bitwise_or.reduce(offset, None)) & nbytes - 1:
         is_bad = (offset & nbytes - 1) != 0
-        bad = int(address[is_bad][0])
-        raise AccessError(f"an access of {nbytes} bytes at the address {bad:#x}, which is no multiple of {nbytes}",
-                          at.some(is_bad))  # fmt: skip
+        raise MisalignedError(int(address[is_bad][0]), nbytes, at.some(is_bad))
 
 
 def _windows(address: Array) -> list[int]:

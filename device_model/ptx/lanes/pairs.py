@@ -4,7 +4,7 @@ from typing import Any
 
 from device_model.ptx.lanes.atomics import Step, atomics
 from device_model.ptx.lanes.group import Array, Lanes
-from device_model.ptx.lanes.memory import AccessError
+from device_model.ptx.lanes.memory import MisalignedError
 from device_model.ptx.values import halves
 
 KINDS: dict[str, halves.Kind] = {"f16": "f16", "bf16": "bf16", "f16x2": "f16x2", "bf16x2": "bf16x2"}
@@ -36,11 +36,8 @@ def check_aligned(at: Lanes, address: Array, nbytes: int) -> None:
     """Check the address of a vector, whose parts are changed one after the other.
 
     Raises:
-        AccessError: It is no multiple of *nbytes*.
+        MisalignedError: It is no multiple of *nbytes*.
     """
     is_bad = (address & address.dtype.type(nbytes - 1)) != 0
     if is_bad.any():
-        bad = int(address[is_bad][0])
-        raise AccessError(
-            f"an access of {nbytes} bytes at the address {bad:#x}, which is no multiple of {nbytes}", at.some(is_bad)
-        )
+        raise MisalignedError(int(address[is_bad][0]), nbytes, at.some(is_bad))

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 
-from device_model.ptx.lanes.ends import StoppedError
+from device_model.ptx.lanes.ends import AssertionFailedError
 from device_model.ptx.lanes.group import Array, Lanes
 from device_model.ptx.lanes.memory import AccessError, load
 
@@ -35,7 +35,7 @@ def assert_fail(at: Lanes, message: Array, file: Array, line: Array, function: A
     """Stop the kernel, because an assertion of the first lane does not hold."""
     one = Lanes(at.group, at.flat.reshape(-1)[:1])
     texts = [read_text(one, int(each.reshape(-1)[0])).decode("utf-8", "replace") for each in (message, file, function)]
-    raise StoppedError(f"{texts[1]}:{int(line.reshape(-1)[0])}: {texts[2]}: assertion `{texts[0]}` failed", at)
+    raise AssertionFailedError(f"{texts[1]}:{int(line.reshape(-1)[0])}: {texts[2]}: assertion `{texts[0]}` failed", at)
 
 
 def read_text(at: Lanes, address: int) -> bytes:

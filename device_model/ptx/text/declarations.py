@@ -47,7 +47,7 @@ def variable(at: Cursor) -> Variable:
         elif directive[1:] in TYPES:
             type_ = TYPES[directive[1:]]
         else:
-            raise at.error(f"{directive} is not supported for a variable", line=token.line)
+            raise at.error(f"{directive} is no directive for a variable", line=token.line)
     if type_ is None or type_.bits < 8:
         raise at.error("the type of the variable is missing", line=token.line)
     like = Variable("", space, type_, align or type_.nbytes * vector, (), token.line, vector, is_pointer=is_pointer)

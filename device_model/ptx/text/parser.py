@@ -6,7 +6,7 @@ from device_model.ptx.text.body import Body
 from device_model.ptx.text.constants import whole
 from device_model.ptx.text.cursor import Cursor
 from device_model.ptx.text.declarations import SPACES, declared, type_of, variable
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.lexer import Mark, tokens
 from device_model.ptx.text.syntax import Function, Module, Space, Variable
 
@@ -90,9 +90,9 @@ class _Parser:
             raise PtxError(token.line, f"{token.text} is no version")
         self.version = int(parts[0]), int(parts[1])
         if not OLDEST <= self.version <= NEWEST:
-            raise PtxError(
-                token.line, f"PTX {token.text} is not supported", "use a compiler that writes version 6.0 to 9.5"
-            )
+            kind = Refusal.NEWER_VERSION if self.version > NEWEST else Refusal.NOT_SIMULATED
+            remedy = "use a compiler that writes version 6.0 to 9.5"
+            raise PtxError(token.line, f"PTX {token.text} is not supported", remedy, kind=kind)
 
     def _target(self) -> None:
         self.at.take()
@@ -101,9 +101,8 @@ class _Parser:
         if match is None:
             raise PtxError(token.line, f"{token.text} is no target", "write one such as sm_90")
         if int(match[1] or match[3]) > NEWEST_TARGET:
-            raise PtxError(
-                token.line, f"{token.text} is newer than the cards that are simulated", "compile for sm_90 or older"
-            )
+            what = f"{token.text} is newer than the cards that are simulated"
+            raise PtxError(token.line, what, "compile for sm_90 or older", kind=Refusal.NEWER_TARGET)
         self.target = token.text
         while self.at.accepts(","):
             self.at.word("an option of .target")
@@ -191,7 +190,7 @@ class _Parser:
             elif directive == ".maxnctapersm":
                 raise at.error(".maxnctapersm is not in PTX any more", "write .minnctapersm")
             elif directive not in _FLAGS:
-                raise at.error(f"{directive} is not supported for a function")
+                raise at.error(f"{directive} is no directive for a function")
             else:
                 function.limits[directive[1:]] = ()
         if "maxntid" in function.limits and "reqntid" in function.limits:
@@ -207,5 +206,6 @@ class _Parser:
         if len(values) > _LIMITS[directive]:
             raise PtxError(line, f"{directive} has up to {_LIMITS[directive]} numbers, not {len(values)}")
         if directive == ".reqnctapercluster" and values != [1] * len(values):
-            raise PtxError(line, f"{directive} is not supported: clusters are not simulated")
+            what = f"{directive} is not supported: clusters are not simulated"
+            raise PtxError(line, what, kind=Refusal.NOT_SIMULATED)
         return tuple(values)

@@ -173,6 +173,21 @@ def test_an_access_that_leaves_its_variable_for_another_one():
         findings(text, np.zeros(1, "u4"), block=(32, 1, 1))
 
 
+def test_an_address_that_a_parameter_of_a_function_holds_is_no_address_of_the_parameter():
+    """As compilers write a function that gives its result through a pointer."""
+    function = """
+        .func put(.param .b64 to, .param .b32 value) {
+            .reg .u64 %d; .reg .u32 %v; ld.param.u64 %d, [to]; ld.param.u32 %v, [value];
+            st.u32 [%d], %v;
+            ret; }"""
+    body = """
+        .reg .u64 %d; cvta.local.u64 %d, l;
+        .param .b64 to; .param .b32 value; st.param.b64 [to], %d; st.param.b32 [value], 5; call put, (to, value);
+        ld.local.u32 %r, [l]; st.global.u32 [%a], %r; ret;"""
+    y = np.zeros(1, "u4")
+    assert (findings(kernel(HEAD + body, Y, function), y, block=(1, 1, 1)), y[0]) == ([], 5)
+
+
 def test_blocks_have_no_order_but_by_atomic_operations():
     """Block 1 reads what block 0 wrote; then with a flag between them."""
     plain = "setp.eq.u32 %p, %c, 0; @%p st.global.u32 [%a], 1; @!%p ld.global.u32 %r, [%a]; ret;"

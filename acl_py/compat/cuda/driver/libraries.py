@@ -3,7 +3,7 @@ functions there.
 """
 
 from acl_py.compat.cuda.driver.functions import attribute_of, parameter_of, set_attribute
-from acl_py.compat.cuda.driver.modules import Function, Module, load, text_of_file, write_handles
+from acl_py.compat.cuda.driver.modules import Function, Module, end, load, text_of_file, write_handles
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import NOT_FOUND, RefusedError
 from acl_py.compat.cuda.face.images import text_at
@@ -65,7 +65,9 @@ async def _library(driver: Driver, text: str) -> Library:
 @answers("cuLibraryUnload")
 async def unload_library(driver: Driver, library: Library) -> None:
     """End a library with its kernels."""
-    for thing in (*library.kernels.values(), *library.modules.values(), library):
+    for module in library.modules.values():
+        await end(driver, module)
+    for thing in (*library.kernels.values(), library):
         driver.handles.forget(thing)
 
 

@@ -52,6 +52,11 @@ class Module:
                 raise refused(error) from error
         return self._functions[name]
 
+    @property
+    def functions(self) -> Iterable[Function]:
+        """The kernels that were asked for."""
+        return self._functions.values()
+
     def variable(self, name: str) -> tuple[int, int]:
         """Return the address and the bytes of the variable *name*."""
         try:
@@ -59,6 +64,13 @@ class Module:
         except KeyError as error:
             raise RefusedError(NOT_FOUND, str(error.args[0])) from error
         return buffer.address, buffer.nbytes
+
+
+async def end(driver: Driver, module: Module) -> None:
+    """End *module*, whose handles and those of its functions stand for nothing then."""
+    await module.loaded.unload()
+    for thing in (*module.functions, module):
+        driver.handles.forget(thing)
 
 
 async def load(text: str) -> Module:
@@ -105,8 +117,8 @@ async def load_file(_: Driver, name: str) -> Module:
 
 @answers("cuModuleUnload")
 async def unload(driver: Driver, module: Module) -> None:
-    """End a module."""
-    driver.handles.forget(module)
+    """End a module, its kernels and its variables."""
+    await end(driver, module)
 
 
 @answers("cuModuleGetFunction")

@@ -16,7 +16,7 @@ from acl_py.compat.cuda.face.codes import (
     RefusedError,
 )
 from acl_py.compat.cuda.library import own_memory
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 
 NEWEST_PTX = (9, 0)  # of the driver's version
 _ELF, _FAT = b"\x7fELF", b"\x50\xed\x55\xba"  # how machine code begins, and a collection of it
@@ -65,7 +65,14 @@ def check_version(text: str) -> None:
         )
 
 
+_CODES = {
+    Refusal.BAD_TEXT: INVALID_PTX,
+    Refusal.NEWER_TARGET: INVALID_PTX,
+    Refusal.NEWER_VERSION: UNSUPPORTED_PTX_VERSION,
+    Refusal.NOT_SIMULATED: NOT_SUPPORTED,
+}
+
+
 def refused(error: PtxError) -> RefusedError:
-    """Return the refusal of a text: 218 for what is no PTX, and 801 for what only is not simulated."""
-    code = NOT_SUPPORTED if "not supported" in error.what or "not simulated" in error.what else INVALID_PTX
-    return RefusedError(code, f"{error}")
+    """Return the refusal of a text."""
+    return RefusedError(_CODES[error.kind], f"{error}")

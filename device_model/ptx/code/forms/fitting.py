@@ -9,7 +9,7 @@ from device_model.errors import listed
 from device_model.ptx.code.forms.form import FORMS, Form, forms_of
 from device_model.ptx.code.forms.operands import Misfit, Names, check_operands, names_of
 from device_model.ptx.code.opcodes import opcode_of
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.syntax import Function, Instruction, Module
 
 
@@ -50,7 +50,7 @@ def _check_form(names: Names, item: Instruction) -> None:
             return
         has_clusters = any("cluster" in each for each in item.modifiers)
         what = "clusters are" if has_clusters else "this form of it is"
-        raise PtxError(item.line, f"{item} is not supported: {what} not simulated")
+        raise PtxError(item.line, f"{item} is not supported: {what} not simulated", kind=Refusal.NOT_SIMULATED)
     raise PtxError(item.line, f"{item}: {max(misfits)[1]}")
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from device_model.ptx.code.emitter import PRED, U32, U64, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.memory import space_of
-from device_model.ptx.code.translators.shapes import refuse
+from device_model.ptx.code.translators.shapes import misfit, refuse
 from device_model.ptx.lanes import copies, mbarriers, memory
 from device_model.ptx.text.syntax import Instruction, Not, Number, Operand, Register
 from device_model.ptx.text.types import TYPES
@@ -34,7 +34,7 @@ def _copy(emit: Emitter, instruction: Instruction) -> None:
 def _few_bytes(emit: Emitter, instruction: Instruction) -> None:
     target, source, size, *more = instruction.operands
     if not isinstance(size, Number) or size.value not in (4, 8, 16):
-        raise refuse(instruction, "it copies 4, 8 or 16 bytes")
+        raise misfit(instruction, "it copies 4, 8 or 16 bytes")
     if any(each.endswith("cache_hint") for each in instruction.modifiers):
         more = more[:-1]  # a policy of caches
     given = ""
@@ -45,7 +45,7 @@ def _few_bytes(emit: Emitter, instruction: Instruction) -> None:
         given = emit.value(more[0], U32)
     spaces = [each.partition("::")[0] for each in instruction.modifiers]
     if "shared" not in spaces or "global" not in spaces:
-        raise refuse(instruction, "it copies from global to shared memory")
+        raise misfit(instruction, "it copies from global to shared memory")
     emit.note_line()
     codes = [emit.address(target), emit.address(source), str(size.value), *([given] if given else [])]
     emit.do(emit.call(copies.copy, "at", repr("global"), repr("shared"), *codes))
@@ -101,7 +101,7 @@ def _barrier(emit: Emitter, instruction: Instruction) -> None:
     result = operands.pop(0) if _results(instruction) else None
     space = space_of(emit, instruction, operands[0])
     if space not in ("", "shared"):
-        raise refuse(instruction, "the barrier is in shared memory")
+        raise misfit(instruction, "the barrier is in shared memory")
     address = emit.address(operands.pop(0))
     emit.note_line()
     if kind in ("test_wait", "try_wait"):

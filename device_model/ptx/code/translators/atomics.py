@@ -3,7 +3,7 @@
 from device_model.ptx.code.emitter import U64, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.memory import space_of
-from device_model.ptx.code.translators.shapes import refuse, type_of
+from device_model.ptx.code.translators.shapes import misfit, refuse, type_of
 from device_model.ptx.lanes.atomics import STEPS, atomic
 from device_model.ptx.lanes.pairs import KINDS, atomic_halves, check_aligned
 from device_model.ptx.text.errors import PtxError
@@ -24,7 +24,7 @@ def _atom(emit: Emitter, instruction: Instruction) -> None:
 @opcode("red", results=0, is_pure=False)
 def _red(emit: Emitter, instruction: Instruction) -> None:
     if "async" in instruction.modifiers:
-        raise PtxError(instruction.line, f"{instruction} is not supported: clusters are not simulated")
+        raise refuse(instruction, "clusters are not simulated")
     if len(instruction.operands) < 2:
         raise PtxError(instruction.line, f"{instruction} needs an address and an operand")
     _change(emit, instruction, None, list(instruction.operands))
@@ -41,7 +41,7 @@ def _change(emit: Emitter, instruction: Instruction, result: Operand | None, ope
     parts = [emit.parts(each, type_, count) if count > 1 else [emit.value(each, type_)]
              for each in given[: 2 if operation == "cas" else 1]]  # fmt: skip
     if result is not None and len(results) != count:
-        raise refuse(instruction, f"it has {count} results")
+        raise misfit(instruction, f"it has {count} results")
     emit.note_line()
     where = emit.let(emit.address(address))
     if count > 1:

@@ -6,7 +6,7 @@ from typing import Any
 from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.flow import reads, writes
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, rounding, type_of
+from device_model.ptx.code.translators.shapes import flags, is_whole, misfit, operands, refuse, rounding, type_of
 from device_model.ptx.text.syntax import Instruction, Operand
 from device_model.ptx.text.types import Type
 from device_model.ptx.values import approximate, comparisons, floats, halves
@@ -55,7 +55,7 @@ def arithmetic(emit: Emitter, instruction: Instruction) -> None:
     result, *given = instruction.operands
     name = "fma" if instruction.name == "mad" else instruction.name
     if len(given) != (3 if name == "fma" else 2):
-        raise refuse(instruction, f"it has {len(given)} operands and a result")
+        raise misfit(instruction, f"it has {len(given)} operands and a result")
     codes = [emit.value(each, type_) for each in given]
     if _is_half(type_):
         if rounding(instruction):

@@ -8,7 +8,7 @@ import numpy as np
 from device_model.ptx.code.emitter import PRED, U32, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators import floats
-from device_model.ptx.code.translators.shapes import flags, is_whole, operands, refuse, type_of, whole_type
+from device_model.ptx.code.translators.shapes import flags, is_whole, misfit, operands, type_of, whole_type
 from device_model.ptx.text.syntax import Instruction, Number, Pair
 from device_model.ptx.text.types import TYPES, Type
 from device_model.ptx.values import bits, integers, packed
@@ -257,7 +257,7 @@ def _logic_of_three(emit: Emitter, instruction: Instruction) -> None:
     result, a, b, c, table, *more = instruction.operands
     word = next((each for each in instruction.modifiers if each in ("and", "or")), None)
     if not isinstance(table, Number) or len(more) != (word is not None):
-        raise refuse(instruction, "its table is a number")
+        raise misfit(instruction, "its table is a number")
     codes = [emit.value(each, U32) for each in (a, b, c)]
     code = emit.let(emit.call(bits.lop3, *codes, str(int(table.value) & 255)))
     given = emit.let(emit.value(more[0], PRED)) if more else None

@@ -5,7 +5,7 @@ import re
 from device_model.ptx.code.emitter import U64, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.memory import space_of
-from device_model.ptx.code.translators.shapes import flags, operands, refuse
+from device_model.ptx.code.translators.shapes import flags, misfit, operands, refuse
 from device_model.ptx.lanes import tensor, tiles
 from device_model.ptx.text.syntax import Instruction, Operand, Vector
 from device_model.ptx.text.types import TYPES, Type
@@ -31,7 +31,7 @@ def _registers(emit: Emitter, operand: Operand, name: str, count: int | None, in
     """Return the code of the registers of a matrix as a tuple."""
     parts = operand.parts if isinstance(operand, Vector) else (operand,)
     if count is not None and len(parts) != count:
-        raise refuse(instruction, f"a matrix of .{name} has {count} registers, not {len(parts)}")
+        raise misfit(instruction, f"a matrix of .{name} has {count} registers, not {len(parts)}")
     return f"({', '.join(emit.value(part, _register_type(name)) for part in parts)},)"
 
 
@@ -144,7 +144,7 @@ def _load_matrix(emit: Emitter, instruction: Instruction) -> None:
     code = emit.call(tiles.ldmatrix, "at", space, where, str(count), transposed="trans" in instruction.modifiers)
     parts = result.parts if isinstance(result, Vector) else (result,)
     if len(parts) != count:
-        raise refuse(instruction, f"it has {count} registers, not {len(parts)}")
+        raise misfit(instruction, f"it has {count} registers, not {len(parts)}")
     _set(emit, result, code, _B32)
 
 

@@ -2,7 +2,7 @@
 
 from device_model.ptx.code.emitter import U64, Emitter
 from device_model.ptx.code.opcodes import opcode
-from device_model.ptx.code.translators.shapes import type_of
+from device_model.ptx.code.translators.shapes import refuse, type_of
 from device_model.ptx.lanes import memory
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Address, Instruction, Operand, Space, Symbol, Vector
@@ -16,7 +16,7 @@ def space_of(emit: Emitter, instruction: Instruction, operand: Operand) -> str:
         space, _, part = modifier.partition("::")
         if space in _SPACES:
             if part == "cluster" or part not in ("", "cta", "entry", "func"):
-                raise PtxError(instruction.line, f"{instruction} is not supported: clusters are not simulated")
+                raise refuse(instruction, "clusters are not simulated")
             if space == "param" and isinstance(operand, Address) and isinstance(operand.base, Symbol):
                 return "local" if emit.space(operand.base) is Space.LOCAL else "param"
             if space == "param" and not emit.block.function.is_entry:

@@ -1,6 +1,6 @@
 """What translators ask of the form of an instruction."""
 
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.syntax import Instruction, Operand
 from device_model.ptx.text.types import TYPES, Family, Type
 
@@ -20,7 +20,7 @@ def whole_type(instruction: Instruction) -> Type:
     """Return the type of an instruction on integers or bits."""
     type_ = type_of(instruction)
     if type_.family not in _WHOLE or type_.name == "b128":
-        raise PtxError(instruction.line, f"{instruction} is not supported: .{type_.name} is no type of integers")
+        raise misfit(instruction, f".{type_.name} is no type of integers")
     return type_
 
 
@@ -51,4 +51,10 @@ def rounding(instruction: Instruction) -> dict[str, str]:
 
 def refuse(instruction: Instruction, why: str = "") -> PtxError:
     """Return the error for an instruction of a form that is not run here."""
-    return PtxError(instruction.line, f"{instruction} is not supported{why and f': {why}'}")
+    what = f"{instruction} is not supported{why and f': {why}'}"
+    return PtxError(instruction.line, what, kind=Refusal.NOT_SIMULATED)
+
+
+def misfit(instruction: Instruction, why: str) -> PtxError:
+    """Return the error for an instruction that no assembler takes."""
+    return PtxError(instruction.line, f"{instruction}: {why}")

@@ -4,7 +4,7 @@ from device_model.ptx.code.emitter import PRED, U32, Emitter
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.shapes import type_of
 from device_model.ptx.lanes import warps
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.syntax import Instruction, Operand, Pair
 from device_model.ptx.text.types import TYPES
 
@@ -77,7 +77,8 @@ def _reduce(emit: Emitter, instruction: Instruction) -> None:
     result, value = instruction.operands[:2]
     type_ = type_of(instruction)
     if type_.name not in ("u32", "s32", "b32"):
-        raise PtxError(instruction.line, f"{instruction} is not supported: it needs a card after sm_90")
+        what = f"{instruction} is not supported: it needs a card after sm_90"
+        raise PtxError(instruction.line, what, kind=Refusal.NEWER_TARGET)
     mode = _mode(instruction, "add", "min", "max", "and", "or", "xor")
     emit.set(result, emit.call(warps.reduce, "at", repr(mode), emit.value(value, type_), members), type_)
 
