@@ -1,8 +1,9 @@
 """Where addresses begin: at a variable, or at a pointer that is a parameter.
 
 An address comes from a name by moves, additions and subtractions. What a parameter holds is another name than that of
-the parameter: in a function of the kernel, parameters are variables with addresses of their own. If all ways to a register begin at one name, its
-value does. Where a way begins at none, such as at a pointer from memory, or at two, nothing is known.
+the parameter: in a function of the kernel, parameters are variables with addresses of their own. If all ways to a
+register begin at one name, its value does. Where a way begins at none, such as at a pointer from memory, or at two,
+nothing is known.
 """
 
 from collections.abc import Iterable, Sequence
