@@ -141,6 +141,7 @@ STAGES = {
     "acl_py.compat.acl.Tensor": PLAIN,
     "acl_py.compat.acl.handle_of": "acl = install()\n" + awaited(device="ascend910b3"),
     "acl_py.compat.acl.install": PLAIN,
+    "acl_py.compat.cuda.install": PLAIN,
     "acl_py.compat.acl.register_decoder": PLAIN,
     "acl_py.compat.acl.register_encoder": PLAIN,
     "acl_py.compat.acl.register_kernel": PLAIN,

@@ -21,14 +21,16 @@ _PACKAGES = ("cuda.bindings.driver", "cuda.core", "numba.cuda.cudadrv.driver")
 def install(**options: Any) -> None:
     """Let programs for CUDA find a simulated card from now on. A session that was running ends.
 
+        import ctypes
+
         import acl_py.compat.cuda
 
         acl_py.compat.cuda.install()
-        from cuda.core import Device
+        driver = ctypes.CDLL("libcuda.so.1")
+        assert driver.cuInit(0) == 0
 
-        Device().set_current()
-
-    Call it before the packages that use CUDA are imported: they look for the driver once.
+    Packages that use CUDA, such as cuda.core and numba, find the same library. Call this before they are imported: they
+    look for it once.
 
     Args:
         options: What the session is made with, as those of `acl_py.compat.acl.install`; the device is "h200" and the
