@@ -83,7 +83,7 @@ def filename(name: str) -> str:
     return f"<ptx {name}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """A kernel.
 

@@ -5,6 +5,7 @@ From the top down; each line imports only from those below it:
     estimate    the time of a launch: sampled blocks played, and the rest worked out from them
     alone       what each block of code costs a warp alone: the times that lanes read
     player      the warps of the blocks that are resident on one SM, run after run
+    analysis    what an assembler makes of a kernel, which its launches share
     trace       watches a launch: what sampled warps did, and how much all of them did
     sums        atomics that an assembler does once for a warp
     samples     a sampled block, and the traffic of its accesses

@@ -12,20 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from device_model.ptx.code.flow import reads
 from device_model.ptx.code.order import Kind
 from device_model.ptx.lanes.clocks import Clock
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.lanes.program import Program
-from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.alone import rates_of
-from device_model.ptx.timing.costs import Costs
+from device_model.ptx.timing.analysis import analysis_of
 from device_model.ptx.timing.player import Memory, Player, Step
 from device_model.ptx.timing.registers import registers_of
-from device_model.ptx.timing.residues import residues_of
-from device_model.ptx.timing.runs import Run, runs_of
+from device_model.ptx.timing.runs import Run
 from device_model.ptx.timing.samples import Access, Sample, Visit
-from device_model.ptx.timing.sums import sums_of
 from device_model.ptx.timing.trace import SECTOR, Trace
 from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
@@ -84,26 +80,9 @@ class Timing:
 
     def __init__(self, program: Program, card: Card, launch: Launch, began_ns: int = 0) -> None:
         self.card = card
-        uses = Counter(
-            each
-            for code in program.blocks
-            for item in code.instructions
-            for each in reads(item)
-            if isinstance(each, Register)
-        )
-        costs = Costs(card.spec)
-        items = [item for code in program.blocks for item in code.instructions]
-        residues = residues_of(items, program.shared)
-        self._runs = {code.number: runs_of(code.instructions, uses, costs, residues) for code in program.blocks}
         self.program = program
-        self.names = {
-            item.line: ".".join((item.name, *item.modifiers)) for code in program.blocks for item in code.instructions
-        }
-        self._shared = {
-            item.line: any(each.startswith("shared") for each in item.modifiers)
-            for code in program.blocks
-            for item in code.instructions
-        }
+        known = analysis_of(program, card.spec)
+        self._runs, self._shared, self.issues, self.names = known.runs, known.shared, known.issues, known.names
         self.registers = registers_of(program, card.spec)
         self.shared_bytes = program.shared_bytes + launch.dynamic_shared
         self.occupancy = fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
@@ -113,8 +92,6 @@ class Timing:
         l1 = max(32768, card.spec.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
         count = min(_SAMPLES, launch.blocks)
         sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
-        issues = {number: sum(run.issues for run in runs) for number, runs in self._runs.items()}
-        self.issues = issues
         self._mean: dict[int, tuple[float, Access]] = {}
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
@@ -124,9 +101,7 @@ class Timing:
             launch.places = self.resident * card.sms
             rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
             self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
-        sums = sums_of(items, uses)
-        widths = dict(each for runs in self._runs.values() for run in runs for each in run.widths)
-        self.watch = Trace(sampled, issues, (launch.blocks, fits.warps), l1, sums, widths, card.spec)
+        self.watch = Trace(sampled, self.issues, (launch.blocks, fits.warps), l1, known.sums, known.widths, card.spec)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
         """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM
