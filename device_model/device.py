@@ -36,6 +36,7 @@ from device_model.rules import SyncRules
 from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.streams import Stream
+from device_model.touches import allocations_of
 from device_model.work import CoreKernel, Lane, Occupation, Pause, Prefetch, Work, dropped
 
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
@@ -475,7 +476,7 @@ class Device:
                 self.call_hook(self.hooks.shown, op)
             return outcome
         duration_ns, released = outcome
-        if all(allocation.pages is None for allocation, _, _ in (*work.reads(), *work.writes())):
+        if all(each.pages is None for each in (*allocations_of(work.reads()), *allocations_of(work.writes()))):
             return Occupation(duration_ns, released)
         late_ns = self.move_pages(op, 0)
         return Occupation(duration_ns + late_ns, [(after_ns + late_ns, count) for after_ns, count in released])

@@ -7,7 +7,7 @@ import numpy as np
 from device_model import memory
 from device_model.memory import Allocation, Buffer, Memory, Space
 from device_model.ptx.lanes.regions import Region
-from device_model.work import Extent
+from device_model.touches import Touches
 
 
 class DeviceMemory:
@@ -71,13 +71,13 @@ class DeviceMemory:
             return allocation.device == self._ordinal or allocation.device in self._peers
         return allocation.space in (Space.PINNED, Space.MANAGED)
 
-    def read(self) -> list[Extent]:
+    def read(self) -> Touches:
         """Return the bytes that lanes have read before they wrote them."""
-        return [(each, *part) for each, region in self._of_allocation.items() for part in region.read()]
+        return Touches([(each, region.read()) for each, region in self._of_allocation.items()])
 
-    def written(self) -> list[Extent]:
+    def written(self) -> Touches:
         """Return the bytes that lanes have written."""
-        return [(each, *part) for each, region in self._of_allocation.items() for part in region.written()]
+        return Touches([(each, region.written()) for each, region in self._of_allocation.items()])
 
     def publish(self) -> None:
         """Copy what lanes have written to where it belongs, and let them see what others have written."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from device_model.errors import DeviceError, Kind
 from device_model.kernel.findings import Findings
-from device_model.memory import Allocation, Memory
+from device_model.memory import Memory
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import DeviceMemory
@@ -301,10 +301,10 @@ class Launch(CoreKernel):
         self._memory.publish()
 
     def _ended(self) -> Occupation:
-        self._read, self._written = self._memory.read(), self._memory.written()
-        touched = Touched(sectors(self._read), sectors(self._written))
+        self._read, self._written = read, written = self._memory.read(), self._memory.written()
+        touched = Touched(read.sectors(SECTOR), written.sectors(SECTOR))
         assert self.result is not None, "it has run"
-        dense = Touched(_filled(self._read), _filled(self._written))
+        dense = Touched(-(-read.nbytes // SECTOR), -(-written.nbytes // SECTOR))
         timeline = self.result.timeline = Timeline(self._timing, touched, dense, self.machine)
         if 0 < self.limit_ns < timeline.duration_ns:
             return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
@@ -333,19 +333,3 @@ class Launch(CoreKernel):
 def _places(polled: Sequence[Polled]) -> list[Ints]:
     """Return the addresses of the bytes in global memory that accesses have looked at."""
     return [np.unique(each.places[:, None] + np.arange(each.nbytes)) for each in polled if each.space == "global"]
-
-
-def sectors(extents: Sequence[Extent]) -> int:
-    """Return how many sectors of memory *extents* touch."""
-    touched = 0
-    last: tuple[Allocation | None, int] = None, -1
-    for allocation, start, stop in extents:
-        first, end = start // SECTOR, (stop - 1) // SECTOR
-        touched += end - first + (last != (allocation, first))
-        last = allocation, end
-    return touched
-
-
-def _filled(extents: Sequence[Extent]) -> int:
-    """Return how many sectors the bytes of *extents* fill."""
-    return -(-sum(stop - start for _, start, stop in extents) // SECTOR)

@@ -1,5 +1,7 @@
 """acl_py.ptx: modules are loaded, and their kernels launched like every other."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -249,3 +251,22 @@ def test_a_launch_behind_a_free_in_its_stream_order_still_has_its_memory():
         return host.numpy(np.uint32).tolist()
 
     assert run(main) == [3] * N
+
+
+def test_a_trace_covers_very_many_ranges_by_fewer_and_the_launch_knows_them_all():
+    byte = kernel(
+        ".reg .u32 %i, %t, %b; .reg .u64 %o; .reg .u16 %v; mov.u32 %b, %ctaid.x; mov.u32 %t, %tid.x;"
+        "mad.lo.u32 %i, %b, 512, %t; mul.wide.u32 %o, %i, 8; add.u64 %a, %a, %o; ld.global.u8 %v, [%a];"
+    )
+
+    async def main():
+        y = await filled(np.zeros(8 * 8192, np.uint8))
+        op = await (await ptx.load(byte))["k"][16, 512](y)
+        await acl.SynchronizeDevice()
+        return op.work.reads(), acl.current_simulation().trace.ops[-1].reads
+
+    exact, kept = run(main)
+    assert [(start, stop) for _, start, stop in exact] == [(8 * each, 8 * each + 1) for each in range(8192)]
+    assert len(kept) == 4096
+    assert (kept[0].start, kept[-1].stop) == (0, 8 * 8191 + 1)
+    assert all(one.stop < two.start for one, two in pairwise(kept))

@@ -129,7 +129,8 @@ class Operation(NamedTuple):
 
     A kernel has *blocks*, each busy for *block_ns* (0: a core kernel, whose time is known from its run); an *exclusive*
     block has a core to itself. *reads* and *writes* are the bytes that it touches: of a copy by rows from the first to
-    the last; of a host function those that a sanitizer has seen.
+    the last; of a host function those that a sanitizer has seen. Of a kernel in PTX that uses more than 4,096 ranges of
+    an allocation, the smallest gaps between them are closed.
 
     An operation that is part of a launch of a graph has the index of that in `Timeline.launches`; its *site* is the
     line that captured it.

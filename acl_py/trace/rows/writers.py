@@ -25,11 +25,13 @@ from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
 from device_model.ops import Op
 from device_model.streams import Stream
+from device_model.touches import Touches
 from device_model.work import Copy, CoreKernel, Fill, HostFunction, Kernel, PitchedCopy, Prefetch, Work
 
 _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as long
 _HOST = Why.HOST
 _RECORD, _WAIT = "record", "wait"
+MOST_EXTENTS = 4096  # of an allocation, that the row of a kernel keeps
 # Objects that would live as long as the trace, and tuples, which may have some.
 _NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup, tuple)
 
@@ -256,8 +258,12 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
 
 
 def _touched(work: Work) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
+    """Return what a kernel reads and writes; small gaps between very many ranges are closed."""
     reads, writes = (
-        tuple(Extent(allocation.serial, start, stop) for allocation, start, stop in extents)
+        tuple(
+            Extent(allocation.serial, start, stop)
+            for allocation, start, stop in (extents.at_most(MOST_EXTENTS) if type(extents) is Touches else extents)
+        )
         for extents in (work.reads(), work.writes())
     )
     return reads, writes

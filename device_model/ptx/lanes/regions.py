@@ -73,12 +73,15 @@ class Region:
         self._mark_written(places, dtype.itemsize)
         return _as(self._bytes, dtype)
 
-    def read(self) -> list[tuple[int, int]]:
-        """Return the ranges of bytes, from the start of the region, that were read before they were written."""
+    def read(self) -> Ints:
+        """Return the ranges of bytes, from the start of the region, that were read before they were written.
+
+        They are an array of two columns: where they start, and where they stop.
+        """
         return _ranges(self._read)
 
-    def written(self) -> list[tuple[int, int]]:
-        """Return the ranges of bytes that were written."""
+    def written(self) -> Ints:
+        """Return the ranges of bytes that were written, in the same form."""
         if self._shown is None or self._written is None:
             return _ranges(self._shown if self._written is None else self._written)
         return _ranges(self._shown | self._written)
@@ -139,8 +142,7 @@ def _run_of(places: Ints) -> slice | None:
     return slice(first, first + count)
 
 
-def _ranges(marks: Array | None) -> list[tuple[int, int]]:
+def _ranges(marks: Array | None) -> Ints:
     if marks is None:
-        return []
-    edges = np.flatnonzero(np.diff(marks != 0, prepend=False, append=False))
-    return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
+        return np.empty((0, 2), np.intp)
+    return np.flatnonzero(np.diff(marks != 0, prepend=False, append=False)).reshape(-1, 2)
