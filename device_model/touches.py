@@ -59,6 +59,13 @@ class Touches(Sequence[Extent]):
         """Return how many sectors of *nbytes* bytes they touch."""
         return sum(_sectors(ranges, nbytes) for _, ranges in self._parts)
 
+    def beside(self, other: "Touches") -> "Touches":
+        """Return these ranges and those of *other*, as one where they overlap or touch."""
+        parts: dict[Allocation, list[Ints]] = {}
+        for allocation, ranges in (*self._parts, *other._parts):
+            parts.setdefault(allocation, []).append(ranges)
+        return Touches([(allocation, _merged(np.concatenate(each))) for allocation, each in parts.items()])
+
     def at_most(self, count: int) -> "Touches":
         """Return ranges that cover these, at most *count* of each allocation: the smallest gaps are closed."""
         return Touches([(allocation, _covered(ranges, count)) for allocation, ranges in self._parts])
@@ -74,6 +81,13 @@ def allocations_of(extents: Sequence[Extent]) -> list[Allocation]:
 def _sectors(ranges: Ints, nbytes: int) -> int:
     first, last = ranges[:, 0] // nbytes, (ranges[:, 1] - 1) // nbytes
     return int((last - first + 1).sum() - (first[1:] == last[:-1]).sum())
+
+
+def _merged(ranges: Ints) -> Ints:
+    ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    stops = np.maximum.accumulate(ranges[:, 1])
+    begins = np.flatnonzero(np.concatenate([[True], ranges[1:, 0] > stops[:-1]]))
+    return np.stack([ranges[begins, 0], stops[np.append(begins[1:] - 1, len(stops) - 1)]], 1)
 
 
 def _covered(ranges: Ints, count: int) -> Ints:

@@ -302,9 +302,9 @@ class Launch(CoreKernel):
 
     def _ended(self) -> Occupation:
         self._read, self._written = read, written = self._memory.read(), self._memory.written()
-        touched = Touched(read.sectors(SECTOR), written.sectors(SECTOR))
+        touched = Touched.of(read, written)
         assert self.result is not None, "it has run"
-        dense = Touched(-(-read.nbytes // SECTOR), -(-written.nbytes // SECTOR))
+        dense = Touched(*(-(-each.nbytes // SECTOR) for each in (read, written, read.beside(written))))
         timeline = self.result.timeline = Timeline(self._timing, touched, dense, self.machine)
         if 0 < self.limit_ns < timeline.duration_ns:
             return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)

@@ -28,12 +28,12 @@ from device_model.ptx.runner import run
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Space
 from device_model.ptx.timing.estimate import Card, Timing, Touched
+from device_model.touches import Touches
 from tests.bench.measure import say
 from tests.bench.recipes import arrays
 
 NODE_US = 0.64  # of a kernel in a graph besides its blocks
 COLD_US = 2.6  # more, alone, with events around it
-SECTOR = 32
 
 
 # Kernels of the other half that constants were read from, too: none of the first half has what they show.
@@ -136,7 +136,9 @@ def predict(text, row):
     timing = Timing(program, card, made)
     made.watches = (timing.watch,)
     run(program, made)
-    touched = Touched(*(sum(sectors(getattr(each, how)()) for each in memory.regions) for how in ("read", "written")))
+    touched = Touched.of(*(
+        Touches([(each, getattr(each, how)()) for each in memory.regions]) for how in ("read", "written")
+    ))  # fmt: skip
     begin = perf_counter()
     warm, cold = timing.estimate(touched), timing.estimate(touched, is_cold=True)
     us = 1000 / profile.sm.khz
@@ -160,15 +162,6 @@ def parameters(function, program, row, memory):
         held[at : at + len(raw)] = raw
         at += parameter.nbytes
     return held
-
-
-def sectors(ranges):
-    """How many sectors of memory these ranges of bytes touch."""
-    if not ranges:
-        return 0
-    edges = np.array(ranges)
-    first, last = edges[:, 0] // SECTOR, (edges[:, 1] - 1) // SECTOR
-    return int((last - first + 1).sum() - (first[1:] == last[:-1]).sum())
 
 
 if __name__ == "__main__":

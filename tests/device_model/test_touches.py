@@ -42,3 +42,9 @@ def test_the_allocations_of_ranges_are_each_there_once(allocation):
     assert allocations_of(touches(allocation, (0, 4), (8, 12))) == [allocation]
     assert allocations_of([(allocation, 0, 4), (allocation, 8, 12)]) == [allocation]
     assert allocations_of(touches(allocation)) == []
+
+
+def test_ranges_beside_others_are_one_where_they_overlap_or_touch(allocation):
+    one, two = touches(allocation, (0, 8), (20, 30), (50, 51)), touches(allocation, (4, 6), (8, 12), (29, 40))
+    assert list(one.beside(two)) == [(allocation, 0, 12), (allocation, 20, 40), (allocation, 50, 51)]
+    assert list(one.beside(touches(allocation))) == list(one)

@@ -27,6 +27,7 @@ from device_model.sm.instructions import Unit
 from device_model.sm.occupancy import Occupancy
 from device_model.sm.schedulers import SCHEDULERS
 from device_model.sm.spec import SmSpec
+from device_model.touches import Touches
 
 _SAMPLES = 32  # blocks that are looked at
 _STEPS = 5000  # of all warps together, that are played
@@ -50,10 +51,16 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Sectors of global memory that a launch reads before it writes them, and those that it writes."""
+    """Sectors of global memory: those that a launch reads before it writes them, those that it writes, and all."""
 
     read: int
     written: int
+    all: int
+
+    @classmethod
+    def of(cls, read: Touches, written: Touches) -> "Touched":
+        """Return the sectors of the bytes that a launch has read and written."""
+        return cls(*(each.sectors(SECTOR) for each in (read, written, read.beside(written))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,7 @@ class Timing:
 
     def _memory(self, touched: Touched, *, is_cold: bool) -> Memory:
         card, moved = self.card, self._sectors()
-        nbytes = (touched.read + touched.written) * SECTOR
+        nbytes = touched.all * SECTOR
         lost = 1.0 if is_cold else (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)
         lost = min(1.0, max(0.0, lost))
         written = min(1.0, max(0.0, (nbytes - card.kept_bytes) / (card.lost_bytes - card.kept_bytes)))

@@ -25,7 +25,7 @@ from device_model.sm.instructions import Unit
 SPEC = load("h200").sm
 LATENCY = SPEC.math_permille / 1000
 CARD = Card(SPEC, 132, 32_600_000, 52_900_000)
-NOTHING = Touched(0, 0)
+NOTHING = Touched(0, 0, 0)
 INDEX = """
     .reg .pred %p<4>; .reg .f32 %f<40>; .reg .b32 %r<20>; .reg .b64 %rd<20>;
     ld.param.u64 %rd1, [p];
@@ -245,7 +245,7 @@ def test_loads_that_are_one_share_a_conflict_of_banks():
 
 def test_a_cold_launch_waits_for_dram():
     body = PLACE + "ld.global.f32 %f1, [%rd4];" + STORE
-    touched = Touched(32, 32)
+    touched = Touched(32, 32, 64)
     warm, cold = (cycles(body, touched=touched, is_cold=each) for each in (False, True))
     assert cold - warm > (SPEC.dram_permille - SPEC.l2_permille) / 1000 / 2
 
@@ -332,9 +332,16 @@ def test_a_cold_launch_writes_back_no_more_than_the_l2_held():
     body = PLACE + "ld.global.f32 %f1, [%rd4];" + STORE
     timing = timed(body, 132 * 8 * 4)
     moved = 132 * 8 * 4 * 8 * 4  # sectors each way
-    few = timing.estimate(Touched(moved, moved), is_cold=True).cycles
-    many = timing.changed(timing.watch).estimate(Touched(100 * moved, 100 * moved), is_cold=True).cycles
+    few = timing.estimate(Touched(moved, moved, 2 * moved), is_cold=True).cycles
+    many = timing.changed(timing.watch).estimate(Touched(100 * moved, 100 * moved, 200 * moved), is_cold=True).cycles
     assert many < few
+
+
+def test_what_is_read_and_written_is_once_in_the_l2():
+    timing = timed(PLACE + "ld.global.f32 %f1, [%rd4];" + STORE, 132 * 8)
+    half = CARD.kept_bytes // 2 // 32
+    in_place, apart = Touched(half, half, half), Touched(half, half, 2 * half + 100_000)
+    assert timing.estimate(in_place).cycles < timing.changed(timing.watch).estimate(apart).cycles
 
 
 def test_a_block_ends_when_its_stores_are_taken():
