@@ -71,7 +71,7 @@ MUTANTS = {
     "a call that happens to wait promises nothing": (Races, "if wait.promised else self._order.learn_unpromised", ""),
     "memory of a pool has a first turn": (Accesses, BORN, "if False:"),
     "memory of a pool has a last turn": (Accesses, "if not self._pairs.is_plainly_known(use, end):", "if False:"),
-    "a host function has its place in the stream": (Races, "if stamp is not None:", "if False:"),
+    "a host function has its place in the stream": (Races, "if calling is not None:", "if False:"),
     "a wait is behind what all sets have in common": (Signals, "self._pasts(enough), 0", "self._pasts(enough[-1:]), 0"),
     "a wait is behind a set": (Signals, "past = _common(self._pasts(enough), 0)", "past = {}"),
     "a notification wakes one wait": (Signals, PASSED, "passed = []"),
