@@ -91,12 +91,13 @@ class Compiler:
         """Translate all blocks."""
         calls = self._calls()
         find_live(self._blocks, lambda block: self._successors(block, calls), self._uses)
-        heads = {
-            target: max(block.number for block in self._blocks if target in self._successors(block, calls))
+        jumps = [  # in one function: the way back from a function to behind its call is no loop
+            (block.number, target)
             for block in self._blocks
             for target in self._successors(block, calls)
-            if target <= block.number
-        }
+            if block.function is self._blocks[target].function
+        ]
+        heads = {target: max(each for each, to in jumps if to == target) for at, target in jumps if target <= at}
         names, lines, text = Names(), [0], ""
         ends = []
         for block in self._blocks:

@@ -35,6 +35,28 @@ def test_each_lane_repeats_a_loop_as_often_as_it_wants():
     assert y.tolist() == [n * (n + 1) // 2 for n in range(100)]
 
 
+def test_the_way_back_from_a_function_is_no_loop_that_waits_for_others():
+    text = (
+        HEAD
+        + """
+        .func (.param .b32 f_z) f(.param .b64 f_p) {
+            .reg .u64 %p; .reg .u32 %v;
+            ld.param.u64 %p, [f_p]; ld.global.u32 %v, [%p]; st.param.b32 [f_z], %v; ret;
+        }
+        .visible .entry k(.param .u64 y) {
+            .reg .u64 %a; .reg .u32 %i, %v; .reg .pred %p;
+            ld.param.u64 %a, [y]; mov.u32 %i, 0;
+            L: add.u32 %i, %i, 1;
+            { .param .b64 a0; st.param.b64 [a0], %a; .param .b32 z0; call (z0), f, (a0); ld.param.b32 %v, [z0]; }
+            setp.lt.u32 %p, %i, 70; @%p bra L;
+            st.global.u32 [%a], %i; ret;
+        }"""
+    )
+    y = np.zeros(1, np.uint32)
+    launch(text, y, block=(64, 1, 1))
+    assert y.tolist() == [70]
+
+
 def test_a_block_reverses_its_threads_through_shared_memory():
     body = """
         .shared .align 4 .b8 s[512]; .reg .u32 %r, %c; .reg .u64 %g;
