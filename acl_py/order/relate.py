@@ -96,7 +96,9 @@ class Relate:
             case acts.CallbackEnded(stream, block):
                 if block and self._blocking.get(stream):
                     self.order.end_callback(self._blocking[stream].popleft(), host)
-            case acts.Began(_, stream) | acts.Ended(_, stream) | acts.Queued(_, stream):
+            case acts.Began(_, stream):
+                return None if stream is None else self.order.allocate(stream, host)
+            case acts.Ended(_, stream) | acts.Queued(_, stream):
                 return None if stream is None else self.order.queue(stream, host)
             case acts.Destroyed(thing):
                 self._destroy(thing, host)

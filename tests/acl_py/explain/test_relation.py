@@ -323,7 +323,7 @@ def test_each_context_has_a_default_stream_of_its_own():
 
 
 @pytest.mark.parametrize("frees", [False, True])
-def test_memory_that_the_legacy_stream_allocates_or_frees_is_a_barrier(frees):
+def test_memory_that_the_legacy_stream_frees_is_a_barrier_and_memory_that_it_allocates_is_none(frees):
     async def program():
         one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
         memory = await acl_py.MallocAsync(64, acl_py.LEGACY_STREAM) if frees else None
@@ -333,6 +333,16 @@ def test_memory_that_the_legacy_stream_allocates_or_frees_is_a_barrier(frees):
         else:
             await acl_py.FreeAsync(memory, acl_py.LEGACY_STREAM)
         await b[1, two]()
+
+    assert ordered(program) == ({"ab"} if frees else set())
+
+
+def test_what_blocking_streams_are_given_behind_an_allocation_of_the_legacy_stream_is_behind_its_work():
+    async def program():
+        one = await acl_py.CreateStream()
+        await a[1, acl_py.LEGACY_STREAM]()
+        await acl_py.MallocAsync(64, acl_py.LEGACY_STREAM)
+        await b[1, one]()
 
     assert ordered(program) == {"ab"}
 
@@ -418,7 +428,7 @@ WITNESSES = {
     "a wait for a word is behind its write": test_a_word_that_a_stream_sets_orders_the_one_that_waits_for_it,
     "a reset clears a flag": test_a_set_that_was_cleared_before_the_host_goes_on_ends_no_later_wait,
     "memory begins and ends in its stream": partial(
-        test_memory_that_the_legacy_stream_allocates_or_frees_is_a_barrier, frees=False
+        test_memory_that_the_legacy_stream_frees_is_a_barrier_and_memory_that_it_allocates_is_none, frees=True
     ),
 }
 

@@ -107,11 +107,13 @@ class Promises:
 
     def _default_streams(self) -> None:
         """S2: an entry of the legacy stream is behind all earlier work of the device's blocking streams, and all their
-        later work is behind it.
+        later work is behind it. An allocation there waits for none of them (an H200 was asked).
         """
         for place, entry in enumerate(self.entries):
             for earlier in self.entries[:place]:
                 kinds = [each.stream.kind if each.stream is not None else "free" for each in (earlier, entry)]
+                if kinds == ["blocking", "legacy"] and entry.role == "alloc":
+                    continue
                 if sorted(kinds) == ["blocking", "legacy"] and earlier.stream.device == entry.stream.device:
                     self._edge(end(earlier), begin(entry))
 

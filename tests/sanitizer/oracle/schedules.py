@@ -81,7 +81,7 @@ class Schedules:
         return sum(
             1 << earlier
             for earlier, other in self.entries.items()
-            if earlier < place and _comes_behind(entry.stream, other.stream)
+            if earlier < place and _comes_behind(entry, other.stream)
         )
 
     # --- states
@@ -158,10 +158,11 @@ def _is_beside(stream: Stream, legacy: Stream) -> bool:
     return stream.kind == "blocking" and stream.device == legacy.device
 
 
-def _comes_behind(stream: Stream | None, other: Stream | None) -> bool:
-    """Whether an entry of *stream* waits for all that was put into *other* before it."""
+def _comes_behind(entry: Entry, other: Stream | None) -> bool:
+    """Whether *entry* waits for all that was put into *other* before it."""
+    stream = entry.stream
     if stream is None or other is None:
         return False
     if stream.kind == "legacy" and _is_beside(other, stream):
-        return True
+        return entry.role != "alloc"
     return stream is other or (other.kind == "legacy" and _is_beside(stream, other))
