@@ -27,6 +27,7 @@ TITLES = {
     "server": "A server",
     "flash": "FlashAttention",
     "aicore": "Kernels on AI cores",
+    "ptx": "Kernels in PTX",
     "acl": "Scripts of acl",
 }
 SHOWN = 40  # operations that a picture shows; of longer runs the first ones
