@@ -355,18 +355,15 @@ async def _launch(
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    plan = executable.plan
-    for allocation in plan.touched:
+    for allocation in executable.plan.touched:
         if allocation.freed is not None:
             _refuse_freed(runtime, executable)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
-        plan = executable.plan  # it may be another one now
-    graphs = runtime.profile.graphs
-    cost = plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
+    cost = executable.launch_ns
     if executable.last is NOTHING and executable.memory():
-        cost += graphs.allocate
+        cost += runtime.profile.graphs.allocate
     executable.is_uploaded = True
     runtime.pay(cost)
     launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site, decided)
