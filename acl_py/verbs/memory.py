@@ -283,8 +283,9 @@ async def HostUnregister(memory: Memory) -> None:
         acl: For nothing.
 
     Raises:
-        AclError: NOT_REGISTERED if it is not registered; INVALID_VALUE if it is no memory; the kind of the failure if
-            the context has failed when the wait is over.
+        AclError: NOT_REGISTERED if it is not registered; INVALID_ADDRESS if it is a part of registered memory (as CUDA
+            answers); INVALID_VALUE if it is no memory; the kind of the failure if the context has failed when the wait
+            is over.
         DeadlockError: The work of a device can never complete.
     """
     _, runtime, _, _ = call = begin()

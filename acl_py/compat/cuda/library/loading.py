@@ -34,6 +34,10 @@ class Library:
         """Let calls of the function *name* go to *address* from now on."""
         self._table[self._places[name]] = address
 
+    def has(self, name: str) -> bool:
+        """Whether calls of the function *name* go anywhere."""
+        return bool(self._table[self._places[name]])
+
     def clear(self, answer: int) -> None:
         """Let all functions return *answer* from now on."""
         self._answer.value = answer
