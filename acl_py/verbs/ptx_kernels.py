@@ -50,7 +50,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     Stands for cuModuleLoadData. Loading takes no simulated time: what a driver's compiler takes is not modelled.
 
     Args:
-        text: PTX of version 6.0 to 9.5, for a target up to sm_90a.
+        text: PTX of version 3.0 to 9.5, for a target up to sm_90a.
         hazards: Whether accesses without order, and reads of bytes that nobody wrote, are found; a run without is
             faster.
 
