@@ -104,7 +104,7 @@ class Fixer:
                 continue
             left = self._missing(answer.run.findings)
             if lines not in left:
-                how = reword(how) if finding.fix.startswith("acl.") else how
+                how = reword(how, finding.fix) if finding.fix.startswith(("acl.", "cuda")) else how
                 return self._gone(answer, left, how)
             problems.append("the finding is still there")
         return Trial(problems[0])
