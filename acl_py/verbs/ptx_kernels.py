@@ -226,6 +226,11 @@ class PtxKernel(Launchable[...]):
         kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
         return kernel
 
+    @property
+    def program(self) -> Program:
+        """What its launches run."""
+        return self._program
+
     def allow_shared(self, nbytes: int) -> None:
         """Let blocks have up to *nbytes* bytes of dynamic shared memory.
 
@@ -271,7 +276,8 @@ class PtxKernel(Launchable[...]):
         machine = Machine(card, profile.latency.block + profile.latency.kernel_drain)
         return Launch(
             self.label, self._module, self._program, shape, parameters, given, runtime.memory, device.ordinal,
-            [*device.reaches], machine, hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
+            [*device.reaches], machine, runtime.captures.conditions, hazards=self.hazards,
+            limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
 
     def _value(self, runtime: Runtime, number: int, arg: Any, given: list[Extent]) -> Any:

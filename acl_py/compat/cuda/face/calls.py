@@ -7,6 +7,7 @@ call that fails writes nothing.
 """
 
 import ctypes
+import gc
 from collections.abc import Callable, Coroutine
 from functools import partial
 from struct import Struct
@@ -65,10 +66,15 @@ def callback(signature: Signature, *, is_twin: bool) -> Any:
     entry = _Entry(signature, is_twin=is_twin)
 
     def call(*raw: Any) -> int:
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
         try:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
             kept = error
+        finally:
+            if collects:
+                gc.enable()
         for _ in raising_behind(kept):
             return codes.UNKNOWN
         raise AssertionError("the iterator has one step")
@@ -175,11 +181,11 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _function
+        return function_of
     return lambda driver, value: driver.handles.find(kind, value)
 
 
-def _function(driver: Driver, value: int) -> Any:
+def function_of(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)
