@@ -284,6 +284,27 @@ async def fail():
     raise LookupError("of a verb")
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError("1"), OverflowError("2"), KeyboardInterrupt()])
+def test_an_exception_on_its_way_goes_on_behind_a_call_of_a_destructor_in_c(cuda, error):
+    device, (_, event) = cuda.allocate(1 << 20), cuda.get("cuEventCreate", OUT, 0)
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.argtypes, new_capsule.restype = [ctypes.c_void_p] * 3, ctypes.py_object
+    waiting = ctypes.cast(cuda.library.cuCtxSynchronize, ctypes.c_void_p)
+    for _ in range(3):
+        assert cuda("cuMemsetD8Async", device, 1, 1 << 20, 0) == cuda("cuEventRecord", event, 0) == 0
+        assert cuda("cuEventQuery", event) == 600
+        with pytest.raises(type(error)) as caught:
+            print(new_capsule(1, None, waiting), failing(error))  # the capsule ends on the way of the exception
+        assert (caught.value, caught.value.__context__, caught.traceback[-1].name) == (error, None, "failing")
+        assert len(caught.traceback) == 2
+        assert cuda("cuEventQuery", event) == 0
+        error = error.with_traceback(None)
+
+
+def failing(error):
+    raise error
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_calls_that_no_program_should_make_have_codes(h200, seed, capfd):
     h200.function()

@@ -20,7 +20,7 @@ from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import raising_behind
+from acl_py.compat.cuda.library.behind import SettingAgain, raise_earlier, raising_behind
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
@@ -65,6 +65,10 @@ def callback(signature: Signature, *, is_twin: bool) -> Any:
     entry = _Entry(signature, is_twin=is_twin)
 
     def call(*raw: Any) -> int:
+        try:
+            raise_earlier(-1)
+        except BaseException as error:
+            return SettingAgain.of(call(*raw), error)
         try:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
