@@ -302,6 +302,8 @@ def test_an_exception_on_its_way_goes_on_behind_a_call_of_a_destructor_in_c(cuda
 
 
 def failing(error):
+    for _ in range(1000):  # garbage is due then, and is collected where the next function begins
+        [[]].append([])
     raise error
 
 

@@ -20,7 +20,7 @@ from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import SettingAgain, raise_earlier, raising_behind
+from acl_py.compat.cuda.library.behind import SettingAgain, raise_earlier, raising_behind, undisturbed
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
@@ -78,7 +78,7 @@ def callback(signature: Signature, *, is_twin: bool) -> Any:
         raise AssertionError("the iterator has one step")
 
     # The name of the file tells reports which function was called: see sites.py.
-    code = call.__code__.replace(co_filename=f"{__file__}: {signature.name}")
+    code = undisturbed(call.__code__).replace(co_filename=f"{__file__}: {signature.name}")
     return prototype(FunctionType(code, globals(), signature.name, None, call.__closure__))
 
 

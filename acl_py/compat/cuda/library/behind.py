@@ -11,7 +11,9 @@ capsule calls a function in C.
 import ctypes
 import threading
 from collections.abc import Iterator
+from dis import opmap
 from functools import cache
+from types import CodeType
 from typing import Any
 
 from acl_py.compat.cuda.library.loading import Library
@@ -25,6 +27,15 @@ _NAME = "acl_py_set_exception"
 # Call it with -1 first in a callback: it raises the exception that is on its way, and does nothing if there is none. To
 # the interpreter, -1 may stand for a failed conversion, so it looks for an exception then.
 raise_earlier = "".ljust
+_BEHIND_YIELD_FROM = 2  # where a function goes on; the interpreter begins with nothing else there
+
+
+def undisturbed(code: CodeType) -> CodeType:
+    """Return *code* that begins at once: the interpreter first collects garbage otherwise, which loses an exception."""
+    data = bytearray(code.co_code)
+    begin = next(at for at in range(0, len(data), 2) if data[at] == opmap["RESUME"])
+    data[begin + 1] = _BEHIND_YIELD_FROM
+    return code.replace(co_code=bytes(data))
 
 
 def raising_behind(error: BaseException) -> Iterator[int]:
