@@ -370,6 +370,9 @@ def test_the_linker_joins_texts_and_limits_registers(h200):
     assert code == 0
     for text in (PTX, other):
         assert h200("cuLinkAddData_v2", link, 1, text.encode(), len(text), b"a", 0, None, None) == 0
+    library = b"!<arch>\n" + bytes(100)  # cooperative groups ask for one, and need nothing of it
+    assert h200("cuLinkAddData_v2", link, 4, library, len(library), b"b", 0, None, None) == 0
+    assert h200("cuLinkAddData_v2", link, 3, library, len(library), b"c", 0, None, None) == 801
     code, image, nbytes = h200.get("cuLinkComplete", link, OUT, OUT)
     assert code == 0
     code, module = h200.get("cuModuleLoadData", OUT, image)
