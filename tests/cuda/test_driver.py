@@ -264,6 +264,8 @@ def test_an_exception_is_raised_behind_the_call_and_not_in_c(cuda, monkeypatch):
     monkeypatch.setattr(acl_py, "SynchronizeDevice", fail)
     with pytest.raises(LookupError, match="of a verb"):
         cuda("cuCtxSynchronize")
+    with pytest.raises(LookupError, match="of a verb"):
+        print(list(map(cuda.library.cuCtxSynchronize, range(3))))  # no Python runs between these calls
     caught = []
     _, context = cuda.get("cuCtxGetCurrent", OUT)
 

@@ -20,7 +20,7 @@ from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import SettingAgain, raise_earlier, raising_behind, undisturbed
+from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
@@ -84,7 +84,7 @@ def callback_of(entry: "Entry") -> Any:
 
     def call(*raw: Any) -> int:
         try:
-            raise_earlier(-1)
+            NOTHING % FITTED
         except BaseException as error:
             return SettingAgain.of(call(*raw), error)
         try:
