@@ -2,6 +2,7 @@
 
 The modules, from the top down:
 
+    testing     the driver in a run of pytest
     switching   the driver is put in place, and ends
     driver/     its functions by subject: each runs verbs
     compilers/  the vendor's compilers, interposed
