@@ -4,6 +4,8 @@ The modules, from the top down:
 
     testing     the driver in a run of pytest
     switching   the driver is put in place, and ends
+    packages standing
+                what of the installed packages cannot use it; loops that make no call
     driver/     its functions by subject: each runs verbs
     compilers/  the vendor's compilers, interposed
     face/       what the calls share: the session, handles, codes, and the way from C to a coroutine
