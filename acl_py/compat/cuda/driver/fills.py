@@ -4,6 +4,7 @@ from typing import Any
 
 import acl_py as native
 from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 
 
@@ -62,3 +63,29 @@ async def queue_halves(driver: Driver, dst: int, value: int, count: int, stream:
 async def queue_words(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
     """Queue a fill of words of 4 bytes."""
     await queue(driver, dst, value, 4, count, stream)
+
+
+# --- rows
+
+
+@answers("cuMemsetD2D8_v2")
+async def fill_rows(driver: Driver, dst: int, pitch: int, value: int, width: int, height: int) -> None:
+    """Fill rows of bytes."""
+    for start, nbytes in _rows(dst, pitch, width, height):
+        await _fill(driver, start, value, 1, nbytes)
+
+
+@answers("cuMemsetD2D8Async")
+async def queue_rows(driver: Driver, dst: int, pitch: int, value: int, width: int, height: int, stream: Any) -> None:
+    """Queue a fill of rows of bytes."""
+    for start, nbytes in _rows(dst, pitch, width, height):
+        await queue(driver, start, value, 1, nbytes, stream)
+
+
+def _rows(dst: int, pitch: int, width: int, height: int) -> list[tuple[int, int]]:
+    """Return the address and the bytes of each fill: one if nothing lies between the rows, otherwise one for a row."""
+    if height > 1 and width > pitch:
+        raise RefusedError(INVALID_VALUE, f"rows of {width} bytes are longer than the pitch {pitch}")
+    if width == pitch:
+        return [(dst, width * height)]
+    return [(dst + row * pitch, width) for row in range(height)]

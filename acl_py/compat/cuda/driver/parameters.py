@@ -147,10 +147,10 @@ def _names(driver: Driver, work: Launch) -> tuple[Function | None, Kernel | None
     for kernel in kernels:
         for module in kernel.library.modules.values():
             function = module.function(kernel.name)
-            if function.kernel.program is work.program:
+            if function.kernel.program is work.plan.program:
                 return function, kernel
     functions: list[Function] = driver.handles.of_kind("function")
-    return next((each for each in functions if each.kernel.program is work.program), None), None
+    return next((each for each in functions if each.kernel.program is work.plan.program), None), None
 
 
 def copy_of(_: Driver, node: Node) -> bytes:

@@ -1,4 +1,4 @@
-"""Libraries that are written and loaded: the loader then gives them to whoever asks for their soname."""
+"""Libraries that are written and loaded: whatever asks the loader for their soname then gets them."""
 
 import ctypes
 import os
@@ -33,6 +33,10 @@ class Library:
     def put(self, name: str, address: int) -> None:
         """Let calls of the function *name* go to *address* from now on."""
         self._table[self._places[name]] = address
+
+    def has(self, name: str) -> bool:
+        """Whether calls of the function *name* go anywhere."""
+        return bool(self._table[self._places[name]])
 
     def clear(self, answer: int) -> None:
         """Let all functions return *answer* from now on."""
