@@ -84,8 +84,6 @@ def callback_of(entry: "Entry") -> Any:
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
 
     def call(*raw: Any) -> int:
-        collects = gc.isenabled()
-        gc.disable()  # a finalizer in the middle of a call could not get results
         try:
             NOTHING % FITTED
         except BaseException as error:
@@ -94,9 +92,6 @@ def callback_of(entry: "Entry") -> Any:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
             kept = error
-        finally:
-            if collects:
-                gc.enable()
         for _ in raising_behind(kept):
             return codes.UNKNOWN
         raise AssertionError("the iterator has one step")
@@ -145,7 +140,13 @@ class Entry:
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
             return self._put_off(driver, raw)
-        code = self._run(driver, turn, raw)
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
+        try:
+            code = self._run(driver, turn, raw)
+        finally:
+            if collects:
+                gc.enable()
         if session.pending:
             session.do_pending()
         return code
