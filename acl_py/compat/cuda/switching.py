@@ -13,7 +13,7 @@ from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.processes import let_go_of_script
 from acl_py.compat.cuda import imports
-from acl_py.compat.cuda.compilers import nvrtc
+from acl_py.compat.cuda.compilers import nvjitlink, nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.codes import DEINITIALIZED, NOT_INITIALIZED
@@ -73,7 +73,11 @@ def begin() -> None:
     if _REPLACING in sys.modules:
         import_module(_REPLACING).put()
     imports.watch(
-        dict.fromkeys(("cuda.bindings.nvrtc", "cuda.bindings._internal.nvrtc"), nvrtc.interpose),
+        {
+            f"cuda.bindings.{folder}{compiler.__name__.rpartition('.')[2]}": compiler.interpose
+            for folder in ("", "_internal.")
+            for compiler in (nvrtc, nvjitlink)
+        },
         {"cuda.bindings.cyruntime": _replace_runtime},
     )
 

@@ -30,6 +30,14 @@ def wrapped(text: bytes) -> bytes:
     return _HEAD.pack(_IDENT, _MARK, len(text)) + text + b"\0"
 
 
+def unwrapped(image: bytes) -> bytes | None:
+    """Return the text in *image*, or None if it is no wrapper."""
+    if not image.startswith(_IDENT) or len(image) < _HEAD.size:
+        return None
+    _, mark, nbytes = _HEAD.unpack_from(image)
+    return image[_HEAD.size : _HEAD.size + nbytes] if mark.startswith(_MARK) else None
+
+
 def text_at(address: int) -> str:
     """Return the PTX of the image at *address*.
 
