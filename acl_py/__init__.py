@@ -30,7 +30,6 @@ only from those below it, and all of them may import device_model:
         pages                           pages with prices
     programs/       stream programs
         format documents                how they are read and checked; JSON files from anywhere
-        steps fields                    the table of steps; which values their fields have
         replay player                   a program is played, call by call
         operations graph_operations     what each step calls
         objects tasks                   what the calls are about; several tasks
@@ -89,6 +88,7 @@ only from those below it, and all of them may import device_model:
     wording         messages that name the functions of `acl` in place of verbs
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
+        steps fields                    the steps of programs that make calls; which values their fields have
     callers codes errors ranges sites signatures whole_files
                     the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
                     functions of `acl`, files that are written whole or not at all

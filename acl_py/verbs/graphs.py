@@ -29,7 +29,7 @@ class GraphInstantiateFlag(IntFlag):
     USE_NODE_PRIORITY = 8  # kernels keep the priority of the stream that captured them; else the launch's stream counts
 
 
-@verb(cuda="cudaGraphCreate", step="graph_create", fields=("graph",))
+@verb(cuda="cudaGraphCreate", step="graph_create")
 async def GraphCreate() -> Graph:
     """Create an empty graph.
 
@@ -48,7 +48,7 @@ async def GraphCreate() -> Graph:
     return graph
 
 
-@verb(cuda="cudaGraphAddEmptyNode", step="add_empty", fields=("graph",))
+@verb(cuda="cudaGraphAddEmptyNode", step="add_empty")
 async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does nothing, as a place where others meet.
 
@@ -73,7 +73,7 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
     return _add(begin(), GraphAddEmptyNode.__name__, act, NodeKind.EMPTY, dependencies)
 
 
-@verb(cuda="cudaGraphAddChildGraphNode", step="add_child", fields=("graph", "child"))
+@verb(cuda="cudaGraphAddChildGraphNode", step="add_child")
 async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does all that *child* does, as it is now.
 
@@ -104,7 +104,7 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
     return _add(call, GraphAddChildGraphNode.__name__, act, NodeKind.CHILD, dependencies, copy)
 
 
-@verb(cuda="cudaGraphAddNode", step="add_if", fields=("graph", "default"))
+@verb(cuda="cudaGraphAddNode", step="add_if")
 async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
     """Add a node that runs its `body`, a graph, if its `condition` is true when its turn comes.
 
@@ -161,7 +161,7 @@ def _add(
     return graph.add(kind, before, site, subject=subject)
 
 
-@verb(cuda="cudaGraphClone", step="clone", fields=("graph", "to"))
+@verb(cuda="cudaGraphClone", step="clone")
 async def GraphClone(graph: Graph) -> Graph:
     """Return a copy of *graph*, with nodes of its own.
 
@@ -191,7 +191,7 @@ async def GraphClone(graph: Graph) -> Graph:
     return clone
 
 
-@verb(cuda="cudaGraphDestroy", step="graph_destroy", fields=("graph",))
+@verb(cuda="cudaGraphDestroy", step="graph_destroy")
 async def GraphDestroy(graph: Graph) -> None:
     """Destroy *graph*. Its executables stay.
 
@@ -220,7 +220,7 @@ async def GraphDestroy(graph: Graph) -> None:
     runtime.called(GraphDestroy.__name__, enter, site, Destroyed(graph))
 
 
-@verb(cuda="cudaGraphInstantiate", step="instantiate", fields=("graph", "exec", "flags"))
+@verb(cuda="cudaGraphInstantiate", step="instantiate")
 async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     """Make *graph*, as it is now, ready for launches on the current device.
 
@@ -279,7 +279,7 @@ def _check_flags(runtime: Runtime, flags: int) -> int:
     return flags
 
 
-@verb(cuda="cudaGraphUpload", step="upload", fields=("exec", "stream"))
+@verb(cuda="cudaGraphUpload", step="upload")
 async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None:
     """Send the nodes of *executable* to the device, so that its first launch takes no longer than the others.
 
@@ -307,7 +307,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     runtime.called(GraphUpload.__name__, enter, site, Plain((executable, stream)))
 
 
-@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch", step="graph_launch", fields=("exec", "stream"))
+@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch", step="graph_launch")
 async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Completion:
     """Queue all work of *executable* in *stream*.
 
@@ -355,18 +355,15 @@ async def _launch(
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    plan = executable.plan
-    for allocation in plan.touched:
+    for allocation in executable.plan.touched:
         if allocation.freed is not None:
             _refuse_freed(runtime, executable)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
         await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
-        plan = executable.plan  # it may be another one now
-    graphs = runtime.profile.graphs
-    cost = plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
+    cost = executable.launch_ns
     if executable.last is NOTHING and executable.memory():
-        cost += graphs.allocate
+        cost += runtime.profile.graphs.allocate
     executable.is_uploaded = True
     runtime.pay(cost)
     launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site, decided)
@@ -395,7 +392,7 @@ def _refuse_freed(runtime: Runtime, executable: Executable) -> None:
             runtime.check_memory(node.work, node)
 
 
-@verb(cuda="cudaGraphExecUpdate", step="exec_update", fields=("exec", "graph"))
+@verb(cuda="cudaGraphExecUpdate", step="exec_update")
 async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     """Let *executable* do the work of *graph* from its next launch on.
 
@@ -430,7 +427,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
         runtime.called(GraphExecUpdate.__name__, enter, site, GraphUpdated(executable, graph))
 
 
-@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy", step="exec_destroy", fields=("exec",))
+@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy", step="exec_destroy")
 async def GraphExecDestroy(executable: Executable) -> None:
     """Destroy *executable*; launches that are queued complete, and then the memory of its graph is free.
 

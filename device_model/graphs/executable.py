@@ -69,6 +69,12 @@ class Executable(Handle):
             self._plan = renewed(self._plan, self.device)
         return self._plan
 
+    @property
+    def launch_ns(self) -> Nanoseconds:
+        """What a launch takes the host; the first one sends the nodes, if no upload has."""
+        first_ns, ns = self.plan.launch_ns
+        return ns if self.is_uploaded else first_ns
+
     def _set_plan(self, plan: Plan) -> None:
         self._plan = plan
         # Whether the host makes some of the copies.
@@ -214,7 +220,8 @@ class Run(Group):
 
     def operation(self, entry: Entry, queue: HardwareQueue) -> NodeOp:
         """Return a new operation of the node of *entry*, for *queue*."""
-        work = entry.work
+        work = entry.node.work
+        assert work is not None, f"{entry.node!r} has no work"
         op = NodeOp(work, work.label.lane, work.nbytes, entry.node.site)
         op.entry, op.run, op.streak, op.capture = entry, self, None, entry.node.row
         op.stream = self.stream

@@ -37,12 +37,6 @@ class Entry(NamedTuple):
     chain: int
     body: "Plan | None"
 
-    @property
-    def work(self) -> Work:
-        """The work of its node, which must be one that is queued as an operation."""
-        assert self.node.work is not None, f"{self.node!r} has no work"
-        return self.node.work
-
 
 class Row(NamedTuple):
     """Kernels, each of which waits for nothing but the one before, and nothing else waits for that one; or any other
@@ -69,6 +63,7 @@ class Plan(NamedTuple):
         updates: How many updates of task groups there were when this was made; later ones may have changed nodes.
         operations: How many of its entries are operations.
         makeup: How many nodes there are of what.
+        launch_ns: What the first launch takes the host, and each other one.
     """
 
     entries: tuple[Entry, ...]
@@ -83,6 +78,7 @@ class Plan(NamedTuple):
     updates: int
     operations: int
     makeup: Makeup
+    launch_ns: tuple[Nanoseconds, Nanoseconds]
 
     @property
     def shape(self) -> list[object]:
@@ -126,6 +122,8 @@ def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Devic
     behind = Counter(place for entry in entries for place in entry.before)
     found = [node for each in entries for node in (each.node, *(each.body.nodes if each.body is not None else ()))]
     works = [node.work for node in found if node.work is not None]
+    makeup = makeup_of((each.node, each.before, each.chain, each.body and each.body.makeup) for each in entries)
+    costs = device.profile.graphs
     return Plan(
         entries,
         _rows(entries, behind, device.time_alone),
@@ -138,7 +136,8 @@ def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Devic
         tuple(dict.fromkeys(extent[0] for work in works for extent in (*work.reads(), *work.writes()))),
         device.updates,
         sum(each.node.work is not None for each in entries),
-        makeup_of((each.node, each.before, each.chain, each.body and each.body.makeup) for each in entries),
+        makeup,
+        (makeup.launch_ns(costs, is_first=True), makeup.launch_ns(costs, is_first=False)),
     )
 
 
@@ -152,21 +151,19 @@ def _rows(
     """
     rows: dict[int, list[Entry]] = {}  # by the place of their first entry
     first: dict[int, int] = {}  # for each kernel that may be in a streak: the first entry of its row
-    times: dict[int, Nanoseconds] = {}  # how long each of these takes
+    steps: dict[int, Step] = {}  # what each of these does, and how long it takes
     for entry in entries:
         work = entry.node.work
         alone_ns = time_alone(work) if work is not None else None
-        if alone_ns is None:
+        if work is None or alone_ns is None:
             rows[entry.place] = [entry]
             continue
         before = entry.before[0] if len(entry.before) == 1 else -1
         joins = before in first and behind[before] == 1
         first[entry.place] = first[before] if joins else entry.place
         rows.setdefault(first[entry.place], []).append(entry)
-        times[entry.place] = alone_ns
-    return tuple(
-        Row(tuple(row), tuple((each.work.perform, times[each.place]) for each in row[:-1])) for row in rows.values()
-    )
+        steps[entry.place] = work.perform, alone_ns
+    return tuple(Row(tuple(row), tuple(steps[each.place] for each in row[:-1])) for row in rows.values())
 
 
 def _flatten(graph: Graph, behind: tuple[int, ...], nodes: list[tuple[Node, tuple[int, ...]]]) -> tuple[int, ...]:

@@ -3,6 +3,8 @@
 import atexit
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -86,13 +88,21 @@ def _replace_runtime(module: ModuleType) -> None:
     import_module(_REPLACING).replace(module.__pyx_capi__)
 
 
-def begin_if_possible() -> None:
-    """Put the driver in place. Where that is not possible, say so if a package for CUDA is installed."""
+@contextmanager
+def driver_of_script() -> Iterator[None]:
+    """Have the driver in place for a script. Where that is not possible, say so if a package for CUDA is installed.
+
+    It ends however the script does: destructors in C call it when there is no Python any more.
+    """
     try:
         begin()
     except RuntimeError as error:
         if find_spec("cuda") is not None:
             print(f"acl-py: {error}", file=sys.stderr)
+    try:
+        yield
+    finally:
+        end()
 
 
 def _users() -> list[str]:

@@ -12,6 +12,7 @@ from acl_py.compat.acl.face import session as sessions
 from acl_py.compat.acl.face.session import OwnSession, Session
 from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, NOT_PERMITTED, RefusedError
 from acl_py.compat.cuda.face.handles import Handles
+from acl_py.compat.cuda.face.names import Names
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, Scope, ThreadScope, opened, scope_var
 from acl_py.verbs.streams import LEGACY_STREAM, PER_THREAD_STREAM, StreamLike
@@ -69,9 +70,11 @@ class Driver:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        session.words = "cu"
         self.runtime: Runtime = session.runtime
         self.nowhere = sessions.nowhere(session.runtime, "call cuCtxSetCurrent() in it first")
         self.handles = Handles()
+        self.names = Names()
         self.threads = Thread(self)
         self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
         self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost

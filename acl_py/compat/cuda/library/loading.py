@@ -1,4 +1,4 @@
-"""Libraries that are written and loaded: the loader then gives them to whoever asks for their soname."""
+"""Libraries that are written and loaded: whatever asks the loader for their soname then gets them."""
 
 import ctypes
 import os
