@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from acl_py.compat.acl import processes
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
-from acl_py.compat.acl.processes import let_go_of_script
 from acl_py.compat.cuda import imports
 from acl_py.compat.cuda.compilers import nvjitlink, nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
@@ -94,15 +94,26 @@ def driver_of_script() -> Iterator[None]:
 
     It ends however the script does: destructors in C call it when there is no Python any more.
     """
+    _begin_if_possible()
+    try:
+        yield
+    finally:
+        end()
+
+
+def take_over() -> None:
+    """Put the driver in place in a process that a script has started, with the options that were handed on."""
+    processes.take_over()
+    _end_at_exit()
+    _begin_if_possible()
+
+
+def _begin_if_possible() -> None:
     try:
         begin()
     except RuntimeError as error:
         if find_spec("cuda") is not None:
             print(f"acl-py: {error}", file=sys.stderr)
-    try:
-        yield
-    finally:
-        end()
 
 
 def _users() -> list[str]:
@@ -125,7 +136,7 @@ _NO_LOAD = 4  # of dlopen: only a library that is in the process already
 def _end_at_exit() -> None:
     """Let the driver end after the objects of the program, which free their memory when they end."""
     atexit.register(end)
-    atexit.register(let_go_of_script)
+    atexit.register(processes.let_go_of_script)
 
 
 def end() -> None:
