@@ -159,7 +159,7 @@ def test_a_module_that_ends_gives_back_the_memory_of_its_variables_when_its_kern
         (PTX.replace("ret;\n}", "ret;").encode(), 218),
         (PTX.replace("sm_90", "sm_120").encode(), 218),
         (PTX.replace("8.0", "9.1").encode(), 222),
-        (PTX.replace("8.0", "5.0").encode(), 801),
+        (PTX.replace("8.0", "2.9").encode(), 801),
         (PTX.replace("ret;\n}", "barrier.cluster.arrive; ret;\n}").encode(), 801),
         (PTX.replace("ret;\n}", "a_word_that_is_not_supported; ret;\n}").encode(), 218),
         (None, 1),

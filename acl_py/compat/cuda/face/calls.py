@@ -7,6 +7,7 @@ call that fails writes nothing.
 """
 
 import ctypes
+import gc
 from collections.abc import Callable, Coroutine
 from functools import cache, partial
 from struct import Struct
@@ -83,10 +84,15 @@ def callback_of(entry: "Entry") -> Any:
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
 
     def call(*raw: Any) -> int:
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
         try:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
             kept = error
+        finally:
+            if collects:
+                gc.enable()
         for _ in raising_behind(kept):
             return codes.UNKNOWN
         raise AssertionError("the iterator has one step")
@@ -219,11 +225,11 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _function
+        return function_of
     return lambda driver, value: driver.handles.find(kind, value)
 
 
-def _function(driver: Driver, value: int) -> Any:
+def function_of(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)
