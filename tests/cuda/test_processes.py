@@ -151,3 +151,14 @@ def test_a_process_that_a_script_starts_has_a_card_of_its_own(run, tmp_path):
     """, "--devices", "3", "--device", "tiny")  # fmt: skip
     assert done.stdout.splitlines() == ["0", "[(0, 0, 3, 201)]", "True False 0"], done.stderr
     assert "acl-py: failed: cuMemFree_v2() at script.py:10: CUDA_ERROR_INVALID_CONTEXT (201)" in done.stderr
+
+
+def test_a_child_of_fork_begins_anew_if_its_parent_has_made_no_call(run):
+    done = run(BEGINS + """
+    child = os.fork()
+    if not child:
+        print(json.dumps([cuda.cuInit(0), cuda.cuDeviceGetCount(byref(number))]), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    """)  # fmt: skip
+    assert json.loads(done.stdout) == [0, 0], done.stderr
