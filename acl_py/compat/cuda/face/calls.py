@@ -21,7 +21,7 @@ from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import raising_behind
+from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
@@ -87,6 +87,10 @@ def callback_of(entry: "Entry") -> Any:
         collects = gc.isenabled()
         gc.disable()  # a finalizer in the middle of a call could not get results
         try:
+            NOTHING % FITTED
+        except BaseException as error:
+            return SettingAgain.of(call(*raw), error)
+        try:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
             kept = error
@@ -98,7 +102,7 @@ def callback_of(entry: "Entry") -> Any:
         raise AssertionError("the iterator has one step")
 
     # The name of the file tells reports which function was called: see sites.py.
-    code = call.__code__.replace(co_filename=f"{__file__}: {entry.signature.name}")
+    code = undisturbed(call.__code__).replace(co_filename=f"{__file__}: {entry.signature.name}")
     return prototype(FunctionType(code, globals(), entry.signature.name, None, call.__closure__))
 
 
