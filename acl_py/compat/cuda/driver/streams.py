@@ -85,19 +85,19 @@ async def get_id(driver: Driver, stream: Any) -> int:
     return driver.handle("stream", stream_of(stream))
 
 
-@answers("cuStreamGetCtx")
+@answers("cuStreamGetCtx", reads=True)
 async def get_context(_: Driver, stream: Any) -> Context:
     """The context of a stream."""
     return stream_of(stream).context
 
 
-@answers("cuStreamGetDevice")
+@answers("cuStreamGetDevice", reads=True)
 async def get_device(_: Driver, stream: Any) -> int:
     """The device of a stream."""
     return stream_of(stream).context.device.ordinal
 
 
-@answers("cuStreamIsCapturing")
+@answers("cuStreamIsCapturing", reads=True)
 async def is_capturing(_: Driver, stream: Any) -> int:
     """Whether a stream captures."""
     return int(stream_of(stream).branch is not None)
