@@ -33,7 +33,8 @@ async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str 
         await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
-async def _queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+async def queue_bytes(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+    """Queue a copy; a device must reach the ends that are named in *on_device*."""
     if nbytes:
         to, source = _ends(driver, dst, src, nbytes, on_device)
         await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
@@ -66,25 +67,25 @@ async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> Non
 @answers("cuMemcpyAsync")
 async def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy between any two places."""
-    await _queue(driver, dst, src, nbytes, stream)
+    await queue_bytes(driver, dst, src, nbytes, stream)
 
 
 @answers("cuMemcpyHtoDAsync_v2")
 async def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy from the host to a device."""
-    await _queue(driver, dst, src, nbytes, stream, _DST)
+    await queue_bytes(driver, dst, src, nbytes, stream, _DST)
 
 
 @answers("cuMemcpyDtoHAsync_v2")
 async def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy from a device to the host."""
-    await _queue(driver, dst, src, nbytes, stream, _SRC)
+    await queue_bytes(driver, dst, src, nbytes, stream, _SRC)
 
 
 @answers("cuMemcpyDtoDAsync_v2")
 async def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy inside a device, or between two."""
-    await _queue(driver, dst, src, nbytes, stream, _BOTH)
+    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
 
 
 @answers("cuMemcpyPeer")
@@ -98,7 +99,7 @@ async def queue_to_peer(
     driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int, stream: Any
 ) -> None:
     """Queue a copy between two devices."""
-    await _queue(driver, dst, src, nbytes, stream, _BOTH)
+    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
 
 
 # --- rows and planes

@@ -6,6 +6,8 @@ The modules:
     calls                   from C to a coroutine, and back
     state                   the driver of a simulation, and the contexts of a thread
     images                  what programs hand over as code of kernels
+    brief                   calls for which there is no verb
     handles codes texts     handles of objects, codes of failures, texts for C
+    locations               places of memory: a device, or the host
     names                   names of streams and memory, from variables of the program
 """
