@@ -348,6 +348,17 @@ def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeyp
     assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free
 
 
+def test_a_finalizer_in_the_middle_of_a_call_gets_an_answer_if_it_only_reads(cuda, monkeypatch):
+    _, context = cuda.get("cuCtxGetCurrent", OUT)
+    answers = []
+
+    async def look():
+        answers.extend([cuda.get("cuCtxGetCurrent", OUT), cuda.get("cuCtxGetDevice", OUT)])
+
+    monkeypatch.setattr(acl_py, "SynchronizeDevice", look)
+    assert (cuda("cuCtxSynchronize"), answers) == (0, [(0, context), (0, 0)])
+
+
 def test_a_copy_of_no_bytes_does_nothing_wherever_its_ends_are(cuda):
     assert (cuda("cuMemcpyHtoDAsync_v2", 0, 0, 0, 0), cuda("cuMemcpyDtoH_v2", 0, 0, 0)) == (0, 0)
     assert device_history() == []

@@ -48,13 +48,13 @@ async def driver_version(driver: Driver) -> int:
     return version_of(driver)
 
 
-@answers("cuGetErrorName")
+@answers("cuGetErrorName", reads=True)
 async def error_name(_: Driver, code: int) -> int:
     """The name of a code."""
     return c_text(f"CUDA_{_known(code)}")
 
 
-@answers("cuGetErrorString")
+@answers("cuGetErrorString", reads=True)
 async def error_string(_: Driver, code: int) -> int:
     """A code in words."""
     name = _known(code)
