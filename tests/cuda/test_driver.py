@@ -399,4 +399,38 @@ def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
     assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
 
 
+GRID_SYNC = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
+.visible .entry k(.param .u64 x)
+{
+    .reg .u64 %x, %o, %p, %h; .reg .u32 %b, %n, %v;
+    ld.param.u64 %x, [x]; mov.u32 %b, %ctaid.x; mov.u32 %n, %nctaid.x; mul.wide.u32 %o, %b, 4; add.u64 %o, %x, %o;
+    { .param .b32 s; .param .b64 r; st.param.b32 [s], 1; call (r), cudaCGGetIntrinsicHandle, (s);
+      ld.param.b64 %h, [r]; }
+    st.global.u32 [%o], %b;
+    { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+      call (r), cudaCGSynchronize, (h, f); }
+    sub.u32 %n, %n, 1; sub.u32 %b, %n, %b; mul.wide.u32 %p, %b, 4; add.u64 %p, %x, %p; ld.global.u32 %v, [%p];
+    { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+      call (r), cudaCGSynchronize, (h, f); }
+    st.global.u32 [%o], %v; ret;
+}
+"""
+
+
+def test_a_grid_waits_for_itself_where_a_text_asks_the_device_runtime_for_it(h200):
+    function = h200.function(GRID_SYNC, b"k")
+    device, found = h200.allocate(32), (ctypes.c_uint32 * 8)()
+    for _ in range(2):
+        assert (
+            h200("cuLaunchCooperativeKernel", function, 8, 1, 1, 64, 1, 1, 0, 0, pointers(ctypes.c_uint64(device))) == 0
+        )
+        assert h200("cuMemcpyDtoH_v2", found, device, 32) == 0
+        assert list(found) == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
 COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)

@@ -8,6 +8,7 @@ The modules:
     memory pools                        memory of devices and of the host; stream-ordered memory
     copies fills                        bytes, rows and planes
     modules links                       modules, libraries and kernels; the linker
+    device_runtime                      functions in PTX that a text may need
     launches occupancy                  kernels, and functions of the host; how many blocks an SM holds
     nothing                             functions for which there is nothing to do
 """
