@@ -433,4 +433,35 @@ def test_a_grid_waits_for_itself_where_a_text_asks_the_device_runtime_for_it(h20
         assert list(found) == [7, 6, 5, 4, 3, 2, 1, 0]
 
 
+HEAP = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) malloc (.param .b64 nbytes);
+.extern .func free (.param .b64 place);
+.visible .entry k(.param .u64 x, .param .u64 nbytes)
+{
+    .reg .u64 %x, %m, %n; .reg .u32 %t, %v; .reg .pred %p;
+    ld.param.u64 %x, [x]; ld.param.u64 %n, [nbytes]; mov.u32 %t, %tid.x; mul.wide.u32 %m, %t, 4; add.u64 %x, %x, %m;
+    { .param .b64 n; .param .b64 r; st.param.b64 [n], %n; call (r), malloc, (n); ld.param.b64 %m, [r]; }
+    mov.u32 %v, 99; setp.eq.u64 %p, %m, 0; @%p bra OUT;
+    st.u32 [%m], %t; bar.sync 0; ld.u32 %v, [%m];
+    { .param .b64 m; st.param.b64 [m], %m; call free, (m); }
+OUT:
+    st.global.u32 [%x], %v; ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("nbytes", "expected"), [(100_000, list(range(8))), (9 << 20, [99] * 8)])
+def test_kernels_have_a_heap_that_is_free_again_when_all_is_given_back(h200, nbytes, expected):
+    function = h200.function(HEAP, b"k")
+    device, found = h200.allocate(32), (ctypes.c_uint32 * 8)()
+    for _ in range(12):
+        arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint64(nbytes))
+        assert h200("cuLaunchKernel", function, 1, 1, 1, 8, 1, 1, 0, 0, arguments, None) == 0
+        assert h200("cuMemcpyDtoH_v2", found, device, 32) == 0
+        assert list(found) == expected
+
+
 COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)

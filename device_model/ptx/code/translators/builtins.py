@@ -6,7 +6,7 @@ from device_model.ptx.code.flow import callee
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.lanes.memory import load, store
 from device_model.ptx.lanes.printing import assert_fail, vprintf
-from device_model.ptx.text.errors import PtxError, Refusal
+from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Symbol
 from device_model.ptx.text.types import TYPES, Type
 
@@ -29,8 +29,7 @@ def _call(emit: Emitter, instruction: Instruction) -> None:
         codes = [_argument(emit, each, type_) for each, type_ in zip(arguments[:4], types, strict=True)]
         emit.do(emit.call(assert_fail, "at", *codes))
     else:
-        what, remedy = f"{name} is not supported in kernels", "allocate the memory on the host"
-        raise PtxError(instruction.line, what, remedy, kind=Refusal.NOT_SIMULATED)
+        raise PtxError(instruction.line, f"{name} takes other arguments than these {len(arguments)}")
 
 
 def _argument(emit: Emitter, name: str, type_: Type) -> str:
