@@ -465,3 +465,25 @@ def test_kernels_have_a_heap_that_is_free_again_when_all_is_given_back(h200, nby
 
 
 COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)
+
+
+def test_finalizers_get_results_because_no_call_begins_a_collection(h200):
+    codes = []
+
+    class Owner:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            codes.append(h200.get("cuCtxGetCurrent", OUT)[0])
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(5):
+            Owner()
+            h200.function()
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert (codes, gc.isenabled()) == ([0] * 5, True)

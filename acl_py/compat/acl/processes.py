@@ -71,12 +71,21 @@ def take_over() -> None:
         ValueError: ACL_PY_RUN is not what it must be.
     """
     hide_own_frames_of_uncaught_errors()
-    options = read_options(os.environ.get(_VARIABLE, "{}"))
+    options = options_of_environment()
     register = options.pop("register", [])
     install(replace=True, on_hang=hanging.end_process, **options)
     session.tell_failures_at_once()
     for file in register:
         runpy.run_path(file)
+
+
+def options_of_environment() -> dict[str, Any]:
+    """Return the options in ACL_PY_RUN; none if there is no such variable.
+
+    Raises:
+        ValueError: ACL_PY_RUN is not what it must be.
+    """
+    return read_options(os.environ.get(_VARIABLE, "{}"))
 
 
 def read_options(text: str) -> dict[str, Any]:

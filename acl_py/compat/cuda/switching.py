@@ -14,7 +14,7 @@ from typing import Any
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.processes import let_go_of_script
-from acl_py.compat.cuda import imports
+from acl_py.compat.cuda import imports, packages
 from acl_py.compat.cuda.compilers import nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
@@ -71,6 +71,11 @@ def begin() -> None:
             f"{', '.join(used)} and a driver of CUDA are loaded already: call acl_py.compat.cuda.install() first, or "
             "run the script with acl-py run"
         )
+    if (package := packages.failed_before()) and not exports.is_loaded():
+        raise RuntimeError(
+            f"{package} has looked for a driver of CUDA already, found none, and does not look again: call "
+            "acl_py.compat.cuda.install() first, or run the script with acl-py run"
+        )
     exports.put(EARLY)
     if _REPLACING in sys.modules:
         import_module(_REPLACING).put()
@@ -86,19 +91,29 @@ def _replace_runtime(module: ModuleType) -> None:
 
 @contextmanager
 def driver_of_script() -> Iterator[None]:
-    """Have the driver in place for a script. Where that is not possible, say so if a package for CUDA is installed.
+    """Have the driver in place for a script; it ends however the script does.
 
-    It ends however the script does: destructors in C call it when there is no Python any more.
+    Destructors in C call it when there is no Python any more.
     """
-    try:
-        begin()
-    except RuntimeError as error:
-        if find_spec("cuda") is not None:
-            print(f"acl-py: {error}", file=sys.stderr)
+    begin_if_possible()
     try:
         yield
     finally:
         end()
+
+
+def begin_if_possible() -> None:
+    """Put the driver in place. Say what keeps a package for CUDA from using it, if one is installed."""
+    is_used = find_spec("cuda") is not None or find_spec("numba") is not None
+    try:
+        begin()
+    except RuntimeError as error:
+        if is_used:
+            print(f"acl-py: {error}", file=sys.stderr)
+    else:
+        for trouble in packages.troubles() if is_used else ():
+            print(f"acl-py: {trouble}", file=sys.stderr)
+        packages.watch_imports()
 
 
 def _users() -> list[str]:

@@ -23,7 +23,8 @@ async def _fill(driver: Driver, dst: int, value: int, unit: int, count: int) -> 
     await native.Memset(dst, nbytes, _byte_of(driver, value, unit), nbytes)
 
 
-async def _queue(driver: Driver, dst: int, value: int, unit: int, count: int, stream: Any) -> None:
+async def queue(driver: Driver, dst: int, value: int, unit: int, count: int, stream: Any) -> None:
+    """Queue a fill of *count* words of *unit* bytes."""
     nbytes = unit * count
     await native.MemsetAsync(dst, nbytes, _byte_of(driver, value, unit), nbytes, stream)
 
@@ -49,19 +50,19 @@ async def fill_words(driver: Driver, dst: int, value: int, count: int) -> None:
 @answers("cuMemsetD8Async")
 async def queue_bytes(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
     """Queue a fill of bytes."""
-    await _queue(driver, dst, value, 1, count, stream)
+    await queue(driver, dst, value, 1, count, stream)
 
 
 @answers("cuMemsetD16Async")
 async def queue_halves(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
     """Queue a fill of words of 2 bytes."""
-    await _queue(driver, dst, value, 2, count, stream)
+    await queue(driver, dst, value, 2, count, stream)
 
 
 @answers("cuMemsetD32Async")
 async def queue_words(driver: Driver, dst: int, value: int, count: int, stream: Any) -> None:
     """Queue a fill of words of 4 bytes."""
-    await _queue(driver, dst, value, 4, count, stream)
+    await queue(driver, dst, value, 4, count, stream)
 
 
 # --- rows
@@ -78,7 +79,7 @@ async def fill_rows(driver: Driver, dst: int, pitch: int, value: int, width: int
 async def queue_rows(driver: Driver, dst: int, pitch: int, value: int, width: int, height: int, stream: Any) -> None:
     """Queue a fill of rows of bytes."""
     for start, nbytes in _rows(driver, dst, pitch, width, height):
-        await _queue(driver, start, value, 1, nbytes, stream)
+        await queue(driver, start, value, 1, nbytes, stream)
 
 
 def _rows(driver: Driver, dst: int, pitch: int, width: int, height: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ call that fails writes nothing.
 """
 
 import ctypes
+import gc
 from collections.abc import Callable, Coroutine
 from functools import cache, partial
 from struct import Struct
@@ -140,7 +141,13 @@ class Entry:
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
             return self._put_off(driver, raw)
-        code = self._run(driver, turn, raw)
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
+        try:
+            code = self._run(driver, turn, raw)
+        finally:
+            if collects:
+                gc.enable()
         if session.pending:
             session.do_pending()
         return code
@@ -226,11 +233,11 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _function
+        return function_of
     return lambda driver, value: driver.handles.find(kind, value)
 
 
-def _function(driver: Driver, value: int) -> Any:
+def function_of(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)
