@@ -413,6 +413,71 @@ def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
     assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
 
 
+GRID_SYNC = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
+.visible .entry k(.param .u64 x)
+{
+    .reg .u64 %x, %o, %p, %h; .reg .u32 %b, %n, %v;
+    ld.param.u64 %x, [x]; mov.u32 %b, %ctaid.x; mov.u32 %n, %nctaid.x; mul.wide.u32 %o, %b, 4; add.u64 %o, %x, %o;
+    { .param .b32 s; .param .b64 r; st.param.b32 [s], 1; call (r), cudaCGGetIntrinsicHandle, (s);
+      ld.param.b64 %h, [r]; }
+    st.global.u32 [%o], %b;
+    { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+      call (r), cudaCGSynchronize, (h, f); }
+    sub.u32 %n, %n, 1; sub.u32 %b, %n, %b; mul.wide.u32 %p, %b, 4; add.u64 %p, %x, %p; ld.global.u32 %v, [%p];
+    { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+      call (r), cudaCGSynchronize, (h, f); }
+    st.global.u32 [%o], %v; ret;
+}
+"""
+
+
+def test_a_grid_waits_for_itself_where_a_text_asks_the_device_runtime_for_it(h200):
+    function = h200.function(GRID_SYNC, b"k")
+    device, found = h200.allocate(32), (ctypes.c_uint32 * 8)()
+    for _ in range(2):
+        assert (
+            h200("cuLaunchCooperativeKernel", function, 8, 1, 1, 64, 1, 1, 0, 0, pointers(ctypes.c_uint64(device))) == 0
+        )
+        assert h200("cuMemcpyDtoH_v2", found, device, 32) == 0
+        assert list(found) == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
+HEAP = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) malloc (.param .b64 nbytes);
+.extern .func free (.param .b64 place);
+.visible .entry k(.param .u64 x, .param .u64 nbytes)
+{
+    .reg .u64 %x, %m, %n; .reg .u32 %t, %v; .reg .pred %p;
+    ld.param.u64 %x, [x]; ld.param.u64 %n, [nbytes]; mov.u32 %t, %tid.x; mul.wide.u32 %m, %t, 4; add.u64 %x, %x, %m;
+    { .param .b64 n; .param .b64 r; st.param.b64 [n], %n; call (r), malloc, (n); ld.param.b64 %m, [r]; }
+    mov.u32 %v, 99; setp.eq.u64 %p, %m, 0; @%p bra OUT;
+    st.u32 [%m], %t; bar.sync 0; ld.u32 %v, [%m];
+    { .param .b64 m; st.param.b64 [m], %m; call free, (m); }
+OUT:
+    st.global.u32 [%x], %v; ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("nbytes", "expected"), [(100_000, list(range(8))), (9 << 20, [99] * 8)])
+def test_kernels_have_a_heap_that_is_free_again_when_all_is_given_back(h200, nbytes, expected):
+    function = h200.function(HEAP, b"k")
+    device, found = h200.allocate(32), (ctypes.c_uint32 * 8)()
+    for _ in range(12):
+        arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint64(nbytes))
+        assert h200("cuLaunchKernel", function, 1, 1, 1, 8, 1, 1, 0, 0, arguments, None) == 0
+        assert h200("cuMemcpyDtoH_v2", found, device, 32) == 0
+        assert list(found) == expected
+
+
 COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
 from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
-from acl_py.compat.cuda.face import codes
+from acl_py.compat.cuda.face import codes, images
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
@@ -26,6 +26,7 @@ from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature,
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
+from device_model.ptx.text.errors import PtxError
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
 _V = TypeVar("_V", bound=Verb)
@@ -179,6 +180,8 @@ class Entry:
             return self._failed(driver, refused.code, refused.what)
         except own_memory.FaultError as fault:
             return self._failed(driver, codes.INVALID_VALUE, f"there is no such memory: {fault}")
+        except PtxError as error:
+            return self._failed(driver, images.refused(error).code, f"{error}")
         except AclError as error:
             return self._failed(driver, self.code_of(error), sentence(error))
         finally:
