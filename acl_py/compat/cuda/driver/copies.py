@@ -16,15 +16,28 @@ _ANY = MemcpyKind.DEFAULT  # the addresses say which kind of copy it is
 _DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
 _ARRAY = 3  # the CUmemorytype of arrays, which are for textures
 _HOST = 1
+_MOST_ENDS = 256  # that are kept
 
 
 def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Buffer, Buffer]:
     """Return the ends of a copy; a device must reach those that are named in *on_device*."""
-    ends = {"dst": driver.runtime.memory.at(dst, nbytes, "dst"), "src": driver.runtime.memory.at(src, nbytes, "src")}
-    for role, end in ends.items():
-        if role in on_device and end.allocation.space is Space.PAGEABLE:
-            raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
-    return ends["dst"], ends["src"]
+    return _end(driver, dst, nbytes, "dst", on_device), _end(driver, src, nbytes, "src", on_device)
+
+
+def _end(driver: Driver, address: int, nbytes: int, role: str, on_device: str) -> Buffer:
+    """Return one end: the same buffer as before where it is still there, because verbs keep what follows from it."""
+    memory, ends = driver.runtime.memory, driver.ends
+    end = ends.get((address, nbytes))
+    if end is not None and end.allocation.home is memory:
+        return end
+    end = memory.at(address, nbytes, role)
+    if end.allocation.space is not Space.PAGEABLE:
+        if len(ends) >= _MOST_ENDS:
+            ends.clear()
+        ends[address, nbytes] = end
+    elif role in on_device:
+        raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
+    return end
 
 
 async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:

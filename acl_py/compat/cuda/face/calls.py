@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
-from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
+from acl_py.compat.acl.face.turns import NO_TURN, Turn
 from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
@@ -23,7 +23,7 @@ from acl_py.compat.cuda.library import own_memory
 from acl_py.compat.cuda.library.behind import raising_behind
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature
 from acl_py.errors import AclError
-from acl_py.runtime.scopes import scope_var
+from acl_py.runtime.scopes import Barred, scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
@@ -96,9 +96,10 @@ class _Entry:
 
     def code(self, raw: tuple[Any, ...]) -> int:
         """Make the call with the arguments *raw*, and return its code."""
-        driver = driver_here()
+        scope = scope_var.get()
+        driver = driver_here(scope)
         session, turn = driver.session, driver.session.turn
-        if is_barred():
+        if scope is not None and isinstance(scope.context, Barred):
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
             return self._put_off(driver, raw)
@@ -171,12 +172,22 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "text":
         return lambda _, value: own_memory.text(value).decode(errors="replace")
     if kind == "stream":
-        return lambda driver, value: driver.stream(value, default)
+        return _known_or(kind, lambda driver, value: driver.stream(value, default))
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _function
-    return lambda driver, value: driver.handles.find(kind, value)
+        return _known_or(kind, _function)
+    return _known_or(kind, lambda driver, value: driver.handles.find(kind, value))
+
+
+def _known_or(kind: str, otherwise: _Reader) -> _Reader:
+    """Return what makes an object of its handle; *otherwise* does it for what is no handle of this kind."""
+
+    def read(driver: Driver, value: int) -> Any:  # the hot path of each call
+        known = driver.handles.objects.get(value)
+        return known[1] if known is not None and known[0] == kind else otherwise(driver, value)
+
+    return read
 
 
 def _function(driver: Driver, value: int) -> Any:
