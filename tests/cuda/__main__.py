@@ -1,12 +1,14 @@
 """Campaigns of the driver of CUDA.
 
 python -m tests.cuda hostile 200000 1     calls that no program should make, with a seed: how often each code came
+python -m tests.cuda programs 3000 1      random programs, through the library and in verbs: those that differ
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
 """
 
 import ctypes
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from math import inf
 
@@ -16,6 +18,8 @@ from acl_py.runtime.scopes import Scope, scope_var
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
+from tests.cuda.players import InC, InVerbs
+from tests.cuda.programs import write
 
 _BATCHES, _BATCH = 200, 100  # and the calls of each
 
@@ -26,6 +30,22 @@ def hostile(count: str, seed: str) -> None:
         cuda.function()
         for code, times in sorted(Hostile(cuda, int(seed)).run(int(count)).items()):
             print(f"{code:4} {times:8,}")
+
+
+def programs(count: str, seed: str) -> None:
+    """Play *count* programs in both ways; print those that differ, and how often each code came."""
+    codes: Counter[int] = Counter()
+    differing = 0
+    for number in range(int(seed), int(seed) + int(count)):
+        steps = write(number)
+        in_c, in_verbs = InC().play(steps), InVerbs().play(steps)
+        codes.update(in_c.codes)
+        if in_c != in_verbs:
+            differing += 1
+            parts = zip(in_c._fields, in_c, in_verbs, strict=True)
+            print(f"program {number}: {', '.join(name for name, left, right in parts if left != right)}")
+    print(f"{count} programs, {differing} differ; codes: {dict(sorted(codes.items()))}")
+    sys.exit(differing > 0)
 
 
 def cost() -> None:
@@ -83,4 +103,4 @@ def _measured(
 
 
 if __name__ == "__main__":
-    {"hostile": hostile, "cost": cost}[sys.argv[1]](*sys.argv[2:])
+    {"hostile": hostile, "programs": programs, "cost": cost}[sys.argv[1]](*sys.argv[2:])

@@ -3,12 +3,15 @@
 from struct import Struct
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import acl_py as native
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.verbs.copies import MemcpyKind
+from acl_py.verbs.memory import Memory
 from device_model.contexts import Context
 from device_model.memory import Buffer, Space
 
@@ -17,10 +20,16 @@ _DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
 _ARRAY = 3  # the CUmemorytype of arrays, which are for textures
 _HOST = 1
 _MOST_ENDS = 256  # that are kept
+_NOWHERE = np.empty(0, np.uint8)
 
 
-def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Buffer, Buffer]:
-    """Return the ends of a copy; a device must reach those that are named in *on_device*."""
+def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Memory, Memory]:
+    """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
+    are not looked at.
+    """
+    driver.check_context()
+    if not nbytes:
+        return _NOWHERE, _NOWHERE
     return _end(driver, dst, nbytes, "dst", on_device), _end(driver, src, nbytes, "src", on_device)
 
 
@@ -41,15 +50,13 @@ def _end(driver: Driver, address: int, nbytes: int, role: str, on_device: str) -
 
 
 async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:
-    if nbytes:  # the addresses of a copy of no bytes are not looked at
-        to, source = _ends(driver, dst, src, nbytes, on_device)
-        await native.Memcpy(to, nbytes, source, nbytes, _ANY)
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
 async def _queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
-    if nbytes:
-        to, source = _ends(driver, dst, src, nbytes, on_device)
-        await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
 @answers("cuMemcpy")
@@ -166,6 +173,7 @@ def _planes_at(address: int) -> _Box:
 
 async def _copy_box(driver: Driver, box: _Box, *stream: Any) -> None:
     """Copy plane by plane, in *stream* if there is one."""
+    driver.check_context()
     if not (box.width and box.height and box.depth):
         return
     for plane in range(box.depth):

@@ -177,7 +177,7 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
         return _known_or(kind, _function)
-    return _known_or(kind, lambda driver, value: driver.handles.find(kind, value))
+    return _known_or(kind, lambda driver, value: driver.find(kind, value))
 
 
 def _known_or(kind: str, otherwise: _Reader) -> _Reader:
@@ -194,7 +194,7 @@ def _function(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)
-    return driver.handles.find("function", value)
+    return driver.find("function", value)
 
 
 def _size(parameter: Parameter) -> int:

@@ -100,8 +100,19 @@ class Driver:
         """Return the stream that *handle* stands for; that is *default* for 0."""
         if handle <= _PER_THREAD:
             return (default, LEGACY_STREAM, PER_THREAD_STREAM)[handle]
-        stream: Stream = self.handles.find("stream", handle)
+        stream: Stream = self.find("stream", handle)
         return stream
+
+    def find(self, kind: str, handle: int) -> Any:
+        """Return what *handle* stands for, as `Handles.find`; a context that has failed says so first."""
+        self.check_context()
+        return self.handles.find(kind, handle)
+
+    def check_context(self) -> None:
+        """Raise AclError if the current context has failed: every call says so before all else."""
+        context = self.thread.scope.context
+        if not isinstance(context, Barred) and context is not self.nowhere and context.error is not None:
+            raise self.runtime.context_error(context)
 
 
 class _Face:
