@@ -17,19 +17,30 @@ from acl_py.compat.cuda.face.state import driver_here
 from acl_py.runtime.scopes import Scope, scope_var
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
-from tests.cuda.hostile import Hostile
+from tests.cuda.hostile import Hostile, lose_context
 from tests.cuda.players import InC, InVerbs
 from tests.cuda.programs import write
 
+_PARTS = 8  # of hostile calls
 _BATCHES, _BATCH = 200, 100  # and the calls of each
 
 
 def hostile(count: str, seed: str) -> None:
-    """Make *count* calls, and print how often each code came."""
-    with driver("h200") as cuda:
-        cuda.function()
-        for code, times in sorted(Hostile(cuda, int(seed)).run(int(count)).items()):
-            print(f"{code:4} {times:8,}")
+    """Make *count* calls in parts, each in a session of its own, and print how often each code came."""
+    codes: Counter[int] = Counter()
+    handles: list[int] = []
+    for part in range(_PARTS):
+        with driver("h200") as cuda:
+            cuda.function()
+            if part % 4 == 3:
+                lose_context(cuda)
+            calls = Hostile(cuda, int(seed) * _PARTS + part)
+            calls.foreign(handles)
+            each = int(count) // _PARTS
+            codes += calls.run_in_threads(each // 4, 4) if part % 2 else calls.run(each)
+            handles = calls.handles[-100:]
+    for code, times in sorted(codes.items()):
+        print(f"{code:4} {times:8,}")
 
 
 def programs(count: str, seed: str) -> None:
