@@ -138,7 +138,7 @@ def _keep(number: int, handler: _Handler) -> None:
         _thread.start_new_thread(_remind, (number, held[number], begun))  # threading.Thread would take locks here
     except RuntimeError:  # no thread begins while Python ends; then the end of the call, or the next wait, must do
         return
-    # Until a thread runs, it has the number of this one in Python 3.11: what is to be raised here would be raised there.
+    # Until it runs, it has the number of this thread in Python 3.11, and gets what is to be raised in this one.
     begun.acquire()
 
 
