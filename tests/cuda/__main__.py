@@ -2,6 +2,8 @@
 
 python -m tests.cuda hostile 200000 1     calls that no program should make, with a seed: how often each code came
 python -m tests.cuda programs 3000 1      random programs, through the library and in verbs: those that differ
+python -m tests.cuda present              on a machine with a card: which driver programs get, and the card beside it
+python -m tests.cuda start                processor time of a script with cuda.core, with acl-py run and without
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
 """
 
@@ -19,7 +21,9 @@ from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile, lose_context
 from tests.cuda.players import InC, InVerbs
+from tests.cuda.present import look
 from tests.cuda.programs import write
+from tests.cuda.starting import start
 
 _PARTS = 8  # of hostile calls
 _BATCHES, _BATCH = 200, 100  # and the calls of each
@@ -114,4 +118,6 @@ def _measured(
 
 
 if __name__ == "__main__":
-    {"hostile": hostile, "programs": programs, "cost": cost}[sys.argv[1]](*sys.argv[2:])
+    {"hostile": hostile, "programs": programs, "cost": cost, "present": look, "start": start}[sys.argv[1]](
+        *sys.argv[2:]
+    )

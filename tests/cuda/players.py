@@ -202,7 +202,7 @@ class InC(Player):
     def elapsed(self, first: int, second: int) -> int:
         place = ctypes.c_float(-1)
         code = self.cuda("cuEventElapsedTime_v2", ctypes.byref(place), self.events[first], self.events[second])
-        self.told.append(place.value)
+        self.told += [place.value] if code == 0 else []
         return code
 
     def memory_info(self) -> int:
@@ -358,9 +358,8 @@ class InVerbs(Player):
         return 600 if await acl_py.EventQuery(self.events[event]) is acl_py.Status.NOT_READY else 0
 
     async def elapsed(self, first: int, second: int) -> None:
-        place = len(self.told)
-        self.told.append(-1)
-        self.told[place] = ctypes.c_float(await acl_py.EventElapsedTime(self.events[first], self.events[second])).value
+        elapsed_ms = await acl_py.EventElapsedTime(self.events[first], self.events[second])
+        self.told.append(ctypes.c_float(elapsed_ms).value)
 
     async def memory_info(self) -> None:
         self.told.append(list(await acl_py.GetMemInfo()))
