@@ -132,14 +132,19 @@ def _keep(number: int, handler: _Handler) -> None:
     held[number] = _Held(handler, time.monotonic())
     for arrange in when_held:
         arrange()
+    begun = _thread.allocate_lock()
+    begun.acquire()
     try:
-        _thread.start_new_thread(_remind, (number, held[number]))  # threading.Thread would take locks here
+        _thread.start_new_thread(_remind, (number, held[number], begun))  # threading.Thread would take locks here
     except RuntimeError:  # no thread begins while Python ends; then the end of the call, or the next wait, must do
         return
+    # Until it runs, it has the number of this thread in Python 3.11, and gets what is to be raised in this one.
+    begun.acquire()
 
 
-def _remind(number: int, signal_: _Held) -> None:
-    """Send the signal *number* again and again while it is held."""
+def _remind(number: int, signal_: _Held, begun: "_thread.LockType") -> None:
+    """Send the signal *number* again and again while it is held; say first that this thread has *begun*."""
+    begun.release()
     main = threading.main_thread().ident
     assert main is not None, "the main thread runs"
     time.sleep(REMINDER_S)

@@ -1,6 +1,9 @@
 """Campaigns of the driver of CUDA.
 
 python -m tests.cuda hostile 200000 1     calls that no program should make, with a seed: how often each code came
+python -m tests.cuda programs 3000 1      random programs, through the library and in verbs: those that differ
+python -m tests.cuda present              on a machine with a card: which driver programs get, and the card beside it
+python -m tests.cuda start                processor time of a script with cuda.core, with acl-py run and without
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
 python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
     public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. Three columns
@@ -12,25 +15,58 @@ python -m tests.cuda stumpy [120 20]
 import ctypes
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
+from math import inf
 
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
-from acl_py.runtime.scopes import scope_var
+from acl_py.runtime.scopes import Scope, scope_var
 from tests.cuda import matrix_profiles, suites
-from tests.cuda.calling import OUT, Cuda
+from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
-from tests.cuda.hostile import Hostile
+from tests.cuda.hostile import Hostile, lose_context
+from tests.cuda.players import InC, InVerbs
+from tests.cuda.present import look
+from tests.cuda.programs import write
+from tests.cuda.starting import start
 
-_CALLS, _BATCH = 20_000, 500  # measured, and between two waits
+_PARTS = 8  # of hostile calls
+_BATCHES, _BATCH = 200, 100  # and the calls of each
 
 
 def hostile(count: str, seed: str) -> None:
-    """Make *count* calls, and print how often each code came."""
-    with driver("h200") as cuda:
-        cuda.function()
-        for code, times in sorted(Hostile(cuda, int(seed)).run(int(count)).items()):
-            print(f"{code:4} {times:8,}")
+    """Make *count* calls in parts, each in a session of its own, and print how often each code came."""
+    codes: Counter[int] = Counter()
+    handles: list[int] = []
+    for part in range(_PARTS):
+        with driver("h200") as cuda:
+            cuda.function()
+            if part % 4 == 3:
+                lose_context(cuda)
+            calls = Hostile(cuda, int(seed) * _PARTS + part)
+            calls.foreign(handles)
+            each = int(count) // _PARTS
+            codes += calls.run_in_threads(each // 4, 4) if part % 2 else calls.run(each)
+            handles = calls.handles[-100:]
+    for code, times in sorted(codes.items()):
+        print(f"{code:4} {times:8,}")
+
+
+def programs(count: str, seed: str) -> None:
+    """Play *count* programs in both ways; print those that differ, and how often each code came."""
+    codes: Counter[int] = Counter()
+    differing = 0
+    for number in range(int(seed), int(seed) + int(count)):
+        steps = write(number)
+        in_c, in_verbs = InC().play(steps), InVerbs().play(steps)
+        codes.update(in_c.codes)
+        if in_c != in_verbs:
+            differing += 1
+            parts = zip(in_c._fields, in_c, in_verbs, strict=True)
+            print(f"program {number}: {', '.join(name for name, left, right in parts if left != right)}")
+    print(f"{count} programs, {differing} differ; codes: {dict(sorted(codes.items()))}")
+    sys.exit(differing > 0)
 
 
 def cost() -> None:
@@ -38,22 +74,25 @@ def cost() -> None:
     with driver("h200") as cuda:
         (_, stream), (_, event) = cuda.get("cuStreamCreate", OUT, 1), cuda.get("cuEventCreate", OUT, 2)
         device, (_, host) = cuda.allocate(64), cuda.get("cuMemAllocHost_v2", OUT, 64)
-        here = driver_here()
-        objects = here.handles.find("stream", stream), here.handles.find("event", event)
+        function = cuda.function(EMPTY, b"empty")
+        here = driver_here(scope_var.get())
+        queue, mark = here.handles.find("stream", stream), here.handles.find("event", event)
+        kernel = here.handles.find("function", function).kernel
         ends = [here.runtime.memory.at(each, 64, "memory") for each in (device, host)]
         rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-            "record": (_called(cuda, "cuEventRecord", event, stream), lambda: acl_py.RecordEvent(*reversed(objects))),
-            "wait": (_called(cuda, "cuStreamWaitEvent", stream, event, 0), lambda: acl_py.StreamWaitEvent(*objects)),
+            "record": (_called(cuda, "cuEventRecord", event, stream), lambda: acl_py.RecordEvent(mark, queue)),
+            "wait": (_called(cuda, "cuStreamWaitEvent", stream, event, 0), lambda: acl_py.StreamWaitEvent(queue, mark)),
             "copy": (
                 _called(cuda, "cuMemcpyHtoDAsync_v2", device, host, 64, stream),
-                lambda: acl_py.MemcpyAsync(ends[0], 64, ends[1], 64, acl_py.MemcpyKind.DEFAULT, objects[0]),
+                lambda: acl_py.MemcpyAsync(ends[0], 64, ends[1], 64, acl_py.MemcpyKind.DEFAULT, queue),
+            ),
+            "launch": (
+                _called(cuda, "cuLaunchKernel", function, *[1] * 3, *[32, 1, 1], 0, stream, 0, 0),
+                lambda: kernel[1, 32, queue](),
             ),
         }
         for name, (call, verb) in rows.items():
-            in_c = _measured(cuda, stream, call)
-            token = scope_var.set(here.thread.scope)
-            alone = _measured(cuda, stream, lambda verb=verb: _finish(verb()))
-            scope_var.reset(token)
+            in_c, alone = _measured(cuda, stream, call, lambda verb=verb: _finish(verb()), here.thread.scope)
             print(f"{name:8} {in_c:6.2f} us, the verb {alone:6.2f} us, between {in_c - alone:6.2f} us")
 
 
@@ -67,17 +106,24 @@ def _finish(verb: object) -> None:
         raise AssertionError("the verb waits")
 
 
-def _measured(cuda: Cuda, stream: int, call: Callable[[], object]) -> float:
-    """Return the processor time of *call*, in microseconds."""
-    spent = 0.0
-    for _ in range(_CALLS // _BATCH):
+def _measured(
+    cuda: Cuda, stream: int, call: Callable[[], object], verb: Callable[[], object], scope: Scope
+) -> tuple[float, float]:
+    """Return the processor time of *call* and of its *verb*, in microseconds: each the least of many batches."""
+    least = [inf, inf]
+    for number in range(2 * _BATCHES):
+        token = scope_var.set(scope) if number % 2 else None
         begin = time.process_time()
         for _ in range(_BATCH):
-            call()
-        spent += time.process_time() - begin
+            (verb if number % 2 else call)()
+        least[number % 2] = min(least[number % 2], (time.process_time() - begin) / _BATCH * 1e6)
+        if token is not None:
+            scope_var.reset(token)
         cuda("cuStreamSynchronize", stream)
-    return spent / _CALLS * 1e6
+    return least[0], least[1]
 
 
 if __name__ == "__main__":
-    {"hostile": hostile, "cost": cost, "suites": suites.run, "stumpy": matrix_profiles.run}[sys.argv[1]](*sys.argv[2:])
+    commands = {"hostile": hostile, "programs": programs, "cost": cost, "present": look, "start": start}
+    commands |= {"suites": suites.run, "stumpy": matrix_profiles.run}
+    commands[sys.argv[1]](*sys.argv[2:])

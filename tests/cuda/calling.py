@@ -22,6 +22,7 @@ PTX = """
     ld.global.u32 %w, [%x]; add.u32 %w, %w, %v; st.global.u32 [%x], %w; ret;
 }
 """
+EMPTY = ".version 8.0 .target sm_90 .address_size 64 .visible .entry empty() { ret; }"
 
 
 class Cuda:

@@ -162,3 +162,61 @@ def test_a_child_of_fork_begins_anew_if_its_parent_has_made_no_call(run):
     os.waitpid(child, 0)
     """)  # fmt: skip
     assert json.loads(done.stdout) == [0, 0], done.stderr
+
+
+def test_each_function_answers_3_before_the_driver_begins_and_in_a_child_of_fork_and_4_at_exit(run):
+    done = run("""
+    from acl_py.compat.cuda import install
+    from acl_py.compat.cuda.driver.early import EARLY
+    from acl_py.compat.cuda.library.signatures import exported
+    install(device="tiny")
+    """ + BEGINS + """
+    import atexit
+    def codes(names):
+        return sorted({cuda[name](*[c_uint64(2**60)] * 20) for name in names})
+    names = [name for name, *_ in exported()]
+    print(codes(set(names) - set(EARLY)), cuda.cuInit(0), flush=True)
+    child = os.fork()
+    if not child:
+        print(codes(names), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    from acl_py.compat.cuda import switching
+    atexit.unregister(switching.end)
+    atexit.register(lambda: print(codes(names), flush=True))
+    atexit.register(switching.end)
+    """, command=())  # fmt: skip
+    assert (done.stdout.splitlines(), done.stderr) == (["[3] 0", "[3]", "[4]"], "")
+
+
+def test_ctrl_c_in_a_call_is_raised_behind_it_and_the_driver_goes_on(run):
+    done = run(BEGINS + """
+    import signal
+    @ctypes.CFUNCTYPE(None, c_uint64)
+    def interrupt(_):
+        signal.raise_signal(signal.SIGINT)
+    cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(byref(context), 0), cuda.cuCtxSetCurrent(context)
+    caught = 0
+    try:
+        cuda.cuLaunchHostFunc(c_uint64(0), interrupt, c_uint64(1))
+        cuda.cuCtxSynchronize()
+    except KeyboardInterrupt:
+        caught += 1
+    print(caught, cuda.cuCtxSynchronize(), cuda.cuMemAlloc_v2(byref(address), c_uint64(64)))
+    """, "--device", "tiny")  # fmt: skip
+    assert (done.stdout, done.returncode) == ("1 0 0\n", 0), done.stderr
+
+
+def test_threads_of_c_call_in_and_have_contexts_of_their_own(run):
+    """A thread that the C library starts, and not Python, makes the calls of a thread that has no context yet."""
+    done = run(BEGINS + """
+    cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(byref(context), 0), cuda.cuCtxSetCurrent(context)
+    libc, thread, code = ctypes.CDLL(None), c_uint64(), c_uint64()
+    codes = []
+    for function in (cuda.cuCtxSynchronize, cuda.cuInit):
+        assert libc.pthread_create(byref(thread), None, function, None) == 0
+        assert libc.pthread_join(thread, byref(code)) == 0
+        codes.append(code.value & 0xFFFFFFFF)
+    print(codes, cuda.cuCtxSynchronize())
+    """, "--device", "tiny")  # fmt: skip
+    assert (done.stdout, done.returncode) == ("[201, 0] 0\n", 0), done.stderr

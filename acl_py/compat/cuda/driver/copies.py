@@ -3,12 +3,15 @@
 from struct import Struct
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import acl_py as native
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.verbs.copies import MemcpyKind
+from acl_py.verbs.memory import Memory
 from device_model.contexts import Context
 from device_model.memory import Buffer, Space
 
@@ -16,28 +19,45 @@ _ANY = MemcpyKind.DEFAULT  # the addresses say which kind of copy it is
 _DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
 _ARRAY = 3  # the CUmemorytype of arrays, which are for textures
 _HOST = 1
+_MOST_ENDS = 256  # that are kept
+_NOWHERE = np.empty(0, np.uint8)
 
 
-def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Buffer, Buffer]:
-    """Return the ends of a copy; a device must reach those that are named in *on_device*."""
-    ends = {"dst": driver.runtime.memory.at(dst, nbytes, "dst"), "src": driver.runtime.memory.at(src, nbytes, "src")}
-    for role, end in ends.items():
-        if role in on_device and end.allocation.space is Space.PAGEABLE:
-            raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
-    return ends["dst"], ends["src"]
+def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Memory, Memory]:
+    """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
+    are not looked at.
+    """
+    driver.check_context()
+    if not nbytes:
+        return _NOWHERE, _NOWHERE
+    return _end(driver, dst, nbytes, "dst", on_device), _end(driver, src, nbytes, "src", on_device)
+
+
+def _end(driver: Driver, address: int, nbytes: int, role: str, on_device: str) -> Buffer:
+    """Return one end: the same buffer as before where it is still there, because verbs keep what follows from it."""
+    memory, ends = driver.runtime.memory, driver.ends
+    end = ends.get((address, nbytes))
+    if end is not None and end.allocation.home is memory:
+        return end
+    end = memory.at(address, nbytes, role)
+    if end.allocation.space is not Space.PAGEABLE:
+        if len(ends) >= _MOST_ENDS:
+            ends.clear()
+        ends[address, nbytes] = end
+    elif role in on_device:
+        raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
+    return end
 
 
 async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:
-    if nbytes:  # the addresses of a copy of no bytes are not looked at
-        to, source = _ends(driver, dst, src, nbytes, on_device)
-        await native.Memcpy(to, nbytes, source, nbytes, _ANY)
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
 async def queue_bytes(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
     """Queue a copy; a device must reach the ends that are named in *on_device*."""
-    if nbytes:
-        to, source = _ends(driver, dst, src, nbytes, on_device)
-        await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+    to, source = _ends(driver, dst, src, nbytes, on_device)
+    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
 @answers("cuMemcpy")
@@ -155,6 +175,7 @@ def planes_at(address: int) -> Box:
 
 async def copy_box(driver: Driver, box: Box, *stream: Any) -> None:
     """Copy plane by plane, in *stream* if there is one."""
+    driver.check_context()
     if not (box.width and box.height and box.depth):
         return
     for plane in range(box.depth):

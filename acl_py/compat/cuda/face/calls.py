@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
-from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
+from acl_py.compat.acl.face.turns import NO_TURN, Turn
 from acl_py.compat.cuda.face import codes, images
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
@@ -24,7 +24,7 @@ from acl_py.compat.cuda.library import own_memory
 from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
-from acl_py.runtime.scopes import scope_var
+from acl_py.runtime.scopes import Barred, scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
 from device_model.ptx.text.errors import PtxError
 
@@ -140,9 +140,10 @@ class Entry:
 
     def code(self, raw: tuple[Any, ...]) -> int:
         """Make the call with the arguments *raw*, and return its code."""
-        driver = driver_here()
+        scope = scope_var.get()
+        driver = driver_here(scope)
         session, turn = driver.session, driver.session.turn
-        if is_barred():
+        if scope is not None and isinstance(scope.context, Barred):
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
             return self._run(driver, NO_TURN, raw) if self._reads else self._put_off(driver, raw)
@@ -236,19 +237,29 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "text":
         return lambda _, value: own_memory.text(value).decode(errors="replace")
     if kind == "stream":
-        return lambda driver, value: driver.stream(value, default)
+        return _known_or(kind, lambda driver, value: driver.stream(value, default))
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return function_of
-    return lambda driver, value: driver.handles.find(kind, value)
+        return _known_or(kind, function_of)
+    return _known_or(kind, lambda driver, value: driver.find(kind, value))
+
+
+def _known_or(kind: str, otherwise: _Reader) -> _Reader:
+    """Return what makes an object of its handle; *otherwise* does it for what is no handle of this kind."""
+
+    def read(driver: Driver, value: int) -> Any:  # the hot path of each call
+        known = driver.handles.objects.get(value)
+        return known[1] if known is not None and known[0] == kind else otherwise(driver, value)
+
+    return read
 
 
 def function_of(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)
-    return driver.handles.find("function", value)
+    return driver.find("function", value)
 
 
 def _size(parameter: Parameter) -> int:

@@ -13,8 +13,8 @@ class Handles:
     """Objects by handle. A handle is never used again, so one that has ended is always found out."""
 
     def __init__(self) -> None:
-        self._objects: dict[int, tuple[str, Any]] = {}
-        self._handles: dict[int, int] = {}  # by the identity of the object, which `_objects` keeps alive
+        self.objects: dict[int, tuple[str, Any]] = {}
+        self._handles: dict[int, int] = {}  # by the identity of the object, which `objects` keeps alive
         self._numbers = count(_FIRST, _STEP)
 
     def handle(self, kind: str, thing: Any) -> int:
@@ -22,7 +22,7 @@ class Handles:
         known = self._handles.get(id(thing))
         if known is None:
             known = self._handles[id(thing)] = next(self._numbers)
-            self._objects[known] = kind, thing
+            self.objects[known] = kind, thing
         return known
 
     def find(self, kind: str, handle: int) -> Any:
@@ -32,7 +32,7 @@ class Handles:
             RefusedError: It stands for none, or for one of another kind: with 201 for a context, with 1 for what
                 graphs have, otherwise with 400.
         """
-        known, thing = self._objects.get(handle, ("", None))
+        known, thing = self.objects.get(handle, ("", None))
         if known != kind:
             code = _CODES.get(kind, INVALID_HANDLE)
             raise RefusedError(code, f"{handle:#x} is no handle of a {kind}" + (f", but of a {known}" if known else ""))
@@ -40,21 +40,21 @@ class Handles:
 
     def of_kind(self, kind: str) -> list[Any]:
         """Return all objects of a *kind*."""
-        return [thing for each, thing in self._objects.values() if each == kind]
+        return [thing for each, thing in self.objects.values() if each == kind]
 
     def kind_of(self, handle: int) -> str:
         """Return the kind of the object that *handle* stands for; "" if there is none."""
-        return self._objects.get(handle, ("", None))[0]
+        return self.objects.get(handle, ("", None))[0]
 
     def renew(self, old: Any, new: Any) -> None:
         """Let the handle of *old* stand for *new* from now on."""
         handle = self._handles.pop(id(old), None)
         if handle is not None:
             self._handles[id(new)] = handle
-            self._objects[handle] = self._objects[handle][0], new
+            self.objects[handle] = self.objects[handle][0], new
 
     def forget(self, thing: Any) -> None:
         """End the handle of *thing*."""
         handle = self._handles.pop(id(thing), None)
         if handle is not None:
-            del self._objects[handle]
+            del self.objects[handle]

@@ -18,6 +18,7 @@ from acl_py.compat.cuda.face.codes import (
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.compat.cuda.face.versions import newest_ptx
 from acl_py.compat.cuda.library import own_memory
+from acl_py.runtime.scopes import scope_var
 from device_model.ptx.text.errors import PtxError, Refusal
 
 _ELF, _FAT = b"\x7fELF", b"\x50\xed\x55\xba"  # how machine code begins, and a collection of it
@@ -67,7 +68,7 @@ def check_version(text: str) -> None:
     version = _VERSION.search(text)
     if version is None:
         raise RefusedError(INVALID_IMAGE, "the image is neither PTX nor machine code")
-    newest = newest_ptx(driver_here())
+    newest = newest_ptx(driver_here(scope_var.get()))
     if (int(version[1]), int(version[2])) > newest:
         what = f"PTX {version[1]}.{version[2]} is newer than {newest[0]}.{newest[1]} of the driver"
         raise RefusedError(UNSUPPORTED_PTX_VERSION, what)

@@ -19,6 +19,7 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, Scope, ThreadScope, opened, scope_var
 from acl_py.verbs.streams import LEGACY_STREAM, PER_THREAD_STREAM, StreamLike
 from device_model.contexts import Context
+from device_model.memory import Buffer
 from device_model.streams import Stream
 
 _PER_THREAD = 2  # the handle of the default stream of the thread
@@ -90,6 +91,7 @@ class Driver:
         self.nowhere = sessions.nowhere(session.runtime, "call cuCtxSetCurrent() in it first")
         self.handles = Handles()
         self.names = Names()
+        self.ends: dict[tuple[int, int], Buffer] = {}  # of copies, by address and bytes
         self.threads = Thread(self)
         self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
         self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost
@@ -117,8 +119,19 @@ class Driver:
         """Return the stream that *handle* stands for; that is *default* for 0."""
         if handle <= _PER_THREAD:
             return (default, LEGACY_STREAM, PER_THREAD_STREAM)[handle]
-        stream: Stream = self.handles.find("stream", handle)
+        stream: Stream = self.find("stream", handle)
         return stream
+
+    def find(self, kind: str, handle: int) -> Any:
+        """Return what *handle* stands for, as `Handles.find`; a context that has failed says so first."""
+        self.check_context()
+        return self.handles.find(kind, handle)
+
+    def check_context(self) -> None:
+        """Raise AclError if the current context has failed: every call says so before all else."""
+        context = self.thread.scope.context
+        if not isinstance(context, Barred) and context is not self.nowhere and context.error is not None:
+            raise self.runtime.context_error(context)
 
 
 class _Face:
@@ -133,10 +146,11 @@ class _Face:
 _last: tuple[Scope | None, Driver | None] = None, None  # the scope of the last call, and its driver
 
 
-def driver_here() -> Driver:
-    """Return the driver of the calling thread's calls; the first call begins the session of the process."""
+def driver_here(scope: Scope | None) -> Driver:
+    """Return the driver of the calling thread's calls, whose *scope* that is; the first call begins the session of the
+    process.
+    """
     global _last
-    scope = scope_var.get()
     known, driver = _last
     if driver is None or scope is not known or driver.runtime.closed is not None or opened:
         driver = _driver_of(scope)

@@ -16,6 +16,7 @@ from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import signatures
 from acl_py.compat.cuda.runtime.table import Function, read
 from acl_py.errors import AclError
+from acl_py.runtime.scopes import scope_var
 from device_model.contexts import Context
 from device_model.rules import CUDA
 
@@ -103,7 +104,7 @@ class RuntimeEntry(Entry):
         """Make the call, and keep its code if it is an error."""
         code = super().code(raw)
         if code not in (codes.SUCCESS, codes.NOT_READY):
-            kept(driver_here()).thread.last_error = code
+            kept(driver_here(scope_var.get())).thread.last_error = code
         return code
 
     async def act(self, driver: Driver, raw: tuple[Any, ...]) -> None:
@@ -128,7 +129,7 @@ class _LastError(RuntimeEntry):
 
     def code(self, raw: tuple[Any, ...]) -> int:  # noqa: ARG002
         """Return the last error of the thread."""
-        here = kept(driver_here())
+        here = kept(driver_here(scope_var.get()))
         return here.take_error() if self.signature.name == _TAKE else here.thread.last_error
 
 
