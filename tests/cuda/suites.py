@@ -64,7 +64,7 @@ class Suite(NamedTuple):
 
 SUITES = {
     "core": Suite("cuda_core/tests"),
-    "bindings": Suite("cuda_bindings/tests"),
+    "bindings": Suite("cuda_bindings/tests", options=("-p", "bindings_helpers")),
     "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures")),
 }
 
