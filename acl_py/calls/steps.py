@@ -234,8 +234,8 @@ GRAPH_ROWS: Mapping[str, Row] = {
         exec=f.EXECUTABLE,
         stream=f.STREAM,
         taken=Field(
-            "a list of true and false",
-            lambda value: isinstance(value, list) and all(isinstance(each, bool) for each in value),
+            "a list of true, false and numbers",
+            lambda value: isinstance(value, list) and all(isinstance(each, int) and each >= 0 for each in value),
             None,
         ),
     ),

@@ -295,6 +295,39 @@ async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
     return before
 
 
+@verb(cuda="cudaStreamUpdateCaptureDependencies")
+async def UpdateCaptureDependencies(stream: StreamLike, dependencies: Iterable[Node], *, adds: bool = False) -> None:
+    """Let the next node of *stream*, which captures, depend on other nodes.
+
+    Stands for cudaStreamUpdateCaptureDependencies.
+
+    Args:
+        stream: The stream.
+        dependencies: Nodes of the graph that it captures.
+        adds: The next node depends also on those that it would depend on without the call.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: NOT_CAPTURING if *stream* does not capture; CAPTURE_INVALIDATED if the capture is lost; INVALID_VALUE
+            for a node of another graph; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used
+            here.
+        TypeError: *stream* is not a stream, or a dependency is not a node.
+    """
+    call = begin()
+    scope, runtime, site, enter = call
+    stream = resolve_any(scope, stream)
+    branch = stream.branch
+    if branch is None:
+        raise runtime.error(Kind.NOT_CAPTURING, f"{stream!r} does not capture", "call BeginCapture() on it first")
+    branch.capture.check(runtime.refuse)
+    nodes = check_dependencies(call, branch.capture.graph, dependencies)
+    branch.frontier = (branch.frontier if adds else {}) | dict.fromkeys(nodes)
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called(UpdateCaptureDependencies.__name__, enter, site, Plain((stream,)))
+
+
 # --- checks of graphs
 
 

@@ -7,6 +7,7 @@ from acl_py.calls.acts import Destroyed, GraphLaunched, GraphUpdated, Made, Node
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.graph_memory import GraphMemory
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.captures import check_dependencies, check_graph
 from acl_py.verbs.memory import give_to_pool
@@ -300,7 +301,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     """
     call = begin()
     scope, runtime, site, enter = call
-    _check(call, executable)
+    check_executable(call, executable)
     stream = resolve(scope, stream, GraphUpload.__name__)
     runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
     executable.is_uploaded = True
@@ -337,17 +338,17 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
     return await _launch(begin(), executable, stream, None)
 
 
-async def launch_as_recorded(executable: Executable, stream: StreamLike, taken: Sequence[bool]) -> Completion:
-    """Launch as GraphLaunch() does; *taken* says for each IF node of the plan whether its body runs."""
+async def launch_as_recorded(executable: Executable, stream: StreamLike, taken: Sequence[int]) -> Completion:
+    """Launch as GraphLaunch() does; *taken* says for each conditional node of the plan what it runs (`Launch`)."""
     decided = dict(zip(executable.plan.conditional, taken, strict=True))
     return await _launch(begin(GraphLaunch.__name__), executable, stream, decided)
 
 
 async def _launch(
-    call: Call, executable: Executable, stream: StreamLike, decided: Mapping[Node, bool] | None
+    call: Call, executable: Executable, stream: StreamLike, decided: Mapping[Node, int] | None
 ) -> Completion:
     scope, runtime, site, enter = call
-    _check(call, executable)
+    check_executable(call, executable)
     stream = resolve(scope, stream, GraphLaunch.__name__)
     if stream.context.device is not executable.device:
         raise runtime.refuse(
@@ -360,10 +361,11 @@ async def _launch(
             _refuse_freed(runtime, executable)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
+        await runtime.wait_for_room(queue, executable.name, stream, site, lambda: check_executable(call, executable))
     cost = executable.launch_ns
     if executable.last is NOTHING and executable.memory():
         cost += runtime.profile.graphs.allocate
+        runtime.state(GraphMemory).take(executable.device.ordinal, executable.memory())
     executable.is_uploaded = True
     runtime.pay(cost)
     launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site, decided)
@@ -413,7 +415,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     """
     call = begin()
     _, runtime, site, enter = call
-    _check(call, executable)
+    check_executable(call, executable)
     check_graph(call, graph)
     runtime.pay(runtime.profile.graphs.update[executable.plan.size])
     try:
@@ -429,7 +431,8 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
 
 @verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy", step="exec_destroy")
 async def GraphExecDestroy(executable: Executable) -> None:
-    """Destroy *executable*; launches that are queued complete, and then the memory of its graph is free.
+    """Destroy *executable*; launches that are queued complete. Memory that the graph has not freed stays until
+    FreeAsync() or Free().
 
     Stands for cudaGraphExecDestroy and aclmdlRIDestroy.
 
@@ -445,16 +448,17 @@ async def GraphExecDestroy(executable: Executable) -> None:
     """
     call = begin()
     _, runtime, site, enter = call
-    _check(call, executable).destroyed = site
+    check_executable(call, executable).destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
     until = executable.last
     for allocation in executable.memory():
-        if allocation.freed is None:  # else by a call outside of the graph
+        if allocation.freed is None and (until is NOTHING or allocation in executable.freed()):
             give_to_pool(runtime, allocation, Buffer(allocation, 0, allocation.nbytes), None, until, site)
     runtime.called(GraphExecDestroy.__name__, enter, site, Destroyed(executable))
 
 
-def _check(call: Call, executable: object) -> Executable:
+def check_executable(call: Call, executable: object) -> Executable:
+    """Return *executable*; refuse anything but one of this simulation that is not destroyed."""
     if not isinstance(executable, Executable):
         raise TypeError(f"an executable must be what GraphInstantiate() gave, not {shown(executable)}")
     if executable.device.scheduler is not call[1].scheduler:

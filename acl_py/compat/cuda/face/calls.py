@@ -7,6 +7,7 @@ call that fails writes nothing.
 """
 
 import ctypes
+import gc
 from collections.abc import Callable, Coroutine
 from functools import cache, partial
 from struct import Struct
@@ -20,7 +21,7 @@ from acl_py.compat.cuda.face import codes
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import raising_behind
+from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
@@ -86,16 +87,25 @@ def callback_of(entry: "Entry") -> Any:
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
 
     def call(*raw: Any) -> int:
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
+        try:
+            NOTHING % FITTED
+        except BaseException as error:
+            return SettingAgain.of(call(*raw), error)
         try:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
             kept = error
+        finally:
+            if collects:
+                gc.enable()
         for _ in raising_behind(kept):
             return codes.UNKNOWN
         raise AssertionError("the iterator has one step")
 
     # The name of the file tells reports which function was called: see sites.py.
-    code = call.__code__.replace(co_filename=f"{__file__}: {entry.signature.name}")
+    code = undisturbed(call.__code__).replace(co_filename=f"{__file__}: {entry.signature.name}")
     return prototype(FunctionType(code, globals(), entry.signature.name, None, call.__closure__))
 
 
@@ -226,11 +236,11 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _function
+        return function_of
     return lambda driver, value: driver.handles.find(kind, value)
 
 
-def _function(driver: Driver, value: int) -> Any:
+def function_of(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)
