@@ -292,4 +292,18 @@ def __getattr__(name: str) -> _ModuleType:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: object) -> None:
+    """Do what `%load_ext acl_py` asks for: put `acl` and the driver of CUDA in place in a notebook.
+
+    Raises:
+        ValueError: The environment variable ACL_PY_RUN is not what it must be.
+    """
+    _importlib.import_module("acl_py.compat.notebook").load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """Do what `%unload_ext acl_py` asks for: print the summary, and end the session."""
+    _importlib.import_module("acl_py.compat.notebook").unload(shell)
+
+
 __version__ = "0.1.0"  # pyproject.toml takes it from here

@@ -179,7 +179,7 @@ def parse(document: object, where: str = "program") -> Program:
     buffers = _declared(document, "buffers", _BUFFER, where)
     streams = _declared(document, "streams", _STREAM_OPTIONS, where)
     events = _declared(document, "events", _EVENT_OPTIONS, where)
-    for name in ("legacy", "per_thread"):
+    for name in f.STREAMS:
         if name in streams:
             raise ProgramError(f"{where}: streams.{name}: this stream always exists; do not declare it")
     entries = document.get("steps")
@@ -188,7 +188,7 @@ def parse(document: object, where: str = "program") -> Program:
     known: _Known = defaultdict(
         dict,
         buffer=dict.fromkeys(buffers),
-        stream=dict.fromkeys(("legacy", "per_thread", *streams)),
+        stream=dict.fromkeys((*f.STREAMS, *streams)),
         event=dict.fromkeys(events),
         context={"primary": None},
     )

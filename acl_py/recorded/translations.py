@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.calls.acts import Began, CallbackBegan, Made, Plain, Queued, Recorded, Synchronised, Waited, Word, leaves
+from acl_py.calls.fields import STREAMS, TAKING
 from acl_py.calls.steps import ROWS
 from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
@@ -32,7 +33,7 @@ GIVE_WAY: Fields = {"op": "give_way"}
 NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
 PAGEABLE = "pageable memory"  # all memory of the host that no call has made: which arrays it was is not recorded
-_RESERVED = ("legacy", "per_thread", "primary", PAGEABLE)  # names that mean something in a program
+_RESERVED = (*STREAMS, "primary", PAGEABLE)  # names that mean something in a program
 
 
 class Translator:
@@ -297,6 +298,8 @@ class Translator:
         handle, name = self.timeline.handles[place], self._handles[place]
         if handle.kind == "stream" and not handle.made:
             return "per_thread" if handle.name.startswith("per_thread") else "legacy"
+        if handle.kind == "stream" and not handle.number:
+            return TAKING
         if handle.kind == "context" and handle.name == "primary":
             return "primary"
         if name not in self._made and handle.kind in ("stream", "event"):

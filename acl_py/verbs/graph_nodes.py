@@ -6,6 +6,7 @@ Work becomes a node as in a capture: a call that would queue it in a stream is m
 from collections.abc import Awaitable, Callable, Iterable
 
 from acl_py.calls.acts import PLAIN, CaptureBegan, CaptureEnded, Plain
+from acl_py.calls.fields import TAKING
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
@@ -34,7 +35,7 @@ class _Taking:
     def stream(self, context: Context, site: Site) -> Stream:
         """Return that of *context*."""
         if context not in self._streams:
-            self._streams[context] = Stream(context, 0, "nodes", context.device.queues(-1), None, 0, site)
+            self._streams[context] = Stream(context, 0, TAKING, context.device.queues(-1), None, 0, site)
         return self._streams[context]
 
 
@@ -76,25 +77,38 @@ async def GraphAddNode(graph: Graph, queue: Queue, dependencies: Iterable[Node] 
 
 async def _taken(call: Call, graph: Graph, queue: Queue, dependencies: tuple[Node, ...]) -> Node:
     """Return the node of *graph* that takes what *queue* queues."""
+    runtime, size = call[1], len(graph.nodes)
+    capture = begin_taking(call, graph, dependencies)
+    try:
+        await queue(capture.origin)
+    finally:
+        end_taking(call, capture)
+    if len(graph.nodes) != size + 1:
+        count = len(graph.nodes) - size
+        del graph.nodes[size:]
+        raise runtime.refuse(Kind.INVALID_VALUE, f"a node with {count} pieces of work", "queue one piece of work")
+    return graph.nodes[-1]
+
+
+def begin_taking(call: Call, graph: Graph, dependencies: tuple[Node, ...]) -> Capture:
+    """Begin a capture whose stream takes one node of *graph*; it costs nothing by itself."""
     scope, runtime, site, _ = call
-    size = len(graph.nodes)
     stream = runtime.state(_Taking).stream(scope.context, site)
     capture = Capture(graph, stream, CaptureMode.RELAXED, runtime.captures.host(), site, dependencies)
     runtime.captures.begin(runtime, capture)
     behind = tuple([node.index for node in dependencies])
     act = CaptureBegan(stream, int(capture.mode), graph, behind)
     runtime.called(BeginCaptureToGraph.__name__, runtime.host_ns, site, act)
-    try:
-        await queue(stream)
-    finally:
-        runtime.captures.end(runtime, capture)
-        runtime.called(EndCapture.__name__, runtime.host_ns, site, CaptureEnded(stream, graph))
-    if len(graph.nodes) != size + 1:
-        count = len(graph.nodes) - size
-        del graph.nodes[size:]
-        raise runtime.refuse(Kind.INVALID_VALUE, f"a node with {count} pieces of work", "queue one piece of work")
-    graph.nodes[-1].stream = None
-    return graph.nodes[-1]
+    return capture
+
+
+def end_taking(call: Call, capture: Capture) -> None:
+    """End *capture*. Its node has no stream, whose priority it could have."""
+    _, runtime, site, _ = call
+    runtime.captures.end(runtime, capture)
+    for node in capture.branches[capture.origin].frontier:
+        node.stream = None
+    runtime.called(EndCapture.__name__, runtime.host_ns, site, CaptureEnded(capture.origin, capture.graph))
 
 
 def create_condition(runtime: Runtime, default: int | None) -> tuple[int, Condition]:

@@ -31,6 +31,18 @@ _EXCLUDED_FILES = re.compile(
 _EXCLUDED_WORDS = frozenset({"texture", "surface", "tensormap", "ipc", "green", "checkpoint", "nvml", "graphics"})
 
 
+# Cases of numba-cuda that do not run, because they end the process or the context of the cases behind them.
+_APART = {
+    "test_localmem": {"TestCudaLocalMem::test_struct_model_type_arr": "writes behind its array, unnoticed by a card"},
+    "test_dispatcher": {
+        "TestDispatcher::test_dispatcher_cpointer_arguments": "reads behind its arrays, unnoticed by a card"
+    },
+    "test_managed_alloc": {
+        "TestManagedAlloc::test_managed_alloc_driver_undersubscribe": "needs a host with 28 GB for its tenth of a card"
+    },
+}
+
+
 class Suite(NamedTuple):
     """A suite: where its files are, the *package* of a suite that is installed, and options of pytest.
 
@@ -45,8 +57,9 @@ class Suite(NamedTuple):
         """Return what pytest runs *path* with."""
         if not self.package:
             return str(path), *self.options
+        apart = " or ".join(case.rpartition(":")[2] for case in _APART.get(path.stem, {}))
         module = path.with_suffix("").as_posix().rpartition(f"/{self.folder}/")[2].replace("/", ".")
-        return "--pyargs", f"{self.package}.{self.folder}.{module}", *self.options
+        return "--pyargs", f"{self.package}.{self.folder}.{module}", *self.options, "-k", apart and f"not ({apart})"
 
 
 SUITES = {
@@ -128,6 +141,8 @@ def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
         is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip"))
         if is_wanted and alone.get(name) != "pass" and _EXCLUDED_WORDS.isdisjoint(re.split(r"[\W_]+", name.lower())):
             yield Case(name, on_card, result)
+    if suite.package:
+        yield from (Case(name, "", f"not run: it {reason}") for name, reason in _APART.get(path.stem, {}).items())
 
 
 # --- processes

@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
     """What came of a launch: its end, -1 if it has none yet, and what each of its conditional nodes has run."""
 
     end_ns: Nanoseconds
-    taken: tuple[int, ...]
+    taken: tuple[bool | int, ...]
 
 
 class GraphRows:

@@ -180,7 +180,7 @@ class GraphLaunch(NamedTuple):
     site: str
     caller: str
     in_stream: int
-    taken: tuple[int, ...]
+    taken: tuple[bool | int, ...]
     by: int
 
     @property

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
 from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
-from acl_py.compat.cuda.face import codes
+from acl_py.compat.cuda.face import codes, images
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
@@ -26,6 +26,7 @@ from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature,
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
+from device_model.ptx.text.errors import PtxError
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
 _V = TypeVar("_V", bound=Verb)
@@ -87,8 +88,6 @@ def callback_of(entry: "Entry") -> Any:
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
 
     def call(*raw: Any) -> int:
-        collects = gc.isenabled()
-        gc.disable()  # a finalizer in the middle of a call could not get results
         try:
             NOTHING % FITTED
         except BaseException as error:
@@ -97,9 +96,6 @@ def callback_of(entry: "Entry") -> Any:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
             kept = error
-        finally:
-            if collects:
-                gc.enable()
         for _ in raising_behind(kept):
             return codes.UNKNOWN
         raise AssertionError("the iterator has one step")
@@ -150,7 +146,13 @@ class Entry:
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
             return self._run(driver, NO_TURN, raw) if self._reads else self._put_off(driver, raw)
-        code = self._run(driver, turn, raw)
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
+        try:
+            code = self._run(driver, turn, raw)
+        finally:
+            if collects:
+                gc.enable()
         if session.pending:
             session.do_pending()
         return code
@@ -178,6 +180,8 @@ class Entry:
             return self._failed(driver, refused.code, refused.what)
         except own_memory.FaultError as fault:
             return self._failed(driver, codes.INVALID_VALUE, f"there is no such memory: {fault}")
+        except PtxError as error:
+            return self._failed(driver, images.refused(error).code, f"{error}")
         except AclError as error:
             return self._failed(driver, self.code_of(error), sentence(error))
         finally:
