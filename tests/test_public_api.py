@@ -73,8 +73,8 @@ def test_copy_kinds_have_aclrts_values():
     [
         ("MemcpyAsync", "dst dest_max src count kind stream"),
         ("Memcpy", "dst dest_max src count kind"),
-        ("MemsetAsync", "dst dest_max value count stream"),
-        ("Memset", "dst dest_max value count"),
+        ("MemsetAsync", "dst dest_max value count stream unit"),
+        ("Memset", "dst dest_max value count unit"),
         ("Memcpy2dAsync", "dst dst_pitch src src_pitch width height kind stream"),
         ("StreamWaitEvent", "stream event external"),
         ("RecordEvent", "event stream external"),

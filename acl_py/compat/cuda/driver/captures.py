@@ -42,7 +42,7 @@ async def end(_: Driver, stream: Any) -> Graph:
     return await native.EndCapture(stream)
 
 
-@answers("cuStreamIsCapturing")
+@answers("cuStreamIsCapturing", reads=True)
 async def is_capturing(_: Driver, stream: Any) -> int:
     """Whether a stream captures, and whether a call has lost the capture."""
     return int(await native.IsCapturing(stream))
