@@ -308,7 +308,8 @@ def test_the_body_of_a_loop_runs_until_a_kernel_ends_it(make_ptx):
 def test_a_condition_is_asked_by_one_node_of_its_graph(make):
     cuda, graph = make.cuda, make.graph()
     condition = make.condition(graph)
-    make.conditional(graph, condition, IF, 1)
+    _, [body] = make.conditional(graph, condition, IF, 1)
+    make.conditional(body, make.condition(graph), IF, 1)  # one inside of it may ask, too
     cases = [(graph, condition, IF, 1), (make.graph(), make.condition(graph), IF, 1), (graph, 12345, IF, 1)]
     cases += [(graph, make.condition(graph), kind, count) for kind, count in ((IF, 3), (WHILE, 2), (SWITCH, 0), (3, 1))]
     codes = []

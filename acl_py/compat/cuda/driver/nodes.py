@@ -189,7 +189,7 @@ async def create_handle(driver: Driver, graph: Graph, _context: Context | None, 
 async def _add_conditional(driver: Driver, graph: Graph, dependencies: int, count: int, address: int) -> Node:
     number, kind, bodies, _, context = _CONDITION.unpack(own_memory.read(address, _CONDITION.size))
     condition, owner = _condition(driver, number)
-    if owner is not graph or kind >= len(_KINDS):
+    if graph not in (owner, *owner.bodies) or kind >= len(_KINDS):
         raise RefusedError(INVALID_VALUE, f"a node of the kind {kind} that asks a condition of {owner!r}")
     node = await native.GraphAddConditionalNode(
         graph, condition, _KINDS[kind], bodies, nodes_at(driver, dependencies, count)

@@ -176,7 +176,7 @@ def fill_of(_: Driver, node: Node) -> bytes:
     work = node.work
     if not isinstance(work, Fill):
         raise RefusedError(INVALID_VALUE, f"{node!r} fills nothing")
-    return FILL.pack(work.dst.address + work.offset, 0, work.value, 1, work.nbytes, 1)
+    return FILL.pack(work.dst.address + work.offset, 0, work.value, work.unit, work.nbytes // work.unit, 1)
 
 
 def host_of(_: Driver, node: Node) -> bytes:
