@@ -130,7 +130,8 @@ SQUARE = {
 }  # fmt: skip
 COPY = {"dst": MEMORY, "src": MEMORY, "bytes": COUNT, "dst_off": OFFSET, "src_off": OFFSET}
 REPEATED = {"until": BLOCKING, "work_us": replace(US, default=0), "sleep_us": replace(US, default=0)}
-FILL = {"dst": MEMORY, "bytes": COUNT, "value": ZERO, "dst_off": OFFSET}
+UNIT = Field("1, 2 or 4 bytes", lambda value: value in (1, 2, 4) and not isinstance(value, bool), 1)
+FILL = {"dst": MEMORY, "bytes": COUNT, "value": ZERO, "dst_off": OFFSET, "unit": UNIT}
 IN_ROWS = {"dst_off": OFFSET, "src_off": OFFSET, "kind": KIND}
 WHERE = Field(
     '"host", "device" (device 0) or the number of a device',

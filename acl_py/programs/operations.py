@@ -167,13 +167,13 @@ class Operations(Objects):
     async def memcpy_peer(self, **copy: Any) -> None:
         await self.memcpy(stream=None, kind="d2d", **copy)
 
-    async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> Completion:  # noqa: A002
+    async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int, unit: int) -> Completion:  # noqa: A002
         to, room, _ = self.ends(dst, dst_off, dst, 0)
-        return await fills.MemsetAsync(to, room, value, bytes, self.streams[stream])
+        return await fills.MemsetAsync(to, room, value, bytes, self.streams[stream], unit=unit)
 
-    async def memset(self, dst: str, bytes: int, value: int, stream: str | None, dst_off: int) -> None:  # noqa: A002, ARG002
+    async def memset(self, dst: str, bytes: int, value: int, stream: str | None, dst_off: int, unit: int) -> None:  # noqa: A002, ARG002
         to, room, _ = self.ends(dst, dst_off, dst, 0)
-        await fills.Memset(to, room, value, bytes)
+        await fills.Memset(to, room, value, bytes, unit=unit)
 
     async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
         return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])

@@ -130,7 +130,7 @@ class Translator:
             return {"buf": self._buffer(value.buffer), "off": value.start, "bytes": value.bytes, "to": value.location}
         if isinstance(value, Filled):
             filled = {"dst": self._buffer(value.buffer), "dst_off": value.offset, "bytes": value.bytes}
-            return _without_defaults(filled | {"value": value.value})
+            return _without_defaults(filled | {"value": value.value, "unit": value.unit})
         if isinstance(value, Word):
             return self._field(name, value.memory, call) | {"off": value.offset}
         if isinstance(value, Extent):
@@ -324,7 +324,7 @@ _WORK = ("copy", "fill", "kernel", "prefetch")  # parts of an act that are sever
 _BESIDE = ("until", "limit_ms", "external", "bodies", "behind", "of")  # fields that are made by the step's own method
 _DEFAULTS: Mapping[str, object] = {
     "flags": "blocking", "priority": 0, "timing": True, "blocking": False, "dst_off": 0, "src_off": 0, "value": 0,
-    "device": 0, "limit_s": 0, "mode": 0, "default": 0,
+    "unit": 1, "device": 0, "limit_s": 0, "mode": 0, "default": 0,
 }  # fmt: skip
 
 

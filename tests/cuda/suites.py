@@ -21,7 +21,7 @@ from xml.etree import ElementTree as ET
 Outcomes = dict[str, str]  # by case: "pass", or "skip", "failure" or "error" with a reason
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
-_LIMIT_S = 900  # of a file
+_LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
 _CUT = 100  # columns of a reason
 # What is not simulated. A second card needs no rule: the cases that want one were skipped on the card.
 _EXCLUDED_FILES = re.compile(
@@ -132,7 +132,7 @@ def _short(case: str) -> str:
 def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
     """Yield the cases of a file that count."""
     here = outcomes(_UNDER_ACL_PY, path, suite)
-    alone = {} if suite.package else outcomes(_WITHOUT_DRIVER, path, suite)
+    alone = {} if suite.package else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
     lost = here.get("", "")  # why the file has no outcomes
     if "" in card or not card:  # the card could not collect the file, or has not seen it
         card = dict.fromkeys(here, "")
@@ -152,15 +152,17 @@ _UNDER_ACL_PY = ("-m", "acl_py", "run", "-m", "pytest")
 _WITHOUT_DRIVER = ("-m", "pytest", "-p", "without_driver")
 
 
-def outcomes(command: tuple[str, ...], path: Path, suite: Suite) -> Outcomes:
+def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = _LIMIT_S) -> Outcomes:
     """Run the file *path* of tests in a process of its own. The name "" has what ended it, if that is all there is."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
-        ended = _run([*command, "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suite.arguments(path)], place)
+        ended = _run(
+            [*command, "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suite.arguments(path)], place, limit_s
+        )
         return _read(report, path.stem) if report.exists() else {"": ended}
 
 
-def _run(arguments: list[str], folder: str) -> str:
+def _run(arguments: list[str], folder: str, limit_s: int) -> str:
     """Run Python, and say how it ended."""
     path = os.pathsep.join([str(_ROOT), str(_HERE / "plugins"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -170,11 +172,11 @@ def _run(arguments: list[str], folder: str) -> str:
         errors="replace", start_new_session=True,
     )  # fmt: skip
     try:
-        output, _ = process.communicate(timeout=_LIMIT_S)
+        output, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)  # with the processes that it has begun
         process.communicate()
-        return f"hang: no end within {_LIMIT_S} s"
+        return f"hang: no end within {limit_s} s"
     last = (output.strip().splitlines() or [""])[-1]
     return f"crash: {signal.Signals(-process.returncode).name}" if process.returncode < 0 else f"ended: {last}"
 

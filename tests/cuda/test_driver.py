@@ -4,6 +4,7 @@ import ctypes
 import gc
 import struct
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,9 @@ from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.calls import answered
 from acl_py.compat.cuda.face.images import wrapped
 from acl_py.compat.cuda.library.signatures import read
+from device_model.profile import load
 from tests.cuda.calling import OUT, PTX, Cuda, pointers
+from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
 
 ASSERT = """.extern .func __assertfail
@@ -345,6 +348,17 @@ def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeyp
     assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free
 
 
+def test_a_finalizer_in_the_middle_of_a_call_gets_an_answer_if_it_only_reads(cuda, monkeypatch):
+    _, context = cuda.get("cuCtxGetCurrent", OUT)
+    answers = []
+
+    async def look():
+        answers.extend([cuda.get("cuCtxGetCurrent", OUT), cuda.get("cuCtxGetDevice", OUT)])
+
+    monkeypatch.setattr(acl_py, "SynchronizeDevice", look)
+    assert (cuda("cuCtxSynchronize"), answers) == (0, [(0, context), (0, 0)])
+
+
 def test_a_copy_of_no_bytes_does_nothing_wherever_its_ends_are(cuda):
     assert (cuda("cuMemcpyHtoDAsync_v2", 0, 0, 0, 0), cuda("cuMemcpyDtoH_v2", 0, 0, 0)) == (0, 0)
     assert device_history() == []
@@ -487,3 +501,13 @@ def test_finalizers_get_results_because_no_call_begins_a_collection(h200):
         gc.set_threshold(*before)
     gc.collect()
     assert (codes, gc.isenabled()) == ([0] * 5, True)
+
+
+def test_the_version_is_a_value_of_the_profile_and_bounds_ptx_and_functions():
+    profile = replace(load("h200"), driver=12090)
+    with driver(profile) as cuda:
+        assert cuda.get("cuDriverGetVersion", OUT) == (0, 12090)
+        assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.9").encode())[0] == 222
+        assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.8").encode())[0] == 0
+        found = [cuda.get("cuGetProcAddress_v2", b"cuCtxGetDevice", OUT, asked, 0, OUT) for asked in (12090, 13000)]
+        assert found[0] == found[1]

@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from acl_py.compat.acl import processes
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
-from acl_py.compat.acl.processes import let_go_of_script
 from acl_py.compat.cuda import imports, packages
-from acl_py.compat.cuda.compilers import nvrtc
+from acl_py.compat.cuda.compilers import nvjitlink, nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.codes import DEINITIALIZED, NOT_INITIALIZED
@@ -80,7 +80,11 @@ def begin() -> None:
     if _REPLACING in sys.modules:
         import_module(_REPLACING).put()
     imports.watch(
-        dict.fromkeys(("cuda.bindings.nvrtc", "cuda.bindings._internal.nvrtc"), nvrtc.interpose),
+        {
+            f"cuda.bindings.{folder}{compiler.__name__.rpartition('.')[2]}": compiler.interpose
+            for folder in ("", "_internal.")
+            for compiler in (nvrtc, nvjitlink)
+        },
         {"cuda.bindings.cyruntime": _replace_runtime},
     )
 
@@ -100,6 +104,13 @@ def driver_of_script() -> Iterator[None]:
         yield
     finally:
         end()
+
+
+def take_over() -> None:
+    """Put the driver in place in a process that a script has started, with the options that were handed on."""
+    processes.take_over()
+    _end_at_exit()
+    begin_if_possible()
 
 
 def begin_if_possible() -> None:
@@ -136,7 +147,7 @@ _NO_LOAD = 4  # of dlopen: only a library that is in the process already
 def _end_at_exit() -> None:
     """Let the driver end after the objects of the program, which free their memory when they end."""
     atexit.register(end)
-    atexit.register(let_go_of_script)
+    atexit.register(processes.let_go_of_script)
 
 
 def end() -> None:

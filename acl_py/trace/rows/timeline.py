@@ -57,12 +57,13 @@ class Copied(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """What a call that fills was about: *bytes* of the byte *value*, from *offset* of *buffer* on."""
+    """What a call that fills was about: *bytes* from *offset* of *buffer* on, with words of *unit* bytes."""
 
     buffer: int
     offset: int
     value: int
     bytes: int
+    unit: int = 1
 
 
 class Prefetched(NamedTuple):

@@ -291,7 +291,7 @@ def _plain(subject: object, store: Store) -> object:
             store.allocations[subject.serial] = memory_of(subject)
         return Extent(subject.serial, 0, subject.nbytes)
     if isinstance(subject, Fill):
-        return Filled(subject.dst.serial, subject.offset, subject.value, subject.nbytes)
+        return Filled(subject.dst.serial, subject.offset, subject.value, subject.nbytes, subject.unit)
     if isinstance(subject, Copy):
         rows = (
             (subject.width, subject.height, subject.dst_pitch, subject.src_pitch)

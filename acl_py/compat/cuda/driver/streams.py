@@ -85,13 +85,13 @@ async def get_id(driver: Driver, stream: Any) -> int:
     return driver.handle("stream", stream_of(stream))
 
 
-@answers("cuStreamGetCtx")
+@answers("cuStreamGetCtx", reads=True)
 async def get_context(_: Driver, stream: Any) -> Context:
     """The context of a stream."""
     return stream_of(stream).context
 
 
-@answers("cuStreamGetDevice")
+@answers("cuStreamGetDevice", reads=True)
 async def get_device(_: Driver, stream: Any) -> int:
     """The device of a stream."""
     return stream_of(stream).context.device.ordinal

@@ -55,16 +55,19 @@ _C_TYPES: dict[str, Any] = _STRUCTURES | {
 
 _answers: dict[str, Verb] = {}
 _questions: dict[str, int] = {}  # by function, a code that answers a question and is no failure
+_reading: set[str] = set()  # functions that finalizers may call in the middle of another call
 
 
-def answers(*names: str, question: int = codes.SUCCESS) -> Callable[[_V], _V]:
+def answers(*names: str, question: int = codes.SUCCESS, reads: bool = False) -> Callable[[_V], _V]:
     """Let calls of the functions *names* run the decorated coroutine. The code *question* is an answer, such as "not
-    yet", which no report lists as a failure.
+    yet", which no report lists as a failure. A coroutine that *reads* only reads what no other call leaves half done.
     """
 
     def make(verb: _V) -> _V:
         _answers.update(dict.fromkeys(names, verb))
         _questions.update(dict.fromkeys(names, question))
+        if reads:
+            _reading.update(names)
         return verb
 
     return make
@@ -128,6 +131,8 @@ class Entry:
         self.signature = signature
         self._verb = verb
         self._question = question
+        self._reads = signature.name in _reading
+        self._is_per_thread = is_twin
         default = PER_THREAD_STREAM if is_twin else None
         parameters = list(enumerate(signature.parameters))
         self._given = [(place, _reader(each, default)) for place, each in parameters if not each.is_out]
@@ -140,7 +145,7 @@ class Entry:
         if is_barred():
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
-            return self._put_off(driver, raw)
+            return self._run(driver, NO_TURN, raw) if self._reads else self._put_off(driver, raw)
         collects = gc.isenabled()
         gc.disable()  # a finalizer in the middle of a call could not get results
         try:
@@ -161,8 +166,9 @@ class Entry:
 
     def _run(self, driver: Driver, turn: Turn, raw: tuple[Any, ...]) -> int:
         """Run the verb in the scope of the driver's thread."""
-        scope = scope_var.get()
-        scope_var.set(driver.threads.scope)
+        scope, own = scope_var.get(), driver.threads.scope
+        outer, own.is_per_thread = own.is_per_thread, self._is_per_thread
+        scope_var.set(own)
         turn.acquire()
         try:
             for _ in self.act(driver, raw).__await__():
@@ -180,6 +186,7 @@ class Entry:
             return self._failed(driver, self.code_of(error), sentence(error))
         finally:
             turn.release()
+            own.is_per_thread = outer
             scope_var.set(scope)
         return codes.SUCCESS
 

@@ -108,7 +108,7 @@ async def _planes(driver: Driver, structure: bytes, *stream: Any) -> None:
 @answers("cudaMemset3D", "cudaMemset3DAsync")
 async def fill_planes(driver: Driver, where: PitchedPointer, value: int, extent: Extent, *stream: Any) -> None:
     """Fill planes of rows, in *stream* if there is one."""
-    verb: Any = fills.queue_rows if stream else fills.fill_rows
+    verb: Any = fills.queue_rows_of_bytes if stream else fills.fill_rows_of_bytes
     for plane in range(extent.depth):
         start = where.address + plane * where.pitch * where.height
         await verb(driver, start, where.pitch, value & 0xFF, extent.width, extent.height, *stream)

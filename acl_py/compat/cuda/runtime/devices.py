@@ -6,9 +6,10 @@ from struct import Struct
 import acl_py as native
 from acl_py.compat.cuda.driver import contexts
 from acl_py.compat.cuda.driver.devices import attribute, device
-from acl_py.compat.cuda.driver.early import VERSION, proc_address_v2
+from acl_py.compat.cuda.driver.early import proc_address_v2
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.face.versions import version_of
 from acl_py.compat.cuda.library import own_memory
 from acl_py.compat.cuda.runtime.entries import answers, kept, use_device
 
@@ -124,4 +125,4 @@ async def choose(driver: Driver, place: int) -> int:
 @answers("cudaGetDriverEntryPoint")
 async def entry_point(driver: Driver, symbol: str, flags: int) -> tuple[int, int]:
     """The address of a function of the driver, and whether it was found."""
-    return await proc_address_v2(driver, symbol, VERSION, flags)
+    return await proc_address_v2(driver, symbol, version_of(driver), flags)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from acl_py.compat.cuda.driver import early
-from acl_py.compat.cuda.face import codes
+from acl_py.compat.cuda.face import codes, exports
 from acl_py.compat.cuda.face.calls import Entry, callback_of
 from acl_py.compat.cuda.library.loading import Library
 from acl_py.compat.cuda.runtime.entries import entry
@@ -38,13 +38,19 @@ class Functions:
         self._callbacks = {entry.signature.name: callback_of(entry) for entry in entries}  # C may hold them anywhere
         names = [f"{_PREFIX}{name}" for name in self._callbacks]
         self._library = Library((_SONAME,), names, codes.NOT_INITIALIZED)
-        os.register_at_fork(after_in_child=lambda: self.clear(codes.NOT_INITIALIZED))  # as in CUDA
+        os.register_at_fork(after_in_child=self._end_in_child)
         _made.append(self)
 
     def put(self) -> None:
-        """Let calls come here from now on."""
+        """Let calls come here from now on, unless this process can have no driver."""
+        if exports.is_ended():
+            return
         for name, callback in self._callbacks.items():
             self._library.put(f"{_PREFIX}{name}", ctypes.cast(callback, ctypes.c_void_p).value or 0)
+
+    def _end_in_child(self) -> None:
+        if exports.is_ended():
+            self.clear(codes.NOT_INITIALIZED)
 
     def clear(self, answer: int) -> None:
         """Let all functions answer *answer* from now on; no Python runs then."""
