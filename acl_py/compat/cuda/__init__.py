@@ -4,13 +4,14 @@ The modules, from the top down:
 
     testing     the driver in a run of pytest
     switching   the driver is put in place, and ends
-    packages standing
-                what of the installed packages cannot use it; loops that make no call
+    packages standing advice
+                what of the installed packages cannot use it; loops that make no call; advice on kernels
     driver/     its functions by subject: each runs verbs
     compilers/  the vendor's compilers, interposed
     face/       what the calls share: the session, handles, codes, and the way from C to a coroutine
     library/    the shared object, which Python writes, and the signatures of its functions
 """
 
+from acl_py.compat.cuda.advice import advising as advising
 from acl_py.compat.cuda.switching import install as install
 from acl_py.compat.cuda.switching import uninstall as uninstall

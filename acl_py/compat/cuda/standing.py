@@ -7,6 +7,7 @@ two looks, is in the same function, and its variables are the same but for count
 The timer is one of the kernel's for this process: neither a child nor another program in its place has it.
 """
 
+import atexit
 import ctypes
 import signal
 import sys
@@ -75,3 +76,4 @@ def _start(number: int) -> None:
     times = (ctypes.c_long * 4)(_EVERY_S, 0, _EVERY_S, 0)
     if libc.timer_create(_MONOTONIC, event, ctypes.byref(timer)) == 0:
         libc.timer_settime(timer, 0, times, None)
+        atexit.register(libc.timer_delete, timer)  # behind the last line the signal would end the process
