@@ -22,12 +22,14 @@ test: $(VENV)/ready
 test-slow: $(VENV)/ready
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile many
 
+.venv-cuda/ready: pyproject.toml tests/cuda/constraints.txt
+	$(PYTHON) -m venv .venv-cuda
+	.venv-cuda/bin/pip install --quiet --editable '.[dev,cuda]' numba-cuda --constraint tests/cuda/constraints.txt
+	touch $@
+
 # The tests that need packages for CUDA, which are skipped elsewhere. No GPU is needed.
-test-cuda: VENV = .venv-cuda
-test-cuda:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --editable '.[dev,cuda]' numba-cuda --constraint tests/cuda/constraints.txt
-	$(BIN)/pytest --quiet -m "not slow" tests/cuda tests/samples/test_cuda_samples.py
+test-cuda: .venv-cuda/ready
+	.venv-cuda/bin/pytest --quiet --numprocesses logical -m "not slow" tests/cuda tests/samples/test_cuda_samples.py
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:
