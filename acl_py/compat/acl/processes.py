@@ -1,8 +1,9 @@
 """Processes that find `acl` by two environment variables: those that a script starts, and notebook kernels.
 
-The folder that PYTHONPATH names has nothing in it but a module `acl`, which puts the simulated one in its place.
-ACL_PY_RUN has the options: a JSON object with those of `install`, and with `register`, a list of files to run first.
-`acl-py run` sets both, so that what a script starts, with multiprocessing or as another script, finds its `acl` too.
+The folder that PYTHONPATH names has a module `acl`, which puts the simulated one in its place, and a `sitecustomize`,
+which Python runs first: it puts the driver of CUDA in place where a process uses it. ACL_PY_RUN has the options: a JSON
+object with those of `install`, and with `register`, a list of files to run first. `acl-py run` sets both, so that what
+a script starts, with multiprocessing or as another script, finds its `acl` and its driver too.
 
 Each process is a host with its own simulation: cards, memory and time are not shared. It prints no summary, because a
 pool ends its workers without warning; instead it prints each failed call at once.
@@ -16,6 +17,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -64,8 +66,9 @@ def let_go_of_script() -> None:
         vars(alive).update({name: None for name in vars(alive) if name != "__builtins__"})
 
 
+@cache
 def take_over() -> None:
-    """Install `acl` in a process that found the module by PYTHONPATH, with the options of ACL_PY_RUN.
+    """Install `acl` in a process that a script has started, once, with the options of ACL_PY_RUN.
 
     Raises:
         ValueError: ACL_PY_RUN is not what it must be.

@@ -7,12 +7,11 @@ two looks, is in the same function, and its variables are the same but for count
 The timer is one of the kernel's for this process: neither a child nor another program in its place has it.
 """
 
-import atexit
 import ctypes
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -52,15 +51,20 @@ class Standing:
             )
 
 
-def begin() -> None:
-    """Look every few seconds from now on, if the script leaves the signal to us."""
+@contextmanager
+def watching() -> Iterator[None]:
+    """Look every few seconds while the block runs, if the script leaves the signal to us."""
     if _SIGNAL is None or not sys.platform.startswith("linux") or signal.getsignal(_SIGNAL) is not signal.SIG_DFL:
+        yield
         return
     watch = Standing(lambda text: print(f"acl-py: {text}", file=sys.stderr, flush=True))
     signal.signal(_SIGNAL, lambda _, frame: watch.look(_of_script(frame)))
     signal.siginterrupt(_SIGNAL, False)
-    with suppress(AttributeError, OSError):  # another C library: the script has no such warning
-        _start(_SIGNAL)
+    try:
+        with _timer(_SIGNAL):
+            yield
+    finally:
+        signal.signal(_SIGNAL, signal.SIG_IGN)  # one may be on its way
 
 
 def _of_script(frame: FrameType | None) -> FrameType | None:
@@ -68,12 +72,18 @@ def _of_script(frame: FrameType | None) -> FrameType | None:
     return None if frame is None or is_installed(frame.f_code.co_filename) else frame
 
 
-def _start(number: int) -> None:
-    """Let the system send the signal *number* to this process every few seconds."""
+@contextmanager
+def _timer(number: int) -> Iterator[None]:
+    """Let the system send the signal *number* to this process every few seconds; never with a C library without it."""
     libc = ctypes.CDLL(None)
     event = (ctypes.c_int * 16)(0, 0, number, 0)  # sigevent: a value of 8 bytes, the signal, how: by a signal
     timer = ctypes.c_void_p()
     times = (ctypes.c_long * 4)(_EVERY_S, 0, _EVERY_S, 0)
-    if libc.timer_create(_MONOTONIC, event, ctypes.byref(timer)) == 0:
-        libc.timer_settime(timer, 0, times, None)
-        atexit.register(libc.timer_delete, timer)  # behind the last line the signal would end the process
+    if not hasattr(libc, "timer_create") or libc.timer_create(_MONOTONIC, event, ctypes.byref(timer)) != 0:
+        yield
+        return
+    libc.timer_settime(timer, 0, times, None)
+    try:
+        yield
+    finally:
+        libc.timer_delete(timer)

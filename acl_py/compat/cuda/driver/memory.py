@@ -134,13 +134,17 @@ def _pinned(driver: Driver, address: int) -> Allocation:
 
 @answers("cuMemAllocAsync")
 async def allocate_async(driver: Driver, nbytes: int, stream: Any) -> int:
-    """Take memory from the pool of the device."""
+    """Take memory from the pool of the device; of no bytes it is none, with the address 0."""
+    if not nbytes:
+        return 0
     return (await native.MallocAsync(nbytes, stream, name=driver.names.name("memory"))).address
 
 
 @answers("cuMemFreeAsync")
 async def free_async(_: Driver, address: int, stream: Any) -> None:
-    """Give memory back behind the work of a stream."""
+    """Give memory back behind the work of a stream; 0 is no memory."""
+    if not address:
+        return
     await native.FreeAsync(address, stream)
 
 

@@ -95,9 +95,3 @@ async def get_context(_: Driver, stream: Any) -> Context:
 async def get_device(_: Driver, stream: Any) -> int:
     """The device of a stream."""
     return stream_of(stream).context.device.ordinal
-
-
-@answers("cuStreamIsCapturing")
-async def is_capturing(_: Driver, stream: Any) -> int:
-    """Whether a stream captures."""
-    return int(stream_of(stream).branch is not None)

@@ -6,6 +6,8 @@ which verbs run; after it the caller has its own scope back.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from acl_py.compat.acl.face import session as sessions
@@ -54,6 +56,19 @@ class Thread(threading.local):
     def has_context(self) -> bool:
         """Whether a context is current."""
         return self.scope.context is not self._nowhere
+
+    @contextmanager
+    def anywhere(self) -> Iterator[None]:
+        """Make a call that needs no context of its own: without a current one it is made in that of device 0."""
+        runtime = self.scope.runtime
+        if not self.has_context:
+            self.scope.context = runtime.device(0).primary
+            try:
+                yield
+            finally:
+                self.scope.context = self._nowhere
+        else:
+            yield
 
     def push(self) -> None:
         """Keep the current context, if there is one, below that which comes next."""
