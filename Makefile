@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-all test-lowest check docs browser mutants bench format clean
+.PHONY: demo test test-slow test-cuda test-all test-lowest check docs browser mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,15 @@ test: $(VENV)/ready
 
 test-slow: $(VENV)/ready
 	$(PYTEST) -m "slow or hypothesis" --hypothesis-profile many
+
+.venv-cuda/ready: pyproject.toml tests/cuda/constraints.txt
+	$(PYTHON) -m venv .venv-cuda
+	.venv-cuda/bin/pip install --quiet --editable '.[dev,cuda]' numba-cuda --constraint tests/cuda/constraints.txt
+	touch $@
+
+# The tests that need packages for CUDA, which are skipped elsewhere. No GPU is needed.
+test-cuda: .venv-cuda/ready
+	.venv-cuda/bin/pytest --quiet --numprocesses logical -m "not slow" tests/cuda tests/samples/test_cuda_samples.py
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:

@@ -29,6 +29,7 @@ import device_model
 PACKAGE = str(Path(__file__).parent) + os.sep
 MODEL = str(Path(device_model.__file__).parent) + os.sep
 _NO_LINE = "no line of the script"  # where a finalizer or a thread of C calls a function of acl or of the driver
+RUNNER = f"{PACKAGE}tools{os.sep}scripts.py"  # of scripts: the frames that called it are not those of a script
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
 _LIBRARIES = (
@@ -161,6 +162,8 @@ def _nearest(frame: FrameType) -> Site | None:
                 return _made[coroutine]
             in_task = False
         code = inside.f_code
+        if code.co_filename == RUNNER:
+            break
         if not is_foreign(code):
             if wrapper is not None:
                 return _behind(wrapper.f_code, inside)

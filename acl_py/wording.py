@@ -7,6 +7,7 @@ from acl_py.calls.table import all_verbs
 from acl_py.signatures import read
 
 _VERB = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)*)\(")  # as in "SetDevice()"
+_MANGLED, _LENGTH = re.compile(r"^_ZN?"), re.compile(r"\d+")  # a name of C++; how long a part of it is
 _OTHERWISE = {  # the Python binding has other names for these than the C functions
     "SetCurrentContext": "acl.rt.set_context",
     "GetCurrentContext": "acl.rt.get_context",
@@ -19,6 +20,17 @@ def reword(text: str, function: str = "acl") -> str:
     """
     names = _of_cuda() if function.startswith("cu") else _functions()
     return _VERB.sub(lambda match: names.get(match[1], match[1]) + "(", text)
+
+
+def plain(name: str) -> str:
+    """Return a kernel's name as the program writes it: "add" for "_Z3addIfEvPKT_S2_PS0_m" of C++ or numba."""
+    rest = _MANGLED.sub("", name)
+    while rest != name and (length := _LENGTH.match(rest)):
+        end = length.end() + int(length[0])
+        found, rest = rest[length.end() : end], rest[end:]
+        if not (name.startswith("_ZN") and _LENGTH.match(rest)):
+            return found or name
+    return name
 
 
 def freeing(maker: str) -> str | None:

@@ -15,8 +15,9 @@ LONG = (
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
-# Those in acl are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py. Notebooks: test_notebooks.py.
-OTHERS = ("acl", "notebooks")
+# Those in acl and cuda are scripts for `acl-py run`: see tests/samples/test_acl_scripts.py and test_cuda_samples.py.
+# Notebooks: test_notebooks.py.
+OTHERS = ("acl", "cuda", "notebooks")
 APPS = sorted(output.with_suffix(".py") for output in FOLDER.glob("*/*.out") if output.parent.name not in OTHERS)
 
 

@@ -52,7 +52,7 @@ def test_every_verb_has_its_row_in_the_table_of_waits(site):
 def test_every_sample_is_in_the_gallery_and_every_picture_has_a_text(site):
     page = (ROOT / "docs/built/gallery.md").read_text(encoding="utf-8")
     outputs = [path.relative_to(ROOT / "samples").with_suffix("") for path in (ROOT / "samples").rglob("*.out")]
-    samples = sorted(path.as_posix() for path in outputs if path.parent.name != "notebooks")
+    samples = sorted(path.as_posix() for path in outputs if path.parent.name not in ("cuda", "notebooks"))
     assert sorted(re.findall(r"^### (.*)$", page, re.MULTILINE)) == samples
     assert page.count("![") == len(re.findall(r"^!\[The timeline of \S+: \S", page, re.MULTILINE)) > 40
 

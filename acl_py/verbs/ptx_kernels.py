@@ -18,6 +18,7 @@ from acl_py.sites import site_of
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
+from acl_py.wording import plain
 from device_model import memory as model
 from device_model.completions import AllOf
 from device_model.integers import integer
@@ -192,7 +193,7 @@ class PtxKernel(Launchable[...]):
         self.name = function.name
         self.hazards = hazards
         self._module = module
-        self.label = Label("kernel", Lane.COMPUTE, self.name)
+        self.label = Label("kernel", Lane.COMPUTE, plain(self.name))
         self._function = function
         self._program = program
         self._is_cooperative = False

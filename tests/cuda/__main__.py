@@ -8,6 +8,8 @@ python -m tests.cuda cost                 processor time of a call in C, and of 
 python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
     public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. Three columns
     by file: the cases that pass on a card and need a driver, those of them that pass here, and their share
+python -m tests.cuda scripts --suites DIR
+    public scripts and notebooks, each in the folder of its repository in DIR: how each ends under acl-py run
 python -m tests.cuda stumpy [120 20]
     gpu_stump of a series of so many points with windows of so many: seconds here, and in the simulator of numba
 """
@@ -22,7 +24,7 @@ from math import inf
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.runtime.scopes import Scope, scope_var
-from tests.cuda import matrix_profiles, suites
+from tests.cuda import matrix_profiles, public_scripts, suites
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile, lose_context
@@ -124,6 +126,14 @@ def _measured(
 
 
 if __name__ == "__main__":
-    commands = {"hostile": hostile, "programs": programs, "cost": cost, "present": look, "start": start}
-    commands |= {"suites": suites.run, "stumpy": matrix_profiles.run}
+    commands: dict[str, Callable[..., None]] = {
+        "hostile": hostile,
+        "programs": programs,
+        "cost": cost,
+        "present": look,
+        "start": start,
+        "scripts": public_scripts.scripts,
+        "suites": suites.run,
+        "stumpy": matrix_profiles.run,
+    }
     commands[sys.argv[1]](*sys.argv[2:])

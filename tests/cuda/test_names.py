@@ -3,7 +3,10 @@
 import sys
 from types import ModuleType, SimpleNamespace
 
+import pytest
+
 from acl_py.compat.cuda.face.names import Names, stored
+from acl_py.wording import plain
 
 
 def name(beside=()):
@@ -60,3 +63,17 @@ def test_a_call_inside_an_expression_has_no_name():
     inside = [name() for _ in range(1)]
     name()
     assert (several, inside) == ((None, None, 1), [None])
+
+
+@pytest.mark.parametrize(
+    ("mangled", "written"),
+    [
+        ("_Z3addIfEvPKT_S2_PS0_m", "add"),
+        ("_ZN8__main__7add_oneB2v1B92cw51cXTLS", "add_one"),
+        ("_ZN5outer5inner4copyEPf", "copy"),
+        ("add", "add"),
+        ("_Z", "_Z"),
+    ],
+)
+def test_a_kernel_has_the_name_that_the_program_has_written(mangled, written):
+    assert plain(mangled) == written

@@ -17,7 +17,7 @@ from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.errors import DeadlockError, full_text
 from acl_py.sanitizer import watch
-from acl_py.sites import PACKAGE, Site
+from acl_py.sites import RUNNER, Site
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.wording import reword
 
@@ -34,8 +34,6 @@ class Summary(NamedTuple):
 
 HUNG = 3
 _STDLIB = str(Path(os.__file__).parent) + os.sep
-_RUNNER = str(Path(PACKAGE, "tools", "scripts.py"))  # the frames that called this one are not the script's
-
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 views: list[View] = []  # of this run; they follow its summary
 recording: list[watch.Watch] = []  # the watch that keeps the recordings of this run, if the views need them
@@ -131,7 +129,7 @@ def _whereabouts() -> Iterator[str]:
         is_main = thread is threading.main_thread()
         frame = frames.get(thread.ident or 0)
         while frame is not None and not _is_scripts(frame):
-            frame = None if frame.f_code.co_filename == _RUNNER else frame.f_back
+            frame = None if frame.f_code.co_filename == RUNNER else frame.f_back
         if frame is not None:
             where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_qualname}"
         elif is_main:

@@ -5,8 +5,8 @@ The modules, from the top down:
     testing     the driver in a run of pytest
     switching   the driver is put in place, and ends
     imports     what happens when a package for CUDA is imported
-    packages standing
-                what of the installed packages cannot use it; loops that make no call
+    packages standing advice
+                what of the installed packages cannot use it; loops that make no call; advice on kernels
     runtime/    the functions of cuda.bindings.runtime, over those of the driver
     compilers/  the vendor's compilers, interposed
     driver/     its functions by subject: each runs verbs
@@ -14,5 +14,6 @@ The modules, from the top down:
     library/    the shared object, which Python writes, and the signatures of its functions
 """
 
+from acl_py.compat.cuda.advice import advising as advising
 from acl_py.compat.cuda.switching import install as install
 from acl_py.compat.cuda.switching import uninstall as uninstall
