@@ -327,6 +327,8 @@ class DeviceProfile:
         library: What kernels of a library get from it, None if that is not known.
         managed: What managed memory costs on it, None if it has none.
         video: Its video hardware, None if it has none that programs can use.
+        driver: The version of the vendor's driver, such as 13000 for CUDA 13.0; None for that of the newest compilers
+            that are installed.
         sources: For each value, by its dotted name, where it comes from.
         overlay: The overlay that was laid over it, as `overlay.load` takes it; "" if there is none.
 
@@ -351,6 +353,7 @@ class DeviceProfile:
     library: LibrarySpec | None
     managed: Managed | None
     video: Video | None
+    driver: Count | None
     sources: Mapping[str, str] = field(repr=False, compare=False)
     overlay: str = field(default="", compare=False)
 

@@ -257,22 +257,23 @@ class PitchedCopy(Copy):
 
 
 class Fill(Work):
-    """Sets *nbytes* of *dst* to the byte *value*; runs like a kernel."""
+    """Sets *nbytes* of *dst* to words of *unit* bytes with the *value*; runs like a kernel."""
 
-    __slots__ = ("dst", "nbytes", "offset", "pinned", "value")
+    __slots__ = ("dst", "nbytes", "offset", "pinned", "unit", "value")
     label = FILL
 
-    def __init__(self, dst: Allocation, offset: int, value: int, nbytes: int) -> None:
+    def __init__(self, dst: Allocation, offset: int, value: int, nbytes: int, unit: int = 1) -> None:
         self.dst = dst
         self.offset = offset
         self.value = value
         self.nbytes = nbytes
+        self.unit = unit
         self.pinned = dst.space in (Space.PINNED, Space.PAGEABLE)  # then the fill goes over the bus, and is slower
 
     def perform(self) -> None:
         """Write the bytes."""
         check_alive("fill", "destination", self.dst)
-        memory.fill(self.dst, self.offset, self.value, self.nbytes)
+        memory.fill(self.dst, self.offset, self.value, self.nbytes, self.unit)
 
     def writes(self) -> Sequence[Extent]:
         """Return the filled range."""

@@ -29,7 +29,9 @@ EXPECTED = """
     SetStreamFailureMode SetOpWaitTimeOut SetOpExecuteTimeOut SetExceptionInfoCallback
     BeginCapture BeginCaptureToGraph EndCapture IsCapturing CaptureInfo ThreadExchangeStreamCaptureMode
     GraphCreate GraphAddEmptyNode GraphAddChildGraphNode GraphAddIfNode GraphClone GraphDestroy GraphInstantiate
-    GraphUpload GraphLaunch GraphExecUpdate GraphExecDestroy
+    GraphUpload GraphLaunch GraphExecUpdate GraphExecDestroy UpdateCaptureDependencies
+    GraphAddNode GraphAddConditionalNode GraphAddDependencies GraphRemoveDependencies GraphDestroyNode
+    GraphNodeSetWork GraphExecNodeSetWork GraphNodeSetEnabled
     CaptureTaskGrpBegin CaptureTaskGrpEnd CaptureTaskUpdateBegin CaptureTaskUpdateEnd
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
 """.split()
@@ -71,8 +73,8 @@ def test_copy_kinds_have_aclrts_values():
     [
         ("MemcpyAsync", "dst dest_max src count kind stream"),
         ("Memcpy", "dst dest_max src count kind"),
-        ("MemsetAsync", "dst dest_max value count stream"),
-        ("Memset", "dst dest_max value count"),
+        ("MemsetAsync", "dst dest_max value count stream unit"),
+        ("Memset", "dst dest_max value count unit"),
         ("Memcpy2dAsync", "dst dst_pitch src src_pitch width height kind stream"),
         ("StreamWaitEvent", "stream event external"),
         ("RecordEvent", "event stream external"),

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import acl_py.verbs.memory as mem
+from acl_py.calls.steps import OPS
 from acl_py.calls.table import all_verbs
 from acl_py.programs import kernels
 from acl_py.programs.format import Program
 from acl_py.programs.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
-from acl_py.programs.steps import OPS
 from acl_py.programs.tasks import Tasks
 from acl_py.ranges import union
 from acl_py.runtime.calls import begin
@@ -167,13 +167,13 @@ class Operations(Objects):
     async def memcpy_peer(self, **copy: Any) -> None:
         await self.memcpy(stream=None, kind="d2d", **copy)
 
-    async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> Completion:  # noqa: A002
+    async def memset_async(self, dst: str, bytes: int, value: int, stream: str, dst_off: int, unit: int) -> Completion:  # noqa: A002
         to, room, _ = self.ends(dst, dst_off, dst, 0)
-        return await fills.MemsetAsync(to, room, value, bytes, self.streams[stream])
+        return await fills.MemsetAsync(to, room, value, bytes, self.streams[stream], unit=unit)
 
-    async def memset(self, dst: str, bytes: int, value: int, stream: str | None, dst_off: int) -> None:  # noqa: A002, ARG002
+    async def memset(self, dst: str, bytes: int, value: int, stream: str | None, dst_off: int, unit: int) -> None:  # noqa: A002, ARG002
         to, room, _ = self.ends(dst, dst_off, dst, 0)
-        await fills.Memset(to, room, value, bytes)
+        await fills.Memset(to, room, value, bytes, unit=unit)
 
     async def memcpy_async_bad(self, dst_addr: int, src_addr: int, bytes: int, kind: int, stream: str) -> Completion:  # noqa: A002
         return await copies.MemcpyAsync(dst_addr, bytes, src_addr, bytes, kind, self.streams[stream])

@@ -10,16 +10,14 @@ if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
 
 
-def trim_pool(
-    runtime: "Runtime", ordinal: int, keep_bytes: int | None = None, *, freed_in: Stream | None = None
-) -> None:
-    """Give unused memory of the pool of device *ordinal* back to the device, and let the host pay for that: all of it,
-    or what a FreeAsync in the stream *freed_in* has freed.
+def trim_pool(runtime: "Runtime", pool: Pool, keep_bytes: int | None = None, *, freed_in: Stream | None = None) -> None:
+    """Give unused memory of *pool* back to its device, and let the host pay for that: all of it, or what a FreeAsync in
+    the stream *freed_in* has freed.
 
     The pool keeps the whole chunks in *keep_bytes* (by default its release threshold), and what unfinished work may
     still use.
     """
-    pool, costs = runtime.memory.pool(ordinal), runtime.costs
+    costs = runtime.costs
     reserved, mapped = pool.reserved_current, mapped_bytes(runtime, pool)
     keep_bytes = pool.release_threshold if keep_bytes is None else keep_bytes
     keep_bytes -= keep_bytes % runtime.profile.memory.pool_chunk

@@ -326,9 +326,9 @@ class Runtime:
                 raise self._timed_out(limit, completion, what)
             if waits and asleep_ns:
                 self.pay(asleep_ns)
-            ordinal = context.device.ordinal
-            if self.memory.pools[ordinal].is_holding:
-                trim_pool(self, ordinal, freed_in=freed_in)
+            for pool in self.memory.pools_on[context.device.ordinal]:
+                if pool.is_holding:
+                    trim_pool(self, pool, freed_in=freed_in)
         except GeneratorExit:
             raise
         except BaseException:

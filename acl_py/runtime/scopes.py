@@ -36,11 +36,29 @@ class Scope:
         self.runtime = runtime
         self.context = context  # type: ignore[assignment]  # a verb that meets a Barred is refused before it uses it
 
+    @property
+    def default(self) -> Stream:
+        """The stream for work that names none."""
+        return self.context.default
+
 
 class ThreadScope(Scope):
-    """What a thread and all its tasks see. It is changed in place when another context becomes current."""
+    """What a thread and all its tasks see. It is changed in place when another context becomes current.
 
-    __slots__ = ()
+    `is_per_thread` is whether a call without a stream means the default stream of the thread, whatever the rules say.
+    """
+
+    __slots__ = ("is_per_thread",)
+
+    def __init__(self, runtime: "Runtime", context: "Context | Barred") -> None:
+        super().__init__(runtime, context)
+        self.is_per_thread = False
+
+    @property
+    def default(self) -> Stream:
+        """The stream for work that names none."""
+        named = self.context.per_thread if self.is_per_thread else None
+        return named or self.context.default
 
 
 class Barred:

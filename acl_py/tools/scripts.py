@@ -33,7 +33,7 @@ from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
-from acl_py.compat.cuda import switching
+from acl_py.compat.cuda import standing, switching
 from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
 from acl_py.trace.rows.timeline import Timeline
@@ -110,7 +110,7 @@ def run(
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
-    with switching.driver_of_script():
+    with switching.driver_of_script(), standing.watching():
         hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
         if clock is Clock.REAL:
             hanging.views.insert(0, partial(_tell_clock, main))

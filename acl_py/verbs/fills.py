@@ -19,21 +19,25 @@ from device_model.rules import HostCall, SyncCopy
 from device_model.streams import Stream
 from device_model.work import Fill, PagedFill
 
+_UNITS = (1, 2, 4)
 
-@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync", step="memset_async", fields=("fill", "stream"))
+
+@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync", step="memset_async")
 async def MemsetAsync(
-    dst: Memory, dest_max: Integer, value: Integer, count: Integer, stream: StreamLike = None
+    dst: Memory, dest_max: Integer, value: Integer, count: Integer, stream: StreamLike = None, *, unit: int = 1
 ) -> Completion:
-    """Queue a fill of *count* bytes of *dst* with the byte *value* in *stream*.
+    """Queue a fill of *count* bytes of *dst* with the byte *value* in *stream*, or with words of *unit* bytes.
 
-    Stands for aclrtMemsetAsync and cudaMemsetAsync. A fill of no bytes is checked, but is no work.
+    Stands for aclrtMemsetAsync and cudaMemsetAsync, and with a *unit* for cuMemsetD16Async and cuMemsetD32Async. A fill
+    of no bytes is checked, but is no work.
 
     Args:
         dst: Device or pinned memory, as in MemcpyAsync().
         dest_max: The room at *dst*, in bytes.
-        value: The byte; of a larger int the lowest eight bits count.
+        value: The byte or word; of a larger int the lowest bits count.
         count: How many bytes to fill, at most *dest_max*.
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
+        unit: The bytes of a word: 1, 2 or 4. The address and *count* are multiples of it.
 
     Waits:
         cuda, cuda_per_thread: For nothing, except for room if the hardware queue is full (measured:
@@ -46,28 +50,30 @@ async def MemsetAsync(
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, if *dst* has less, or is pageable
-            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is not memory, or was freed; INVALID_HANDLE,
-            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+            under CUDA's rules, or if *unit* is not possible; INVALID_ADDRESS or NULL_POINTER if it is not memory, or
+            was freed; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         DeadlockError: The stream can never make room.
         TypeError: *count*, *dest_max* or *value* is not an int, or *stream* is not a stream.
     """
     scope, runtime, site, _ = begin()
     stream = resolve(scope, stream, MemsetAsync.__name__, captures=True)
-    fill = _fill_of(runtime, dst, dest_max, value, count)
+    fill = _fill_of(runtime, dst, dest_max, value, count, unit)
     return await runtime.carry_out(MemsetAsync.__name__, site, _fill(runtime, stream, fill, site), Queued(fill, stream))
 
 
-@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES, step="memset", fields=("fill",))
-async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> None:
-    """Fill *count* bytes of *dst* with the byte *value*.
+@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES, step="memset")
+async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer, *, unit: int = 1) -> None:
+    """Fill *count* bytes of *dst* with the byte *value*, or with words of *unit* bytes.
 
-    Stands for aclrtMemset and cudaMemset. A fill of no bytes is checked, but is no work.
+    Stands for aclrtMemset and cudaMemset, and with a *unit* for cuMemsetD16 and cuMemsetD32. A fill of no bytes is
+    checked, but is no work.
 
     Args:
         dst: Device or pinned memory, as in MemcpyAsync(); under ACL's rules also pageable memory.
         dest_max: The room at *dst*, in bytes.
-        value: The byte; of a larger int the lowest eight bits count.
+        value: The byte or word; of a larger int the lowest bits count.
         count: How many bytes to fill, at most *dest_max*.
+        unit: The bytes of a word: 1, 2 or 4. The address and *count* are multiples of it.
 
     Waits:
         cuda, cuda_per_thread: The fill is queued in the default stream. For device memory the host waits for nothing
@@ -77,13 +83,13 @@ async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer)
 
     Raises:
         AclError: INVALID_VALUE if *count* is negative or larger than *dest_max*, if *dst* has less, or is pageable
-            under CUDA's rules; INVALID_ADDRESS or NULL_POINTER if it is not memory, or was freed; the kind of the
-            failure if the context has failed.
+            under CUDA's rules, or if *unit* is not possible; INVALID_ADDRESS or NULL_POINTER if it is not memory, or
+            was freed; the kind of the failure if the context has failed.
         DeadlockError: The fill can never be made.
         TypeError: *count*, *dest_max* or *value* is not an int.
     """
     scope, runtime, site, _ = begin()
-    fill = _fill_of(runtime, dst, dest_max, value, count)
+    fill = _fill_of(runtime, dst, dest_max, value, count, unit)
     await runtime.carry_out(Memset.__name__, site, _fill_and_wait(scope, fill, site), Completed(fill))
 
 
@@ -103,12 +109,12 @@ async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Com
         what = f"a fill of pageable memory waits for {stream.name}"
         await runtime.wait(stream.turn(), what, site, (stream,), sleeps=False)
         runtime.pay(runtime.profile.copies.host_to_host[fill.nbytes])
-        model.fill(fill.dst, fill.offset, fill.value, fill.nbytes)
+        model.fill(fill.dst, fill.offset, fill.value, fill.nbytes, fill.unit)
         return NOTHING
     return await transfers.queue(runtime, stream, fill, site)
 
 
-def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> Fill:
+def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, count: Integer, unit: int) -> Fill:
     count = check_count(runtime, count, dest_max)
     value = integer("the value of a fill", value)
     allocation, offset = locate(runtime, dst, count, "dst")
@@ -116,5 +122,8 @@ def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, c
         raise runtime.error(
             Kind.INVALID_VALUE, "a fill of pageable host memory", "use device or pinned memory, or NumPy's fill"
         )
+    if unit not in _UNITS or count % unit or (allocation.address + offset) % unit:
+        what = f"a fill of {count} bytes with words of {unit} at {offset} of {allocation!r}"
+        raise runtime.error(Kind.INVALID_VALUE, what, "words have 1, 2 or 4 bytes, and begin at a multiple of that")
     kind_of_fill = Fill if allocation.pages is None else PagedFill
-    return kind_of_fill(allocation, offset, value & 0xFF, count)
+    return kind_of_fill(allocation, offset, value & ((1 << 8 * unit) - 1), count, unit)

@@ -27,7 +27,7 @@ from device_model.device import Device
 from device_model.graphs.capture import Branch
 from device_model.graphs.graph import NodeKind
 from device_model.integers import Integer, integer
-from device_model.memory import Allocation, Origin
+from device_model.memory import Allocation, Origin, Pool
 from device_model.memory import Buffer as Buffer
 from device_model.names import check_name
 from device_model.ops import Op
@@ -49,7 +49,7 @@ Memory: TypeAlias = Buffer | Array | SupportsIndex | HasBytes | npt.NDArray[Any]
 _MIB = 1 << 20
 
 
-@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES, step="malloc", fields=("name",))
+@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES, step="malloc")
 async def Malloc(
     nbytes: Integer,
     policy: int = 0,  # noqa: ARG001 - aclrt's huge-page policy: no difference here
@@ -82,12 +82,12 @@ async def Malloc(
     ordinal = scope.context.device.ordinal
     nbytes = runtime.memory.check_size(nbytes, Origin.MALLOC)
     if not runtime.memory.has_room(ordinal, nbytes):
-        trim_pool(runtime, ordinal, 0)
+        trim_pool(runtime, runtime.memory.pool(ordinal), 0)
     buffer = runtime.memory.malloc(ordinal, nbytes, site)
     return begin_life(call, Malloc.__name__, buffer, name, runtime.costs.malloc[nbytes])
 
 
-@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES, step="free", fields=("name",))
+@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES, step="free")
 async def Free(buffer: Memory | None) -> None:
     """Free memory of Malloc(), MallocAsync() or MallocManaged(); None is accepted, and nothing is freed.
 
@@ -117,7 +117,7 @@ async def Free(buffer: Memory | None) -> None:
         return
     allocation = runtime.memory.root(buffer, Free.__name__, Origin.MALLOC, Origin.POOL, Origin.MANAGED)
     if allocation.origin is Origin.POOL:
-        give_back = partial(_give_back, runtime, allocation.device)
+        give_back = partial(_give_back, runtime, runtime.memory.pool_of(allocation))
         await _end(call, Free.__name__, allocation, (), runtime.costs.free[0], give_back)
     else:
         devices = runtime.devices if allocation.pages is not None else (runtime.device(allocation.device),)
@@ -125,7 +125,7 @@ async def Free(buffer: Memory | None) -> None:
         await _end(call, Free.__name__, allocation, devices, cost, runtime.memory.free)
 
 
-@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES, step="free", fields=("name",))
+@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES, step="free")
 async def FreeWithDevSync(buffer: Memory) -> None:
     """Wait until the device is idle and free *buffer*, which Malloc() returned.
 
@@ -149,7 +149,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     await _end(call, FreeWithDevSync.__name__, allocation, devices, cost, runtime.memory.free, waits=True)
 
 
-@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES, step="malloc_host", fields=("name",))
+@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES, step="malloc_host")
 async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
@@ -177,7 +177,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return begin_life(call, MallocHost.__name__, buffer, name, _by_size(runtime.costs.malloc_host, buffer.nbytes))
 
 
-@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES, step="free_host", fields=("name",))
+@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES, step="free_host")
 async def FreeHost(buffer: Memory | None) -> None:
     """Free pinned memory of MallocHost(); None is accepted, and nothing is freed.
 
@@ -207,7 +207,7 @@ async def FreeHost(buffer: Memory | None) -> None:
     await _end(call, FreeHost.__name__, allocation, runtime.devices, cost, runtime.memory.free_host)
 
 
-@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES, step="free_host", fields=("name",))
+@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES, step="free_host")
 async def FreeHostWithDevSync(buffer: Memory) -> None:
     """Wait until all devices are idle and free *buffer*, which MallocHost() returned.
 
@@ -231,7 +231,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
     await _end(call, FreeHostWithDevSync.__name__, allocation, runtime.devices, cost, verb, waits=True)
 
 
-@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES, step="host_register", fields=("name",))
+@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES, step="host_register")
 async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: str | None = None) -> Buffer:
     """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
 
@@ -268,9 +268,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     return begin_life(call, HostRegister.__name__, buffer, name, _by_size(runtime.costs.register, buffer.nbytes))
 
 
-@verb(
-    acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES, step="host_unregister", fields=("name",)
-)
+@verb(acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES, step="host_unregister")
 async def HostUnregister(memory: Memory) -> None:
     """End HostRegister(); the memory is ordinary, pageable memory again.
 
@@ -285,8 +283,9 @@ async def HostUnregister(memory: Memory) -> None:
         acl: For nothing.
 
     Raises:
-        AclError: NOT_REGISTERED if it is not registered; INVALID_VALUE if it is no memory; the kind of the failure if
-            the context has failed when the wait is over.
+        AclError: NOT_REGISTERED if it is not registered; INVALID_ADDRESS if it is a part of registered memory (as CUDA
+            answers); INVALID_VALUE if it is no memory; the kind of the failure if the context has failed when the wait
+            is over.
         DeadlockError: The work of a device can never complete.
     """
     _, runtime, _, _ = call = begin()
@@ -295,23 +294,26 @@ async def HostUnregister(memory: Memory) -> None:
     await _end(call, HostUnregister.__name__, allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
-@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync", step="malloc_async", fields=("name", "stream"))
-async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str | None = None) -> Buffer:
-    """Take *nbytes* from the stream-ordered pool of the device of *stream*.
+@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync", step="malloc_async")
+async def MallocAsync(
+    nbytes: Integer, stream: StreamLike = None, *, name: str | None = None, pool: Pool | None = None
+) -> Buffer:
+    """Take *nbytes* from the stream-ordered pool of the device of *stream*, or from another *pool*.
 
-    Stands for aclrtMallocAsync and cudaMallocAsync. The memory may be used by work that is queued in *stream* from now
-    on, and by work that is ordered behind it. A block that was given back is used again as the CUDA programming guide
-    says: at once in the same stream; in another stream if its FreeAsync() has taken place, or if *stream* already waits
-    for it. Only if the device has no room left is a block used whose FreeAsync() is still to come in another stream,
-    and then *stream* waits for that. In a capture the memory belongs to the graph: it is there from each launch on, and
-    until the executable is destroyed. Unused memory of the pool goes back to the device at the next synchronisation of
-    the device, of an event, or of the stream in which it was freed (measured: timelines2), except what
-    SetMemPoolThreshold() lets it keep.
+    Stands for aclrtMallocAsync and cudaMallocAsync, and for cudaMallocFromPoolAsync. The memory may be used by work
+    that is queued in *stream* from now on, and by work that is ordered behind it. A block that was given back is used
+    again as the CUDA programming guide says: at once in the same stream; in another stream if its FreeAsync() has taken
+    place, or if *stream* already waits for it. Only if the device has no room left is a block used whose FreeAsync() is
+    still to come in another stream, and then *stream* waits for that. In a capture the memory belongs to the graph: it
+    is there from each launch on, and until the executable is destroyed. Unused memory of the pool goes back to the
+    device at the next synchronisation of the device, of an event, or of the stream in which it was freed (measured:
+    timelines2), except what SetMemPoolThreshold() lets it keep.
 
     Args:
         nbytes: The size in bytes, 1 or more.
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
         name: What messages, charts and traces call it instead of its number: 1 to 200 printable characters.
+        pool: A pool that a driver's program has made; None is that of the device.
 
     Waits:
         all rules: For nothing (measured: malloc-async-busy, malloc-async-fresh-busy); the stream waits where the pool
@@ -321,8 +323,8 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
         The buffer.
 
     Raises:
-        AclError: OUT_OF_MEMORY if the device has no room; INVALID_VALUE for 0 bytes or less; INVALID_HANDLE,
-            FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
+        AclError: OUT_OF_MEMORY if the device or *pool* has no room; INVALID_VALUE for 0 bytes or less, or if *pool* was
+            destroyed; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *nbytes* is not an int, *stream* is not a stream, or *name* is not a str.
         ValueError: *name* is empty, too long or not printable.
 
@@ -335,11 +337,12 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     stream = resolve(scope, stream, MallocAsync.__name__, captures=True)
     check_name(name)
     nbytes = runtime.memory.check_size(nbytes, Origin.POOL)
-    ordinal = stream.context.device.ordinal
-    pool = runtime.memory.pool(ordinal)
+    pool = runtime.memory.pool(stream.context.device.ordinal) if pool is None else pool
+    if pool.is_destroyed:
+        raise runtime.error(Kind.INVALID_VALUE, f"{pool!r} was destroyed", "make another pool")
     rank: Callable[[model.Block], int | None] = partial(_rank, stream)
     if not pool.has_room(nbytes, rank):
-        trim_pool(runtime, ordinal, 0)
+        trim_pool(runtime, pool, 0)
         if not pool.has_room(nbytes, rank):
             rank = _rank_any
     mapped = mapped_bytes(runtime, pool)
@@ -360,7 +363,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     return buffer
 
 
-@verb(cuda="cudaFreeAsync", step="free_async", fields=("name", "stream"))
+@verb(cuda="cudaFreeAsync", step="free_async")
 async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     """Give *buffer* back behind everything that is queued in *stream* so far.
 
@@ -411,8 +414,8 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
     return NOTHING
 
 
-@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute", step="pool_threshold", fields=("bytes",))
-async def SetMemPoolThreshold(nbytes: Integer) -> None:
+@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute", step="pool_threshold")
+async def SetMemPoolThreshold(nbytes: Integer, *, pool: Pool | None = None) -> None:
     """Let the stream-ordered pool of the current device keep up to *nbytes* of unused memory across synchronisations.
 
     Stands for the release threshold of aclrtMemPoolSetAttr and cudaMemPoolSetAttribute. At first it is 0. The pool
@@ -421,6 +424,7 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
 
     Args:
         nbytes: The size in bytes, 0 or more.
+        pool: A pool that a driver's program has made; None is that of the current device.
 
     Waits:
         all rules: For nothing.
@@ -433,7 +437,8 @@ async def SetMemPoolThreshold(nbytes: Integer) -> None:
     nbytes = integer("nbytes", nbytes)
     if nbytes < 0:
         raise runtime.error(Kind.INVALID_VALUE, f"a pool that keeps {nbytes} bytes", "nbytes must be 0 or more")
-    runtime.memory.pool(scope.context.device.ordinal).release_threshold = nbytes
+    pool = runtime.memory.pool(scope.context.device.ordinal) if pool is None else pool
+    pool.release_threshold = nbytes
     runtime.brief_call(SetMemPoolThreshold.__name__, enter, site, Plain((nbytes,)))
 
 
@@ -525,9 +530,9 @@ async def _end(
     runtime.called(name, enter, site, Ended(allocation))
 
 
-def _give_back(runtime: Runtime, ordinal: int, buffer: object, site: object) -> None:
+def _give_back(runtime: Runtime, pool: Pool, buffer: object, site: object) -> None:
     runtime.memory.free(buffer, site)
-    trim_pool(runtime, ordinal)
+    trim_pool(runtime, pool)
 
 
 def _rank(stream: Stream, block: model.Block) -> int | None:
@@ -568,7 +573,7 @@ def give_to_pool(
     """
     if until.done:
         runtime.workers.flush(allocation)
-    runtime.memory.pool(allocation.device).give(buffer, stream, None if until.done else until, site)
+    runtime.memory.pool_of(allocation).give(buffer, stream, None if until.done else until, site)
 
     def drop(_: Completion) -> None:
         runtime.workers.flush(allocation)

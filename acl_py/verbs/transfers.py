@@ -18,7 +18,7 @@ from device_model.work import D2D, H2D, H2H, Copy, Fill, PitchedCopy
 
 def sync_stream(scope: Scope) -> Stream:
     """Return the stream for copies and fills that name none."""
-    return scope.context.outside if scope.runtime.rules.sync_copy is SyncCopy.OUTSIDE else scope.context.default
+    return scope.context.outside if scope.runtime.rules.sync_copy is SyncCopy.OUTSIDE else scope.default
 
 
 async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
@@ -68,7 +68,7 @@ async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
 
 async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
     """Copy in the default stream; the host does not wait for copies inside the device, nor for the last staged part."""
-    runtime, stream = scope.runtime, scope.context.default
+    runtime, stream = scope.runtime, scope.default
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
     elif copy.src.space is Space.PAGEABLE:  # of whatever size: measured, sync-h2d-*

@@ -36,6 +36,7 @@ from device_model.memory.pages import Advice as Advice
 from device_model.memory.pages import Moves as Moves
 from device_model.memory.pages import Pages as Pages
 from device_model.memory.pool import DEVICE_SPAN as DEVICE_SPAN
+from device_model.memory.pool import AddressedPool as AddressedPool
 from device_model.memory.pool import Block as Block
 from device_model.memory.pool import Limit as Limit
 from device_model.memory.pool import Pool as Pool

@@ -26,6 +26,7 @@ from device_model.names import named
 
 if TYPE_CHECKING:
     from device_model.memory.directory import Directory
+    from device_model.memory.pool import Pool
     from device_model.work import Copy
 
 # The addresses of device memory: no host pointer has such a value, and all of them are positive as int64. On a board
@@ -80,6 +81,7 @@ class Allocation:
         "origin",
         "owner",
         "pages",
+        "pool",
         "serial",
         "space",
         "view",
@@ -113,6 +115,7 @@ class Allocation:
         self.home: Directory | None = None
         self.owner = owner  # keeps the view alive: a registered array, a mapping
         self.pages: Pages | None = None  # of managed memory
+        self.pool: Pool | None = None  # that it goes back to
         self.serial = serial  # -1 for pageable memory that was passed to one call
         self.fail = fail
 

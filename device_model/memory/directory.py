@@ -18,6 +18,7 @@ from device_model.memory import host
 from device_model.memory.addresses import AddressMap, Graveyard, whole
 from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Origin, Space
 from device_model.memory.backing import Cold
+from device_model.memory.pages import Pages
 from device_model.memory.stories import Stories, address_text, array_text
 
 WatchView = Callable[[Allocation, npt.NDArray[Any]], npt.NDArray[Any]]
@@ -145,16 +146,18 @@ class Directory:
         cold: Cold | None,
         made: object,
         owner: object = None,
+        pages: Pages | None = None,
     ) -> Buffer:
         """Begin an allocation, of host memory if *device* is -1, and return the buffer over it."""
         self._serial += 1
         place = Space.PINNED if device < 0 else Space.DEVICE
-        space = Space.MANAGED if origin is Origin.MANAGED else place
+        space = Space.MANAGED if pages is not None else place
         allocation = Allocation(
             address, nbytes, space, origin, view, self.fail,
             device=device, cold=cold, made=made, owner=owner, serial=self._serial,
         )  # fmt: skip
         allocation.home = self
+        allocation.pages = pages
         self._space(address).add(allocation)
         return whole(allocation)
 
@@ -186,7 +189,7 @@ class Directory:
             raise self.fail(kind, f"{verb}() does not release {buffer!r}", remedy)
         if offset:
             what = f"{verb} of an address {offset} bytes inside {buffer!r}"
-            raise self.fail(kind, what, f"pass the buffer that {allocation.origin.maker}() returned")
+            raise self.fail(Kind.INVALID_ADDRESS, what, f"pass the buffer that {allocation.origin.maker}() returned")
         return allocation
 
     def _released(self, verb: str, kind: Kind, buffer: Buffer, origins: tuple[Origin, ...]) -> DeviceError:

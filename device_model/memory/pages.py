@@ -24,6 +24,7 @@ REGION = 1 << 16
 BLOCK = 1 << 21
 HOST = -1  # as a location; devices count from 0
 NOWHERE = -2  # as a location: none was set, or not the same for all pages
+_HOST_BIT = 31  # in the bits of locations; the devices have those below
 _PER_REGION = REGION // PAGE
 _PER_BLOCK = BLOCK // PAGE
 
@@ -90,7 +91,7 @@ class Pages:
         self._reached = np.zeros(room, np.uint32)  # a bit for each device that maps the page on the host
         self.read_mostly = flags()
         self.preferred = np.full(room, NOWHERE, np.int16)
-        self.accessed_by = np.zeros(room, np.uint32)  # a bit for each device
+        self.accessed_by = np.zeros(room, np.uint32)  # a bit for each device, and one for the host
         self.prefetched = np.full(room, NOWHERE, np.int16)
         self.last_used = np.zeros(blocks, np.int64)  # by a device: counts the accesses of all devices
 
@@ -130,9 +131,10 @@ class Pages:
         return bool(self.read_mostly[self.part(start, stop)].all())
 
     def devices_with_access(self, start: int, stop: int) -> tuple[int, ...]:
-        """Return the devices that were advised to access all pages of the bytes *start* to *stop*."""
+        """Return the devices, and last HOST, that were advised to access all pages of the bytes *start* to *stop*."""
         bits = int(np.bitwise_and.reduce(self.accessed_by[self.part(start, stop)]))
-        return tuple(device for device in range(32) if bits >> device & 1)
+        devices = tuple(device for device in range(_HOST_BIT) if bits >> device & 1)
+        return (*devices, HOST) if bits >> _HOST_BIT & 1 else devices
 
     def common_location(self, locations: npt.NDArray[np.int16], start: int, stop: int) -> int:
         """Return the one of *locations* that all pages of the bytes *start* to *stop* have, or NOWHERE."""
@@ -203,7 +205,7 @@ class Pages:
         number.
         """
         part = self.part(start, stop)
-        bit = np.uint32(1 << location if location >= 0 else 0)
+        bit = np.uint32(1 << (location if location >= 0 else _HOST_BIT))
         match advice:
             case Advice.SET_READ_MOSTLY:
                 self.read_mostly[part] = True

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from math import lcm
 from typing import TYPE_CHECKING, NamedTuple
 
-from device_model.memory.allocation import DEVICE_BASE, Buffer, Origin
+from device_model.errors import Kind
+from device_model.memory.allocation import DEVICE_BASE, Buffer, Origin, size_text
 
 if TYPE_CHECKING:
     from device_model.memory.registry import Memory
@@ -98,16 +99,18 @@ class Block:
 
 
 class Pool:
-    """The blocks of the stream-ordered allocator of one device.
+    """Blocks of the stream-ordered allocator: each device has a pool, and a program may make others.
 
     Blocks are multiples of 512 bytes. A block that is larger than needed is split, and the rest stays free under the
     same FreeAsync. Free blocks stay in the pool until `trim`, which the runtime calls at synchronisations with the
-    pool's `release_threshold`.
+    pool's `release_threshold`. A pool of *max_bytes* takes no more from its device; 0 is no limit.
     """
 
-    def __init__(self, memory: "Memory", arena: Arena) -> None:
+    def __init__(self, memory: "Memory", arena: Arena, max_bytes: int = 0) -> None:
         self._memory = memory
         self._arena = arena
+        self._max_bytes = max_bytes
+        self.is_destroyed = False
         self._granule = lcm(_GRANULE, arena.alignment)
         self._unused: list[Block] = []  # free blocks, the longest unused first
         self._leaving: list[Block] = []  # Malloc's memory that FreeAsync freed: goes back to the device
@@ -119,6 +122,11 @@ class Pool:
 
     def __repr__(self) -> str:
         return f"<Pool device {self._arena.device}: {self.used_current} bytes of {self.reserved_current} used>"
+
+    @property
+    def device(self) -> int:
+        """The number of the device that the memory is on; -1 for memory of the host."""
+        return self._arena.device
 
     @property
     def unused(self) -> tuple[Block, ...]:
@@ -133,7 +141,10 @@ class Pool:
     def has_room(self, nbytes: int, order: Callable[[Block], int | None]) -> bool:
         """Whether `take` would find a free block or make a new one."""
         size = self._size(nbytes)
-        return self._choose(size, order) is not None or self._arena.has_room(size)
+        return self._choose(size, order) is not None or (self._may_grow(size) and self._arena.has_room(size))
+
+    def _may_grow(self, size: int) -> bool:
+        return not self._max_bytes or self.reserved_current + size <= self._max_bytes
 
     def take(
         self, nbytes: int, order: Callable[[Block], int | None], made: object = None
@@ -147,20 +158,33 @@ class Pool:
         size = self._size(nbytes)
         block = self._choose(size, order)
         if block is None:
+            self._check_limit(size)
             self._memory.check_room(self._arena, size, nbytes, Origin.POOL)
             view, cold = self._memory.create_backing(nbytes, Origin.POOL)
             address, free_op = self._arena.take(size), None
-            self.reserved_current += size
-            self.reserved_high = max(self.reserved_high, self.reserved_current)
+            self._count_reserved(size)
         else:
             # New bytes, because work that was queued before the FreeAsync may still run on the old ones.
             view, cold = self._memory.create_backing(nbytes, Origin.POOL)
             address, free_op = block.address, block.free_op
             self._cut(block, size)
+        self._count_used(size)
+        buffer = self._memory.begin_on_device(address, nbytes, self._arena.device, Origin.POOL, view, cold, made)
+        buffer.allocation.pool = self
+        return buffer, free_op
+
+    def _check_limit(self, size: int) -> None:
+        if not self._may_grow(size):
+            what = f"a pool of at most {size_text(self._max_bytes)} has no room for {size_text(size)} more"
+            raise self._memory.fail(Kind.OUT_OF_MEMORY, what, "free memory of the pool, or make it larger")
+
+    def _count_reserved(self, size: int) -> None:
+        self.reserved_current += size
+        self.reserved_high = max(self.reserved_high, self.reserved_current)
+
+    def _count_used(self, size: int) -> None:
         self.used_current += size
         self.used_high = max(self.used_high, self.used_current)
-        buffer = self._memory.begin_on_device(address, nbytes, self._arena.device, Origin.POOL, view, cold, made)
-        return buffer, free_op
 
     def _size(self, nbytes: int) -> int:
         return -(-nbytes // self._granule) * self._granule
@@ -190,7 +214,7 @@ class Pool:
         is called at the end of *free_op*; without a *free_op* they are dropped at once.
         """
         allocation = self._memory.root(thing, "FreeAsync", Origin.POOL, Origin.MALLOC)
-        home = self._memory.pool(allocation.device)
+        home = self._memory.pool_of(allocation)
         if allocation.origin is Origin.MALLOC:
             home._leaving.append(Block(allocation.address, allocation.nbytes, stream, free_op))
         else:
@@ -198,6 +222,8 @@ class Pool:
             home._unused.append(Block(allocation.address, size, stream, free_op))
             home.used_current -= size
         self._memory.end_life(allocation, site, drop=free_op is None)
+        if home.is_destroyed:
+            home.trim(0)
 
     def trim(self, keep_bytes: int, is_done: Callable[[Block], bool] | None = None) -> int:
         """Give free blocks back to the device, the longest unused first, but keep *keep_bytes* reserved.
@@ -225,3 +251,51 @@ class Pool:
         """Set the high-water marks to the current use."""
         self.reserved_high = self.reserved_current
         self.used_high = self.used_current
+
+    def destroy(self) -> None:
+        """Give all blocks back; those in use go back when they are freed."""
+        self.is_destroyed = True
+        self.trim(0)
+
+
+class AddressedPool(Pool):
+    """Stream-ordered memory that the host reaches too: pinned, or managed.
+
+    Its addresses are those of the host, so no block is used again: it goes back when it is freed.
+    """
+
+    def __init__(self, memory: "Memory", arena: Arena, max_bytes: int = 0, *, is_managed: bool) -> None:
+        super().__init__(memory, arena, max_bytes)
+        self.is_managed = is_managed
+
+    @property
+    def device(self) -> int:
+        """The number of the device whose reset frees the memory; -1 for memory of the host."""
+        return self._arena.device if self.is_managed else -1
+
+    def has_room(self, nbytes: int, order: Callable[[Block], int | None]) -> bool:  # noqa: ARG002 - it has no blocks
+        """Whether `take` would find room."""
+        return self._may_grow(self._size(nbytes))
+
+    def take(
+        self,
+        nbytes: int,
+        order: Callable[[Block], int | None],  # noqa: ARG002 - it has no blocks
+        made: object = None,
+    ) -> tuple[Buffer, object | None]:
+        """Take *nbytes*, which are new memory."""
+        nbytes = self._memory.check_size(nbytes, Origin.POOL)
+        size = self._size(nbytes)
+        self._check_limit(size)
+        buffer = self._memory.create_addressed(self.device, nbytes, Origin.POOL, made, is_managed=self.is_managed)
+        buffer.allocation.pool = self
+        self._count_reserved(size)
+        self._count_used(size)
+        return buffer, None
+
+    def give(self, thing: object, stream: object, free_op: object, site: object) -> None:  # noqa: ARG002
+        """Free an allocation in stream order; its bytes stay until *free_op* is done."""
+        allocation = self._memory.root(thing, "FreeAsync", Origin.POOL)
+        self._memory.end_addressed(allocation, site, drop=free_op is None)
+        self.reserved_current -= self._size(allocation.nbytes)
+        self.used_current -= self._size(allocation.nbytes)

@@ -25,7 +25,7 @@ from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Orig
 from device_model.memory.backing import Cold
 from device_model.memory.directory import Directory
 from device_model.memory.pages import Pages, Residence
-from device_model.memory.pool import Arena, Limit, Pool
+from device_model.memory.pool import AddressedPool, Arena, Limit, Pool
 from device_model.memory.stories import array_text
 from device_model.memory.virtual import Virtual
 
@@ -46,7 +46,9 @@ class Memory(Directory):
         super().__init__(fail)
         self._is_board = is_board
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
-        self.pools = [Pool(self, arena) for arena in self._arenas]
+        self.default_pools = [Pool(self, arena) for arena in self._arenas]
+        self.pools = list(self.default_pools)  # of each device the one that it uses
+        self.pools_on = [[pool] for pool in self.pools]  # all that have memory of a device
         self.virtual = Virtual(self)
         self.residence = Residence()
         self.left_to_reset: list[Allocation] = []  # freed by the reset of its device, not by the program
@@ -85,7 +87,7 @@ class Memory(Directory):
         """
         allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED, Origin.MODULE)
         if allocation.origin is Origin.POOL:
-            self.pools[allocation.device].give(whole(allocation), None, None, site)
+            self.pool_of(allocation).give(whole(allocation), None, None, site)
             return
         self._end(allocation, site)
         if allocation.pages is None:
@@ -98,11 +100,15 @@ class Memory(Directory):
         """
         self.arena(device)
         nbytes = self.check_size(nbytes, Origin.MANAGED)
-        view, cold = self._create_addressed(nbytes, Origin.MANAGED)
-        buffer = self.begin_life(_address_of(view), nbytes, device, Origin.MANAGED, view, cold, made, view.obj)
-        pages = buffer.allocation.pages = Pages(nbytes)
-        self.residence.pages[pages] = None
-        return buffer
+        return self.create_addressed(device, nbytes, Origin.MANAGED, made, is_managed=True)
+
+    def create_addressed(self, device: int, nbytes: int, origin: Origin, made: object, *, is_managed: bool) -> Buffer:
+        """Begin an allocation that has an address of the host: pinned, or managed."""
+        view, cold = self._create_addressed(nbytes, origin)
+        pages = Pages(nbytes) if is_managed else None
+        if pages is not None:
+            self.residence.pages[pages] = None
+        return self.begin_life(_address_of(view), nbytes, device, origin, view, cold, made, view.obj, pages)
 
     def free_all(self, device: int, site: object) -> None:
         """Free all memory of *device*, its pool included, because the device is reset.
@@ -118,12 +124,46 @@ class Memory(Directory):
                 self._end(allocation, site)
                 self.left_to_reset.append(allocation)
         self.virtual.forget(device)
-        self.pools[device] = Pool(self, arena)
+        for pool in self.pools_on[device]:
+            pool.is_destroyed = True
+        self.default_pools[device] = self.pools[device] = Pool(self, arena)
+        self.pools_on[device] = [self.pools[device]]
+
+    # Pools.
 
     def pool(self, device: int) -> Pool:
-        """Return the stream-ordered pool of *device*."""
+        """Return the stream-ordered pool that *device* uses."""
         self.arena(device)
         return self.pools[device]
+
+    def pool_of(self, allocation: Allocation) -> Pool:
+        """Return the pool to which FreeAsync gives *allocation*."""
+        return self.pool(allocation.device) if allocation.pool is None else allocation.pool
+
+    def create_pool(self, device: int, max_bytes: int = 0) -> Pool:
+        """Make another pool of *device*."""
+        pool = Pool(self, self.arena(device), max_bytes)
+        self.pools_on[device].append(pool)
+        return pool
+
+    def create_addressed_pool(self, device: int, max_bytes: int = 0, *, is_managed: bool) -> AddressedPool:
+        """Make a pool of memory that the host reaches: managed, which the reset of *device* frees, or pinned."""
+        return AddressedPool(self, self.arena(device), max_bytes, is_managed=is_managed)
+
+    def use_pool(self, device: int, pool: Pool) -> None:
+        """Let *device* take stream-ordered memory from *pool*, one of its own."""
+        assert pool in self.pools_on[device], f"{pool!r} has no memory of device {device}"
+        self.pools[device] = pool
+
+    def destroy_pool(self, pool: Pool) -> None:
+        """End *pool*, which is no default one; a device that uses it goes back to its default pool."""
+        assert pool not in self.default_pools, f"{pool!r} lives as long as its device"
+        pool.destroy()
+        if isinstance(pool, AddressedPool):
+            return
+        self.pools_on[pool.device].remove(pool)
+        if self.pools[pool.device] is pool:
+            self.pools[pool.device] = self.default_pools[pool.device]
 
     def has_room(self, device: int, nbytes: int) -> bool:
         """Whether *nbytes* are free on *device*."""
@@ -186,10 +226,14 @@ class Memory(Directory):
 
     def _end(self, allocation: Allocation, site: object) -> None:
         """End an allocation and drop its bytes. Arrays over bytes that the host sees stay valid; calls refuse them."""
+        self.end_addressed(allocation, site, drop=True)
+
+    def end_addressed(self, allocation: Allocation, site: object, *, drop: bool) -> None:
+        """End an allocation that may have an address of the host; with *drop* its bytes are dropped at once."""
         if allocation.pages is not None:
             del self.residence.pages[allocation.pages]
         mapping = None if allocation.owner is None else weakref.ref(allocation.owner)
-        self.end_life(allocation, site, drop=True)
+        self.end_life(allocation, site, drop=drop)
         if mapping is None or mapping() is None:
             return
         while (stale := self._outlived.overlapping(allocation.address, allocation.nbytes)) is not None:

@@ -77,13 +77,15 @@ def pitched_bytes(pitch: int, width: int, height: int) -> int:
     return pitch * (height - 1) + width if width and height else 0
 
 
-def fill(dst: Allocation, offset: int, value: int, nbytes: int) -> None:
-    """Set *nbytes* to the low byte of *value*."""
+def fill(dst: Allocation, offset: int, value: int, nbytes: int, unit: int = 1) -> None:
+    """Set *nbytes* to the low byte of *value*; with a *unit* to words of so many bytes."""
     if dst.cold is not None:
         if dst.is_dropped:
             return
         _prepare_write(dst, offset, nbytes)
-    if nbytes < LARGE:
+    if unit > 1:
+        _bytes(dst, offset, nbytes).view(f"<u{unit}").fill(value)
+    elif nbytes < LARGE:
         dst.view[offset : offset + nbytes] = bytes((value & 0xFF,)) * nbytes
     else:
         _bytes(dst, offset, nbytes).fill(value & 0xFF)

@@ -45,18 +45,21 @@ class Virtual:
         self._reserved: dict[int, int] = {}  # bytes by address
         self._mapped: dict[int, Physical] = {}
 
-    def reserve(self, nbytes: int) -> int:
-        """Reserve *nbytes* of addresses; they cost no memory."""
+    def reserve(self, nbytes: int, alignment: int = 0) -> int:
+        """Reserve *nbytes* of addresses from a multiple of *alignment* on; they cost no memory."""
         self._check_size(nbytes)
-        address = self._next
-        self._next += nbytes + GRANULARITY  # one step past a range is not the start of the next one
+        if alignment > DEVICE_SPAN:
+            raise self._refuse(f"no addresses are multiples of {alignment}", "ask for a smaller alignment")
+        step = max(alignment, GRANULARITY)
+        address = -(-self._next // step) * step
+        self._next = address + nbytes + GRANULARITY  # one step past a range is not the start of the next one
         self._reserved[address] = nbytes
         return address
 
-    def release(self, address: int) -> None:
-        """End a reservation in which nothing is mapped."""
+    def release(self, address: int, size: int | None = None) -> None:
+        """End a reservation, of *size* bytes if that is given, in which nothing is mapped."""
         nbytes = self._reserved.get(address)
-        if nbytes is None:
+        if nbytes is None or size not in (None, nbytes):
             raise self._refuse(f"no reserved range of addresses begins at {address:#x}")
         if any(address <= each < address + nbytes for each in self._mapped):
             raise self._refuse(f"memory is mapped in the range at {address:#x}", "unmap it first")
@@ -107,6 +110,15 @@ class Virtual:
             raise self._refuse(f"nothing is mapped at {address:#x}")
         self._memory.end_life(physical.mapped, site, drop=True)
         physical.mapped = None
+
+    def mapped_in(self, address: int, nbytes: int) -> dict[int, Physical]:
+        """Return what is mapped in a range, by address; the range must be that of whole mappings, without gaps."""
+        found = {each: it for each, it in sorted(self._mapped.items()) if address <= each < address + nbytes}
+        if not found or min(found) != address or sum(each.nbytes for each in found.values()) != nbytes:
+            raise self._refuse(
+                f"the {size_text(nbytes)} at {address:#x} are no whole mappings", "name all of a mapping"
+            )
+        return found
 
     def forget(self, device: int) -> None:
         """Unmap and free all memory of *device*, which was reset."""

@@ -77,6 +77,21 @@ def test_a_program_of_one_task_is_its_calls():
     assert differences(timeline) == []
 
 
+def test_a_fill_with_words_keeps_them_from_a_file_too(tmp_path):
+    async def main():
+        device = await acl.Malloc(KIB)
+        await acl.MemsetAsync(device, KIB, 0x01020304, 64, unit=4)
+        await acl.MemsetAsync(device, KIB, 7, 64)
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main, rules="cuda")
+    save(timeline, tmp_path / "run.acltrace")
+    for each in (timeline, read_trace(tmp_path / "run.acltrace")):
+        fills = [step for step in steps_of(each, "value", "unit") if step]
+        assert fills == [{"value": 0x01020304, "unit": 4}, {"value": 7}]
+    assert differences(timeline) == []
+
+
 def test_what_a_task_has_waited_for_outside_devices_is_found():
     async def main():
         queue: asyncio.Queue[int] = asyncio.Queue()

@@ -5,6 +5,11 @@ python -m tests.cuda programs 3000 1      random programs, through the library a
 python -m tests.cuda present              on a machine with a card: which driver programs get, and the card beside it
 python -m tests.cuda start                processor time of a script with cuda.core, with acl-py run and without
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
+python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
+    public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. Three columns
+    by file: the cases that pass on a card and need a driver, those of them that pass here, and their share
+python -m tests.cuda stumpy [120 20]
+    gpu_stump of a series of so many points with windows of so many: seconds here, and in the simulator of numba
 """
 
 import ctypes
@@ -17,6 +22,7 @@ from math import inf
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.runtime.scopes import Scope, scope_var
+from tests.cuda import matrix_profiles, suites
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile, lose_context
@@ -118,6 +124,6 @@ def _measured(
 
 
 if __name__ == "__main__":
-    {"hostile": hostile, "programs": programs, "cost": cost, "present": look, "start": start}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    commands = {"hostile": hostile, "programs": programs, "cost": cost, "present": look, "start": start}
+    commands |= {"suites": suites.run, "stumpy": matrix_profiles.run}
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import struct
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,9 @@ from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.calls import answered
 from acl_py.compat.cuda.face.images import wrapped
 from acl_py.compat.cuda.library.signatures import read
+from device_model.profile import load
 from tests.cuda.calling import OUT, PTX, Cuda, pointers
+from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
 
 ASSERT = """.extern .func __assertfail
@@ -159,7 +162,7 @@ def test_a_module_that_ends_gives_back_the_memory_of_its_variables_when_its_kern
         (PTX.replace("ret;\n}", "ret;").encode(), 218),
         (PTX.replace("sm_90", "sm_120").encode(), 218),
         (PTX.replace("8.0", "9.1").encode(), 222),
-        (PTX.replace("8.0", "5.0").encode(), 801),
+        (PTX.replace("8.0", "2.9").encode(), 801),
         (PTX.replace("ret;\n}", "barrier.cluster.arrive; ret;\n}").encode(), 801),
         (PTX.replace("ret;\n}", "a_word_that_is_not_supported; ret;\n}").encode(), 218),
         (None, 1),
@@ -264,6 +267,8 @@ def test_an_exception_is_raised_behind_the_call_and_not_in_c(cuda, monkeypatch):
     monkeypatch.setattr(acl_py, "SynchronizeDevice", fail)
     with pytest.raises(LookupError, match="of a verb"):
         cuda("cuCtxSynchronize")
+    with pytest.raises(LookupError, match="of a verb"):
+        print(list(map(cuda.library.cuCtxSynchronize, range(3))))  # no Python runs between these calls
     caught = []
     _, context = cuda.get("cuCtxGetCurrent", OUT)
 
@@ -282,6 +287,29 @@ def test_an_exception_is_raised_behind_the_call_and_not_in_c(cuda, monkeypatch):
 
 async def fail():
     raise LookupError("of a verb")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("1"), OverflowError("2"), KeyboardInterrupt()])
+def test_an_exception_on_its_way_goes_on_behind_a_call_of_a_destructor_in_c(cuda, error):
+    device, (_, event) = cuda.allocate(1 << 20), cuda.get("cuEventCreate", OUT, 0)
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.argtypes, new_capsule.restype = [ctypes.c_void_p] * 3, ctypes.py_object
+    waiting = ctypes.cast(cuda.library.cuCtxSynchronize, ctypes.c_void_p)
+    for _ in range(3):
+        assert cuda("cuMemsetD8Async", device, 1, 1 << 20, 0) == cuda("cuEventRecord", event, 0) == 0
+        assert cuda("cuEventQuery", event) == 600
+        with pytest.raises(type(error)) as caught:
+            print(new_capsule(1, None, waiting), failing(error))  # the capsule ends on the way of the exception
+        assert (caught.value, caught.value.__context__, caught.traceback[-1].name) == (error, None, "failing")
+        assert len(caught.traceback) == 2
+        assert cuda("cuEventQuery", event) == 0
+        error = error.with_traceback(None)
+
+
+def failing(error):
+    for _ in range(1000):  # garbage is due then, and is collected where the next function begins
+        [[]].append([])
+    raise error
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -320,6 +348,17 @@ def test_a_finalizer_in_the_middle_of_a_call_is_put_off_to_its_end(cuda, monkeyp
     assert cuda.get("cuMemGetInfo_v2", OUT, OUT)[1] > free
 
 
+def test_a_finalizer_in_the_middle_of_a_call_gets_an_answer_if_it_only_reads(cuda, monkeypatch):
+    _, context = cuda.get("cuCtxGetCurrent", OUT)
+    answers = []
+
+    async def look():
+        answers.extend([cuda.get("cuCtxGetCurrent", OUT), cuda.get("cuCtxGetDevice", OUT)])
+
+    monkeypatch.setattr(acl_py, "SynchronizeDevice", look)
+    assert (cuda("cuCtxSynchronize"), answers) == (0, [(0, context), (0, 0)])
+
+
 def test_a_copy_of_no_bytes_does_nothing_wherever_its_ends_are(cuda):
     assert (cuda("cuMemcpyHtoDAsync_v2", 0, 0, 0, 0), cuda("cuMemcpyDtoH_v2", 0, 0, 0)) == (0, 0)
     assert device_history() == []
@@ -347,6 +386,9 @@ def test_the_linker_joins_texts_and_limits_registers(h200):
     assert code == 0
     for text in (PTX, other):
         assert h200("cuLinkAddData_v2", link, 1, text.encode(), len(text), b"a", 0, None, None) == 0
+    library = b"!<arch>\n" + bytes(100)  # cooperative groups ask for one, and need nothing of it
+    assert h200("cuLinkAddData_v2", link, 4, library, len(library), b"b", 0, None, None) == 0
+    assert h200("cuLinkAddData_v2", link, 3, library, len(library), b"c", 0, None, None) == 801
     code, image, nbytes = h200.get("cuLinkComplete", link, OUT, OUT)
     assert code == 0
     code, module = h200.get("cuModuleLoadData", OUT, image)
@@ -371,4 +413,101 @@ def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
     assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
 
 
+GRID_SYNC = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle (.param .b32 scope);
+.extern .func (.param .b32 r) cudaCGSynchronize (.param .b64 handle, .param .b32 flags);
+.visible .entry k(.param .u64 x)
+{
+    .reg .u64 %x, %o, %p, %h; .reg .u32 %b, %n, %v;
+    ld.param.u64 %x, [x]; mov.u32 %b, %ctaid.x; mov.u32 %n, %nctaid.x; mul.wide.u32 %o, %b, 4; add.u64 %o, %x, %o;
+    { .param .b32 s; .param .b64 r; st.param.b32 [s], 1; call (r), cudaCGGetIntrinsicHandle, (s);
+      ld.param.b64 %h, [r]; }
+    st.global.u32 [%o], %b;
+    { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+      call (r), cudaCGSynchronize, (h, f); }
+    sub.u32 %n, %n, 1; sub.u32 %b, %n, %b; mul.wide.u32 %p, %b, 4; add.u64 %p, %x, %p; ld.global.u32 %v, [%p];
+    { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+      call (r), cudaCGSynchronize, (h, f); }
+    st.global.u32 [%o], %v; ret;
+}
+"""
+
+
+def test_a_grid_waits_for_itself_where_a_text_asks_the_device_runtime_for_it(h200):
+    function = h200.function(GRID_SYNC, b"k")
+    device, found = h200.allocate(32), (ctypes.c_uint32 * 8)()
+    for _ in range(2):
+        assert (
+            h200("cuLaunchCooperativeKernel", function, 8, 1, 1, 64, 1, 1, 0, 0, pointers(ctypes.c_uint64(device))) == 0
+        )
+        assert h200("cuMemcpyDtoH_v2", found, device, 32) == 0
+        assert list(found) == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
+HEAP = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func (.param .b64 r) malloc (.param .b64 nbytes);
+.extern .func free (.param .b64 place);
+.visible .entry k(.param .u64 x, .param .u64 nbytes)
+{
+    .reg .u64 %x, %m, %n; .reg .u32 %t, %v; .reg .pred %p;
+    ld.param.u64 %x, [x]; ld.param.u64 %n, [nbytes]; mov.u32 %t, %tid.x; mul.wide.u32 %m, %t, 4; add.u64 %x, %x, %m;
+    { .param .b64 n; .param .b64 r; st.param.b64 [n], %n; call (r), malloc, (n); ld.param.b64 %m, [r]; }
+    mov.u32 %v, 99; setp.eq.u64 %p, %m, 0; @%p bra OUT;
+    st.u32 [%m], %t; bar.sync 0; ld.u32 %v, [%m];
+    { .param .b64 m; st.param.b64 [m], %m; call free, (m); }
+OUT:
+    st.global.u32 [%x], %v; ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("nbytes", "expected"), [(100_000, list(range(8))), (9 << 20, [99] * 8)])
+def test_kernels_have_a_heap_that_is_free_again_when_all_is_given_back(h200, nbytes, expected):
+    function = h200.function(HEAP, b"k")
+    device, found = h200.allocate(32), (ctypes.c_uint32 * 8)()
+    for _ in range(12):
+        arguments = pointers(ctypes.c_uint64(device), ctypes.c_uint64(nbytes))
+        assert h200("cuLaunchKernel", function, 1, 1, 1, 8, 1, 1, 0, 0, arguments, None) == 0
+        assert h200("cuMemcpyDtoH_v2", found, device, 32) == 0
+        assert list(found) == expected
+
+
 COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)
+
+
+def test_finalizers_get_results_because_no_call_begins_a_collection(h200):
+    codes = []
+
+    class Owner:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            codes.append(h200.get("cuCtxGetCurrent", OUT)[0])
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(5):
+            Owner()
+            h200.function()
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert (codes, gc.isenabled()) == ([0] * 5, True)
+
+
+def test_the_version_is_a_value_of_the_profile_and_bounds_ptx_and_functions():
+    profile = replace(load("h200"), driver=12090)
+    with driver(profile) as cuda:
+        assert cuda.get("cuDriverGetVersion", OUT) == (0, 12090)
+        assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.9").encode())[0] == 222
+        assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.8").encode())[0] == 0
+        found = [cuda.get("cuGetProcAddress_v2", b"cuCtxGetDevice", OUT, asked, 0, OUT) for asked in (12090, 13000)]
+        assert found[0] == found[1]

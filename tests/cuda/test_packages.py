@@ -29,7 +29,9 @@ def needs(*names):
     "script",
     [
         pytest.param("bindings_streams.py", marks=needs("cuda.bindings")),
+        pytest.param("bindings_runtime.py", marks=needs("cuda.bindings")),
         pytest.param("core_vector_add.py", marks=needs("cuda.core", "cuda.bindings.nvrtc")),
+        pytest.param("core_linked.py", marks=needs("cuda.core", "cuda.bindings.nvjitlink")),
         pytest.param("numba_vector_add.py", marks=needs("numba_cuda", "cuda.core")),
     ],
 )

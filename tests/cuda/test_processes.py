@@ -133,6 +133,37 @@ def test_a_destructor_in_c_that_calls_when_there_is_no_python_gets_a_code_howeve
         assert subprocess.run(command, cwd=forks.ROOT, capture_output=True, check=False).returncode == code
 
 
+def test_a_process_that_a_script_starts_has_a_card_of_its_own(run, tmp_path):
+    (tmp_path / "hook").mkdir()
+    (tmp_path / "hook" / "sitecustomize.py").write_text("import sys\nsys.is_custom = True\n")
+    done = run(BEGINS + """
+    import multiprocessing, subprocess
+    def begin(flags):
+        cuda = ctypes.CDLL("libcuda.so.1")
+        return cuda.cuInit(flags), cuda.cuDeviceGetCount(byref(number)), number.value, cuda.cuMemFree_v2(c_uint64(77))
+    other = "import ctypes, sys; print(sys.is_custom, 'acl_py' in sys.modules, ctypes.CDLL('libcuda.so.1').cuInit(0))"
+    if __name__ == "__main__":
+        print(cuda.cuInit(0))
+        os.environ["PYTHONPATH"] += os.pathsep + os.path.join(os.path.dirname(__file__), "hook")
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            print(pool.map(begin, [0]), flush=True)
+        subprocess.run([sys.executable, "-c", other], check=True)
+    """, "--devices", "3", "--device", "tiny")  # fmt: skip
+    assert done.stdout.splitlines() == ["0", "[(0, 0, 3, 201)]", "True False 0"], done.stderr
+    assert "acl-py: failed: cuMemFree_v2() at script.py:10: CUDA_ERROR_INVALID_CONTEXT (201)" in done.stderr
+
+
+def test_a_child_of_fork_begins_anew_if_its_parent_has_made_no_call(run):
+    done = run(BEGINS + """
+    child = os.fork()
+    if not child:
+        print(json.dumps([cuda.cuInit(0), cuda.cuDeviceGetCount(byref(number))]), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    """)  # fmt: skip
+    assert json.loads(done.stdout) == [0, 0], done.stderr
+
+
 def test_each_function_answers_3_before_the_driver_begins_and_in_a_child_of_fork_and_4_at_exit(run):
     done = run("""
     from acl_py.compat.cuda import install

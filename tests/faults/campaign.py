@@ -172,7 +172,7 @@ async def recover(program, sim, bag):
 
 def assert_nothing_is_left(sim):
     runtime = sim.runtime
-    trim_pool(runtime, 0, 0)
+    trim_pool(runtime, runtime.memory.pool(0), 0)
     device = runtime.device(0)
     assert not runtime.waiters, f"{runtime.waiters} wait"
     assert not runtime.unfinished(), f"{runtime.unfinished()} are unfinished"

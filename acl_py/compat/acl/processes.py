@@ -1,8 +1,9 @@
 """Processes that find `acl` by two environment variables: those that a script starts, and notebook kernels.
 
-The folder that PYTHONPATH names has nothing in it but a module `acl`, which puts the simulated one in its place.
-ACL_PY_RUN has the options: a JSON object with those of `install`, and with `register`, a list of files to run first.
-`acl-py run` sets both, so that what a script starts, with multiprocessing or as another script, finds its `acl` too.
+The folder that PYTHONPATH names has a module `acl`, which puts the simulated one in its place, and a `sitecustomize`,
+which Python runs first: it puts the driver of CUDA in place where a process uses it. ACL_PY_RUN has the options: a JSON
+object with those of `install`, and with `register`, a list of files to run first. `acl-py run` sets both, so that what
+a script starts, with multiprocessing or as another script, finds its `acl` and its driver too.
 
 Each process is a host with its own simulation: cards, memory and time are not shared. It prints no summary, because a
 pool ends its workers without warning; instead it prints each failed call at once.
@@ -16,6 +17,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,6 +30,7 @@ from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
 
 _FOLDER = IMPORTED.parent.parent
 _VARIABLE = "ACL_PY_RUN"
+_LISTS = {"models": "paths", "register": "paths", "faults": "rules"}  # options that are lists, and of what
 
 
 def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
@@ -63,19 +66,29 @@ def let_go_of_script() -> None:
         vars(alive).update({name: None for name in vars(alive) if name != "__builtins__"})
 
 
+@cache
 def take_over() -> None:
-    """Install `acl` in a process that found the module by PYTHONPATH, with the options of ACL_PY_RUN.
+    """Install `acl` in a process that a script has started, once, with the options of ACL_PY_RUN.
 
     Raises:
         ValueError: ACL_PY_RUN is not what it must be.
     """
     hide_own_frames_of_uncaught_errors()
-    options = read_options(os.environ.get(_VARIABLE, "{}"))
+    options = options_of_environment()
     register = options.pop("register", [])
     install(replace=True, on_hang=hanging.end_process, **options)
     session.tell_failures_at_once()
     for file in register:
         runpy.run_path(file)
+
+
+def options_of_environment() -> dict[str, Any]:
+    """Return the options in ACL_PY_RUN; none if there is no such variable.
+
+    Raises:
+        ValueError: ACL_PY_RUN is not what it must be.
+    """
+    return read_options(os.environ.get(_VARIABLE, "{}"))
 
 
 def read_options(text: str) -> dict[str, Any]:
@@ -94,8 +107,8 @@ def read_options(text: str) -> dict[str, Any]:
     for name, value in options.items():
         if name not in known:
             raise _wrong(f"has the option {name!r}, but there are only {', '.join(sorted(known))}")
-        if name in ("models", "register") and not isinstance(value, list):
-            raise _wrong(f"must have a list of paths in {name!r}, not {value!r}")
+        if name in _LISTS and not isinstance(value, list):
+            raise _wrong(f"must have a list of {_LISTS[name]} in {name!r}, not {value!r}")
     return options
 
 

@@ -69,13 +69,12 @@ def _return(compiler: "Compiler", block: Block, guard: str | None) -> tuple[End,
 
 def _call(compiler: "Compiler", emit: Emitter, block: Block, call: Instruction) -> tuple[End, str | None]:
     then = -1 if block.then is None else block.then
-    names = compiler.targets_of_call(block, call)
-    if not names:
+    names, pointer = compiler.targets_of_call(block, call), pointer_of(call)
+    if not names and pointer is None:
         opcode_of(call).translate(emit, call)
         return ends.Goto(then), None
     for name in names:
         emit.put(compiler.returns[name], emit.names.constant(then, _S64.dtype))
-    pointer = pointer_of(call)
     if pointer is None:
         return ends.Goto(compiler.first[names[0]]), None
     places = {compiler.address(block.function.name, Symbol(name), call.line): compiler.first[name] for name in names}

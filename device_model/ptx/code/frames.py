@@ -65,8 +65,8 @@ def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
     pointed = module.functions_with_addresses
     for function in functions:
         for item in calls_of(function):
-            target = targets_of(module, function, item, pointed)[0]
-            _share(frame, function, item, module.functions[target])
+            for target in targets_of(module, function, item, pointed)[:1]:
+                _share(frame, function, item, module.functions[target])
     frame.local_bytes = _up(frame.local_bytes, _UNIT)
     return frame
 

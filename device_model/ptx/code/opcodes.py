@@ -29,7 +29,7 @@ class Opcode:
     is_pure: bool
 
 
-BUILTINS = frozenset(("vprintf", "__assertfail", "malloc", "free"))  # functions that the card has
+BUILTINS = frozenset(("vprintf", "__assertfail", "cudaGraphSetConditional"))  # functions that the card has
 OPCODES: dict[str, Opcode] = {}
 _REFUSED = {
     "tex": "textures", "tld4": "textures", "txq": "textures", "suld": "surfaces", "sust": "surfaces",

@@ -39,11 +39,12 @@ def test_an_address_that_no_function_has():
         launch(kernel(body, Y, FUNCTIONS), np.zeros(32, np.uint32))
 
 
-def test_a_call_that_no_function_fits_is_refused():
+def test_a_call_that_no_function_fits_is_an_error_of_the_threads_that_make_it():
     body = CALL.replace("PROTOTYPE", "P: .callprototype (.param .b32 _) _ (.param .b32 _);")
     none = FUNCTIONS.replace(".param .u32 x", ".param .u64 x").replace(".param .b32 n", ".param .b64 n")
-    with pytest.raises(PtxError, match="no function of the module fits this call through a register"):
+    with pytest.raises(KernelError, match="a call of an address that no function has that fits it"):
         launch(kernel(body, Y, none), np.zeros(32, np.uint32))
+    launch(kernel("ret;" + body, Y, none), np.zeros(32, np.uint32))
 
 
 def test_a_function_that_calls_its_like_through_a_register_is_refused():

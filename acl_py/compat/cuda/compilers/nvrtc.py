@@ -5,19 +5,17 @@ own NVRTC, which the compilers' wheel has brought, except for the two that give 
 """
 
 import ctypes
-import sys
-from collections.abc import Sequence
 from functools import cache
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
+from acl_py.compat.cuda.compilers.guarded import address_of, guarded
+from acl_py.compat.cuda.compilers.wheels import library
 from acl_py.compat.cuda.face.images import wrapped
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import raising_behind
 from acl_py.compat.cuda.library.loading import Library
 
-_WHEELS = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")  # where they have the library
+_PLACES = ("nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12")
 _FUNCTIONS = (
     "GetErrorString", "Version", "GetNumSupportedArchs", "GetSupportedArchs", "CreateProgram", "DestroyProgram",
     "CompileProgram", "GetPTXSize", "GetPTX", "GetCUBINSize", "GetCUBIN", "GetLTOIRSize", "GetLTOIR", "GetNVVMSize",
@@ -34,16 +32,19 @@ class _Interposed:
 
     def __init__(self, path: Path) -> None:
         # Ours comes first: of two libraries with one soname the loader gives out that which it has loaded first.
-        library = Library((path.name,), [f"nvrtc{name}" for name in _FUNCTIONS], _INTERNAL_ERROR)
+        ours = Library((path.name,), [f"nvrtc{name}" for name in _FUNCTIONS], _INTERNAL_ERROR)
         # NVRTC opens its functions for kernels by their name alone, which the loader finds if they are loaded already.
         self._builtins = [ctypes.CDLL(str(file)) for file in path.parent.glob("libnvrtc-builtins.so.*")]
         self._real = ctypes.CDLL(str(path))
         for name in _FUNCTIONS:
             if hasattr(self._real, f"nvrtc{name}"):
-                library.put(f"nvrtc{name}", _address_of(self._real[f"nvrtc{name}"]))
-        self._callbacks = {"nvrtcGetCUBINSize": _Getter(self._size), "nvrtcGetCUBIN": _Getter(self._image)}
+                ours.put(f"nvrtc{name}", address_of(self._real[f"nvrtc{name}"]))
+        self._callbacks = {
+            name: guarded(_Getter, function, fault=_INVALID_INPUT, broken=_INTERNAL_ERROR)
+            for name, function in (("nvrtcGetCUBINSize", self._size), ("nvrtcGetCUBIN", self._image))
+        }
         for name, callback in self._callbacks.items():
-            library.put(name, _address_of(callback))
+            ours.put(name, address_of(callback))
 
     def _size(self, program: int, place: int) -> int:
         return self._give(program, place, lambda image: len(image).to_bytes(8, "little"))
@@ -52,18 +53,10 @@ class _Interposed:
         return self._give(program, place, lambda image: image)
 
     def _give(self, program: int, place: int, what: Any) -> int:
-        try:
-            code, image = self._compiled(program)
-            if code == _SUCCESS:
-                own_memory.write(place, what(image))
-            return code
-        except own_memory.FaultError:
-            return _INVALID_INPUT
-        except BaseException as error:
-            kept = error
-        for _ in raising_behind(kept):
-            return _INTERNAL_ERROR
-        raise AssertionError("the iterator has one step")
+        code, image = self._compiled(program)
+        if code == _SUCCESS:
+            own_memory.write(place, what(image))
+        return code
 
     def _compiled(self, program: int) -> tuple[int, bytes]:
         """Return a code of NVRTC, and what stands for the machine code of *program*: nothing, if it has none."""
@@ -77,28 +70,8 @@ class _Interposed:
         return code or self._real.nvrtcGetPTX(handle, text), wrapped(text.value)
 
 
-def _address_of(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
 @cache
 def interpose() -> _Interposed | None:
     """Put NVRTC behind a library of ours, once; None if no wheel has brought it."""
-    paths = (Path(folder, wheel) for folder in sys.path for wheel in _WHEELS)
-    found = next((path for path in paths if path.is_file()), None)
-    return None if found is None else _Interposed(found)
-
-
-class _BeforeBindings(MetaPathFinder):
-    """Interposes NVRTC when its bindings are imported: programs that do not compile need not load it."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:  # noqa: ARG002
-        """Find nothing: the import goes on as without it."""
-        if name == "cuda.bindings.nvrtc":
-            interpose()
-
-
-def interpose_later() -> None:
-    """Interpose NVRTC when a program imports its bindings."""
-    if not any(isinstance(each, _BeforeBindings) for each in sys.meta_path):
-        sys.meta_path.insert(0, _BeforeBindings())
+    path = library(*_PLACES)
+    return None if path is None else _Interposed(path)

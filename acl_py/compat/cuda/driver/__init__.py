@@ -6,8 +6,10 @@ The modules:
     devices contexts                    attributes; primary and own contexts, the stack of each thread
     streams events                      streams and events
     memory pools                        memory of devices and of the host; stream-ordered memory
-    copies fills                        bytes, rows and planes
+    managed virtual                     pages that move; addresses and memory apart
+    copies batches fills                bytes, rows and planes; several copies in one call
     modules links                       modules, libraries and kernels; the linker
+    device_runtime                      functions in PTX that a text may need
     launches occupancy                  kernels, and functions of the host; how many blocks an SM holds
     nothing                             functions for which there is nothing to do
 """

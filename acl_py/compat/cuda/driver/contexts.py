@@ -99,7 +99,7 @@ async def set_current(driver: Driver, context: Context | None) -> None:
         await native.SetCurrentContext(context)
 
 
-@answers("cuCtxGetCurrent")
+@answers("cuCtxGetCurrent", reads=True)
 async def get_current(driver: Driver) -> Context | None:
     """The current context; 0 if there is none."""
     thread = driver.thread
@@ -123,7 +123,7 @@ async def pop(driver: Driver) -> Context:
     return context
 
 
-@answers("cuCtxGetDevice", question=INVALID_CONTEXT)
+@answers("cuCtxGetDevice", question=INVALID_CONTEXT, reads=True)
 async def get_device(driver: Driver) -> int:
     """The device of the current context."""
     return driver.thread.context.device.ordinal
@@ -139,12 +139,6 @@ async def get_device_of(driver: Driver, context: Context | None) -> int:
 async def get_id(driver: Driver, context: Context | None) -> int:
     """A number that no other context has."""
     return driver.handle("context", context or driver.thread.context)
-
-
-@answers("cuCtxGetFlags")
-async def get_flags(*_: object) -> int:
-    """The flags of the current context: none."""
-    return 0
 
 
 @answers("cuCtxGetApiVersion")
@@ -182,17 +176,6 @@ def _limit(limit: int) -> int:
     if limit not in _LIMITS:
         raise RefusedError(INVALID_VALUE, f"there is no limit {limit}")
     return limit
-
-
-@answers("cuCtxSetCacheConfig")
-async def set_cache_config(*_: object) -> None:
-    """Do nothing: how memory of an SM is divided follows from the kernel."""
-
-
-@answers("cuCtxGetCacheConfig")
-async def get_cache_config(*_: object) -> int:
-    """No preference."""
-    return 0
 
 
 @answers("cuCtxEnablePeerAccess")

@@ -59,7 +59,7 @@ async def count(_: Driver) -> int:
     return await native.GetDeviceCount()
 
 
-@answers("cuDeviceGet")
+@answers("cuDeviceGet", reads=True)
 async def get(driver: Driver, ordinal: int) -> int:
     """The handle of a device: its number."""
     return device(driver, ordinal).ordinal

@@ -12,9 +12,9 @@ from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, NAMES, NOT_FOUND, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.face.texts import c_text
+from acl_py.compat.cuda.face.versions import version_of
 from acl_py.compat.cuda.library import signatures
 
-VERSION = 13000
 EARLY = (
     "cuInit",
     "cuDriverGetVersion",
@@ -32,24 +32,29 @@ async def init(_: Driver, flags: int) -> None:
     """Begin; a program may do so more than once."""
     if flags:
         raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        import_module(f"{__package__}.{file.stem}")
+    load()
     exports.put(name for name, *_ in signatures.exported())
 
 
+def load() -> None:
+    """Import the modules of all functions, which makes them known."""
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        import_module(f"{__package__}.{file.stem}")
+
+
 @answers("cuDriverGetVersion")
-async def driver_version(_: Driver) -> int:
+async def driver_version(driver: Driver) -> int:
     """The version of CUDA that this driver has."""
-    return VERSION
+    return version_of(driver)
 
 
-@answers("cuGetErrorName")
+@answers("cuGetErrorName", reads=True)
 async def error_name(_: Driver, code: int) -> int:
     """The name of a code."""
     return c_text(f"CUDA_{_known(code)}")
 
 
-@answers("cuGetErrorString")
+@answers("cuGetErrorString", reads=True)
 async def error_string(_: Driver, code: int) -> int:
     """A code in words."""
     name = _known(code)
@@ -63,18 +68,18 @@ def _known(code: int) -> str:
 
 
 @answers("cuGetProcAddress_v2")
-async def proc_address_v2(_: Driver, symbol: str, version: int, flags: int) -> tuple[int, int]:
+async def proc_address_v2(driver: Driver, symbol: str, version: int, flags: int) -> tuple[int, int]:
     """The address of a function, and whether it was found: `symbol` has no ending of a version."""
-    address = _address(symbol, version, flags)
+    address = _address(symbol, min(version, version_of(driver)), flags)
     if address:
         return address, _FOUND
-    return 0, _TOO_NEW if signatures.newest(symbol, VERSION) else _NO_SUCH_FUNCTION
+    return 0, _TOO_NEW if signatures.newest(symbol, version_of(driver)) else _NO_SUCH_FUNCTION
 
 
 @answers("cuGetProcAddress")
-async def proc_address(_: Driver, symbol: str, version: int, flags: int) -> int:
+async def proc_address(driver: Driver, symbol: str, version: int, flags: int) -> int:
     """The address of a function."""
-    address = _address(symbol, version, flags)
+    address = _address(symbol, min(version, version_of(driver)), flags)
     if not address:
         raise RefusedError(NOT_FOUND, f"there is no function {symbol} in version {version}")
     return address

@@ -19,11 +19,6 @@ async def function_module(_: Driver, function: Function) -> Module:
     return function.module
 
 
-@answers("cuFuncLoad")
-async def function_load(*_: object) -> None:
-    """Do nothing: a function that has a handle is loaded."""
-
-
 @answers("cuFuncIsLoaded")
 async def function_is_loaded(*_: object) -> int:
     """Whether a function is loaded: it is."""
@@ -79,8 +74,3 @@ def set_attribute(function: Function, number: int, value: int) -> None:
     if number == _MAX_DYNAMIC:
         function.kernel.allow_shared(value)
     function.settings[number] = value
-
-
-@answers("cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig")
-async def set_function_config(*_: object) -> None:
-    """Do nothing: how memory of an SM is divided follows from the kernel."""

@@ -138,8 +138,3 @@ async def kernel_attribute(driver: Driver, number: int, kernel: Kernel, _device:
 async def set_kernel_attribute(driver: Driver, number: int, value: int, kernel: Kernel, _device: int) -> None:
     """Set an attribute of a kernel."""
     set_attribute(await kernel_function(driver, kernel), number, value)
-
-
-@answers("cuKernelSetCacheConfig")
-async def set_kernel_config(*_: object) -> None:
-    """Do nothing: how memory of an SM is divided follows from the kernel."""

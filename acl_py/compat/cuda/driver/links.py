@@ -1,7 +1,6 @@
 """The linker of the driver: texts in PTX become one image."""
 
 import ctypes
-import re
 from struct import unpack
 from typing import Any
 
@@ -9,13 +8,13 @@ import acl_py as native
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.images import check_version, text_at, wrapped
+from acl_py.compat.cuda.face.linked import joined, limited
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 
-_CUBIN, _PTX = 0, 1  # CUjitInputType
+_CUBIN, _PTX, _LIBRARY = 0, 1, 4  # CUjitInputType
+_ARCHIVE = b"!<arch>\n"  # how a library begins
 _MAX_REGISTERS = 0  # CUjit_option
-_ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*(?:\([^)]*\))?)")  # a kernel, up to where its limits stand
-_HEAD = re.compile(r"^\s*\.(version|target|address_size)\b.*$", re.MULTILINE)
 
 
 class Link:
@@ -37,12 +36,16 @@ async def create(_: Driver, count: int, options: int, values: int) -> Link:
 
 @answers("cuLinkAddData_v2")
 async def add(driver: Driver, link: Link, kind: int, data: int, nbytes: int, *_: Any) -> None:
-    """Add a text, or an image with one in it."""
+    """Add a text, or an image with one in it. A library, which has machine code, gives nothing: a function that is
+    missing then is named when the image is loaded.
+    """
     if kind == _PTX:
         text = own_memory.read(data, nbytes).rstrip(b"\0").decode(errors="replace")
         check_version(text)
     elif kind == _CUBIN:
         text = text_at(data)
+    elif kind == _LIBRARY and own_memory.read(data, nbytes).startswith(_ARCHIVE):
+        return
     else:
         raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"an input of the linker of kind {kind}", "add PTX")
     link.texts.append(text)
@@ -53,18 +56,12 @@ async def complete(_: Driver, link: Link) -> tuple[int, int]:
     """The address of the image, which lives as long as the link, and its bytes."""
     if not link.texts:
         raise RefusedError(INVALID_VALUE, "there is nothing to link")
-    text = _joined(link.texts)
+    text = joined(link.texts)
     if link.registers is not None:
-        text = _ENTRY.sub(rf"\1 .maxnreg {link.registers & 0xFFFFFFFF}", text)
+        text = limited(text, link.registers & 0xFFFFFFFF)
     data = wrapped(text.encode())
     link.image = ctypes.create_string_buffer(data, len(data))
     return ctypes.addressof(link.image), len(data)
-
-
-def _joined(texts: list[str]) -> str:
-    """Return one text: the first one, and the others without their heads."""
-    first, *others = texts
-    return "\n".join([first, *(_HEAD.sub("", each) for each in others)])
 
 
 @answers("cuLinkDestroy")

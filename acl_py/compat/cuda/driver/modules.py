@@ -6,6 +6,7 @@ from struct import pack
 from typing import Any
 
 from acl_py import ptx
+from acl_py.compat.cuda.driver.device_runtime import with_device_runtime
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import FILE_NOT_FOUND, NOT_FOUND, RefusedError
 from acl_py.compat.cuda.face.images import check_version, refused, text_at
@@ -76,7 +77,7 @@ async def end(driver: Driver, module: Module) -> None:
 async def load(text: str) -> Module:
     """Load *text* in the current context."""
     try:
-        return Module(await ptx.load(text))
+        return Module(await ptx.load(with_device_runtime(text)))
     except PtxError as error:
         raise refused(error) from error
 

@@ -5,6 +5,10 @@ The modules:
     exports                 the library in this process, and its callbacks
     calls                   from C to a coroutine, and back
     state                   the driver of a simulation, and the contexts of a thread
-    images                  what programs hand over as code of kernels
+    images linked           what programs hand over as code of kernels; texts that become one
+    versions                the version of the driver
+    brief                   calls for which there is no verb
     handles codes texts     handles of objects, codes of failures, texts for C
+    locations               places of memory: a device, or the host
+    names                   names of streams and memory, from variables of the program
 """

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from acl_py.compat.acl.face import session
 from acl_py.compat.cuda.face.calls import callback
 from acl_py.compat.cuda.face.codes import NOT_INITIALIZED
 from acl_py.compat.cuda.library.loading import Library
 from acl_py.compat.cuda.library.signatures import exported
 
 SONAMES = ("libcuda.so.1", "libcuda.so")
+_is_ended = False
 _callbacks: dict[str, Any] = {}  # they live as long as the process: C may hold them anywhere
 
 
@@ -23,8 +25,21 @@ def library() -> Library:
         RuntimeError: It cannot be loaded.
     """
     loaded = Library(SONAMES, [name for name, *_ in exported()], NOT_INITIALIZED)
-    os.register_at_fork(after_in_child=lambda: loaded.clear(NOT_INITIALIZED))  # as in CUDA
+    os.register_at_fork(after_in_child=_end_in_child)
     return loaded
+
+
+def _end_in_child() -> None:
+    """Let a child of fork have no driver, as in CUDA, if its parent has begun to use it."""
+    global _is_ended
+    if session.current_session() is not None:
+        _is_ended = True
+        clear(NOT_INITIALIZED)
+
+
+def is_ended() -> bool:
+    """Whether this process can have no driver, because it is a child of one that used it."""
+    return _is_ended
 
 
 def is_loaded() -> bool:
@@ -40,6 +55,11 @@ def put(names: Iterable[str]) -> None:
             if name not in _callbacks:
                 _callbacks[name] = callback(signature, is_twin=is_twin)
             library().put(name, ctypes.cast(_callbacks[name], ctypes.c_void_p).value or 0)
+
+
+def has(name: str) -> bool:
+    """Whether calls of the function *name* come here."""
+    return library().has(name)
 
 
 def clear(answer: int) -> None:

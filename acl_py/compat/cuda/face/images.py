@@ -15,10 +15,12 @@ from acl_py.compat.cuda.face.codes import (
     UNSUPPORTED_PTX_VERSION,
     RefusedError,
 )
+from acl_py.compat.cuda.face.state import driver_here
+from acl_py.compat.cuda.face.versions import newest_ptx
 from acl_py.compat.cuda.library import own_memory
+from acl_py.runtime.scopes import scope_var
 from device_model.ptx.text.errors import PtxError, Refusal
 
-NEWEST_PTX = (9, 0)  # of the driver's version
 _ELF, _FAT = b"\x7fELF", b"\x50\xed\x55\xba"  # how machine code begins, and a collection of it
 _HEAD = Struct("<16s16sQ")
 _IDENT, _MARK = _ELF + b"\x02\x01\x01", b"acl_py PTX"
@@ -28,6 +30,14 @@ _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 def wrapped(text: bytes) -> bytes:
     """Return what a program takes for machine code, with *text* in it."""
     return _HEAD.pack(_IDENT, _MARK, len(text)) + text + b"\0"
+
+
+def unwrapped(image: bytes) -> bytes | None:
+    """Return the text in *image*, or None if it is no wrapper."""
+    if not image.startswith(_IDENT) or len(image) < _HEAD.size:
+        return None
+    _, mark, nbytes = _HEAD.unpack_from(image)
+    return image[_HEAD.size : _HEAD.size + nbytes] if mark.startswith(_MARK) else None
 
 
 def text_at(address: int) -> str:
@@ -58,11 +68,10 @@ def check_version(text: str) -> None:
     version = _VERSION.search(text)
     if version is None:
         raise RefusedError(INVALID_IMAGE, "the image is neither PTX nor machine code")
-    if (int(version[1]), int(version[2])) > NEWEST_PTX:
-        newest = ".".join(map(str, NEWEST_PTX))
-        raise RefusedError(
-            UNSUPPORTED_PTX_VERSION, f"PTX {version[1]}.{version[2]} is newer than {newest} of the driver"
-        )
+    newest = newest_ptx(driver_here(scope_var.get()))
+    if (int(version[1]), int(version[2])) > newest:
+        what = f"PTX {version[1]}.{version[2]} is newer than {newest[0]}.{newest[1]} of the driver"
+        raise RefusedError(UNSUPPORTED_PTX_VERSION, what)
 
 
 _CODES = {

@@ -1,12 +1,13 @@
-"""Calls of functions that the card has: printf and assert."""
+"""Calls of functions that the card has: printf, assert, and the one that sets a condition of a graph."""
 
 from device_model.ptx.code.calls import call_parts
 from device_model.ptx.code.emitter import U32, U64, Emitter
 from device_model.ptx.code.flow import callee
 from device_model.ptx.code.opcodes import opcode
+from device_model.ptx.lanes.conditions import set_condition
 from device_model.ptx.lanes.memory import load, store
 from device_model.ptx.lanes.printing import assert_fail, vprintf
-from device_model.ptx.text.errors import PtxError, Refusal
+from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Instruction, Symbol
 from device_model.ptx.text.types import TYPES, Type
 
@@ -28,9 +29,11 @@ def _call(emit: Emitter, instruction: Instruction) -> None:
         types = (U64, U64, U32, U64)
         codes = [_argument(emit, each, type_) for each, type_ in zip(arguments[:4], types, strict=True)]
         emit.do(emit.call(assert_fail, "at", *codes))
+    elif name == "cudaGraphSetConditional" and len(arguments) == 2:
+        number, value = (_argument(emit, each, type_) for each, type_ in zip(arguments, (U64, U32), strict=True))
+        emit.do(emit.call(set_condition, "at", number, value))
     else:
-        what, remedy = f"{name} is not supported in kernels", "allocate the memory on the host"
-        raise PtxError(instruction.line, what, remedy, kind=Refusal.NOT_SIMULATED)
+        raise PtxError(instruction.line, f"{name} takes other arguments than these {len(arguments)}")
 
 
 def _argument(emit: Emitter, name: str, type_: Type) -> str:

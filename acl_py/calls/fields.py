@@ -8,6 +8,8 @@ from device_model.scheduler import END_NS
 
 REQUIRED = object()
 LONGEST = 200  # characters of a name
+TAKING = "nodes"  # the stream whose work becomes one node of a graph, in a capture without costs of its own
+STREAMS = ("legacy", "per_thread", TAKING)  # that exist in each program
 A_NAME = f"a name of 1 to {LONGEST} characters without lone surrogates"
 
 
@@ -128,7 +130,8 @@ SQUARE = {
 }  # fmt: skip
 COPY = {"dst": MEMORY, "src": MEMORY, "bytes": COUNT, "dst_off": OFFSET, "src_off": OFFSET}
 REPEATED = {"until": BLOCKING, "work_us": replace(US, default=0), "sleep_us": replace(US, default=0)}
-FILL = {"dst": MEMORY, "bytes": COUNT, "value": ZERO, "dst_off": OFFSET}
+UNIT = Field("1, 2 or 4 bytes", lambda value: value in (1, 2, 4) and not isinstance(value, bool), 1)
+FILL = {"dst": MEMORY, "bytes": COUNT, "value": ZERO, "dst_off": OFFSET, "unit": UNIT}
 IN_ROWS = {"dst_off": OFFSET, "src_off": OFFSET, "kind": KIND}
 WHERE = Field(
     '"host", "device" (device 0) or the number of a device',
