@@ -132,7 +132,10 @@ class InC(Player):
         return self.cuda("cuMemFree_v2", self.memory[number][0])
 
     def free_host(self, number: int, _: Any) -> int:
-        return self.cuda("cuMemFreeHost", self.memory[number][0])
+        code = self.cuda("cuMemFreeHost", self.memory[number][0])
+        if code == 0:
+            del self.memory[number]  # the system's again, with whatever comes there
+        return code
 
     def free_async(self, number: int, stream: Any) -> int:
         return self._call("cuMemFreeAsync", self.memory[number][0], stream=stream)
@@ -310,6 +313,7 @@ class InVerbs(Player):
 
     async def free_host(self, number: int, _: Any) -> None:
         await acl_py.FreeHost(self.memory[number][0])
+        del self.memory[number]
 
     async def free_async(self, number: int, stream: Any) -> None:
         await acl_py.FreeAsync(self.memory[number][0], self._stream(stream))

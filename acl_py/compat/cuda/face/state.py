@@ -129,7 +129,7 @@ class Driver:
 
     def check_context(self) -> None:
         """Raise AclError if the current context has failed: every call says so before all else."""
-        context = self.thread.scope.context
+        context: Context | Barred = self.thread.scope.context
         if not isinstance(context, Barred) and context is not self.nowhere and context.error is not None:
             raise self.runtime.context_error(context)
 
