@@ -86,10 +86,14 @@ setp           : UCMP u16|u32|u64                                   : pred/pred 
 setp           : [UCMP LOG] u16|u32|u64                             : pred/pred t t pred
 setp           : CMP s16|s32|s64                                    : pred/pred t t
 setp           : [CMP LOG] s16|s32|s64                              : pred/pred t t pred
-setp           : [FCMP ftz?] f32|f16|f16x2                          : pred/pred t t
-setp           : [FCMP LOG ftz?] f32|f16|f16x2                      : pred/pred t t pred
-setp           : FCMP f64|bf16|bf16x2                               : pred/pred t t
-setp           : [FCMP LOG] f64|bf16|bf16x2                         : pred/pred t t pred
+setp           : [FCMP ftz?] f32|f16x2                              : pred/pred t t
+setp           : [FCMP LOG ftz?] f32|f16x2                          : pred/pred t t pred
+setp           : [FCMP ftz?] f16                                    : pred t t
+setp           : [FCMP LOG ftz?] f16                                : pred t t pred
+setp           : FCMP f64|bf16x2                                    : pred/pred t t
+setp           : [FCMP LOG] f64|bf16x2                              : pred/pred t t pred
+setp           : FCMP bf16                                          : pred t t
+setp           : [FCMP LOG] bf16                                    : pred t t pred
 set            : eq|ne u32|s32|f32 b16|b32|b64                      : s t t
 set            : [eq|ne LOG] u32|s32|f32 b16|b32|b64                : s t t pred
 set            : UCMP u32|s32|f32|f16|bf16 u16|u32|u64              : s t t
