@@ -31,6 +31,7 @@ def kernels():
     yield from immediates()
     yield from matrices()
     yield from memory()
+    yield from video()
 
 
 def warp_wide():
@@ -158,6 +159,18 @@ def memory():
                f"ld.{space}.v2.b64 {{%w, %v}}, [%n]; mov.b64 {{%z0, %z1}}, %v; "
                f"ld.{space}.v4.u8 {{%z2, %z3, %z4, %z5}}, [%n+4]; "
                f"ld.{space}.v2.s16 {{%z6, %z7}}, [%n+8];"))  # fmt: skip
+
+
+def video():
+    """Yield what is done with the bytes and halves of words, for all types of them."""
+    for name, lanes, how in product(("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"), "24", ("", ".sat", ".add")):
+        yield (f"{name}{lanes}{how}",
+               "".join(f"{name}{lanes}.{d}32.{a}32.{b}32{how} %z{place}, %a0, %a1, %a2; "
+                       for place, (d, a, b) in enumerate(product("us", repeat=3))))  # fmt: skip
+    for lanes, comparison, how in product("24", ("eq", "lt", "ge"), ("", ".add")):
+        yield (f"vset{lanes}.{comparison}{how}",
+               "".join(f"vset{lanes}.{a}32.{b}32.{comparison}{how} %z{place}, %a0, %a1, %a2; "
+                       for place, (a, b) in enumerate(product("us", repeat=2))))  # fmt: skip
 
 
 def text(body):

@@ -65,6 +65,9 @@ bmsk           : [clamp|wrap] b32                                   : t u32 u32
 szext          : [clamp|wrap] u32|s32                               : t t u32
 dp4a           : u32|s32 u32|s32                                    : b32 b32 b32 b32
 dp2a           : lo|hi u32|s32 u32|s32                              : b32 b32 b32 b32
+vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 : u32|s32 u32|s32 u32|s32 sat|add? : b32 b32 b32 b32
+vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 : u32|s32 u32|s32 u32|s32 sat|add? : b32 b32 b32 b32
+vset2 vset4    : u32|s32 u32|s32 CMP add?                           : b32 b32 b32 b32
 selp           : b16|b32|b64|INT|f32|f64                            : t t t pred
 slct           : b16|b32|b64|INT|f32|f64 s32                        : s s s t
 slct           : ftz? b16|b32|b64|INT|f32|f64 f32                   : s s s t
