@@ -27,7 +27,8 @@ from device_model.ptx.arguments import pack
 from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
-from device_model.ptx.launch import Launch, Machine, Shape
+from device_model.ptx.launch import Launch, Shape
+from device_model.ptx.results import Machine
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
 from device_model.ptx.text.syntax import Space as StateSpace

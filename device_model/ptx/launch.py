@@ -8,14 +8,12 @@ on when the time has come, or when the bytes that the lanes look at are others.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from device_model.errors import DeviceError, Kind
-from device_model.kernel.findings import Findings
 from device_model.memory import Memory
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
@@ -27,9 +25,10 @@ from device_model.ptx.lanes.group import Ints
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.memory import AccessError, MisalignedError
 from device_model.ptx.lanes.program import Program
+from device_model.ptx.results import Machine, Result, Timeline
 from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
-from device_model.ptx.timing.estimate import Card, Timing, Touched
+from device_model.ptx.timing.estimate import Timing, Touched
 from device_model.sm.instructions import SECTOR
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
 
@@ -53,68 +52,6 @@ class Shape(NamedTuple):
     grid: Dim3
     block: Dim3
     shared: int = 0
-
-
-class Machine(NamedTuple):
-    """What a launch runs on: a *card*, and *overhead_ns* from the end of its SMs to the end of the launch."""
-
-    card: Card
-    overhead_ns: int
-
-
-class Timeline:
-    """The times of one launch.
-
-    Attributes:
-        estimate: What the model says of it: cycles, registers of a thread, blocks that an SM holds.
-        timing: What was watched, from which the times are made.
-        touched: The sectors of memory that it has touched, and *dense* what those would be with their bytes side by
-            side.
-        duration_ns: The whole launch, with what the card takes besides its blocks.
-        ns_per_cycle: The length of a cycle.
-        busy_us: How long the busiest unit works, in microseconds: a mean over the SMs.
-    """
-
-    __slots__ = ("busy_us", "dense", "duration_ns", "estimate", "ns_per_cycle", "timing", "touched")
-
-    def __init__(self, timing: Timing, touched: Touched, dense: Touched, machine: Machine) -> None:
-        self.timing = timing
-        self.touched = touched
-        self.dense = dense
-        self.estimate = estimate = timing.estimate(touched)
-        self.ns_per_cycle = 1e6 / machine.card.spec.khz
-        cycles = estimate.cycles if timing.clock is None else timing.clock.whole(estimate.cycles)
-        self.duration_ns = round(cycles * self.ns_per_cycle) + machine.overhead_ns
-        self.busy_us = {"sm": estimate.busy * estimate.cycles * self.ns_per_cycle / 1000}
-
-    def __repr__(self) -> str:
-        return f"<Timeline: {self.duration_ns / 1000:.2f} us>"
-
-    def core_of(self, program: Any) -> str:
-        """Return the name of the SM that ran *program*; launches of PTX keep no programs."""
-        return f"SM of {program}"
-
-
-@dataclass
-class Result:
-    """The result of a launch.
-
-    Attributes:
-        findings: The mistakes that were found.
-        timeline: The times; None if the launch did not end.
-        messages: What lanes have printed, each with its block and its thread.
-        programs: The instructions of blocks, as far as they are kept.
-    """
-
-    findings: Findings = field(default_factory=Findings)
-    timeline: Any = None
-    messages: list[tuple[int, int, str]] = field(default_factory=list)
-    programs: Sequence[Any] = ()
-
-    @property
-    def output(self) -> str:
-        """The text that printf has written."""
-        return "".join(text for _, _, text in self.messages)
 
 
 class Launch(CoreKernel):
