@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from acl_py.calls import fields as f
 from acl_py.calls.acts import Act, Asked, Completed, Made, Plain, Queued
-from acl_py.programs import fields as f
+from acl_py.calls.fields import Field
+from acl_py.calls.steps import GIVE_WAY, OPS, Name, with_buffer
+from acl_py.calls.steps import GRAPH_OPS as GRAPH_OPS
+from acl_py.calls.steps import ROWS as _ROWS
 from acl_py.programs.documents import DocumentError, Odd, read, short
-from acl_py.programs.fields import Field
-from acl_py.programs.steps import GIVE_WAY, OPS, Name, with_buffer
-from acl_py.programs.steps import GRAPH_OPS as GRAPH_OPS
-from acl_py.programs.steps import ROWS as _ROWS
 from device_model.errors import listed, printable
 
 STEP = "step:"  # how the lines of programs begin that were not recorded

@@ -113,13 +113,13 @@ class GraphOperations(Operations):
     async def instantiate(self, graph: str, exec: str, flags: int) -> None:  # noqa: A002 - the format's name
         self._executables[exec] = await graphs.GraphInstantiate(_named(self._graphs, graph), flags)
 
-    async def graph_launch(self, exec: str, stream: str, taken: Sequence[bool] | None) -> Completion:  # noqa: A002
+    async def graph_launch(self, exec: str, stream: str, taken: Sequence[int] | None) -> Completion:  # noqa: A002
         executable = _named(self._executables, exec)
         if taken is None:
             return await graphs.GraphLaunch(executable, self.streams[stream])
         if len(taken) != len(executable.plan.conditional):
             count = len(executable.plan.conditional)
-            raise self.unplayable(f"taken: must have a value for each of the {count} IF nodes of {exec!r}")
+            raise self.unplayable(f"taken: must have a value for each of the {count} conditional nodes of {exec!r}")
         return await graphs.launch_as_recorded(executable, self.streams[stream], taken)
 
     async def exec_update(self, exec: str, graph: str, always: bool) -> None:  # noqa: A002, ARG002

@@ -23,16 +23,16 @@ from device_model.completions import AllOf
 from device_model.integers import integer
 from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
+from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import pack
 from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Shape
-from device_model.ptx.results import Machine
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
 from device_model.ptx.text.syntax import Space as StateSpace
-from device_model.ptx.timing.estimate import Card, occupancy
+from device_model.ptx.timing.plan import Card, Plan, occupancy
 from device_model.ptx.variables import initial, layout
 from device_model.sm.occupancy import resident_blocks
 from device_model.sm.spec import SmSpec
@@ -40,6 +40,7 @@ from device_model.work import Extent, Label, Lane
 
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
+_SHAPES = 256  # of launches of a kernel, whose plans are kept
 
 
 async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
@@ -51,7 +52,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     Stands for cuModuleLoadData. Loading takes no simulated time: what a driver's compiler takes is not modelled.
 
     Args:
-        text: PTX of version 6.0 to 9.5, for a target up to sm_90a.
+        text: PTX of version 3.0 to 9.5, for a target up to sm_90a.
         hazards: Whether accesses without order, and reads of bytes that nobody wrote, are found; a run without is
             faster.
 
@@ -196,6 +197,8 @@ class PtxKernel(Launchable[...]):
         self._program = program
         self._is_cooperative = False
         self._shared_limit = 0
+        self._plans: dict[Shape, Plan] = {}  # of shapes that were checked
+        self._profile: DeviceProfile | None = None  # the one of these plans
 
     def __repr__(self) -> str:
         return f"<PTX kernel {self.name}>"
@@ -227,6 +230,11 @@ class PtxKernel(Launchable[...]):
         kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
         return kernel
 
+    @property
+    def program(self) -> Program:
+        """What its launches run."""
+        return self._program
+
     def allow_shared(self, nbytes: int) -> None:
         """Let blocks have up to *nbytes* bytes of dynamic shared memory.
 
@@ -234,6 +242,7 @@ class PtxKernel(Launchable[...]):
         48 KB.
         """
         self._shared_limit = integer("nbytes", nbytes)
+        self._plans.clear()
 
     @property
     def parameters(self) -> Sequence[Variable]:
@@ -259,21 +268,31 @@ class PtxKernel(Launchable[...]):
 
     def work_of(self, runtime: Runtime, shape: Shape, args: Sequence[Any]) -> Launch:
         """Return the work of one launch of *shape* with *args*."""
-        spec = _spec(runtime, repr(self))
-        self._check(runtime, spec, shape)
+        plan = self._plan(runtime, shape)
         given: list[Extent] = []
         values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)]
         parameters = pack(self._function, values)
-        device = current_scope().context.device
-        profile = runtime.profile
-        assert profile.library is not None, "a card with SMs has the numbers of its library"
-        traffic = profile.library.traffic
-        card = Card(spec, profile.cores.count, traffic.kept_bytes, traffic.lost_bytes)
-        machine = Machine(card, profile.latency.block + profile.latency.kernel_drain)
+        device, latency = current_scope().context.device, runtime.profile.latency
         return Launch(
-            self.label, self._module, self._program, shape, parameters, given, runtime.memory, device.ordinal,
-            [*device.reaches], machine, hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
+            self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
+            [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
+            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
+
+    def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
+        """Return how launches of *shape* use the card; check the shape, if it is new."""
+        profile = runtime.profile
+        plan = self._plans.get(shape) if profile is self._profile else None
+        if plan is None:
+            spec = _spec(runtime, repr(self))
+            self._check(runtime, spec, shape)
+            assert profile.library is not None, "a card with SMs has the numbers of its library"
+            traffic = profile.library.traffic
+            card = Card(spec, profile.cores.count, traffic.kept_bytes, traffic.lost_bytes)
+            if profile is not self._profile or len(self._plans) == _SHAPES:
+                self._plans, self._profile = {}, profile
+            plan = self._plans[shape] = Plan(self._program, card, prod(shape.grid), prod(shape.block), shape.shared)
+        return plan
 
     def _value(self, runtime: Runtime, number: int, arg: Any, given: list[Extent]) -> Any:
         """Return *arg* as `pack` takes it; add the memory that it points to, up to its end, to *given*."""
@@ -374,6 +393,8 @@ def _invalid(runtime: Runtime, what: str, remedy: str) -> Exception:
 
 def _dims(what: str, given: Any) -> Dim3:
     """Return *given* as three numbers."""
+    if type(given) is int:
+        return given, 1, 1
     lengths = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(lengths) <= 3:
         raise TypeError(f"{what} has one to three numbers, not {len(lengths)}")

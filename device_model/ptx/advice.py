@@ -147,14 +147,15 @@ def _one_way(timeline: Timeline) -> Iterable[_Found]:
     splits = sum((each.splits for each in watch.samples), Counter[int]())
     if not shares or not splits:
         return
-    last = {code.number: code.instructions[-1].line for code in timeline.timing.program.blocks if code.instructions}
+    issues, blocks = timing.plan.analysis.issues, timing.plan.program.blocks
+    last = {code.number: code.instructions[-1].line for code in blocks if code.instructions}
     cases = [
         _case(timeline, last[number], count, "sends the lanes of a warp different ways")
         for number, count in splits.most_common()
         if number in last
     ]
-    before = sum(timing.issues[number] * count for number, count in watch.visits.items())
-    after = sum(timing.issues[number] * count * shares.get(number, 1.0) for number, count in watch.visits.items())
+    before = sum(issues[number] * count for number, count in watch.visits.items())
+    after = sum(issues[number] * count * shares.get(number, 1.0) for number, count in watch.visits.items())
     samples = [each.changed([_fewer(visits, shares) for visits in each.visits]) for each in watch.samples]
     fewer = watch.changed(samples, work=after / before)
     yield _Found(Guideline.ONE_WAY, cases, timing.changed(fewer).estimate(timeline.touched).cycles)
@@ -188,11 +189,11 @@ def _both(one: Mapping[int, Access], two: Mapping[int, Access]) -> dict[int, Acc
 def _fuller(timeline: Timeline) -> Iterable[_Found]:
     """Yield what the launch would take if an SM held one block more."""
     timing = timeline.timing
-    fits = timing.occupancy
+    fits = timing.plan.occupancy
     limiters = [each for each in fits.limiters if each in ("registers", "shared memory")]
-    if timing.blocks <= timing.card.sms * timing.resident or limiters != fits.limiters:
+    if timing.plan.blocks <= timing.card.sms * timing.resident or limiters != fits.limiters:
         return
-    place = _place(timeline, timing.program.blocks[0].line)
+    place = _place(timeline, timing.plan.program.blocks[0].line)
     what = f"has {fits.blocks} blocks on an SM, limited by {' and '.join(limiters)}"
     case = Case(place, "the kernel", 1, what)
     more = timing.changed(timing.watch, timing.resident + 1)
@@ -222,8 +223,8 @@ def _mended(timing: Timing, mend: Callable[[int, Access], Access], hot: float | 
 
 
 def _case(timeline: Timeline, line: int, count: int, what: str) -> Case:
-    return Case(_place(timeline, line), timeline.timing.names[line], count, what)
+    return Case(_place(timeline, line), timeline.timing.plan.analysis.names[line], count, what)
 
 
 def _place(timeline: Timeline, line: int) -> Place:
-    return timeline.timing.program.places.get(line, Place(line))
+    return timeline.timing.plan.program.places.get(line, Place(line))

@@ -7,9 +7,10 @@ If its lanes wait for others or for a time, it pauses: it publishes what it has 
 on when the time has come, or when the bytes that the lanes look at are others.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,12 +25,11 @@ from device_model.ptx.lanes.ends import AssertionFailedError
 from device_model.ptx.lanes.group import Ints
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.memory import AccessError, MisalignedError
-from device_model.ptx.lanes.program import Program
-from device_model.ptx.results import Machine, Result, Timeline
+from device_model.ptx.results import Result, Timeline
 from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
-from device_model.ptx.timing.estimate import Timing, Touched
-from device_model.sm.instructions import SECTOR
+from device_model.ptx.timing.estimate import Timing
+from device_model.ptx.timing.plan import Plan
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
 
 # The first class that fits counts.
@@ -54,20 +54,28 @@ class Shape(NamedTuple):
     shared: int = 0
 
 
+class Condition(Protocol):
+    """A condition of a graph."""
+
+    def set(self, value: object) -> None:
+        """Give it a *value*."""
+
+
 class Launch(CoreKernel):
     """A kernel in PTX with its grid and arguments: the work of one operation.
 
     Args:
         label: The name of the kernel, for reports.
         module: The text that the kernel is from.
-        program: The kernel.
+        plan: The kernel, and how it uses the card.
         shape: How it is launched.
         parameters: The bytes of its arguments.
         given: The memory that the arguments point to, from there to its end.
         memory: The living allocations.
         device: The number of the device.
         peers: The devices that it has access to.
-        machine: The card.
+        overhead_ns: From the end of its blocks to the end of the launch.
+        conditions: The conditions of graphs, by number.
         hazards: Whether accesses are checked.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
 
@@ -79,14 +87,16 @@ class Launch(CoreKernel):
         "_began_ns",
         "_checks",
         "_clock",
+        "_conditions",
         "_failure",
         "_held",
         "_is_due",
         "_memory",
-        "_parameters",
+        "_overhead_ns",
         "_polled",
         "_read",
         "_run",
+        "_settings",
         "_shown",
         "_timing",
         "_written",
@@ -96,12 +106,12 @@ class Launch(CoreKernel):
         "hazards",
         "label",
         "limit_ns",
-        "machine",
         "may_wait",
         "module",
         "moves_pages",
         "nbytes",
-        "program",
+        "parameters",
+        "plan",
         "released",
         "result",
         "shape",
@@ -113,39 +123,42 @@ class Launch(CoreKernel):
         self,
         label: Label,
         module: Module,
-        program: Program,
+        plan: Plan,
         shape: Shape,
         parameters: Bytes,
         given: Sequence[Extent],
         memory: Memory,
         device: int,
         peers: Collection[int],
-        machine: Machine,
+        overhead_ns: int,
+        conditions: Mapping[int, Condition] = MappingProxyType({}),
         *,
         hazards: bool = True,
         limit_ns: int = 0,
     ) -> None:
         self.label = label
         self.module = module
-        self.program = program
+        self.plan = plan
         self.hazards = hazards
         self.shape = shape
-        self.machine = machine
+        self._conditions = conditions
+        self._settings: dict[int, int] = {}  # what it has set them to
         self.limit_ns = limit_ns
         self.blocks = prod(shape.grid)
-        self.cores = min(self.blocks, machine.card.sms)
+        self.cores = min(self.blocks, plan.card.sms)
         self.nbytes = sum(stop - start for _, start, stop in given)
         self.result: Result | None = None
         self.released: Sequence[tuple[int, int]] = ()
         self.moves_pages = any(allocation.pages is not None for allocation, _, _ in given)  # type: ignore[misc]
-        self._parameters = parameters
+        self.parameters = parameters
         self._memory = DeviceMemory(memory, [allocation for allocation, _, _ in given], device, peers)
         self._read: Sequence[Extent] = given
         self._written: Sequence[Extent] = given
         self._failure: DeviceError | None = None
         self._began_ns = 0
         self.has_waited = False
-        self.may_wait = program.tells_time
+        self.may_wait = plan.program.tells_time
+        self._overhead_ns = overhead_ns
         self._held = self.cores  # that it still takes
         self._is_due = False  # whether it waits only to publish what it has stored
         self._shown = 0  # changes of memory that are published
@@ -171,15 +184,17 @@ class Launch(CoreKernel):
     def run(self) -> Occupation | Pause:
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
         self.result = Result()
+        self._settings.clear()
         launch = lanes.Launch(
-            self.shape.grid, self.shape.block, self._parameters, self._memory, self.shape.shared,
-            sms=self.machine.card.sms, messages=self.result.messages,
+            self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
+            sms=self.plan.card.sms, messages=self.result.messages, conditions=self._conditions,
+            settings=self._settings,
         )  # fmt: skip
-        self._checks = Hazards(self.module, self.program) if self.hazards else None
-        self._timing = Timing(self.program, self.machine.card, launch, self._began_ns)
+        self._checks = Hazards(self.module, self.plan.program) if self.hazards else None
+        self._timing = Timing(self.plan, launch, self._began_ns)
         clock = self._clock = launch.clock = self._timing.clock
         launch.watches = tuple(each for each in (self._checks, clock, self._timing.watch) if each is not None)
-        self._run = Run(self.program, launch)
+        self._run = Run(self.plan.program, launch)
         return self._advance()
 
     def go_on(self, after_ns: int) -> Occupation | Pause:
@@ -239,10 +254,8 @@ class Launch(CoreKernel):
 
     def _ended(self) -> Occupation:
         self._read, self._written = read, written = self._memory.read(), self._memory.written()
-        touched = Touched.of(read, written)
         assert self.result is not None, "it has run"
-        dense = Touched(*(-(-each.nbytes // SECTOR) for each in (read, written, read.beside(written))))
-        timeline = self.result.timeline = Timeline(self._timing, touched, dense, self.machine)
+        timeline = self.result.timeline = Timeline(self._timing, read, written, self._overhead_ns)
         if 0 < self.limit_ns < timeline.duration_ns:
             return self._stopped(self.out_of_time(timeline.duration_ns), self.limit_ns)
         self.released = ((timeline.duration_ns, self._held),)
@@ -261,10 +274,12 @@ class Launch(CoreKernel):
         return Occupation(after_ns, ((after_ns, self._held),))
 
     def perform(self) -> None:
-        """Publish what the lanes have stored, or raise the error that stopped them."""
+        """Publish what the lanes have stored and set, or raise the error that stopped them."""
         if self._failure is not None:
             raise self._failure
         self._memory.publish()
+        for number, value in self._settings.items():
+            self._conditions[number].set(value)
 
 
 def _places(polled: Sequence[Polled]) -> list[Ints]:

@@ -70,7 +70,7 @@ class Run:
         """
         with np.errstate(all="ignore"):
             self._seen = -1  # others may have changed memory
-            while self._begin() or self._advance():
+            while self._begin() or (self._waiting and self._advance()):
                 pass
         return self._wait() if self._waiting else None
 

@@ -27,7 +27,8 @@ from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.runner import run
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Space
-from device_model.ptx.timing.estimate import Card, Timing, Touched
+from device_model.ptx.timing.estimate import Timing, Touched
+from device_model.ptx.timing.plan import Card, Plan
 from device_model.touches import Touches
 from tests.bench.measure import say
 from tests.bench.recipes import arrays
@@ -133,7 +134,7 @@ def predict(text, row):
     profile = load("h200")
     traffic = profile.library.traffic
     card = Card(profile.sm, profile.cores.count, traffic.kept_bytes, traffic.lost_bytes)
-    timing = Timing(program, card, made)
+    timing = Timing(Plan(program, card, made.blocks, made.threads, made.dynamic_shared), made)
     made.watches = (timing.watch,)
     run(program, made)
     touched = Touched.of(*(

@@ -28,6 +28,7 @@ from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
 
 _FOLDER = IMPORTED.parent.parent
 _VARIABLE = "ACL_PY_RUN"
+_LISTS = {"models": "paths", "register": "paths", "faults": "rules"}  # options that are lists, and of what
 
 
 def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
@@ -94,8 +95,8 @@ def read_options(text: str) -> dict[str, Any]:
     for name, value in options.items():
         if name not in known:
             raise _wrong(f"has the option {name!r}, but there are only {', '.join(sorted(known))}")
-        if name in ("models", "register") and not isinstance(value, list):
-            raise _wrong(f"must have a list of paths in {name!r}, not {value!r}")
+        if name in _LISTS and not isinstance(value, list):
+            raise _wrong(f"must have a list of {_LISTS[name]} in {name!r}, not {value!r}")
     return options
 
 

@@ -3,6 +3,7 @@
 From the top down; each line imports only from those below it:
 
     estimate    the time of a launch: sampled blocks played, and the rest worked out from them
+    plan        what follows from the kernel, the shape and the card: launches of one shape share it
     alone       what each block of code costs a warp alone: the times that lanes read
     player      the warps of the blocks that are resident on one SM, run after run
     analysis    what an assembler makes of a kernel, which its launches share

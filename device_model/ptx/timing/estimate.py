@@ -15,38 +15,18 @@ import numpy as np
 from device_model.ptx.code.order import Kind
 from device_model.ptx.lanes.clocks import Clock
 from device_model.ptx.lanes.launch import Launch
-from device_model.ptx.lanes.program import Program
-from device_model.ptx.timing.alone import rates_of
-from device_model.ptx.timing.analysis import analysis_of
+from device_model.ptx.timing.plan import Estimate, Plan
 from device_model.ptx.timing.player import Memory, Player, Step
-from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.runs import Run
 from device_model.ptx.timing.samples import Access, Sample, Visit
 from device_model.ptx.timing.trace import SECTOR, Trace
 from device_model.sm.instructions import Unit
-from device_model.sm.occupancy import Occupancy
 from device_model.sm.schedulers import SCHEDULERS
-from device_model.sm.spec import SmSpec
 from device_model.touches import Touches
 
-_SAMPLES = 32  # blocks that are looked at
 _STEPS = 5000  # of all warps together, that are played
 _WAVES = 3  # blocks that are played, for each place on the SM
 _KEPT = 8  # rounds of a loop that are always played, in the longer play
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """What a launch runs on: *sms* SMs with the numbers of *spec*.
-
-    The L2 keeps what launches before have left, as long as they touch no more than *kept_bytes*; above *lost_bytes*
-    it has nothing of it.
-    """
-
-    spec: SmSpec
-    sms: int
-    kept_bytes: int
-    lost_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,52 +43,26 @@ class Touched:
         return cls(*(each.sectors(SECTOR) for each in (read, written, read.beside(written))))
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The time of a launch, in *cycles* of an SM, without what is spent before its first block and after its last.
-
-    Attributes:
-        cycles: The time.
-        registers: Of a thread.
-        resident: Blocks that an SM holds.
-        busy: The part of the time in which the busiest unit works (0 to 1).
-    """
-
-    cycles: float
-    registers: int
-    resident: int
-    busy: float
-
-
 class Timing:
-    """Times a launch of *program*, which began at *began_ns*: give `watch` to the launch, and `clock` if there is one,
-    and call `estimate` when it has run.
+    """Times a launch of *plan*, which began at *began_ns*: give `watch` to the launch, and `clock` if there is one, and
+    call `estimate` when it has run.
     """
 
-    def __init__(self, program: Program, card: Card, launch: Launch, began_ns: int = 0) -> None:
-        self.card = card
-        self.program = program
-        known = analysis_of(program, card.spec)
-        self._runs, self._shared, self.issues, self.names = known.runs, known.shared, known.issues, known.names
-        self.registers = registers_of(program, card.spec)
-        self.shared_bytes = program.shared_bytes + launch.dynamic_shared
-        self.occupancy = fits = occupancy(program, launch.threads, launch.dynamic_shared, card.spec)
-        self.resident = max(1, fits.blocks)
-        self.blocks = launch.blocks
-        per_sm = max(1, min(self.resident, -(-launch.blocks // card.sms)))
-        l1 = max(32768, card.spec.l1_bytes - self.shared_bytes * per_sm) // per_sm // SECTOR
-        count = min(_SAMPLES, launch.blocks)
-        sampled = [launch.blocks * (2 * number + 1) // (2 * count) for number in range(count)]
+    def __init__(self, plan: Plan, launch: Launch, began_ns: int = 0) -> None:
+        self.plan = plan
+        self.card = plan.card
+        self.resident = plan.resident
+        self.watch = plan.trace()
+        self._runs, self._issues, self._shared = plan.analysis.runs, plan.analysis.issues, plan.analysis.shared
+        self._is_changed = False
         self._mean: dict[int, tuple[float, Access]] = {}
         self._like: list[int] = []  # the blocks that the played ones stand for
         self._begin_together = True  # whether all blocks of the launch do
         self._made: dict[tuple[int, ...], list[Step]] = {}  # by block of code, and its traffic
         self.clock = None
-        if program.tells_time:
-            launch.places = self.resident * card.sms
-            rates = rates_of(program, self._runs, self._shared, card.spec, launch.places)
-            self.clock = Clock(rates, launch.blocks, launch.threads, began_ns)
-        self.watch = Trace(sampled, self.issues, (launch.blocks, fits.warps), l1, known.sums, known.widths, card.spec)
+        if plan.program.tells_time:
+            launch.places = plan.places
+            self.clock = Clock(plan.rates, launch.blocks, launch.threads, began_ns)
 
     def changed(self, watch: Trace, resident: int = 0) -> "Timing":
         """Return how the same launch would be timed if it had done what *watch* says, with *resident* blocks on an SM
@@ -116,19 +70,32 @@ class Timing:
         """
         other = copy(self)
         other.watch, other.resident = watch, resident or self.resident
-        other._mean, other._made = {}, {}
+        other._mean, other._made, other._is_changed = {}, {}, True
         return other
 
     def estimate(self, touched: Touched, *, is_cold: bool = False) -> Estimate:
-        """Return the time, with what the launch left in the L2 the last time, or with nothing there."""
+        """Return the time, with what the launch left in the L2 the last time, or with nothing there.
+
+        A small launch that did the same as one before takes the same time.
+        """
+        did = None if self._is_changed else self.watch.everything()
+        key = (did, touched, is_cold)
+        estimate = None if did is None else self.plan.known(key)
+        if estimate is None:
+            estimate = self._worked_out(touched, is_cold=is_cold)
+            if did is not None:
+                self.plan.know(key, estimate)
+        return estimate
+
+    def _worked_out(self, touched: Touched, *, is_cold: bool) -> Estimate:
         self._find_means()
         memory = self._memory(touched, is_cold=is_cold)
-        per_sm = -(-self.blocks // self.card.sms)
+        per_sm = -(-self.plan.blocks // self.card.sms)
         count = min(per_sm, _WAVES * self.resident)
         played = self._chosen(count)
         cycles, busy = self._played(played, memory)
         cycles = self._scaled(cycles, busy, played)
-        return Estimate(cycles, self.registers, self.resident, busy)
+        return Estimate(cycles, self.plan.registers, self.resident, busy)
 
     def _memory(self, touched: Touched, *, is_cold: bool) -> Memory:
         card, moved = self.card, self._sectors()
@@ -139,7 +106,7 @@ class Timing:
         # What was there before is written back, as far as it was in the L2.
         evicted = min(1.0, card.kept_bytes / max(1, nbytes)) if is_cold else 0.0
         return Memory(
-            min(card.sms, self.blocks),
+            min(card.sms, self.plan.blocks),
             (lost + evicted) * min(1.0, touched.read / max(1, moved[0])),
             max(written, evicted) * card.spec.dram_write_permille / 1000 * min(1.0, touched.written / max(1, moved[1])),
             self.watch.hot / max(1, self.watch.atomics),
@@ -176,9 +143,9 @@ class Timing:
         """Return the sampled blocks that are most like *count* blocks of the SM that takes longest."""
         work, sms = self.watch.work, self.card.sms
         sums, most = work.sum(1), work.max(1)
-        numbers = np.arange(self.blocks)
+        numbers = np.arange(self.plan.blocks)
         sm = 0
-        self._begin_together = self.blocks <= sms * count
+        self._begin_together = self.plan.blocks <= sms * count
         if self._begin_together:
             untils = sum(self.watch.visits[each] * run.until for each, runs in self._runs.items() for run in runs)
             pace = untils / max(1, int(work.sum()))  # cycles of one warp alone, for each instruction
@@ -209,7 +176,7 @@ class Timing:
             less, before, _ = self._play(samples, memory, part / 2, _KEPT // 2)
             if work > less:
                 total = cycles + (cycles - before) * (full - work) / (work - less)
-        more = -(-self.blocks // self.card.sms) - len(samples)
+        more = -(-self.plan.blocks // self.card.sms) - len(samples)
         if more > 0 and not self._begin_together:
             _, before, _ = self._play(samples[: -self.resident], memory, part)
             total *= 1 + more / self.resident * (cycles - before) / cycles
@@ -226,7 +193,7 @@ class Timing:
         for sample in samples:
             if id(sample) not in kept:
                 visits = [thinned(each, part, least) for each in sample.visits]
-                work = sum(self.issues[number] for warp in visits for number, _ in warp)
+                work = sum(self._issues[number] for warp in visits for number, _ in warp)
                 kept[id(sample)] = [self._steps(each) for each in visits], work
         played = [kept[id(sample)][0] for sample in samples]
         ends = Player(played, self.resident, self.card.spec, memory).play()
@@ -301,8 +268,3 @@ def thinned(visits: Sequence[Visit], part: float, least: int) -> list[Visit]:
             kept += rounds[at + number * count // wanted]
         at = stop
     return kept
-
-
-def occupancy(program: Program, threads: int, shared: int, spec: SmSpec) -> Occupancy:
-    """Return how many blocks of *threads* threads, with *shared* bytes of dynamic shared memory, an SM holds."""
-    return Occupancy(threads, registers_of(program, spec), program.shared_bytes + shared, spec)

@@ -56,7 +56,7 @@ class Sample:
         splits: How often lanes of a warp went different ways behind a block of code.
     """
 
-    __slots__ = ("_last", "close", "found", "known", "place", "splits", "visits")
+    __slots__ = ("_last", "_threads", "close", "found", "known", "place", "splits", "visits")
 
     def __init__(self, place: int, threads: int, *, close: bool) -> None:
         self.place = place
@@ -65,11 +65,16 @@ class Sample:
         self.known: dict[int, int] = {}
         self.found: dict[tuple[int, int], None] = {}
         self.splits: Counter[int] = Counter()
-        self._last = np.full(threads, -1)  # the block of code that each thread ran
+        self._threads = threads
+        self._last: int | Array = -1  # the block of code that all threads ran, or that each one ran
+
+    def go_all(self, number: int) -> None:
+        """All threads go on to the block of code *number*."""
+        self._last = number
 
     def go(self, threads: Array, number: int) -> None:
         """*threads* go on to the block of code *number*; others of their warps may not have gone on from theirs."""
-        last = self._last
+        last = self._last = np.full(self._threads, self._last) if isinstance(self._last, int) else self._last
         if len(threads) < len(last):
             warps = len(self.visits)
             from_here = np.bincount((last + 1) * warps + np.arange(len(last)) // WARP)

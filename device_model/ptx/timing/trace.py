@@ -5,22 +5,23 @@ ran, in which order, and the traffic of each access by its real addresses. Of al
 code ran, and how many instructions each issued.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
+from device_model.ptx.lanes.group import WARP, Array, Group, Ints, Lanes
 from device_model.ptx.lanes.program import Code
 from device_model.ptx.lanes.watching import Watch
-from device_model.ptx.timing.samples import Access, Sample
+from device_model.ptx.timing.samples import Access, Sample, Visit
 from device_model.sm import banks
 from device_model.sm.spec import SmSpec
 
 CLOSE = 8  # of so many sampled blocks, one is looked at closely
 MOST_VISITS = 4096  # of a warp, that are kept
+_FEW = 256  # visits of all warps, of a small launch
 SECTOR, LINE = 32, 128  # bytes
 
 
@@ -95,6 +96,14 @@ class Trace(Watch):
         other.work = np.rint(self.work * work).astype(np.int64)
         return other
 
+    def everything(self) -> Hashable | None:
+        """Return all that a small launch did, as far as its time depends on it; None of a larger one."""
+        warps = [visits for sample in self.samples for visits in sample.visits]
+        if len(self.samples) < len(self.work) or sum(map(len, warps)) > _FEW:
+            return None
+        did = tuple(tuple((number, *accesses.items()) for number, accesses in visits) for visits in warps)
+        return did, self.hot, self.atomics
+
     def begin(self, group: Group) -> None:
         """Find the sampled blocks of *group*."""
         self.samples += [
@@ -120,11 +129,7 @@ class Trace(Watch):
             self.needed[number] += int((-(-np.bincount(block) // WARP)).sum())
         for sample in self.samples:
             if group.first <= sample.place < group.first + group.blocks:
-                threads = _threads(at, sample.place - group.first)
-                if sample.close:
-                    sample.go(threads, number)
-                for each in _warps(threads):
-                    visits = sample.visits[each]
+                for visits in _gone(sample, at, number):
                     if len(visits) < MOST_VISITS:
                         visits.append((number, {}))
 
@@ -222,13 +227,21 @@ def _lines(sectors: Sequence[int]) -> int:
     return len(dict.fromkeys(each * SECTOR // LINE for each in sectors))
 
 
-def _threads(at: Lanes, block: int) -> Array:
-    """Return the active threads of a block of the group."""
-    threads = at.group.threads
+def _gone(sample: Sample, at: Lanes, number: int) -> Sequence[list[Visit]]:
+    """Let the lanes of a sampled block go on to the block of code *number*; return what their warps did before."""
     if at.index is None:
-        return np.arange(threads)
-    low, high = np.searchsorted(at.index, (block * threads, (block + 1) * threads))
-    return at.index[low:high] - block * threads
+        sample.go_all(number)
+        return sample.visits
+    threads = _threads(at.index, sample.place - at.group.first, at.group.threads)
+    if sample.close:
+        sample.go(threads, number)
+    return [sample.visits[each] for each in _warps(threads)]
+
+
+def _threads(index: Ints, block: int, threads: int) -> Array:
+    """Return the threads of a block of the group that are among the lanes *index*."""
+    low, high = np.searchsorted(index, (block * threads, (block + 1) * threads))
+    return index[low:high] - block * threads
 
 
 def _addresses(at: Lanes, block: int, address: Array) -> tuple[Array, Array]:

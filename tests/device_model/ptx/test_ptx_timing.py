@@ -16,7 +16,8 @@ from device_model.ptx.runner import run
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Register
 from device_model.ptx.timing.costs import Costs
-from device_model.ptx.timing.estimate import Card, Timing, Touched
+from device_model.ptx.timing.estimate import Timing, Touched
+from device_model.ptx.timing.plan import Card, Plan
 from device_model.ptx.timing.registers import registers_of
 from device_model.ptx.timing.residues import residues_of
 from device_model.ptx.timing.runs import runs_of
@@ -44,13 +45,17 @@ def program(body):
 
 def timed(body, grid=1, block=256):
     """Run a kernel on one array of floats, and return how it was timed."""
-    made, memory = program(body), ArrayMemory()
-    parameters = np.zeros(16, np.uint8)
-    parameters[:8] = np.array([memory.add(np.ones(grid * block * 32, np.float32))]).view(np.uint8)
+    return ran(Plan(program(body), CARD, grid, block), np.ones(grid * block * 32, np.float32), grid, block)
+
+
+def ran(plan, array, grid=1, block=256):
+    """Launch the kernel of *plan* on an array, and return how it was timed."""
+    memory, parameters = ArrayMemory(), np.zeros(16, np.uint8)
+    parameters[:8] = np.array([memory.add(array)]).view(np.uint8)
     launch = Launch((grid, 1, 1), (block, 1, 1), parameters, memory)
-    timing = Timing(made, CARD, launch)
+    timing = Timing(plan, launch)
     launch.watches = (timing.watch,)
-    run(made, launch)
+    run(plan.program, launch)
     return timing
 
 
@@ -354,3 +359,18 @@ def test_a_block_ends_when_its_stores_are_taken():
 
 def test_a_launch_takes_the_same_time_each_time():
     assert cycles(loop(100), 40) == cycles(loop(100), 40)
+
+
+def test_launches_of_one_plan_take_as_long_as_what_each_of_them_does():
+    body = f"""{INDEX} ld.global.u32 %r5, [%rd2];
+        $again: add.s32 %r5, %r5, -1; setp.ne.s32 %p1, %r5, 0; @%p1 bra $again; ret;"""
+
+    def took(plan, rounds, touched):
+        return ran(plan, np.full(64, rounds, np.uint32), block=32).estimate(touched)
+
+    def new_plan():
+        return Plan(program(body), CARD, 1, 32)
+
+    cases = [(2, NOTHING), (20, NOTHING), (2, NOTHING), (2, Touched(10**6, 0, 10**6))]
+    shared = new_plan()
+    assert [took(shared, *case) for case in cases] == [took(new_plan(), *case) for case in cases]
