@@ -20,6 +20,6 @@ from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
 from device_model.ptx.advice import Guideline as Guideline
 from device_model.ptx.advice import advise as advise
-from device_model.ptx.launch import Result as Result
+from device_model.ptx.results import Result as Result
 from device_model.ptx.text.errors import PtxError as PtxError
 from device_model.ptx.text.errors import Refusal as Refusal

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from device_model.kernel.advice import Advice, Case
 from device_model.ptx.lanes.program import Place
-from device_model.ptx.launch import Result, Timeline
+from device_model.ptx.results import Result, Timeline
 from device_model.ptx.timing.estimate import Timing
 from device_model.ptx.timing.samples import Access, Visit
 from device_model.ptx.timing.trace import Trace

@@ -8,15 +8,13 @@ on when the time has come, or when the bytes that the lanes look at are others.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from device_model.errors import DeviceError, Kind
-from device_model.kernel.findings import Findings
 from device_model.memory import Memory
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
@@ -27,12 +25,11 @@ from device_model.ptx.lanes.ends import AssertionFailedError
 from device_model.ptx.lanes.group import Ints
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.memory import AccessError, MisalignedError
+from device_model.ptx.results import Result, Timeline
 from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
-from device_model.ptx.timing.estimate import Timing, Touched
+from device_model.ptx.timing.estimate import Timing
 from device_model.ptx.timing.plan import Plan
-from device_model.sm.instructions import SECTOR
-from device_model.touches import Touches
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
 
 # The first class that fits counts.
@@ -62,66 +59,6 @@ class Condition(Protocol):
 
     def set(self, value: object) -> None:
         """Give it a *value*."""
-
-
-class Timeline:
-    """The times of one launch.
-
-    Attributes:
-        estimate: What the model says of it: cycles, registers of a thread, blocks that an SM holds.
-        timing: What was watched, from which the times are made.
-        touched: The sectors of memory that it has touched.
-        duration_ns: The whole launch, with what the card takes besides its blocks.
-        ns_per_cycle: The length of a cycle.
-        busy_us: How long the busiest unit works, in microseconds: a mean over the SMs.
-    """
-
-    __slots__ = ("_read", "_written", "busy_us", "duration_ns", "estimate", "ns_per_cycle", "timing", "touched")
-
-    def __init__(self, timing: Timing, read: Touches, written: Touches, overhead_ns: int) -> None:
-        self.timing = timing
-        self._read, self._written = read, written
-        self.touched = Touched.of(read, written)
-        self.estimate = estimate = timing.estimate(self.touched)
-        self.ns_per_cycle = 1e6 / timing.card.spec.khz
-        cycles = estimate.cycles if timing.clock is None else timing.clock.whole(estimate.cycles)
-        self.duration_ns = round(cycles * self.ns_per_cycle) + overhead_ns
-        self.busy_us = {"sm": estimate.busy * estimate.cycles * self.ns_per_cycle / 1000}
-
-    def __repr__(self) -> str:
-        return f"<Timeline: {self.duration_ns / 1000:.2f} us>"
-
-    @property
-    def dense(self) -> Touched:
-        """The sectors that the bytes which it has touched would fill, side by side."""
-        both = self._read.beside(self._written)
-        return Touched(*(-(-each.nbytes // SECTOR) for each in (self._read, self._written, both)))
-
-    def core_of(self, program: Any) -> str:
-        """Return the name of the SM that ran *program*; launches of PTX keep no programs."""
-        return f"SM of {program}"
-
-
-@dataclass
-class Result:
-    """The result of a launch.
-
-    Attributes:
-        findings: The mistakes that were found.
-        timeline: The times; None if the launch did not end.
-        messages: What lanes have printed, each with its block and its thread.
-        programs: The instructions of blocks, as far as they are kept.
-    """
-
-    findings: Findings = field(default_factory=Findings)
-    timeline: Any = None
-    messages: list[tuple[int, int, str]] = field(default_factory=list)
-    programs: Sequence[Any] = ()
-
-    @property
-    def output(self) -> str:
-        """The text that printf has written."""
-        return "".join(text for _, _, text in self.messages)
 
 
 class Launch(CoreKernel):

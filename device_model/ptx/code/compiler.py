@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from device_model.ptx.code import translators
 from device_model.ptx.code.calls import called, targets_of
 from device_model.ptx.code.control import end_of
-from device_model.ptx.code.emitter import PRED, Emitter, Names
+from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.forms.fitting import check_function
 from device_model.ptx.code.frames import Frame, check_constants, frames_of
 from device_model.ptx.code.loops import loop_of, takes_time
+from device_model.ptx.code.names import Names
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.pressure import pressure_of
 from device_model.ptx.code.special import CLOCKS, special_type

@@ -107,7 +107,7 @@ def _reduction(
     result, number, *counts, predicate = operands
     assert isinstance(result, Register)
     reduce = Reduction(emit.kernel.number(emit.block, result), operation, result.type.dtype)
-    name = f"r{emit.line}"
+    name = f"r{len(emit.names.values)}"  # a line may have several
     emit.names.values[name] = reduce
     emit.note_line()
     count = emit.value(counts[0], U32) if counts else "None"

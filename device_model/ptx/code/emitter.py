@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from device_model.ptx.code.flow import Block, reads, writes
+from device_model.ptx.code.names import Names
 from device_model.ptx.code.special import CLOCKS
 from device_model.ptx.lanes.clocks import clock
 from device_model.ptx.text.errors import PtxError
@@ -31,35 +32,6 @@ from device_model.ptx.text.syntax import (
 from device_model.ptx.text.types import TYPES, Family, Type
 
 U64, U32, PRED = TYPES["u64"], TYPES["u32"], TYPES["pred"]
-
-
-class Names:
-    """The constants and functions that the code of a kernel uses, by the names that it has for them."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self._constants: dict[tuple[str, bytes], str] = {}
-
-    def constant(self, value: Any, dtype: np.dtype[Any]) -> str:
-        """Return the name of *value* as an array that is the same for all lanes."""
-        array = np.full((1, 1), value, dtype)
-        array.flags.writeable = False
-        key = dtype.str, array.tobytes()
-        if key not in self._constants:
-            self._constants[key] = name = f"k{len(self._constants)}"
-            self.values[name] = array
-        return self._constants[key]
-
-    def of(self, value: Any) -> str:
-        """Return the name of a function or a type."""
-        if isinstance(value, np.dtype):
-            name = f"t_{value.name}"
-        else:
-            name = f"{value.__module__.rpartition('.')[2]}_{value.__name__}"
-        assert self.values.setdefault(name, value) is value or isinstance(value, np.dtype), (
-            f"two things are named {name}"
-        )
-        return name
 
 
 class Kernel(Protocol):

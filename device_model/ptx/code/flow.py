@@ -5,6 +5,7 @@ of a block: jumps, calls and returns; barriers; what stops lanes. Those that wai
 the first ones, because lanes may have to wait there for others.
 """
 
+import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -155,6 +156,20 @@ def writes(instruction: Instruction) -> list[Register | Special]:
     """Return the registers that *instruction* writes."""
     results = instruction.operands[: opcode_of(instruction).results(instruction)]
     return [each for operand in results for each in operands_of(operand)]
+
+
+def is_newer(function: Function, instruction: Instruction, one: Register, other: Register) -> bool:
+    """Whether *one* was written after *other*, in the order of the text before *instruction*."""
+    body = function.body or []
+    end = bisect.bisect_left(body, instruction.line, key=lambda item: item.line)
+    while body[end] is not instruction:
+        end += 1
+    for item in reversed(body[:end]):
+        if isinstance(item, Instruction):
+            written = writes(item)
+            if one in written or other in written:
+                return one in written
+    return False
 
 
 def reads(instruction: Instruction) -> list[Register | Special]:

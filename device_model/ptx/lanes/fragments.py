@@ -16,7 +16,8 @@ import numpy as np
 from device_model.ptx.lanes.barriers import Barriers
 from device_model.ptx.lanes.clocks import GRAIN_NS
 from device_model.ptx.lanes.ends import StoppedError
-from device_model.ptx.lanes.group import WARP, Array, Group, Lanes
+from device_model.ptx.lanes.group import Array, Group, Lanes
+from device_model.ptx.lanes.meetings import Meetings
 from device_model.ptx.lanes.program import Code, Loop
 from device_model.ptx.lanes.spins import Spin
 
@@ -47,7 +48,7 @@ class _Loop:
 class Fragments:
     """The lanes of one group, by the place of the block of code that they run next."""
 
-    __slots__ = ("_asleep", "_code", "_ended", "_from", "_loops", "_meeting", "_shown", "_tried", "_yielding", "at",
+    __slots__ = ("_asleep", "_code", "_ended", "_from", "_loops", "_meetings", "_shown", "_tried", "_yielding", "at",
                  "barriers", "group", "spinning")  # fmt: skip
 
     def __init__(self, group: Group, code: Sequence[Code]) -> None:
@@ -55,7 +56,7 @@ class Fragments:
         self.at: dict[int, Lanes] = {0: group.everybody}
         self.barriers = Barriers(group)
         self._code = code
-        self._meeting: dict[int, Lanes] = {}  # lanes that wait for others of their warps
+        self._meetings = Meetings(group)
         self.spinning: list[Spin] = []  # lanes that repeat a loop without progress
         self._yielding: dict[int, Lanes] = {}  # lanes that make progress, and let the others go first
         self._asleep: list[tuple[int, Lanes]] = []  # lanes that go on at a place when their time has come
@@ -67,7 +68,7 @@ class Fragments:
 
     def go(self, place: int, lanes: Lanes) -> None:
         """Let *lanes* run at *place* next."""
-        for others in (self.at, self._meeting):
+        for others in (self.at, self._meetings.waiting):
             if place in others:
                 lanes = self._joined(others.pop(place), lanes)
         if place > self._from and place in self._loops:  # the loop begins anew
@@ -106,7 +107,7 @@ class Fragments:
             self._ended = np.zeros(self.group.width, np.bool_)
         self._ended[lanes.index] = True
         self.barriers.end(self.go, lanes)
-        for place, waiting in list(self._meeting.items()):  # perhaps for these
+        for place, waiting in list(self._meetings.waiting.items()):  # perhaps for these
             self.go(place, waiting)
 
     def run(self) -> State:
@@ -167,7 +168,7 @@ class Fragments:
             assert lanes is not None, "there are lanes at each place"
             block = code[place]
             if block.meets is not None:
-                lanes = self._met(block, lanes)
+                lanes = self._meetings.complete(block, lanes, self._ended)
             if block.loop is not None and lanes is not None:
                 lanes = self._moving(block, lanes)
             if lanes is not None:
@@ -242,41 +243,6 @@ class Fragments:
         mask[first.index] = mask[second.index] = True
         return Lanes(self.group, np.flatnonzero(mask))
 
-    def _met(self, block: Code, lanes: Lanes) -> Lanes | None:
-        """Return those of *lanes* whose warps are complete at *block*; the others wait there."""
-        assert block.meets is not None, "the block waits for lanes"
-        group = self.group
-        group.launch.line = block.line
-        if lanes.index is None:
-            for watch in group.launch.watches:
-                watch.meet(lanes, block.meets(lanes))
-            return lanes
-        warps = -(-group.threads // WARP)
-        warp = (lanes.block * warps + lanes.thread // WARP)[0]
-        bit = np.int64(1) << (lanes.thread[0] % WARP)
-        here = np.zeros(group.blocks * warps, np.int64)
-        np.bitwise_or.at(here, warp, bit)
-        named = np.zeros_like(here)
-        np.bitwise_or.at(named, warp, np.broadcast_to(block.meets(lanes), lanes.shape)[0].astype(np.int64))
-        is_ready = (named & self._alive(warps) & ~here == 0)[warp]
-        if not is_ready.all():
-            self._meeting[block.number] = Lanes(group, lanes.index[~is_ready])
-            if not is_ready.any():
-                return None
-            lanes = Lanes(group, lanes.index[is_ready])
-        for watch in group.launch.watches:
-            watch.meet(lanes, block.meets(lanes))
-        return lanes
-
-    def _alive(self, warps: int) -> Array:
-        """Return the lanes of each warp that have not ended, as bits."""
-        group = self.group
-        lanes = np.zeros((group.blocks, warps * WARP), np.bool_)
-        lanes[:, : group.threads] = True
-        if self._ended is not None:
-            lanes[:, : group.threads] &= ~self._ended.reshape(group.blocks, group.threads)
-        return np.asarray(lanes.reshape(-1, WARP) @ (np.int64(1) << np.arange(WARP)))
-
     def _moving(self, block: Code, lanes: Lanes) -> Lanes | None:
         """Return *lanes*, which are at the head of a loop, if they go on; None if they give way."""
         loop, facts = self._loops.get(block.number), block.loop
@@ -342,8 +308,8 @@ class Fragments:
 
     def _missing(self) -> StoppedError:
         """Return the error for lanes that wait for others that do not come."""
-        if self._meeting:
-            place, lanes = next(iter(self._meeting.items()))
+        if self._meetings.waiting:
+            place, lanes = next(iter(self._meetings.waiting.items()))
             return StoppedError("waits for others of its warp that never come", lanes, self._code[place].line)
         number, waiting = next(iter(self.barriers.waiting.items()))
         return StoppedError(f"not all threads of the block reach barrier {number}", waiting[0].lanes, waiting[0].line)

@@ -31,6 +31,7 @@ from device_model.ptx.values.rounding import (
 
 NAN32 = np.uint32(0x7FFFFFFF)
 NAN64 = np.uint64(0xFFF8000000000000)
+QUIET32 = np.uint32(1 << 22)
 QUIET = np.uint64(1 << 51)
 # Between these bounds the error of a product of doubles is exact.
 SMALL = 1e-280
@@ -64,6 +65,11 @@ def canonical(x: Array, *operands: Array) -> Array:
         is_origin = is_nan & np.isnan(operand)
         bits = np.where(is_origin, operand.view(np.uint64) | QUIET, bits)
     return np.asarray(bits.view(np.float64))
+
+
+def quiet(x: Array) -> Array:
+    """Return f32 with each NaN as a quiet one."""
+    return np.where(np.isnan(x), (x.view(np.uint32) | QUIET32).view(np.float32), x)
 
 
 def add(a: Array, b: Array, *, rounding: Rounding = "rn", ftz: bool = False, sat: bool = False) -> Array:

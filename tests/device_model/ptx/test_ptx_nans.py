@@ -81,13 +81,46 @@ def test_integer_arithmetic_sees_the_bits_of_a_nan():
     assert result("mul.rn.f32 %r, %a, %b; add.u32 %r, %r, 1;", 0x7FC00001, 0x3F800000) == "0x80000000"
 
 
-def test_of_two_nans_of_64_bits_the_second_one_goes_on():
+def test_of_two_nans_of_64_bits_that_of_the_register_written_last_goes_on():
     one, two = 0x7FF8000000000011, 0xFFF0000000000022
-    for name in ("add.rn", "sub.rn", "mul.rn", "min", "max"):
-        assert result(f"{name}.f64 %z, %x, %y;", one, two, bits=64) == "0xfff8000000000022"
+    quiet = "0xfff8000000000022"
+    for name in ("add.rn", "sub.rn", "sub.rz", "mul.rn", "min", "max"):
+        for operands in ("%x, %y", "%y, %x"):
+            assert result(f"{name}.f64 %z, {operands};", one, two, bits=64) == quiet
+        again = f"or.b64 %x, %x, 0; {name}.f64 %z, %x, %y;"
+        assert result(again, one, two, bits=64) == hex(one)
     assert result("div.rn.f64 %z, %x, %y;", one, two, bits=64) == hex(one)
-    assert result("fma.rn.f64 %z, %x, %y, %x;", one, two, bits=64) == "0xfff8000000000022"
-    assert result("fma.rn.f64 %z, %x, 0d3FF0000000000000, %y;", one, two, bits=64) == "0xfff8000000000022"
+    for factors in ("%x, %y", "%y, %x"):
+        assert result(f"fma.rn.f64 %z, {factors}, %x;", one, two, bits=64) == quiet
+    assert result("fma.rn.f64 %z, %x, 0d3FF0000000000000, %y;", one, two, bits=64) == quiet
+
+
+def test_a_nan_in_the_text_goes_on_before_one_in_a_register():
+    number, nan = "0d7FFC000000000000", 0xFFF8000000000022
+    for name in ("add.rn", "mul.rz", "max"):
+        for operands in (f"%x, {number}", f"{number}, %x"):
+            assert result(f"{name}.f64 %z, {operands};", nan, bits=64) == "0x7ffc000000000000"
+    assert result(f"fma.rn.f64 %z, {number}, %x, %x;", nan, bits=64) == "0x7ffc000000000000"
+
+
+def test_a_nan_in_the_text_that_is_subtracted_gets_the_other_sign():
+    number = "0d7FFC000000000000"
+    for value in (0x3FF0000000000000, 0xFFF8000000000022):
+        assert result(f"sub.rn.f64 %z, %x, {number};", value, bits=64) == "0xfffc000000000000"
+        assert result(f"sub.rn.f64 %z, {number}, %x;", value, bits=64) == "0x7ffc000000000000"
+
+
+def test_neg_and_abs_of_a_nan_in_the_text_change_its_sign_and_make_it_quiet():
+    for number, negated, size in (("0f7F800001", 0xFFC00001, 0x7FC00001), ("0fFFC12345", 0x7FC12345, 0x7FC12345)):
+        assert result(f"neg.f32 %r, {number};") == hex(negated)
+        assert result(f"abs.f32 %r, {number};") == hex(size)
+
+
+def test_neg_and_abs_behind_a_guard_change_the_sign_of_a_nan_only():
+    start = "setp.ne.u32 %p, %a, 0; mov.b32 %r, 0; "
+    assert result(f"{start} @%p neg.f32 %r, %a;", 0x7F800001) == "0xff800001"
+    assert result(f"{start} @%p abs.f32 %r, %a;", 0xFFC12345) == "0x7fc12345"
+    assert result(f"{start} @%p neg.ftz.f32 %r, %a;", 0x7F800001) == "0x7fffffff"
 
 
 def test_a_nan_of_64_bits_goes_through_arithmetic():

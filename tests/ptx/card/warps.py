@@ -31,6 +31,7 @@ def kernels():
     yield from immediates()
     yield from matrices()
     yield from memory()
+    yield from video()
 
 
 def warp_wide():
@@ -94,7 +95,7 @@ def chains():
 
 def immediates():
     """Yield fields at places that the text has, and comparisons of f16 combined with a predicate."""
-    for place, length in product((0, 3, 30, 31, 32, 33, 255, 256), (0, 1, 31, 32, 33, 255, 256)):
+    for place, length in product((0, 3, 30, 31, 32, 33, 255), (0, 1, 31, 32, 33, 255)):
         yield (f"fields at {place} {length}",
                (f"bfe.u32 %z0, %a0, {place}, {length}; bfe.s32 %z1, %a0, {place}, {length}; "
                f"bfi.b32 %z2, %a0, %a1, {place}, {length}; bfe.s32 %z3, %a0, %a2, {length}; "
@@ -102,7 +103,7 @@ def immediates():
     for operator, word, sign in product(("eq", "equ", "nan", "lt"), ("and", "or", "xor"), ("", "!")):
         yield (f"setp.{operator}.{word}.f16 {sign}",
                ("mov.b32 {%h, %g}, %a8; and.b32 %n, %a0, 1; setp.eq.u32 %q, %n, 1; "
-               f"setp.{operator}.{word}.f16 %p|%r, %h, %g, {sign}%q; selp.b32 %z0, 1, 0, %p; selp.b32 %z1, 1, 0, %r; "
+               f"setp.{operator}.{word}.f16 %p, %h, %g, {sign}%q; selp.b32 %z0, 1, 0, %p; "
                f"setp.{operator}.{word}.ftz.f16 %p, %h, %g, {sign}%q; selp.b32 %z2, 1, 0, %p;"))  # fmt: skip
     for constant in (1, 42, 0x800000):
         yield (f"mul24 by {constant}", (f"mul24.lo.s32 %z0, %a0, {constant}; mul24.hi.s32 %z1, %a0, {constant}; "
@@ -158,6 +159,18 @@ def memory():
                f"ld.{space}.v2.b64 {{%w, %v}}, [%n]; mov.b64 {{%z0, %z1}}, %v; "
                f"ld.{space}.v4.u8 {{%z2, %z3, %z4, %z5}}, [%n+4]; "
                f"ld.{space}.v2.s16 {{%z6, %z7}}, [%n+8];"))  # fmt: skip
+
+
+def video():
+    """Yield what is done with the bytes and halves of words, for all types of them."""
+    for name, lanes, how in product(("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax"), "24", ("", ".sat", ".add")):
+        yield (f"{name}{lanes}{how}",
+               "".join(f"{name}{lanes}.{d}32.{a}32.{b}32{how} %z{place}, %a0, %a1, %a2; "
+                       for place, (d, a, b) in enumerate(product("us", repeat=3))))  # fmt: skip
+    for lanes, comparison, how in product("24", ("eq", "lt", "ge"), ("", ".add")):
+        yield (f"vset{lanes}.{comparison}{how}",
+               "".join(f"vset{lanes}.{a}32.{b}32.{comparison}{how} %z{place}, %a0, %a1, %a2; "
+                       for place, (a, b) in enumerate(product("us", repeat=2))))  # fmt: skip
 
 
 def text(body):

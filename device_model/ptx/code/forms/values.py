@@ -65,6 +65,9 @@ bmsk           : [clamp|wrap] b32                                   : t u32 u32
 szext          : [clamp|wrap] u32|s32                               : t t u32
 dp4a           : u32|s32 u32|s32                                    : b32 b32 b32 b32
 dp2a           : lo|hi u32|s32 u32|s32                              : b32 b32 b32 b32
+vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 : u32|s32 u32|s32 u32|s32 sat|add? : b32 b32 b32 b32
+vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 : u32|s32 u32|s32 u32|s32 sat|add? : b32 b32 b32 b32
+vset2 vset4    : u32|s32 u32|s32 CMP add?                           : b32 b32 b32 b32
 selp           : b16|b32|b64|INT|f32|f64                            : t t t pred
 slct           : b16|b32|b64|INT|f32|f64 s32                        : s s s t
 slct           : ftz? b16|b32|b64|INT|f32|f64 f32                   : s s s t
@@ -86,10 +89,14 @@ setp           : UCMP u16|u32|u64                                   : pred/pred 
 setp           : [UCMP LOG] u16|u32|u64                             : pred/pred t t pred
 setp           : CMP s16|s32|s64                                    : pred/pred t t
 setp           : [CMP LOG] s16|s32|s64                              : pred/pred t t pred
-setp           : [FCMP ftz?] f32|f16|f16x2                          : pred/pred t t
-setp           : [FCMP LOG ftz?] f32|f16|f16x2                      : pred/pred t t pred
-setp           : FCMP f64|bf16|bf16x2                               : pred/pred t t
-setp           : [FCMP LOG] f64|bf16|bf16x2                         : pred/pred t t pred
+setp           : [FCMP ftz?] f32|f16x2                              : pred/pred t t
+setp           : [FCMP LOG ftz?] f32|f16x2                          : pred/pred t t pred
+setp           : [FCMP ftz?] f16                                    : pred t t
+setp           : [FCMP LOG ftz?] f16                                : pred t t pred
+setp           : FCMP f64|bf16x2                                    : pred/pred t t
+setp           : [FCMP LOG] f64|bf16x2                              : pred/pred t t pred
+setp           : FCMP bf16                                          : pred t t
+setp           : [FCMP LOG] bf16                                    : pred t t pred
 set            : eq|ne u32|s32|f32 b16|b32|b64                      : s t t
 set            : [eq|ne LOG] u32|s32|f32 b16|b32|b64                : s t t pred
 set            : UCMP u32|s32|f32|f16|bf16 u16|u32|u64              : s t t

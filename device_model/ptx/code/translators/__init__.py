@@ -9,4 +9,5 @@ from device_model.ptx.code.translators import integers as integers
 from device_model.ptx.code.translators import matrices as matrices
 from device_model.ptx.code.translators import memory as memory
 from device_model.ptx.code.translators import moves as moves
+from device_model.ptx.code.translators import video as video
 from device_model.ptx.code.translators import warps as warps

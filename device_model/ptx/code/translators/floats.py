@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from device_model.ptx.code.emitter import PRED, Emitter
-from device_model.ptx.code.flow import reads, writes
+from device_model.ptx.code.flow import is_newer, reads, writes
 from device_model.ptx.code.opcodes import opcode
 from device_model.ptx.code.translators.shapes import flags, is_whole, misfit, operands, refuse, rounding, type_of
-from device_model.ptx.text.syntax import Instruction, Operand
+from device_model.ptx.text.syntax import Instruction, Number, Operand, Register
 from device_model.ptx.text.types import Type
 from device_model.ptx.values import approximate, comparisons, floats, halves
 
@@ -25,12 +25,35 @@ def _is_half(type_: Type) -> bool:
 def set_float(emit: Emitter, result: Operand, code: str, type_: Type, *given: str) -> None:
     """Set a result of arithmetic; a NaN gets the bits that the card gives it, if anything may see them.
 
-    Of 64 bits those are the bits of the first NaN in *given*. An H200 takes the second operand before the first, and of
-    fma the second, the third and the first; of div the first.
+    Of 64 bits those are the bits of the first NaN in *given*.
     """
     if type_.name in ("f32", "f64") and is_seen(emit, result, type_):
         code = emit.call(floats.canonical, emit.let(code), *(given if type_.name == "f64" else ()))
     emit.set(result, code, type_)
+
+
+def propagated(emit: Emitter, instruction: Instruction) -> list[str]:
+    """Return the operands of 64 bits in the order in which an H200 hands on their NaNs (measured).
+
+    It takes the second operand before the first, and of fma the second, the third and the first. But before that the
+    assembler orders two terms or factors: a number in the text becomes the second one, else the register that was
+    written last. What a number is that is subtracted gets the other sign.
+    """
+    type_ = type_of(instruction)
+    first, second, *rest = instruction.operands[1:]
+    codes = [emit.value(each, type_) for each in (first, second, *rest)]
+    if instruction.name == "sub" and isinstance(second, Number):
+        codes[1] = f"(-{codes[1]})"
+    if _is_second(emit, instruction, first, second):
+        codes[:2] = codes[1::-1]
+    return [*codes[1:], codes[0]]
+
+
+def _is_second(emit: Emitter, instruction: Instruction, first: Operand, second: Operand) -> bool:
+    """Whether the assembler makes the first of two operands the second one."""
+    if isinstance(first, Register) and isinstance(second, Register):
+        return is_newer(emit.block.function, instruction, first, second)
+    return isinstance(first, Number)
 
 
 def _is_blind(later: Instruction, type_: Type) -> bool:
@@ -64,11 +87,9 @@ def arithmetic(emit: Emitter, instruction: Instruction) -> None:
         emit.set(result, emit.call(getattr(halves, name), *codes, repr(type_.name), **options), type_)
         return
     options_ = {**rounding(instruction), **flags(instruction, "ftz", "sat")}
-    first, *others = codes
-    if name in _SIGNS and not options_:
-        set_float(emit, result, f"{codes[0]} {_SIGNS[name]} {codes[1]}", type_, *others, first)
-    else:
-        set_float(emit, result, emit.call(getattr(floats, name), *codes, **options_), type_, *others, first)
+    is_plain = name in _SIGNS and not options_
+    code = f"{codes[0]} {_SIGNS[name]} {codes[1]}" if is_plain else emit.call(getattr(floats, name), *codes, **options_)
+    set_float(emit, result, code, type_, *(propagated(emit, instruction) if type_.name == "f64" else ()))
 
 
 @opcode("fma")
@@ -121,14 +142,24 @@ def _approximate(emit: Emitter, instruction: Instruction) -> None:
 
 
 def sign(emit: Emitter, instruction: Instruction) -> None:
-    """Translate abs and neg of floats."""
+    """Translate abs and neg of floats.
+
+    The assembler changes only the sign of a number in the text, whose NaN it makes quiet, and of an f32 behind a guard.
+    """
     type_ = type_of(instruction)
     result, a = operands(instruction, 2)
     module: Any = halves if _is_half(type_) else floats
     function = module.abs_ if instruction.name == "abs" else module.neg
     kind = (repr(type_.name),) if _is_half(type_) else ()
     given = emit.value(a, type_)
-    set_float(emit, result, emit.call(function, given, *kind, **flags(instruction, "ftz")), type_, given)
+    options = flags(instruction, "ftz")
+    code = emit.call(function, given, *kind, **options)
+    if type_.name == "f32" and isinstance(a, Number):
+        emit.set(result, emit.call(floats.quiet, code), type_)
+    elif type_.name == "f32" and emit.guard is not None and not options:
+        emit.set(result, code, type_)
+    else:
+        set_float(emit, result, code, type_, given)
 
 
 def extreme(emit: Emitter, instruction: Instruction) -> None:
@@ -146,7 +177,8 @@ def extreme(emit: Emitter, instruction: Instruction) -> None:
         options["xorsign"] = True
     if "abs" in instruction.modifiers and not _is_half(type_):
         options["absolute"] = True
-    set_float(emit, result, emit.call(function, *codes[:2], *kind, *codes[2:], **options), type_, *reversed(codes))
+    code = emit.call(function, *codes[:2], *kind, *codes[2:], **options)
+    set_float(emit, result, code, type_, *(propagated(emit, instruction) if type_.name == "f64" else ()))
 
 
 @opcode("copysign")
