@@ -40,6 +40,8 @@ class Touched:
     @classmethod
     def of(cls, read: Touches, written: Touches) -> "Touched":
         """Return the sectors of the bytes that a launch has read and written."""
+        if not read and not written:
+            return cls(0, 0, 0)
         return cls(*(each.sectors(SECTOR) for each in (read, written, read.beside(written))))
 
 
