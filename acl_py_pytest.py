@@ -11,6 +11,10 @@ The fixture `acl` is the module as a script imports it, with a new session for e
         ...
         assert not acl_session.leaks()
 
+With `--cuda` the driver of CUDA is in place before the first test file is imported: cuda.core, cuda.bindings and numba
+find a simulated card. The fixture `cuda_driver` puts fault rules in force and reads what failed. All tests of a process
+share the session of the driver.
+
 Until the test ends, `import acl` in the code under test finds the same module; afterwards the module is removed. With
 `--acl-leaks` a test that does not give back its memory and handles fails, with a line for each leak.
 
@@ -55,6 +59,7 @@ from _pytest.runner import runtestprotocol
 if TYPE_CHECKING:
     from acl_py import Simulation
     from acl_py.compat.acl.face.session import Session
+    from acl_py.compat.cuda.testing import CudaDriver
     from acl_py.explore.outcomes import Outcome
     from acl_py.explore.strategies import Strategy
     from acl_py.sanitizer import Finding
@@ -74,6 +79,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("acl_py")
     group.addoption(
         "--acl-leaks", action="store_true", help="Fail tests with the fixture acl that leak memory or handles."
+    )
+    group.addoption(
+        "--cuda", action="store_true", help="Let packages for CUDA find a simulated card, without a driver."
     )
     group.addoption(
         "--acl-sanitize",
@@ -98,6 +106,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "acl(**options): options of acl_py.compat.acl.install for the fixture acl, of acl_py.simulate for acl_sim.",
     )
+    if config.getoption("--cuda"):
+        _put_cuda_in_place()
+        config.pluginmanager.register(_Cuda(), "acl_py_cuda")
     if config.getoption("--acl-sanitize") or config.getoption("--acl-trace") is not None:
         config.pluginmanager.register(_Watching(config), "acl_py_watching")
     if config.pluginmanager.has_plugin("asyncio"):
@@ -334,6 +345,40 @@ def acl(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
 def acl_session(acl: ModuleType) -> AclSession:  # noqa: ARG001 - it is installed first
     """The session of the fixture `acl`: `.report()`, `.leaks()`, `.now_us`."""
     return AclSession()
+
+
+def _put_cuda_in_place() -> None:
+    from acl_py.compat.cuda.testing import put_in_place
+
+    try:
+        put_in_place()
+    except RuntimeError as error:
+        raise pytest.UsageError(f"--cuda: {error}") from error
+
+
+class _Cuda:
+    """Prints the summary of the driver at the end of a run with `--cuda`."""
+
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+        """Print what the card did, and which calls failed."""
+        from acl_py.compat.cuda.testing import summary
+
+        if text := summary():
+            terminalreporter.section("the driver of CUDA")
+            terminalreporter.write(f"{text}\n")
+
+
+@pytest.fixture
+def cuda_driver() -> "CudaDriver":
+    """The driver of CUDA, with `.fault()`, `.failures()`, `.leaks()`, `.report()`, `.timeline()` and `.now_us`. Without
+    the option `--cuda`, no package for CUDA may have been imported before.
+    """
+    from acl_py.compat.cuda.testing import CudaDriver
+
+    try:
+        return CudaDriver()
+    except RuntimeError as error:
+        pytest.fail(f"{error}; or run pytest --cuda", pytrace=False)
 
 
 class AclSim:

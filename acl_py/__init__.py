@@ -30,7 +30,6 @@ only from those below it, and all of them may import device_model:
         pages                           pages with prices
     programs/       stream programs
         format documents                how they are read and checked; JSON files from anywhere
-        steps fields                    the table of steps; which values their fields have
         replay player                   a program is played, call by call
         operations graph_operations     what each step calls
         objects tasks                   what the calls are about; several tasks
@@ -89,6 +88,7 @@ only from those below it, and all of them may import device_model:
     wording         messages that name the functions of `acl` in place of verbs
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
+        steps fields                    the steps of programs that make calls; which values their fields have
     callers codes errors ranges sites signatures whole_files
                     the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
                     functions of `acl`, files that are written whole or not at all
@@ -125,6 +125,7 @@ from acl_py.verbs.captures import CaptureState as CaptureState
 from acl_py.verbs.captures import EndCapture as EndCapture
 from acl_py.verbs.captures import IsCapturing as IsCapturing
 from acl_py.verbs.captures import ThreadExchangeStreamCaptureMode as ThreadExchangeStreamCaptureMode
+from acl_py.verbs.captures import UpdateCaptureDependencies as UpdateCaptureDependencies
 from acl_py.verbs.captures import capture as capture
 from acl_py.verbs.copies import Memcpy as Memcpy
 from acl_py.verbs.copies import Memcpy2d as Memcpy2d
@@ -173,6 +174,14 @@ from acl_py.verbs.failures import SetOpWaitTimeOut as SetOpWaitTimeOut
 from acl_py.verbs.failures import SetStreamFailureMode as SetStreamFailureMode
 from acl_py.verbs.fills import Memset as Memset
 from acl_py.verbs.fills import MemsetAsync as MemsetAsync
+from acl_py.verbs.graph_nodes import GraphAddConditionalNode as GraphAddConditionalNode
+from acl_py.verbs.graph_nodes import GraphAddDependencies as GraphAddDependencies
+from acl_py.verbs.graph_nodes import GraphAddNode as GraphAddNode
+from acl_py.verbs.graph_nodes import GraphDestroyNode as GraphDestroyNode
+from acl_py.verbs.graph_nodes import GraphExecNodeSetWork as GraphExecNodeSetWork
+from acl_py.verbs.graph_nodes import GraphNodeSetEnabled as GraphNodeSetEnabled
+from acl_py.verbs.graph_nodes import GraphNodeSetWork as GraphNodeSetWork
+from acl_py.verbs.graph_nodes import GraphRemoveDependencies as GraphRemoveDependencies
 from acl_py.verbs.graphs import GraphAddChildGraphNode as GraphAddChildGraphNode
 from acl_py.verbs.graphs import GraphAddEmptyNode as GraphAddEmptyNode
 from acl_py.verbs.graphs import GraphAddIfNode as GraphAddIfNode
@@ -259,8 +268,10 @@ from acl_py.verbs.task_groups import TaskGroup as TaskGroup
 from device_model.graphs.capture import CaptureMode as CaptureMode
 from device_model.graphs.capture import CaptureStatus as CaptureStatus
 from device_model.graphs.executable import Executable as Executable
+from device_model.graphs.graph import Condition as Condition
 from device_model.graphs.graph import Graph as Graph
 from device_model.graphs.graph import Node as Node
+from device_model.graphs.graph import NodeKind as NodeKind
 from device_model.handles import Event as Event
 from device_model.handles import Stream as Stream
 from device_model.observe import Observer as Observer
@@ -279,6 +290,20 @@ def __getattr__(name: str) -> _ModuleType:
     if name in ("asc", "cta", "ptx", "trace"):
         return _importlib.import_module(f"acl_py.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Do what `%load_ext acl_py` asks for: put `acl` and the driver of CUDA in place in a notebook.
+
+    Raises:
+        ValueError: The environment variable ACL_PY_RUN is not what it must be.
+    """
+    _importlib.import_module("acl_py.compat.notebook").load(shell)
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """Do what `%unload_ext acl_py` asks for: print the summary, and end the session."""
+    _importlib.import_module("acl_py.compat.notebook").unload(shell)
 
 
 __version__ = "0.1.0"  # pyproject.toml takes it from here

@@ -22,7 +22,7 @@ class SanitizerPart(StrEnum):
     HOST = "host"  # also what the host reads and writes
     UNINITIALISED = "uninitialised"  # reads of bytes that were not written before
     LEAKS = "leaks"  # what is never given back
-    DIGEST = "digest"  # sources that change between the call and the copy, whoever does it; only by name: it is slow
+    DIGEST = "digest"  # sources that change between the call and the copy; only by name: it is slow
 
 
 _ALL = [part for part in SanitizerPart if part is not SanitizerPart.DIGEST]  # those of sanitize=True

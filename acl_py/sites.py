@@ -5,7 +5,8 @@ Every call takes one, so that is cheap; a site becomes a text only when a report
 A verb takes the frame that awaits it. If that frame is not the user's (since Python 3.12 asyncio.wait_for awaits in its
 own frame), the site is the nearest frame outside asyncio, anyio and this package. If the task has no frame of the
 user's (gather and create_task make a task of the verb itself), the site is the line that made the task. A task factory
-notes this line for every task whose coroutine is not the user's own.
+notes this line for every task whose coroutine is not the user's own. A call of a script may have no line either: a
+finalizer at its end makes it, or a thread of C. Its site says so.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ import device_model
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
 MODEL = str(Path(device_model.__file__).parent) + os.sep
+_NO_LINE = "no line of the script"  # where a finalizer or a thread of C calls a function of acl or of the driver
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
 _LIBRARIES = (
@@ -80,19 +82,21 @@ class Site:
 
     @property
     def file(self) -> str:
-        """The path of the file, as its code object has it."""
-        return self.code.co_filename
+        """The path of the file, as its code object has it; what there is instead if the call has no line."""
+        return _NO_LINE if _function_of(self.code) else self.code.co_filename
 
     @property
     def line(self) -> int:
-        """The number of the line in the file."""
+        """The number of the line in the file; 0 if the call has none."""
+        if _function_of(self.code):
+            return 0
         for start, stop, line in self.code.co_lines():
             if start <= self.lasti < stop and line is not None:
                 return line
         return self.code.co_firstlineno
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}"
+        return f"{Path(self.file).name}:{self.line}" if self.line else self.file
 
     def __repr__(self) -> str:
         return f"<Site {self}>"
@@ -142,13 +146,14 @@ def _nearest(frame: FrameType) -> Site | None:
     """Return the site in the user's code that is nearest to *frame*.
 
     Frames of the running task come first, then the line that made the task, then the frames that run the loop. None if
-    no frame is the user's. If a wrapper of a function of the module acl lies between, the site has the outermost one.
+    no frame is the user's and none is that of a wrapper. If a wrapper of a function of the module acl lies between, the
+    site has the outermost one.
     """
     coroutine = _running()
     first = None if coroutine is None else coroutine.cr_frame
     edge = None if first is None else first.f_back  # from here on the frames belong to the loop or its caller
     in_task = True
-    wrapper: CodeType | None = None
+    wrapper: FrameType | None = None
     inside: FrameType | None = frame
     while inside is not None:
         if coroutine is not None and inside is edge:
@@ -158,18 +163,18 @@ def _nearest(frame: FrameType) -> Site | None:
         code = inside.f_code
         if not is_foreign(code):
             if wrapper is not None:
-                return _behind(wrapper, inside)
+                return _behind(wrapper.f_code, inside)
             site = _at(inside)
             if in_task:
                 _known[id(code)] = _sites[id(code)]
             return site
         if _function_of(code):
-            wrapper = code
+            wrapper = inside
         elif in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(PACKAGE)):
             _at(inside)  # keeps its code alive
             _known[id(code)] = None
         inside = inside.f_back
-    return None
+    return None if wrapper is None else _behind(wrapper.f_code, wrapper)
 
 
 def _behind(code: CodeType, frame: FrameType) -> Site:

@@ -1,4 +1,4 @@
-"""Messages in the words of the module: where the core names a verb, scripts know a function."""
+"""Messages in the words of a script: where the core names a verb, scripts know a function of acl, or one of CUDA."""
 
 import re
 from functools import cache
@@ -13,9 +13,12 @@ _OTHERWISE = {  # the Python binding has other names for these than the C functi
 }
 
 
-def reword(text: str) -> str:
-    """Return *text* with functions in the place of verbs: "SetDevice()" becomes "acl.rt.set_device()"."""
-    return _VERB.sub(lambda match: _functions().get(match[1], match[1]) + "(", text)
+def reword(text: str, function: str = "acl") -> str:
+    """Return *text* with functions in the place of verbs: "SetDevice()" becomes "acl.rt.set_device()". If the script
+    calls the *function* of CUDA's driver, such as "cuMemAlloc_v2", it becomes "cudaSetDevice()".
+    """
+    names = _of_cuda() if function.startswith("cu") else _functions()
+    return _VERB.sub(lambda match: names.get(match[1], match[1]) + "(", text)
 
 
 def freeing(maker: str) -> str | None:
@@ -24,6 +27,12 @@ def freeing(maker: str) -> str | None:
     """
     stem, malloc, rest = maker.partition("malloc")
     return next((each for each in (f"{stem}free{rest}", f"{stem}free") if malloc and each in _full_names()), None)
+
+
+@cache
+def _of_cuda() -> dict[str, str]:
+    """Return the functions of CUDA by the verb that they stand for."""
+    return {name: verb.cuda for name, verb in all_verbs().items() if verb.cuda}
 
 
 @cache

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from device_model.device import Device
     from device_model.events import Event
     from device_model.faults import Rule
-    from device_model.graphs.executable import Run
+    from device_model.graphs.executable import Decision, Run
     from device_model.graphs.graph import Node
     from device_model.graphs.groups import NewWork
     from device_model.graphs.plan import Entry
@@ -74,7 +74,7 @@ class Observer:
         """*op*, a part of *copy*, which goes through buffers of the driver, was queued in its stream."""
 
     def run_queued(self, run: "Run", made: Sequence[Completion]) -> None:
-        """A launch of a graph was queued, or the body of an IF node, which runs.
+        """A launch of a graph was queued, or the body of a conditional node, which runs.
 
         *made* has, for each entry of its plan, the operation or what stands for it. `node_queued` follows for each
         operation; later, too, for those that are made when the ones before them have run (`nodes_ran`).
@@ -93,8 +93,8 @@ class Observer:
         each node.
         """
 
-    def run_skipped(self, body: "Run") -> None:
-        """*body*, of an IF node, does not run in its launch: the condition was false."""
+    def decided(self, decision: "Decision") -> None:
+        """*decision*, of a conditional node in a launch, is over: no body of it runs any more."""
 
     def op_ended(self, op: "Op") -> None:
         """*op* ended; its times are known now."""
@@ -237,6 +237,7 @@ class Hooks:
         "awaiting",
         "call",
         "captured",
+        "decided",
         "each_node",
         "exported",
         "failed",
@@ -262,7 +263,6 @@ class Hooks:
         "refused",
         "reset",
         "run_queued",
-        "run_skipped",
         "sanitized",
         "shown",
         "staged",
@@ -281,7 +281,7 @@ class Hooks:
     run_queued: "Callable[[Run, Sequence[Completion]], None] | None"
     node_queued: "Callable[[Op], None] | None"
     nodes_ran: "Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None] | None"
-    run_skipped: "Callable[[Run], None] | None"
+    decided: "Callable[[Decision], None] | None"
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"
     waited: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"

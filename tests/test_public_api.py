@@ -29,7 +29,9 @@ EXPECTED = """
     SetStreamFailureMode SetOpWaitTimeOut SetOpExecuteTimeOut SetExceptionInfoCallback
     BeginCapture BeginCaptureToGraph EndCapture IsCapturing CaptureInfo ThreadExchangeStreamCaptureMode
     GraphCreate GraphAddEmptyNode GraphAddChildGraphNode GraphAddIfNode GraphClone GraphDestroy GraphInstantiate
-    GraphUpload GraphLaunch GraphExecUpdate GraphExecDestroy
+    GraphUpload GraphLaunch GraphExecUpdate GraphExecDestroy UpdateCaptureDependencies
+    GraphAddNode GraphAddConditionalNode GraphAddDependencies GraphRemoveDependencies GraphDestroyNode
+    GraphNodeSetWork GraphExecNodeSetWork GraphNodeSetEnabled
     CaptureTaskGrpBegin CaptureTaskGrpEnd CaptureTaskUpdateBegin CaptureTaskUpdateEnd
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
 """.split()

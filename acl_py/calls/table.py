@@ -34,7 +34,6 @@ class Verb:
         cuda: CUDA's function of the same meaning, or for a wait with a limit that of the wait; None if CUDA has none.
         does: What a capture beside a call may forbid of it; None if nothing.
         step: The step of a stream program that makes the same call; None if the format has none.
-        fields: The names that the step has for what the act of the call names, in its order (`leaves`).
         aliases: Other names of the same function.
         is_setting: Whether it changes what later calls do, although its act does not say it and it has no step.
     """
@@ -45,7 +44,6 @@ class Verb:
     cuda: str | None
     does: HostCall | None
     step: str | None
-    fields: tuple[str, ...]
     aliases: tuple[str, ...]
     is_setting: bool
 
@@ -64,7 +62,6 @@ def verb(
     cuda: str | None = None,
     does: HostCall | None = None,
     step: str | None = None,
-    fields: tuple[str, ...] = (),
     aliases: tuple[str, ...] = (),
     is_setting: bool = False,
 ) -> Callable[[_F], _F]:
@@ -75,7 +72,7 @@ def verb(
     def enter(function: _F) -> _F:
         name, noun = function.__name__, function.__module__.rpartition(".")[2]
         assert name not in _TABLE, f"two verbs are called {name}"
-        _TABLE[name] = Verb(name, noun, acl, cuda, does, step, fields, aliases, is_setting)
+        _TABLE[name] = Verb(name, noun, acl, cuda, does, step, aliases, is_setting)
         return function
 
     return enter

@@ -117,7 +117,8 @@ class _Found:
         self.ops, self.calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self.by_place: dict[tuple[Pitfall, str, str], Finding] = {}
         self.is_acl = timeline.rules == "acl"
-        self.is_script = any(kind.function for kind in self.calls.kinds)  # it uses the module acl
+        self.function = next((kind.function for kind in self.calls.kinds if kind.function), "")  # of a script
+        self.is_script = self.function.startswith("acl")  # it uses the module acl
 
     @cached_property
     def before(self) -> list[int]:
@@ -339,7 +340,7 @@ class _Found:
         return finding
 
     def _worded(self, edit: str) -> str:
-        return reword(edit) if self.is_script else edit
+        return reword(edit, self.function) if self.function else edit
 
 
 def _length(migration: Migration) -> int:

@@ -32,8 +32,9 @@ class Relation:
     """The relation of one recording.
 
     `nothing_new` has the waits and synchronisations that order nothing new, as indices of calls. Calls that happen to
-    wait, such as a free, order nothing. *apart* lets each task know only what it has waited for itself or was handed,
-    and by calls that are there to wait: not by copies of pageable memory, which need not wait once it is pinned. With
+    wait, such as a free, order nothing. With *apart* a task knows what it has waited for itself and what other hosts
+    handed over, and nothing else. Only calls whose purpose is to wait count then: a copy of pageable memory does not,
+    because it need not wait once that memory is pinned. With
     *unwaited* the host knows nothing by the calls with these indices, and the legacy stream is a stream like others: so
     it would be in a program that has got rid of these barriers.
 

@@ -1,6 +1,6 @@
 """What several commands share: options, and how they print."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from acl_py import recorded
 from acl_py.causes.pages import explained
+from acl_py.faults import Fault, FaultError, parse
 from acl_py.options import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
@@ -40,6 +41,15 @@ Overlay = Annotated[
         metavar="NAME|FILE.toml",
         help="What calls and the host's copies take on another host, in the place of the profile's values: torch, or "
         "the path of a .toml file (docs/programs.md).",
+    ),
+]
+FaultRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="RULE",
+        help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
+        "lists the rules; docs/programs.md explains them.",
     ),
 ]
 TraceOut = Annotated[
@@ -79,6 +89,12 @@ def checked_parts(parts: str | None) -> str | None:
         if parts is not None:
             parts_of(parts)
     return parts
+
+
+def faults_of(rules: Sequence[str] | None) -> list[Fault]:
+    """Return the fault rules that an option names; raise BadParameter if one is none."""
+    with option_refused(FaultError):
+        return [parse(text) for text in rules or ()]
 
 
 Sanitize = Annotated[

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Device, EffectsOf, Sanitize, complain, option_refused, profile_of, rules_of
-from acl_py.cli.scripts import Arguments, Models, Register, Rules
+from acl_py.cli.common import EffectsOf, FaultRules, Sanitize, complain, faults_of, option_refused, profile_of, rules_of
+from acl_py.cli.scripts import Arguments, Models, Register, Rules, UsualDevice
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
 from acl_py.explore.gathering import Gathering
 from acl_py.explore.outcomes import Outcome, Run
@@ -35,7 +35,9 @@ class StrategyName(Enum):
     EXHAUSTIVE = "exhaustive"
 
 
-Script = Annotated[str, typer.Argument(help="A Python script that uses acl_py or says `import acl`.", metavar="SCRIPT")]
+Script = Annotated[
+    str, typer.Argument(help="A Python script that uses acl_py or CUDA, or says `import acl`.", metavar="SCRIPT")
+]
 Runs = Annotated[int, typer.Option(min=1, help="The most schedules that are tried.")]
 Check = Annotated[
     str,
@@ -75,12 +77,13 @@ def explore_command(
     bound: Bound = 2,
     schedule: Text = None,
     limit: Limit = 60.0,
-    device: Device = "ascend910b3",
+    device: UsualDevice = None,
     rules: Rules = None,
     sanitize: Sanitize = None,
     effects: EffectsOf = Effects.STRONG,
     models: Models = None,
     register: Register = None,
+    fault: FaultRules = None,
 ) -> None:
     """Run a script under many legal schedules, and find one under which it fails.
 
@@ -93,8 +96,11 @@ def explore_command(
     """
     if rules is not None:
         rules_of(rules)
-    profile_of(device)
-    options = {"device": device, "rules": rules, "models": models or [], "effects": effects.value}
+    profile_of(device or "ascend910b3")
+    faults_of(fault)
+    options = {
+        "device": device, "rules": rules, "models": models or [], "effects": effects.value, "faults": fault or [],
+    }  # fmt: skip
     job = Job(
         script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
         options=options, parts=parts_of(sanitize or False),

@@ -11,10 +11,10 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from acl_py import faults
 from acl_py.cli.common import (
     Device,
     EffectsOf,
+    FaultRules,
     FindingsForm,
     FindingsOut,
     Format,
@@ -25,8 +25,8 @@ from acl_py.cli.common import (
     TraceOut,
     complain,
     console,
+    faults_of,
     is_written,
-    option_refused,
     profile_of,
     rules_of,
     sanitized_run,
@@ -39,7 +39,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
-from acl_py.faults import Fault, FaultError
+from acl_py.faults import Fault
 from acl_py.findings import Finding
 from acl_py.programs.format import Program, ProgramError, load
 from acl_py.programs.portability import compare
@@ -67,13 +67,6 @@ Rules = Annotated[
     typer.Option(
         help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device. Give the "
         "option twice to compare what a program does under each."
-    ),
-]
-FaultRules = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
-        "lists the rules; docs/programs.md explains them."
     ),
 ]
 JsonOut = Annotated[Path | None, typer.Option("--json", help="Write all times to this JSON file.")]
@@ -104,8 +97,7 @@ def replay_command(
     code is then 1. With --sanitize it is 4 if all ran and there are findings.
     """
     card, orders = profile_of(device, overlay), [rules_of(name) for name in rules or ()]
-    with option_refused(FaultError):
-        injected = [faults.parse(text) for text in fault or ()]
+    injected = faults_of(fault)
     edits = edits_of(what_if)
     found = False
     asks = explain or bool(edits) or optimise is not None

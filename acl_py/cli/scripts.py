@@ -11,6 +11,7 @@ import typer
 
 from acl_py.cli.common import (
     EffectsOf,
+    FaultRules,
     FindingsForm,
     FindingsOut,
     Format,
@@ -20,6 +21,7 @@ from acl_py.cli.common import (
     TraceFormat,
     TraceOut,
     complain,
+    faults_of,
     option_refused,
     profile_of,
     rules_of,
@@ -153,6 +155,7 @@ def run_command(
     host_time: CountedTime = HostTime.MODELLED,
     clock: ScriptClock = Clock.REAL,
     hang_after: HangAfter = None,
+    fault: FaultRules = None,
     sanitize: Sanitize = None,
     no_sanitize: NoSanitize = False,
     findings_out: FindingsOut = None,
@@ -186,6 +189,7 @@ def run_command(
     profile = profile_of(device or "ascend910b3", overlay)
     with option_refused(ProfileError):
         replace(profile, devices=devices or profile.devices)
+    faults_of(fault)
     if instructions is None:
         instructions = _KEPT if trace_format is TraceFormat.MSPROF_OP else 0
     options: dict[str, Any] = {
@@ -197,6 +201,7 @@ def run_command(
         "models": models or [],
         "host_time": host_time.value,
         "hang_after": hang_after,
+        "faults": fault or [],
         "sanitize": sanitize,
         "instructions": instructions,
     }

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from acl_py.calls.acts import Act, Asked, Completed, Synchronised
+from acl_py.calls.steps import OPS, written
 from acl_py.programs.format import Program, Step
-from acl_py.programs.steps import OPS, written
 from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from acl_py.calls.acts import CaptureBegan, Queued, Synchronised
+from acl_py.calls.steps import Name
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.programs.format import Step
-from acl_py.programs.steps import Name
 
 SMALLEST = 256 << 10  # bytes of a part: below, the fixed cost of a copy counts more than its overlap
 _ALIGNED = 256  # where parts begin

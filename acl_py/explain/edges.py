@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from acl_py.calls.acts import SLEPT, Recorded, Synchronised, Waited
+from acl_py.calls.steps import Name
 from acl_py.explain.cases import Case, EditError, made_like
 from acl_py.programs.format import Step
-from acl_py.programs.steps import Name
 
 
 class Edge(NamedTuple):

@@ -14,11 +14,11 @@ from difflib import get_close_matches
 from math import isfinite
 
 from acl_py.calls.acts import Made
+from acl_py.calls.steps import Name
 from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
 from acl_py.programs.format import Program, Step
-from acl_py.programs.steps import Name
 from acl_py.trace.views.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from acl_py.calls.steps import HOST_ACCESS
 from acl_py.causes.lines import us
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
@@ -21,7 +22,6 @@ from acl_py.explain.whatif import Answer, Asker
 from acl_py.findings import Access, Finding, Kind, Trial
 from acl_py.programs.format import STEP, Program
 from acl_py.programs.replay import Replay
-from acl_py.programs.steps import HOST_ACCESS
 from acl_py.wording import reword
 
 FIXED = (Kind.RACE, Kind.RELIES, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)  # the kinds that an edge can mend
@@ -104,7 +104,7 @@ class Fixer:
                 continue
             left = self._missing(answer.run.findings)
             if lines not in left:
-                how = reword(how) if finding.fix.startswith("acl.") else how
+                how = reword(how, finding.fix) if finding.fix.startswith(("acl.", "cuda")) else how
                 return self._gone(answer, left, how)
             problems.append("the finding is still there")
         return Trial(problems[0])

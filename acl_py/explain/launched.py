@@ -13,8 +13,8 @@ from acl_py.calls.acts import (
     Recorded,
     Waited,
 )  # fmt: skip
+from acl_py.calls.steps import Name
 from acl_py.programs.format import Step
-from acl_py.programs.steps import Name
 
 
 class Launched:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from acl_py.calls.steps import OPS
 from acl_py.causes.lines import us
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import Edit, parse
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
-from acl_py.programs.steps import OPS
 from acl_py.whole_files import write_text
 
 CHUNKS, STREAMS = (2, 4, 8), (2, 3, 4)

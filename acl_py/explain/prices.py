@@ -11,13 +11,13 @@ from itertools import chain, islice
 from operator import itemgetter
 
 from acl_py.calls.acts import Completed, Queued
+from acl_py.calls.steps import Name
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
 from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
-from acl_py.programs.steps import Name
 from acl_py.recorded import not_known
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline

@@ -25,11 +25,11 @@ from acl_py.calls.acts import (
     Synchronised,
     Waited,
 )  # fmt: skip
+from acl_py.calls.steps import GRAPH_OPS, Name
 from acl_py.explain.cases import Case, EditError, in_stream, made_like, with_fields
 from acl_py.order.order import Clock, Order, Point
 from acl_py.order.things import RecordedContext, RecordedStream
 from acl_py.programs.format import Step
-from acl_py.programs.steps import GRAPH_OPS, Name
 from device_model.rules import Destroy, Release
 
 Bytes = tuple[str, int, int, bool]  # buffer, first and last byte, and whether they are written

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from acl_py.calls.acts import Completed
+from acl_py.calls.steps import HOST_ACCESS, Name
 from acl_py.explain.cases import Case, EditError, made_like
 from acl_py.findings import Finding, Kind
 from acl_py.programs.format import Step
-from acl_py.programs.steps import HOST_ACCESS, Name
 
 REWRITTEN = (Kind.UNINITIALISED, Kind.USE_AFTER_FREE, Kind.DOUBLE_FREE)  # the kinds that a rewrite can mend
 

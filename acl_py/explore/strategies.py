@@ -3,8 +3,8 @@
 * *random*: each run has its own kinds of deviations and its own chance of one. Cheap, and good at most mistakes.
 * *pct*: after "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs" (Burckhardt and others, 2010).
   Each stream and each caller gets a random priority. Where there is an order to choose, the highest goes first; where
-  there is a time to choose, low priorities are late and slow. At d - 1 random points of the run, whoever has its turn
-  there falls below all others.
+  there is a time to choose, low priorities are late and slow. At d - 1 random points of the run, the stream or caller
+  whose turn it is falls below all others.
 * *exhaustive*: every schedule with one deviation, then every schedule with two, up to a bound. If none of them fails,
   it takes more deviations to make the program fail.
 """

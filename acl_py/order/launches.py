@@ -1,8 +1,8 @@
 """Launches of graphs in the relation: each chain of nodes is an actor, and each node is behind those before it.
 
 A launch has its turn in its stream and after the launch of the same executable before it; what its stream is given next
-is behind its last nodes. The body of an IF node is related at the launch, as if it ran: what is behind it is behind all
-that it may do.
+is behind its last nodes. Bodies of conditional nodes are related at the launch, as if they ran: what is behind the
+node is behind all that they may do.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from device_model.graphs.graph import Node, NodeKind
 from device_model.graphs.plan import Plan
 
 _U = TypeVar("_U")
-_Path: TypeAlias = tuple[int, ...]  # of a plan: the places of the IF nodes that it is in, and at its end a chain
+_Path: TypeAlias = tuple[int, ...]  # of a plan: the places and bodies of the nodes that it is in, then a chain
 _Use: TypeAlias = Callable[[Node, Line, bool], _U]  # and whether the node is in a body
 
 
@@ -25,7 +25,7 @@ class Related(NamedTuple, Generic[_U]):
     """
 
     uses: list[tuple[_U, Line]]
-    bodies: dict[int, "Related[_U]"]
+    bodies: dict[int, "tuple[Related[_U], ...]"]
     ends: list[Point]
 
 
@@ -68,9 +68,13 @@ class Launches:
                 line.follow(node.subject.stamp)
             line.count += 1
             related.uses.append((use(node, line, bool(path)), line))
-            if entry.body is not None:
-                body = related.bodies[place] = self._relate(entry.body, [line.point()], (*path, place), lines, use)
-                line.join(body.ends)
+            if entry.bodies:
+                here = [line.point()]
+                related.bodies[place] = tuple(
+                    self._relate(body, here, (*path, place, number), lines, use)
+                    for number, body in enumerate(entry.bodies)
+                )
+                line.join([end for body in related.bodies[place] for end in body.ends])
             points.append(line.point())
             if isinstance(node.subject, Event) and node.kind is NodeKind.RECORD:
                 node.subject.stamp = points[-1]

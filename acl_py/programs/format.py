@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from acl_py.calls import fields as f
 from acl_py.calls.acts import Act, Asked, Completed, Made, Plain, Queued
-from acl_py.programs import fields as f
+from acl_py.calls.fields import Field
+from acl_py.calls.steps import GIVE_WAY, OPS, Name, with_buffer
+from acl_py.calls.steps import GRAPH_OPS as GRAPH_OPS
+from acl_py.calls.steps import ROWS as _ROWS
 from acl_py.programs.documents import DocumentError, Odd, read, short
-from acl_py.programs.fields import Field
-from acl_py.programs.steps import GIVE_WAY, OPS, Name, with_buffer
-from acl_py.programs.steps import GRAPH_OPS as GRAPH_OPS
-from acl_py.programs.steps import ROWS as _ROWS
 from device_model.errors import listed, printable
 
 STEP = "step:"  # how the lines of programs begin that were not recorded
@@ -179,7 +179,7 @@ def parse(document: object, where: str = "program") -> Program:
     buffers = _declared(document, "buffers", _BUFFER, where)
     streams = _declared(document, "streams", _STREAM_OPTIONS, where)
     events = _declared(document, "events", _EVENT_OPTIONS, where)
-    for name in ("legacy", "per_thread"):
+    for name in f.STREAMS:
         if name in streams:
             raise ProgramError(f"{where}: streams.{name}: this stream always exists; do not declare it")
     entries = document.get("steps")
@@ -188,7 +188,7 @@ def parse(document: object, where: str = "program") -> Program:
     known: _Known = defaultdict(
         dict,
         buffer=dict.fromkeys(buffers),
-        stream=dict.fromkeys(("legacy", "per_thread", *streams)),
+        stream=dict.fromkeys((*f.STREAMS, *streams)),
         event=dict.fromkeys(events),
         context={"primary": None},
     )

@@ -4,12 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from acl_py.calls.fields import TAKING
 from acl_py.programs.format import Program
 from acl_py.programs.operations import Operations
 from acl_py.programs.tasks import Tasks
+from acl_py.runtime.calls import begin
 from acl_py.runtime.runtime import Runtime
-from acl_py.verbs import captures, graphs, task_groups
+from acl_py.verbs import captures, graph_nodes, graphs, task_groups
 from device_model.completions import Completion
+from device_model.graphs.capture import Capture
 from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph, Node
 from device_model.graphs.groups import TaskGroup
@@ -33,6 +36,7 @@ class GraphOperations(Operations):
         self._groups: dict[str, TaskGroup] = {}
         self._executables: dict[str, Executable] = {}
         self._nodes: dict[str | None, Node] = {}
+        self._taking: Capture | None = None  # of a node that is added by itself
         self._last_if: dict[str, Node] = {}  # the IF node that was added last, by ""
 
     def thing(self, kind: str | None, value: Any) -> Any:
@@ -52,9 +56,18 @@ class GraphOperations(Operations):
 
     async def begin_capture_to(self, stream: str, graph: str, mode: int, behind: Sequence[int]) -> None:
         to = _named(self._graphs, graph)
+        if stream == TAKING:
+            call = begin(captures.BeginCaptureToGraph.__name__)
+            self._taking = graph_nodes.begin_taking(call, to, tuple(_at(to, behind)))
+            self.streams[stream] = self._taking.origin
+            return
         await captures.BeginCaptureToGraph(self.streams[stream], to, _at(to, behind), mode)
 
     async def end_capture(self, stream: str, graph: str) -> None:
+        if stream == TAKING and self._taking is not None:
+            graph_nodes.end_taking(begin(captures.EndCapture.__name__), self._taking)
+            self._taking = None
+            return
         self._graphs.pop(graph, None)
         self._graphs[graph] = await captures.EndCapture(self.streams[stream])
 
@@ -113,13 +126,13 @@ class GraphOperations(Operations):
     async def instantiate(self, graph: str, exec: str, flags: int) -> None:  # noqa: A002 - the format's name
         self._executables[exec] = await graphs.GraphInstantiate(_named(self._graphs, graph), flags)
 
-    async def graph_launch(self, exec: str, stream: str, taken: Sequence[bool] | None) -> Completion:  # noqa: A002
+    async def graph_launch(self, exec: str, stream: str, taken: Sequence[int] | None) -> Completion:  # noqa: A002
         executable = _named(self._executables, exec)
         if taken is None:
             return await graphs.GraphLaunch(executable, self.streams[stream])
         if len(taken) != len(executable.plan.conditional):
             count = len(executable.plan.conditional)
-            raise self.unplayable(f"taken: must have a value for each of the {count} IF nodes of {exec!r}")
+            raise self.unplayable(f"taken: must have a value for each of the {count} conditional nodes of {exec!r}")
         return await graphs.launch_as_recorded(executable, self.streams[stream], taken)
 
     async def exec_update(self, exec: str, graph: str, always: bool) -> None:  # noqa: A002, ARG002

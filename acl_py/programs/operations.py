@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import acl_py.verbs.memory as mem
+from acl_py.calls.steps import OPS
 from acl_py.calls.table import all_verbs
 from acl_py.programs import kernels
 from acl_py.programs.format import Program
 from acl_py.programs.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
-from acl_py.programs.steps import OPS
 from acl_py.programs.tasks import Tasks
 from acl_py.ranges import union
 from acl_py.runtime.calls import begin

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from acl_py.calls.acts import Began, CallbackBegan, Made, Queued, Recorded, Synchronised, Waited, leaves
+from acl_py.calls.acts import Began, CallbackBegan, Made, Plain, Queued, Recorded, Synchronised, Waited, Word, leaves
+from acl_py.calls.fields import STREAMS, TAKING
+from acl_py.calls.steps import ROWS
 from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
 from acl_py.trace.rows.timeline import (
@@ -31,7 +33,7 @@ GIVE_WAY: Fields = {"op": "give_way"}
 NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
 PAGEABLE = "pageable memory"  # all memory of the host that no call has made: which arrays it was is not recorded
-_RESERVED = ("legacy", "per_thread", "primary", PAGEABLE)  # names that mean something in a program
+_RESERVED = (*STREAMS, "primary", PAGEABLE)  # names that mean something in a program
 
 
 class Translator:
@@ -87,26 +89,25 @@ class Translator:
     def translated(self, call: Call) -> Fields | None:
         """Return the fields of the step that makes the same call; None if the format has none."""
         verb = all_verbs().get(call.name)
-        op, names = _OTHERS.get(call.name, ("", ())) if verb is None else (verb.step, verb.fields)
+        op = _OTHERS.get(call.name) if verb is None else verb.step
         if not op:
             match call.act:
                 case Synchronised(Ref() as stream, None) if asleep_since(call) >= 0:  # of another face
                     return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
             return None
         fields: Fields = {"op": op}
-        about = list(leaves(call.act))
-        for name in names:
-            if not about:
-                return None
-            found = self._field(name, about.pop(0), call)
-            if not found:
-                return None
-            fields |= found
+        row, act = ROWS[op], call.act
+        for part, value in zip(row.parts, act.about if isinstance(act, Plain) else act, strict=False):
+            if part in _WORK or (part in row.fields and part not in _BESIDE):
+                found = self._field(part, value, call)
+                if not found:
+                    return None
+                fields |= found
         special = getattr(self, f"_{op}", None)
         return fields if special is None else special(fields, call)
 
     def _field(self, name: str, value: object, call: Call) -> Fields:
-        if name in ("copy", "fill", "kernel") and not isinstance(value, Copied | Filled | Launched):  # of no bytes
+        if value is None:  # work of no bytes
             return {}
         if isinstance(value, Launched):
             return self._kernel(value)
@@ -130,6 +131,8 @@ class Translator:
         if isinstance(value, Filled):
             filled = {"dst": self._buffer(value.buffer), "dst_off": value.offset, "bytes": value.bytes}
             return _without_defaults(filled | {"value": value.value})
+        if isinstance(value, Word):
+            return self._field(name, value.memory, call) | {"off": value.offset}
         if isinstance(value, Extent):
             fields: Fields = {name: self._buffer(value.buffer)}
             return fields | ({"bytes": value.stop} if isinstance(call.act, Began) else {})
@@ -180,6 +183,11 @@ class Translator:
         launch = self.graphs.launch_of(call)
         taken = () if launch is None else self.timeline.launches[launch].taken
         return fields | ({"taken": [*taken]} if taken else {})
+
+    def _instantiate(self, fields: Fields, call: Call) -> Fields:
+        act = call.act
+        assert isinstance(act, Made), "it makes an executable"
+        return fields | {"flags": act.flags}
 
     def _memcpy(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002 - as all of them are called
         fields.pop("kind", None)
@@ -251,11 +259,12 @@ class Translator:
     def _attach(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
         return fields | {"to": {1: "global", 2: "host", 4: "single"}[fields["to"]]}
 
-    def _host_access(self, fields: Fields, call: Call) -> Fields:
+    def _host_access(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
         """Return the access that had to wait for pages: what the call was about is memory, whether it writes, bytes."""
-        bounds = [each for each in leaves(call.act) if isinstance(each, int)][1:]
-        extents = [[fields["buf"], start, stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)]
-        return _access(extents, writes=fields["writes"])
+        memory, writes, *bounds = leaves(call.act)
+        name = self._buffer(memory.buffer)
+        extents = [[name, start, stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True)]
+        return _access(extents, writes=writes)
 
     def accessed(self, access: Access) -> Fields:
         """Return the fields of the step that makes the same access of the host."""
@@ -289,6 +298,8 @@ class Translator:
         handle, name = self.timeline.handles[place], self._handles[place]
         if handle.kind == "stream" and not handle.made:
             return "per_thread" if handle.name.startswith("per_thread") else "legacy"
+        if handle.kind == "stream" and not handle.number:
+            return TAKING
         if handle.kind == "context" and handle.name == "primary":
             return "primary"
         if name not in self._made and handle.kind in ("stream", "event"):
@@ -308,12 +319,9 @@ class Translator:
 
 
 _NOWHERE = Extent(-1, 0, 0)
-# What a recording has besides verbs: the step, and the names of its fields for what the act names.
-_OTHERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "await": (AWAIT["op"], ()),
-    FAULTS: ("host_access", ("buf", "writes")),
-    "EndReport": ("end_report", ()),
-}
+_OTHERS = {"await": AWAIT["op"], FAULTS: "host_access", "EndReport": "end_report"}  # steps of what is no verb
+_WORK = ("copy", "fill", "kernel", "prefetch")  # parts of an act that are several fields of its step
+_BESIDE = ("until", "limit_ms", "external", "bodies", "behind", "of")  # fields that are made by the step's own method
 _DEFAULTS: Mapping[str, object] = {
     "flags": "blocking", "priority": 0, "timing": True, "blocking": False, "dst_off": 0, "src_off": 0, "value": 0,
     "device": 0, "limit_s": 0, "mode": 0, "default": 0,

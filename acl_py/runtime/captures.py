@@ -16,6 +16,7 @@ from acl_py.sites import called_function, site_of
 from device_model.contexts import Context
 from device_model.events import Event
 from device_model.graphs.capture import Capture, CaptureMode
+from device_model.graphs.graph import Condition
 from device_model.rules import HostCall, SyncCopy
 from device_model.streams import Stream
 
@@ -29,10 +30,11 @@ _LATER = "make this call after EndCapture(), or before BeginCapture()"
 class Captures:
     """The captures that run in one simulation, and the modes of its hosts."""
 
-    __slots__ = ("_graphs", "_modes", "acting", "running")
+    __slots__ = ("_graphs", "_modes", "acting", "conditions", "running")
 
     def __init__(self) -> None:
         self.running: list[Capture] = []
+        self.conditions: dict[int, Condition] = {}  # by number, for kernels that set them
         self.acting: object = None  # the host for which a stream program makes the present call, if not its main one
         self._graphs = 0  # how many were made
         self._modes: WeakKeyDictionary[Any, CaptureMode] = WeakKeyDictionary()
@@ -81,12 +83,16 @@ class Captures:
         self._watch(runtime)
 
     def leave(self, runtime: "Runtime", stream: Stream) -> None:
-        """End the capture in which *stream*, which will be destroyed, takes part, or the update that it takes.
+        """End the capture that began on *stream*, which will be destroyed, or the update that it takes.
 
-        Nothing tells that a capture is gone (measured: capture-destroy-stream).
+        Nothing tells that a capture is gone (measured: capture-destroy-stream). One that began elsewhere goes on, and
+        its end asks whether the work of *stream* is joined.
         """
         if stream.branch is not None:
-            self.end(runtime, stream.branch.capture)
+            if stream is stream.branch.capture.origin:
+                self.end(runtime, stream.branch.capture)
+            else:
+                stream.branch.leave()
         if stream.update is not None:
             stream.update.close()
 

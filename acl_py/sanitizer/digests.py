@@ -1,4 +1,4 @@
-"""Digests: sources of copies that change between the call and the copy, whoever changes them.
+"""Digests: sources of copies that change between the call and the copy.
 
 The check for races sees accesses through views only. This one compares the bytes themselves: those of a pinned source
 when the copy is queued and when it ends, those of a pageable source when its staging begins and ends. So it also finds

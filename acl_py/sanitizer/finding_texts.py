@@ -77,7 +77,7 @@ def subject_of(access: Access) -> str:
 
 def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
     """Return the edge that is missing between two accesses, in words, and what to do, as code."""
-    is_script = any(called_function(use.site, "") for use in (earlier, later))  # it uses the module acl
+    function = called_function(earlier.site, "") or called_function(later.site, "")  # of acl or CUDA, in a script
     before, behind = _stream_of(earlier), _stream_of(later)
     if before is None:
         what = "access" if behind is None else "operation"
@@ -88,11 +88,11 @@ def edge_of(earlier: Use, later: Use) -> tuple[str, str]:
     given = f"`{stream_text(before)}` was given at {earlier.site}"
     if behind is None:
         fix = f"SynchronizeStream({stream_text(before)}) before {later.site}"
-        return f"the host does not wait for what {given}", reword(fix) if is_script else fix
+        return f"the host does not wait for what {given}", reword(fix, function) if function else fix
     record, wait = f"record on `{stream_text(before)}`", f"wait on `{stream_text(behind)}`"
-    if is_script:
-        record = f"acl.rt.record_event(event, {stream_text(before)})"
-        wait = f"acl.rt.stream_wait_event({stream_text(behind)}, event)"
+    if function:
+        record = reword(f"RecordEvent(event, {stream_text(before)})", function)
+        wait = reword(f"StreamWaitEvent({stream_text(behind)}, event)", function)
     return (
         f"`{stream_text(behind)}` does not wait for what {given}",
         f"{record} after {earlier.site}, {wait} before {later.site}",
@@ -118,7 +118,7 @@ def write_first(spans: Sequence[Span], reader: Access, space: Space) -> str:
 def end_behind(ender: str, names: Sequence[str], made: object, last: Use | None) -> str:
     """Return the fix of a leak: what to call, and behind which line, if the *last* use is known."""
     if maker := called_function(made, ""):
-        ender = freeing(maker) or reword(f"{ender}(").removesuffix("(")
+        ender = freeing(maker) or reword(f"{ender}(", maker).removesuffix("(")
     call = f"{ender}({', '.join(map(repr, names)) or f'what {made} made'})"
     if last is None:
         return f"{call} before the program ends"

@@ -58,8 +58,8 @@ class Hosts:
     """The hosts of one program.
 
     *inside* returns the host function that runs at the moment and what it knows, or None. *note* is called with what
-    cannot be seen, and *callers* has the names of tasks and threads. *hooks* are told of hosts, and of what they hand
-    on.
+    cannot be seen, and *callers* has the names of tasks and threads. *hooks* are called for each new host and each
+    handover.
     """
 
     def __init__(

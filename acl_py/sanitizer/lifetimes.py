@@ -63,7 +63,8 @@ class Lifetimes(Check):
             if place is not None and waits[-1].site != line_text(place):
                 waits.append(access_at(place, "what it waits for"))
         chain = "".join(f"; it waits for {access.site}" for access in waits[1:])
-        what = reword(what) if called_function(site, "") else what
+        if function := called_function(site, ""):
+            what = reword(what, function)
         self._findings.add(Finding(Kind.DEADLOCK, f"{what} can never end{chain}", tuple(waits)))
 
     def _add(self, kind: Kind, dead: Allocation, use: Access, ranges: Ranges = ()) -> None:

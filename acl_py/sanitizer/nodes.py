@@ -1,6 +1,6 @@
 """Nodes of graphs: what they touch in each launch, and the lives of the memory of a graph.
 
-A node is compared when it is launched; those in the body of an IF node, when the body runs.
+A node is compared when it is launched; those in the body of a conditional node, when the body runs.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from acl_py.order.order import Host, Line, Order, Past
 from acl_py.sanitizer.accesses import Accesses
 from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
-from device_model.graphs.executable import Launch, Run
+from device_model.graphs.executable import Decision, Run
 from device_model.graphs.graph import Node, NodeKind
 from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
@@ -25,11 +25,11 @@ class Nodes:
     def __init__(self, order: Order, accesses: Accesses) -> None:
         self._launches = Launches(order)
         self._accesses = accesses
-        self._bodies: dict[Completion, Related[Use]] = {}  # that may still run
+        self._bodies: dict[Completion, tuple[Related[Use], ...]] = {}  # that may still run
 
     def queue(self, run: Run, made: Sequence[Completion], host: Host, at_ns: Nanoseconds) -> None:
         """Take up a run of nodes, whose operations and bodies are *made*, at *at_ns* of *host*."""
-        related = self._launch(run, host, at_ns) if isinstance(run, Launch) else self._bodies.pop(run)
+        related = self._launch(run, host, at_ns) if run.decision is None else self._bodies[run.decision][run.number]
         for place, (use, line) in enumerate(related.uses):
             completion, node = made[place], run.plan.entries[place].node
             if place in related.bodies:
@@ -40,11 +40,12 @@ class Nodes:
                 change = self._accesses.rest if node.kind is NodeKind.FREE else self._accesses.begin
                 change(node.subject, use)
 
-    def skip(self, body: Run) -> None:
-        """Forget *body*, which does not run."""
-        del self._bodies[body]
+    def forget(self, decision: Decision) -> None:
+        """Forget the bodies of *decision*, which do not run any more."""
+        del self._bodies[decision]
 
-    def _launch(self, launch: Launch, host: Host, at_ns: Nanoseconds) -> Related[Use]:
+    def _launch(self, run: Run, host: Host, at_ns: Nanoseconds) -> Related[Use]:
+        launch = run.launch
         # By the time that a body or a host function runs, the host may have done more.
         later = Past.of({**host.past.clock, host.number: host.count})
 

@@ -30,7 +30,7 @@ from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.events import Event, FlagEvent
-from device_model.graphs.executable import Run
+from device_model.graphs.executable import Decision, Run
 from device_model.memory import Allocation
 from device_model.ops import Op
 from device_model.queues import Place
@@ -156,13 +156,13 @@ class Races(Check):
 
     @guarded
     def run_queued(self, run: Run, made: Sequence[Completion]) -> None:
-        """Take up a launch of a graph, or the body of an IF node of one that was taken up."""
+        """Take up a launch of a graph, or the body of a conditional node of one that was taken up."""
         self._nodes.queue(run, made, self.hosts.current(), self._runtime.host_ns)
 
     @guarded
-    def run_skipped(self, body: Run) -> None:
-        """Forget the body of an IF node that does not run."""
-        self._nodes.skip(body)
+    def decided(self, decision: Decision) -> None:
+        """Forget the bodies of a conditional node: none of them runs any more."""
+        self._nodes.forget(decision)
 
     def node_queued(self, op: Op) -> None:
         """Do nothing: `run_queued` has taken it up."""

@@ -33,7 +33,7 @@ from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
-from acl_py.compat.cuda import switching
+from acl_py.compat.cuda import standing, switching
 from acl_py.errors import DeadlockError, full_text
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
 from acl_py.trace.rows.timeline import Timeline
@@ -110,37 +110,36 @@ def run(
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install(replace=True, on_hang=hanging.end_process, **options)
-    switching.begin_if_possible()
-    hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
-    if clock is Clock.REAL:
-        hanging.views.insert(0, partial(_tell_clock, main))
-    hanging.recording[:] = [] if watch is None else [watch]
-    processes.hand_on(register, options)
-    hide_own_frames_of_uncaught_errors()
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _end_on_sigterm)
-    for file in register:
-        try:
-            runpy.run_path(str(file))
-        except Exception as error:
-            _show(error)
-            return 1
-    sys.argv = [main.name, *arguments]
-    if not sys.flags.safe_path:
-        sys.path[0] = main.folder
-    if clock is Clock.SIMULATED:
-        import_on_simulated_clock(main.folder)
-    module = ModuleType("__main__")
-    code = _execute(main.execute, module)
-    if check is not None and not code:
-        code = _execute(check, module)
-    del module
-    failed, is_written = _end()
-    switching.end()
-    found = sanitized is not None and (strict or not sanitized.is_brief) and sanitized.report().findings
-    if not is_written:
-        return code or _UNWRITTEN
-    return code or (_FAILED if found or (strict and failed) else 0)
+    with switching.driver_of_script(), standing.watching():
+        hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
+        if clock is Clock.REAL:
+            hanging.views.insert(0, partial(_tell_clock, main))
+        hanging.recording[:] = [] if watch is None else [watch]
+        processes.hand_on(register, options)
+        hide_own_frames_of_uncaught_errors()
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _end_on_sigterm)
+        for file in register:
+            try:
+                runpy.run_path(str(file))
+            except Exception as error:
+                _show(error)
+                return 1
+        sys.argv = [main.name, *arguments]
+        if not sys.flags.safe_path:
+            sys.path[0] = main.folder
+        if clock is Clock.SIMULATED:
+            import_on_simulated_clock(main.folder)
+        module = ModuleType("__main__")
+        code = _execute(main.execute, module)
+        if check is not None and not code:
+            code = _execute(check, module)
+        del module
+        failed, is_written = _end()
+        found = sanitized is not None and (strict or not sanitized.is_brief) and sanitized.report().findings
+        if not is_written:
+            return code or _UNWRITTEN
+        return code or (_FAILED if found or (strict and failed) else 0)
 
 
 def folder_of(program: str, form: Form) -> Path:

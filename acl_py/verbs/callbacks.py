@@ -148,7 +148,7 @@ class Callback:
         return self.function(self.user_data)
 
 
-@verb(acl="aclrtSubscribeReport", step="subscribe", fields=("stream",))
+@verb(acl="aclrtSubscribeReport", step="subscribe")
 async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
     """Let *subscriber* run the callbacks of *stream*.
 
@@ -201,7 +201,7 @@ async def SubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: 
     runtime.called(SubscribeReport.__name__, enter, site, Plain((stream,)))
 
 
-@verb(acl="aclrtUnSubscribeReport", step="unsubscribe", fields=("stream",))
+@verb(acl="aclrtUnSubscribeReport", step="unsubscribe")
 async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream: StreamLike = None) -> None:
     """Let *subscriber* run the callbacks of *stream* no longer.
 
@@ -236,7 +236,7 @@ async def UnsubscribeReport(subscriber: "asyncio.Task[Any] | int | None", stream
     runtime.called(UnsubscribeReport.__name__, enter, site, Plain((stream,)))
 
 
-@verb(acl="aclrtLaunchCallback", step="launch_callback", fields=("stream", "block"))
+@verb(acl="aclrtLaunchCallback", step="launch_callback")
 async def LaunchCallback(
     function: Callable[[Any], object], user_data: object, block: int, stream: StreamLike = None
 ) -> Completion:

@@ -28,9 +28,7 @@ class CaptureState(NamedTuple):
     dependencies: tuple[Node, ...]
 
 
-@verb(
-    acl="aclmdlRICaptureBegin", cuda="cudaStreamBeginCapture", step="begin_capture", fields=("stream", "mode", "graph")
-)
+@verb(acl="aclmdlRICaptureBegin", cuda="cudaStreamBeginCapture", step="begin_capture")
 async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> None:
     """Capture what is queued in *stream* from now on, until EndCapture().
 
@@ -58,7 +56,7 @@ async def BeginCapture(stream: StreamLike, mode: int = CaptureMode.GLOBAL) -> No
     _begin(begin(), BeginCapture.__name__, stream, mode, None, ())
 
 
-@verb(cuda="cudaStreamBeginCaptureToGraph", step="begin_capture_to", fields=("stream", "mode", "graph"))
+@verb(cuda="cudaStreamBeginCaptureToGraph", step="begin_capture_to")
 async def BeginCaptureToGraph(
     stream: StreamLike, graph: Graph, dependencies: Iterable[Node] = (), mode: int = CaptureMode.GLOBAL
 ) -> None:
@@ -117,7 +115,7 @@ def _begin(
     runtime.called(name, enter, site, CaptureBegan(stream, int(mode), graph, behind))
 
 
-@verb(acl="aclmdlRICaptureEnd", cuda="cudaStreamEndCapture", step="end_capture", fields=("stream", "graph"))
+@verb(acl="aclmdlRICaptureEnd", cuda="cudaStreamEndCapture", step="end_capture")
 async def EndCapture(stream: StreamLike) -> Graph:
     """End the capture that began on *stream*, and return its graph.
 
@@ -203,7 +201,7 @@ class capture:  # noqa: N801 - used as a function
             runtime.called(EndCapture.__name__, enter, site_of(_getframe(1)), act)
 
 
-@verb(cuda="cudaStreamIsCapturing", step="is_capturing", fields=("stream",))
+@verb(cuda="cudaStreamIsCapturing", step="is_capturing")
 async def IsCapturing(stream: StreamLike) -> CaptureStatus:
     """Return whether *stream* captures.
 
@@ -226,7 +224,7 @@ async def IsCapturing(stream: StreamLike) -> CaptureStatus:
     return _info(begin(), IsCapturing.__name__, stream).status
 
 
-@verb(acl="aclmdlRICaptureGetInfo", cuda="cudaStreamGetCaptureInfo", step="capture_info", fields=("stream",))
+@verb(acl="aclmdlRICaptureGetInfo", cuda="cudaStreamGetCaptureInfo", step="capture_info")
 async def CaptureInfo(stream: StreamLike) -> CaptureState:
     """Return what *stream* captures.
 
@@ -266,7 +264,6 @@ def _info(call: Call, name: str, stream: StreamLike) -> CaptureState:
     acl="aclmdlRICaptureThreadExchangeMode",
     cuda="cudaThreadExchangeStreamCaptureMode",
     step="exchange_mode",
-    fields=("mode",),
 )
 async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
     """Set the capture mode of the calling task or thread: which captures of others forbid its unsafe calls.
@@ -296,6 +293,39 @@ async def ThreadExchangeStreamCaptureMode(mode: int) -> CaptureMode:
     before = runtime.captures.exchange(CaptureMode(mode))
     runtime.called(ThreadExchangeStreamCaptureMode.__name__, enter, site, Plain((mode,)))
     return before
+
+
+@verb(cuda="cudaStreamUpdateCaptureDependencies")
+async def UpdateCaptureDependencies(stream: StreamLike, dependencies: Iterable[Node], *, adds: bool = False) -> None:
+    """Let the next node of *stream*, which captures, depend on other nodes.
+
+    Stands for cudaStreamUpdateCaptureDependencies.
+
+    Args:
+        stream: The stream.
+        dependencies: Nodes of the graph that it captures.
+        adds: The next node depends also on those that it would depend on without the call.
+
+    Waits:
+        all rules: For nothing.
+
+    Raises:
+        AclError: NOT_CAPTURING if *stream* does not capture; CAPTURE_INVALIDATED if the capture is lost; INVALID_VALUE
+            for a node of another graph; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used
+            here.
+        TypeError: *stream* is not a stream, or a dependency is not a node.
+    """
+    call = begin()
+    scope, runtime, site, enter = call
+    stream = resolve_any(scope, stream)
+    branch = stream.branch
+    if branch is None:
+        raise runtime.error(Kind.NOT_CAPTURING, f"{stream!r} does not capture", "call BeginCapture() on it first")
+    branch.capture.check(runtime.refuse)
+    nodes = check_dependencies(call, branch.capture.graph, dependencies)
+    branch.frontier = (branch.frontier if adds else {}) | dict.fromkeys(nodes)
+    runtime.pay(runtime.profile.graphs.begin)
+    runtime.called(UpdateCaptureDependencies.__name__, enter, site, Plain((stream,)))
 
 
 # --- checks of graphs

@@ -44,7 +44,6 @@ _MEANS_HOST_TO_HOST = (MemcpyKind.HOST_TO_HOST, MemcpyKind.DEFAULT)
     cuda="cudaMemcpyAsync",
     aliases=("MemcpyAsyncWithCondition",),
     step="memcpy_async",
-    fields=("copy", "stream"),
 )
 async def MemcpyAsync(
     dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int, stream: StreamLike = None
@@ -146,7 +145,7 @@ async def MemcpyAsync(
     return op
 
 
-@verb(acl="aclrtMemcpy", cuda="cudaMemcpy", does=HostCall.COPIES, step="memcpy", fields=("copy",))
+@verb(acl="aclrtMemcpy", cuda="cudaMemcpy", does=HostCall.COPIES, step="memcpy")
 async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, kind: int) -> None:
     """Copy *count* bytes from *src* to *dst*.
 
@@ -192,7 +191,7 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
     await runtime.carry_out(Memcpy.__name__, site, _copy_and_wait(scope, copy, site), Completed(copy))
 
 
-@verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync", step="memcpy2d_async", fields=("copy", "stream"))
+@verb(acl="aclrtMemcpy2dAsync", cuda="cudaMemcpy2DAsync", step="memcpy2d_async")
 async def Memcpy2dAsync(
     dst: Memory,
     dst_pitch: Integer,
@@ -250,7 +249,7 @@ async def Memcpy2dAsync(
     return await runtime.carry_out(Memcpy2dAsync.__name__, site, work, Queued(copy, stream))
 
 
-@verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES, step="memcpy2d", fields=("copy",))
+@verb(acl="aclrtMemcpy2d", cuda="cudaMemcpy2D", does=HostCall.COPIES, step="memcpy2d")
 async def Memcpy2d(
     dst: Memory,
     dst_pitch: Integer,

@@ -84,7 +84,7 @@ async def Finalize() -> list[str]:
     return leaks
 
 
-@verb(acl="aclrtSetDevice", cuda="cudaSetDevice", step="set_device", fields=("device",))
+@verb(acl="aclrtSetDevice", cuda="cudaSetDevice", step="set_device")
 async def SetDevice(device: Integer) -> None:
     """Make the primary context of *device* current for the calling task and for the tasks it makes later.
 
@@ -303,7 +303,7 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     )
 
 
-@verb(acl="aclrtCreateContext", cuda="cuCtxCreate", step="create_context", fields=("context",))
+@verb(acl="aclrtCreateContext", cuda="cuCtxCreate", step="create_context")
 async def CreateContext(device: Integer) -> Context:
     """Create a context on *device*, with default streams of its own, and make it current.
 
@@ -336,7 +336,7 @@ async def CreateContext(device: Integer) -> Context:
     return context
 
 
-@verb(acl="aclrtDestroyContext", cuda="cuCtxDestroy", step="destroy_context", fields=("context",))
+@verb(acl="aclrtDestroyContext", cuda="cuCtxDestroy", step="destroy_context")
 async def DestroyContext(context: Context) -> None:
     """Destroy *context* with its streams and events; its work completes.
 
@@ -369,7 +369,7 @@ async def DestroyContext(context: Context) -> None:
     runtime.called(DestroyContext.__name__, enter, site, Destroyed(context))
 
 
-@verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent", step="set_context", fields=("context",))
+@verb(acl="aclrtSetCurrentContext", cuda="cuCtxSetCurrent", step="set_context")
 async def SetCurrentContext(context: Context) -> None:
     """Make *context* current for the calling task and for the tasks it makes later.
 

@@ -36,7 +36,7 @@ class EventFlag(IntFlag):
 _HERE = EventFlag.SYNC | EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.TIME_LINE | EventFlag.EXTERNAL
 
 
-@verb(acl="aclrtCreateEvent", cuda="cudaEventCreate", step="create_event", fields=("event",))
+@verb(acl="aclrtCreateEvent", cuda="cudaEventCreate", step="create_event")
 async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str | None = None) -> handles.Event:
     """Create an event in the current context.
 
@@ -67,7 +67,7 @@ async def CreateEvent(*, timing: bool = True, blocking: bool = False, name: str 
     return event
 
 
-@verb(acl="aclrtCreateEventWithFlag", step="create_event", fields=("event",))
+@verb(acl="aclrtCreateEventWithFlag", step="create_event")
 async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a flag event: a record sets it, ResetEvent() clears it, and a wait lasts until it is set.
 
@@ -100,7 +100,7 @@ async def CreateEventWithFlag(flag: Integer, *, name: str | None = None) -> hand
     return _create_with(begin(), CreateEventWithFlag.__name__, EventClass.FLAG, flag, name)
 
 
-@verb(acl="aclrtCreateEventExWithFlag", step="create_event", fields=("event",))
+@verb(acl="aclrtCreateEventExWithFlag", step="create_event")
 async def CreateEventExWithFlag(flag: Integer, *, name: str | None = None) -> handles.Event:
     """Create a snapshot event, which behaves as CUDA's events do.
 
@@ -174,7 +174,7 @@ def _create(
     return event
 
 
-@verb(acl="aclrtDestroyEvent", cuda="cudaEventDestroy", step="destroy_event", fields=("event",))
+@verb(acl="aclrtDestroyEvent", cuda="cudaEventDestroy", step="destroy_event")
 async def DestroyEvent(event: handles.Event) -> None:
     """Destroy *event*.
 
@@ -198,9 +198,7 @@ async def DestroyEvent(event: handles.Event) -> None:
     runtime.called(DestroyEvent.__name__, enter, site, Destroyed(event))
 
 
-@verb(
-    acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",), step="record", fields=("event", "stream")
-)
+@verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",), step="record")
 async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, external: bool = False) -> Completion:
     """Let *event* stand for all work that is queued in *stream* so far.
 
@@ -278,7 +276,7 @@ async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> 
         check_event(scope, event)
 
 
-@verb(acl="aclrtResetEvent", step="reset", fields=("event", "stream"))
+@verb(acl="aclrtResetEvent", step="reset")
 async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Completion:
     """Clear the flag of *event* when *stream* comes to the reset.
 
@@ -318,7 +316,7 @@ async def ResetEvent(event: handles.Event, stream: StreamLike = None) -> Complet
     return completion
 
 
-@verb(acl="aclrtQueryEventWaitStatus", step="query_waits", fields=("event",))
+@verb(acl="aclrtQueryEventWaitStatus", step="query_waits")
 async def QueryEventWaitStatus(event: handles.Event) -> Status:
     """Return whether all waits of streams for *event* are over.
 
@@ -356,7 +354,7 @@ async def QueryEventWaitStatus(event: handles.Event) -> Status:
     return Status.COMPLETE if done else Status.NOT_READY
 
 
-@verb(acl="aclrtEventGetTimestamp", step="timestamp", fields=("event",))
+@verb(acl="aclrtEventGetTimestamp", step="timestamp")
 async def GetEventTimestamp(event: handles.Event) -> int:
     """Return when the last record of *event* took place.
 
@@ -411,7 +409,6 @@ async def GetEventAvailNum() -> int:
     does=HostCall.QUERIES,
     aliases=("EventQuery",),
     step="query_event",
-    fields=("event",),
 )
 async def QueryEventStatus(event: handles.Event) -> Status:
     """Return whether the last record of *event* has completed.
@@ -453,7 +450,6 @@ async def QueryEventStatus(event: handles.Event) -> Status:
     does=HostCall.SYNCHRONISES,
     aliases=("EventSynchronize",),
     step="sync_event",
-    fields=("event",),
 )
 async def SynchronizeEvent(event: handles.Event) -> None:
     """Wait until the last record of *event* has completed.
@@ -483,7 +479,6 @@ async def SynchronizeEvent(event: handles.Event) -> None:
     cuda="cudaEventSynchronize",
     does=HostCall.SYNCHRONISES,
     step="sync_event",
-    fields=("event",),
 )
 async def SynchronizeEventWithTimeout(event: handles.Event, timeout: Integer) -> None:
     """Wait as SynchronizeEvent() does, for at most *timeout* milliseconds.
@@ -533,7 +528,7 @@ def _check_host(scope: Scope, event: handles.Event, name: str) -> Event:
     return event
 
 
-@verb(acl="aclrtEventElapsedTime", cuda="cudaEventElapsedTime", step="elapsed", fields=("start", "end"))
+@verb(acl="aclrtEventElapsedTime", cuda="cudaEventElapsedTime", step="elapsed")
 async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
     """Return the time from the record of *start* to the record of *end*.
 

@@ -20,7 +20,7 @@ from device_model.streams import Stream
 from device_model.work import Fill, PagedFill
 
 
-@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync", step="memset_async", fields=("fill", "stream"))
+@verb(acl="aclrtMemsetAsync", cuda="cudaMemsetAsync", step="memset_async")
 async def MemsetAsync(
     dst: Memory, dest_max: Integer, value: Integer, count: Integer, stream: StreamLike = None
 ) -> Completion:
@@ -57,7 +57,7 @@ async def MemsetAsync(
     return await runtime.carry_out(MemsetAsync.__name__, site, _fill(runtime, stream, fill, site), Queued(fill, stream))
 
 
-@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES, step="memset", fields=("fill",))
+@verb(acl="aclrtMemset", cuda="cudaMemset", does=HostCall.COPIES, step="memset")
 async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer) -> None:
     """Fill *count* bytes of *dst* with the byte *value*.
 

@@ -7,6 +7,7 @@ from acl_py.calls.acts import Destroyed, GraphLaunched, GraphUpdated, Made, Node
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.graph_memory import GraphMemory
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.captures import check_dependencies, check_graph
 from acl_py.verbs.memory import give_to_pool
@@ -29,7 +30,7 @@ class GraphInstantiateFlag(IntFlag):
     USE_NODE_PRIORITY = 8  # kernels keep the priority of the stream that captured them; else the launch's stream counts
 
 
-@verb(cuda="cudaGraphCreate", step="graph_create", fields=("graph",))
+@verb(cuda="cudaGraphCreate", step="graph_create")
 async def GraphCreate() -> Graph:
     """Create an empty graph.
 
@@ -48,7 +49,7 @@ async def GraphCreate() -> Graph:
     return graph
 
 
-@verb(cuda="cudaGraphAddEmptyNode", step="add_empty", fields=("graph",))
+@verb(cuda="cudaGraphAddEmptyNode", step="add_empty")
 async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does nothing, as a place where others meet.
 
@@ -73,7 +74,7 @@ async def GraphAddEmptyNode(graph: Graph, dependencies: Iterable[Node] = ()) -> 
     return _add(begin(), GraphAddEmptyNode.__name__, act, NodeKind.EMPTY, dependencies)
 
 
-@verb(cuda="cudaGraphAddChildGraphNode", step="add_child", fields=("graph", "child"))
+@verb(cuda="cudaGraphAddChildGraphNode", step="add_child")
 async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Iterable[Node] = ()) -> Node:
     """Add a node that does all that *child* does, as it is now.
 
@@ -104,7 +105,7 @@ async def GraphAddChildGraphNode(graph: Graph, child: Graph, dependencies: Itera
     return _add(call, GraphAddChildGraphNode.__name__, act, NodeKind.CHILD, dependencies, copy)
 
 
-@verb(cuda="cudaGraphAddNode", step="add_if", fields=("graph", "default"))
+@verb(cuda="cudaGraphAddNode", step="add_if")
 async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, default: bool = False) -> Node:
     """Add a node that runs its `body`, a graph, if its `condition` is true when its turn comes.
 
@@ -161,7 +162,7 @@ def _add(
     return graph.add(kind, before, site, subject=subject)
 
 
-@verb(cuda="cudaGraphClone", step="clone", fields=("graph", "to"))
+@verb(cuda="cudaGraphClone", step="clone")
 async def GraphClone(graph: Graph) -> Graph:
     """Return a copy of *graph*, with nodes of its own.
 
@@ -191,7 +192,7 @@ async def GraphClone(graph: Graph) -> Graph:
     return clone
 
 
-@verb(cuda="cudaGraphDestroy", step="graph_destroy", fields=("graph",))
+@verb(cuda="cudaGraphDestroy", step="graph_destroy")
 async def GraphDestroy(graph: Graph) -> None:
     """Destroy *graph*. Its executables stay.
 
@@ -220,7 +221,7 @@ async def GraphDestroy(graph: Graph) -> None:
     runtime.called(GraphDestroy.__name__, enter, site, Destroyed(graph))
 
 
-@verb(cuda="cudaGraphInstantiate", step="instantiate", fields=("graph", "exec", "flags"))
+@verb(cuda="cudaGraphInstantiate", step="instantiate")
 async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     """Make *graph*, as it is now, ready for launches on the current device.
 
@@ -279,7 +280,7 @@ def _check_flags(runtime: Runtime, flags: int) -> int:
     return flags
 
 
-@verb(cuda="cudaGraphUpload", step="upload", fields=("exec", "stream"))
+@verb(cuda="cudaGraphUpload", step="upload")
 async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None:
     """Send the nodes of *executable* to the device, so that its first launch takes no longer than the others.
 
@@ -300,14 +301,14 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     """
     call = begin()
     scope, runtime, site, enter = call
-    _check(call, executable)
+    check_executable(call, executable)
     stream = resolve(scope, stream, GraphUpload.__name__)
     runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
     executable.is_uploaded = True
     runtime.called(GraphUpload.__name__, enter, site, Plain((executable, stream)))
 
 
-@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch", step="graph_launch", fields=("exec", "stream"))
+@verb(acl="aclmdlRIExecuteAsync", cuda="cudaGraphLaunch", step="graph_launch")
 async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Completion:
     """Queue all work of *executable* in *stream*.
 
@@ -337,17 +338,17 @@ async def GraphLaunch(executable: Executable, stream: StreamLike = None) -> Comp
     return await _launch(begin(), executable, stream, None)
 
 
-async def launch_as_recorded(executable: Executable, stream: StreamLike, taken: Sequence[bool]) -> Completion:
-    """Launch as GraphLaunch() does; *taken* says for each IF node of the plan whether its body runs."""
+async def launch_as_recorded(executable: Executable, stream: StreamLike, taken: Sequence[int]) -> Completion:
+    """Launch as GraphLaunch() does; *taken* says for each conditional node of the plan what it runs (`Launch`)."""
     decided = dict(zip(executable.plan.conditional, taken, strict=True))
     return await _launch(begin(GraphLaunch.__name__), executable, stream, decided)
 
 
 async def _launch(
-    call: Call, executable: Executable, stream: StreamLike, decided: Mapping[Node, bool] | None
+    call: Call, executable: Executable, stream: StreamLike, decided: Mapping[Node, int] | None
 ) -> Completion:
     scope, runtime, site, enter = call
-    _check(call, executable)
+    check_executable(call, executable)
     stream = resolve(scope, stream, GraphLaunch.__name__)
     if stream.context.device is not executable.device:
         raise runtime.refuse(
@@ -355,18 +356,16 @@ async def _launch(
             f"{executable!r} on {stream!r}, which is of another device",
             "instantiate the graph while that device is current",
         )
-    plan = executable.plan
-    for allocation in plan.touched:
+    for allocation in executable.plan.touched:
         if allocation.freed is not None:
             _refuse_freed(runtime, executable)
     queue = stream.queues[Lane.COMPUTE]
     if len(queue.fifo) + queue.reserved >= queue.depth:
-        await runtime.wait_for_room(queue, executable.name, stream, site, lambda: _check(call, executable))
-        plan = executable.plan  # it may be another one now
-    graphs = runtime.profile.graphs
-    cost = plan.makeup.launch_ns(graphs, is_first=not executable.is_uploaded)
+        await runtime.wait_for_room(queue, executable.name, stream, site, lambda: check_executable(call, executable))
+    cost = executable.launch_ns
     if executable.last is NOTHING and executable.memory():
-        cost += graphs.allocate
+        cost += runtime.profile.graphs.allocate
+        runtime.state(GraphMemory).take(executable.device.ordinal, executable.memory())
     executable.is_uploaded = True
     runtime.pay(cost)
     launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site, decided)
@@ -395,7 +394,7 @@ def _refuse_freed(runtime: Runtime, executable: Executable) -> None:
             runtime.check_memory(node.work, node)
 
 
-@verb(cuda="cudaGraphExecUpdate", step="exec_update", fields=("exec", "graph"))
+@verb(cuda="cudaGraphExecUpdate", step="exec_update")
 async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     """Let *executable* do the work of *graph* from its next launch on.
 
@@ -416,7 +415,7 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
     """
     call = begin()
     _, runtime, site, enter = call
-    _check(call, executable)
+    check_executable(call, executable)
     check_graph(call, graph)
     runtime.pay(runtime.profile.graphs.update[executable.plan.size])
     try:
@@ -430,9 +429,10 @@ async def GraphExecUpdate(executable: Executable, graph: Graph) -> None:
         runtime.called(GraphExecUpdate.__name__, enter, site, GraphUpdated(executable, graph))
 
 
-@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy", step="exec_destroy", fields=("exec",))
+@verb(acl="aclmdlRIDestroy", cuda="cudaGraphExecDestroy", step="exec_destroy")
 async def GraphExecDestroy(executable: Executable) -> None:
-    """Destroy *executable*; launches that are queued complete, and then the memory of its graph is free.
+    """Destroy *executable*; launches that are queued complete. Memory that the graph has not freed stays until
+    FreeAsync() or Free().
 
     Stands for cudaGraphExecDestroy and aclmdlRIDestroy.
 
@@ -448,16 +448,17 @@ async def GraphExecDestroy(executable: Executable) -> None:
     """
     call = begin()
     _, runtime, site, enter = call
-    _check(call, executable).destroyed = site
+    check_executable(call, executable).destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
     until = executable.last
     for allocation in executable.memory():
-        if allocation.freed is None:  # else by a call outside of the graph
+        if allocation.freed is None and (until is NOTHING or allocation in executable.freed()):
             give_to_pool(runtime, allocation, Buffer(allocation, 0, allocation.nbytes), None, until, site)
     runtime.called(GraphExecDestroy.__name__, enter, site, Destroyed(executable))
 
 
-def _check(call: Call, executable: object) -> Executable:
+def check_executable(call: Call, executable: object) -> Executable:
+    """Return *executable*; refuse anything but one of this simulation that is not destroyed."""
     if not isinstance(executable, Executable):
         raise TypeError(f"an executable must be what GraphInstantiate() gave, not {shown(executable)}")
     if executable.device.scheduler is not call[1].scheduler:

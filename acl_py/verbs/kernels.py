@@ -369,7 +369,7 @@ def block_kernel(
     return make if function is None else make(function)
 
 
-@verb(acl="aclrtLaunchKernel", cuda="cudaLaunchKernel", step="launch", fields=("kernel", "stream"))
+@verb(acl="aclrtLaunchKernel", cuda="cudaLaunchKernel", step="launch")
 async def LaunchKernel(
     kernel: Launchable[...], block_dim: Integer, args: Sequence[Any] = (), stream: StreamLike = None
 ) -> Op:

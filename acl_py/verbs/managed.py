@@ -90,7 +90,7 @@ _TYPES = {
 }
 
 
-@verb(cuda="cudaMallocManaged", does=HostCall.ALLOCATES, step="malloc_managed", fields=("name",))
+@verb(cuda="cudaMallocManaged", does=HostCall.ALLOCATES, step="malloc_managed")
 async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of managed memory, which the host and all devices can use.
 
@@ -126,7 +126,7 @@ async def MallocManaged(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return begin_life(call, MallocManaged.__name__, buffer, name, _costs(runtime).malloc)
 
 
-@verb(cuda="cudaMemPrefetchAsync", step="prefetch", fields=("prefetch", "stream"))
+@verb(cuda="cudaMemPrefetchAsync", step="prefetch")
 async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, stream: StreamLike = None) -> Completion:
     """Move the pages of the first *nbytes* of *buffer* to *location*, in *stream*.
 
@@ -168,7 +168,7 @@ async def MemPrefetchAsync(buffer: Memory, nbytes: Integer, location: Integer, s
     return op
 
 
-@verb(cuda="cudaMemAdvise", step="advise", fields=("buf", "off", "bytes", "advice", "to"))
+@verb(cuda="cudaMemAdvise", step="advise")
 async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Integer = HOST) -> None:
     """Say how the first *nbytes* of *buffer* will be used.
 
@@ -207,7 +207,7 @@ async def MemAdvise(buffer: Memory, nbytes: Integer, advice: int, location: Inte
     runtime.called(MemAdvise.__name__, enter, site, Plain((allocation, start, stop - start, int(known), location)))
 
 
-@verb(cuda="cudaStreamAttachMemAsync", step="attach", fields=("buf", "stream", "to"))
+@verb(cuda="cudaStreamAttachMemAsync", step="attach")
 async def StreamAttachMemAsync(
     stream: StreamLike, buffer: Memory, nbytes: Integer = 0, flags: int = MemAttach.SINGLE
 ) -> Completion:

@@ -49,7 +49,7 @@ Memory: TypeAlias = Buffer | Array | SupportsIndex | HasBytes | npt.NDArray[Any]
 _MIB = 1 << 20
 
 
-@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES, step="malloc", fields=("name",))
+@verb(acl="aclrtMalloc", cuda="cudaMalloc", does=HostCall.ALLOCATES, step="malloc")
 async def Malloc(
     nbytes: Integer,
     policy: int = 0,  # noqa: ARG001 - aclrt's huge-page policy: no difference here
@@ -87,7 +87,7 @@ async def Malloc(
     return begin_life(call, Malloc.__name__, buffer, name, runtime.costs.malloc[nbytes])
 
 
-@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES, step="free", fields=("name",))
+@verb(acl="aclrtFree", cuda="cudaFree", does=HostCall.FREES, step="free")
 async def Free(buffer: Memory | None) -> None:
     """Free memory of Malloc(), MallocAsync() or MallocManaged(); None is accepted, and nothing is freed.
 
@@ -125,7 +125,7 @@ async def Free(buffer: Memory | None) -> None:
         await _end(call, Free.__name__, allocation, devices, cost, runtime.memory.free)
 
 
-@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES, step="free", fields=("name",))
+@verb(acl="aclrtFreeWithDevSync", does=HostCall.FREES, step="free")
 async def FreeWithDevSync(buffer: Memory) -> None:
     """Wait until the device is idle and free *buffer*, which Malloc() returned.
 
@@ -149,7 +149,7 @@ async def FreeWithDevSync(buffer: Memory) -> None:
     await _end(call, FreeWithDevSync.__name__, allocation, devices, cost, runtime.memory.free, waits=True)
 
 
-@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES, step="malloc_host", fields=("name",))
+@verb(acl="aclrtMallocHost", cuda="cudaMallocHost", does=HostCall.ALLOCATES, step="malloc_host")
 async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     """Allocate *nbytes* of pinned host memory.
 
@@ -177,7 +177,7 @@ async def MallocHost(nbytes: Integer, *, name: str | None = None) -> Buffer:
     return begin_life(call, MallocHost.__name__, buffer, name, _by_size(runtime.costs.malloc_host, buffer.nbytes))
 
 
-@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES, step="free_host", fields=("name",))
+@verb(acl="aclrtFreeHost", cuda="cudaFreeHost", does=HostCall.FREES, step="free_host")
 async def FreeHost(buffer: Memory | None) -> None:
     """Free pinned memory of MallocHost(); None is accepted, and nothing is freed.
 
@@ -207,7 +207,7 @@ async def FreeHost(buffer: Memory | None) -> None:
     await _end(call, FreeHost.__name__, allocation, runtime.devices, cost, runtime.memory.free_host)
 
 
-@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES, step="free_host", fields=("name",))
+@verb(acl="aclrtFreeHostWithDevSync", does=HostCall.FREES, step="free_host")
 async def FreeHostWithDevSync(buffer: Memory) -> None:
     """Wait until all devices are idle and free *buffer*, which MallocHost() returned.
 
@@ -231,7 +231,7 @@ async def FreeHostWithDevSync(buffer: Memory) -> None:
     await _end(call, FreeHostWithDevSync.__name__, allocation, runtime.devices, cost, verb, waits=True)
 
 
-@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES, step="host_register", fields=("name",))
+@verb(acl="aclrtHostRegister", cuda="cudaHostRegister", does=HostCall.ALLOCATES, step="host_register")
 async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: str | None = None) -> Buffer:
     """Pin *memory* that the host has, so that copies from and to it are as those of MallocHost().
 
@@ -268,9 +268,7 @@ async def HostRegister(memory: Memory, nbytes: Integer | None = None, *, name: s
     return begin_life(call, HostRegister.__name__, buffer, name, _by_size(runtime.costs.register, buffer.nbytes))
 
 
-@verb(
-    acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES, step="host_unregister", fields=("name",)
-)
+@verb(acl="aclrtHostUnregister", cuda="cudaHostUnregister", does=HostCall.FREES, step="host_unregister")
 async def HostUnregister(memory: Memory) -> None:
     """End HostRegister(); the memory is ordinary, pageable memory again.
 
@@ -285,8 +283,9 @@ async def HostUnregister(memory: Memory) -> None:
         acl: For nothing.
 
     Raises:
-        AclError: NOT_REGISTERED if it is not registered; INVALID_VALUE if it is no memory; the kind of the failure if
-            the context has failed when the wait is over.
+        AclError: NOT_REGISTERED if it is not registered; INVALID_ADDRESS if it is a part of registered memory (as CUDA
+            answers); INVALID_VALUE if it is no memory; the kind of the failure if the context has failed when the wait
+            is over.
         DeadlockError: The work of a device can never complete.
     """
     _, runtime, _, _ = call = begin()
@@ -295,7 +294,7 @@ async def HostUnregister(memory: Memory) -> None:
     await _end(call, HostUnregister.__name__, allocation, runtime.devices, cost, runtime.memory.host_unregister)
 
 
-@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync", step="malloc_async", fields=("name", "stream"))
+@verb(acl="aclrtMallocAsync", cuda="cudaMallocAsync", step="malloc_async")
 async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str | None = None) -> Buffer:
     """Take *nbytes* from the stream-ordered pool of the device of *stream*.
 
@@ -360,7 +359,7 @@ async def MallocAsync(nbytes: Integer, stream: StreamLike = None, *, name: str |
     return buffer
 
 
-@verb(cuda="cudaFreeAsync", step="free_async", fields=("name", "stream"))
+@verb(cuda="cudaFreeAsync", step="free_async")
 async def FreeAsync(buffer: Memory, stream: StreamLike = None) -> Completion:
     """Give *buffer* back behind everything that is queued in *stream* so far.
 
@@ -411,7 +410,7 @@ def _free_in_capture(runtime: Runtime, branch: Branch, allocation: Allocation, s
     return NOTHING
 
 
-@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute", step="pool_threshold", fields=("bytes",))
+@verb(acl="aclrtMemPoolSetAttr", cuda="cudaMemPoolSetAttribute", step="pool_threshold")
 async def SetMemPoolThreshold(nbytes: Integer) -> None:
     """Let the stream-ordered pool of the current device keep up to *nbytes* of unused memory across synchronisations.
 

@@ -52,7 +52,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     Stands for cuModuleLoadData. Loading takes no simulated time: what a driver's compiler takes is not modelled.
 
     Args:
-        text: PTX of version 6.0 to 9.5, for a target up to sm_90a.
+        text: PTX of version 3.0 to 9.5, for a target up to sm_90a.
         hazards: Whether accesses without order, and reads of bytes that nobody wrote, are found; a run without is
             faster.
 
@@ -230,6 +230,11 @@ class PtxKernel(Launchable[...]):
         kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
         return kernel
 
+    @property
+    def program(self) -> Program:
+        """What its launches run."""
+        return self._program
+
     def allow_shared(self, nbytes: int) -> None:
         """Let blocks have up to *nbytes* bytes of dynamic shared memory.
 
@@ -270,7 +275,7 @@ class PtxKernel(Launchable[...]):
         device, latency = current_scope().context.device, runtime.profile.latency
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
-            [*device.reaches], latency.block + latency.kernel_drain,
+            [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
             hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ from device_model.signals import Notify as Notify
 from device_model.streams import Stream
 
 
-@verb(acl="aclrtCreateNotify", step="create_notify", fields=("notify",))
+@verb(acl="aclrtCreateNotify", step="create_notify")
 async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     """Create a notify, a binary semaphore for streams, on the current device.
 
@@ -62,7 +62,7 @@ async def CreateNotify(flag: int = 0, *, name: str | None = None) -> Notify:
     return notify
 
 
-@verb(acl="aclrtDestroyNotify", step="destroy_notify", fields=("notify",))
+@verb(acl="aclrtDestroyNotify", step="destroy_notify")
 async def DestroyNotify(notify: Notify) -> None:
     """Destroy *notify*; streams that wait for it keep waiting.
 
@@ -87,7 +87,7 @@ async def DestroyNotify(notify: Notify) -> None:
     runtime.called(DestroyNotify.__name__, enter, site, Destroyed(notify))
 
 
-@verb(acl="aclrtRecordNotify", step="record_notify", fields=("notify", "stream"))
+@verb(acl="aclrtRecordNotify", step="record_notify")
 async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     """Set *notify* when *stream* comes to the record.
 
@@ -120,7 +120,7 @@ async def RecordNotify(notify: Notify, stream: StreamLike = None) -> Completion:
     return completion
 
 
-@verb(acl="aclrtWaitAndResetNotify", step="wait_notify", fields=("notify", "stream", "limit_s"))
+@verb(acl="aclrtWaitAndResetNotify", step="wait_notify")
 async def WaitAndResetNotify(notify: Notify, stream: StreamLike = None, timeout: Integer = 0) -> Completion:
     """Let the work that is queued in *stream* from now on wait until *notify* is set, and clear it then.
 
@@ -193,7 +193,7 @@ async def ResetNotifies(notifies: Iterable[Notify]) -> None:
     runtime.called(ResetNotifies.__name__, enter, site)
 
 
-@verb(acl="aclrtValueWrite", cuda="cuStreamWriteValue64", step="value_write", fields=("buf", "off", "value", "stream"))
+@verb(acl="aclrtValueWrite", cuda="cuStreamWriteValue64", step="value_write")
 async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: StreamLike = None) -> Completion:
     """Write the eight bytes of *value* to the device memory at *address* when *stream* comes to the write.
 
@@ -233,7 +233,6 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
     acl="aclrtValueWait",
     cuda="cuStreamWaitValue64",
     step="value_wait",
-    fields=("buf", "off", "value", "compare", "stream"),
 )
 async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, stream: StreamLike = None) -> Completion:
     """Let the work that is queued in *stream* from now on wait until the eight bytes at *address* compare with *value*

@@ -130,7 +130,7 @@ def resolve_any(scope: Scope, stream: StreamLike) -> Stream:
     return stream
 
 
-@verb(acl="aclrtCreateStream", cuda="cudaStreamCreate", step="create_stream", fields=("name",))
+@verb(acl="aclrtCreateStream", cuda="cudaStreamCreate", step="create_stream")
 async def CreateStream(*, nonblocking: bool = False, priority: Integer = 0, name: str | None = None) -> handles.Stream:
     """Create a stream in the current context.
 
@@ -280,7 +280,7 @@ async def GetStreamAvailableNum() -> int:
     return scope.context.device.stream_ids.free
 
 
-@verb(acl="aclrtDestroyStream", cuda="cudaStreamDestroy", step="destroy_stream", fields=("name",))
+@verb(acl="aclrtDestroyStream", cuda="cudaStreamDestroy", step="destroy_stream")
 async def DestroyStream(stream: handles.Stream) -> None:
     """Destroy *stream*; its work completes.
 
@@ -378,7 +378,6 @@ def _aborted(stream: Stream, site: Site) -> DeviceError:
     cuda="cudaStreamSynchronize",
     does=HostCall.SYNCHRONISES,
     step="sync_stream",
-    fields=("stream",),
 )
 async def SynchronizeStream(stream: StreamLike = None) -> None:
     """Wait until all work that is queued in *stream* has completed.
@@ -407,7 +406,6 @@ async def SynchronizeStream(stream: StreamLike = None) -> None:
     cuda="cudaStreamSynchronize",
     does=HostCall.SYNCHRONISES,
     step="sync_stream",
-    fields=("stream",),
 )
 async def SynchronizeStreamWithTimeout(stream: StreamLike, timeout: Integer) -> None:
     """Wait as SynchronizeStream() does, for at most *timeout* milliseconds.
@@ -464,7 +462,7 @@ def limit_of(runtime: Runtime, timeout: Integer, kind: Kind) -> Limit | None:
     return None if timeout == -1 else Limit(runtime.limit_ns("timeout", timeout, 10**6), kind)
 
 
-@verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES, step="query_stream", fields=("stream",))
+@verb(acl="aclrtStreamQuery", cuda="cudaStreamQuery", does=HostCall.QUERIES, step="query_stream")
 async def StreamQuery(stream: StreamLike = None) -> Status:
     """Return whether all work that is queued in *stream* has completed.
 
@@ -516,7 +514,7 @@ async def answered(scope: Scope, known: Completion | None, poll: Poll, subjects:
     await runtime.wait(known, None, None, subjects, sleeps=False)
 
 
-@verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent", step="wait", fields=("event", "stream"))
+@verb(acl="aclrtStreamWaitEvent", cuda="cudaStreamWaitEvent", step="wait")
 async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external: bool = False) -> None:
     """Let the work that is queued in *stream* from now on wait for the last record of *event*.
 

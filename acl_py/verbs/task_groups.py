@@ -17,7 +17,7 @@ from device_model.streams import Stream
 _REMEDY = "capture again and use GraphExecUpdate(), or rules='acl'"
 
 
-@verb(acl="aclmdlRICaptureTaskGrpBegin", step="group_begin", fields=("stream",))
+@verb(acl="aclmdlRICaptureTaskGrpBegin", step="group_begin")
 async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
     """Begin a task group: the kernels that are launched in *stream* until CaptureTaskGrpEnd() can be updated later.
 
@@ -51,7 +51,7 @@ async def CaptureTaskGrpBegin(stream: StreamLike) -> None:
     runtime.called(CaptureTaskGrpBegin.__name__, enter, site, Plain((branch.stream,)))
 
 
-@verb(acl="aclmdlRICaptureTaskGrpEnd", step="group_end", fields=("stream", "group"))
+@verb(acl="aclmdlRICaptureTaskGrpEnd", step="group_end")
 async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
     """End the task group that CaptureTaskGrpBegin() began on *stream*, and return it.
 
@@ -88,7 +88,7 @@ async def CaptureTaskGrpEnd(stream: StreamLike) -> TaskGroup:
     return branch.capture.end_group(branch.stream, runtime.error)
 
 
-@verb(acl="aclmdlRICaptureTaskUpdateBegin", step="update_begin", fields=("stream", "group"))
+@verb(acl="aclmdlRICaptureTaskUpdateBegin", step="update_begin")
 async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
     """Begin an update of *group*: *stream* takes the kernels that are launched in it as new work, and runs none.
 
@@ -145,7 +145,7 @@ async def CaptureTaskUpdateBegin(stream: StreamLike, group: TaskGroup) -> None:
     runtime.called(CaptureTaskUpdateBegin.__name__, enter, site, Plain((stream, group)))
 
 
-@verb(acl="aclmdlRICaptureTaskUpdateEnd", step="update_end", fields=("stream",))
+@verb(acl="aclmdlRICaptureTaskUpdateEnd", step="update_end")
 async def CaptureTaskUpdateEnd(stream: StreamLike) -> Completion:
     """End the update that CaptureTaskUpdateBegin() began on *stream*: its kernels replace those of the group.
 

@@ -42,10 +42,12 @@ class Executable(Handle):
     """
 
     __slots__ = (
-        "_plan", "destroyed", "device", "is_uploaded", "keeps_priorities", "last", "made", "name", "needs_host", "row",
+        "_off", "_places", "_plan", "_whole", "destroyed", "device", "is_uploaded", "keeps_priorities", "last", "made",
+        "name", "needs_host", "row",
     )  # fmt: skip
 
     _plan: Plan
+    _whole: Plan  # as if all of its nodes were on
 
     def __init__(self, graph: Graph, device: "Device", made: object, *, keeps_priorities: bool = False) -> None:
         self.name = f"executable of {graph.name}"
@@ -56,7 +58,9 @@ class Executable(Handle):
         self.is_uploaded = False  # the device has its nodes, so a launch need not send them
         self.last: Completion = NOTHING  # its last launch
         self.row = -1  # its number in a trace
+        self._off: dict[int, None] = {}  # the places of nodes that do nothing until they are switched on again
         self._set_plan(plan_of(graph, device))
+        self._places = {entry.node.first: entry.place for entry in self._whole.entries}
 
     def __repr__(self) -> str:
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
@@ -66,11 +70,19 @@ class Executable(Handle):
     def plan(self) -> Plan:
         """Its nodes, with the work that they have now."""
         if self._plan.updates != self.device.updates:
-            self._plan = renewed(self._plan, self.device)
+            self._set_plan(renewed(self._whole, self.device))
         return self._plan
 
+    @property
+    def launch_ns(self) -> Nanoseconds:
+        """What a launch takes the host; the first one sends the nodes, if no upload has."""
+        first_ns, ns = self.plan.launch_ns
+        return ns if self.is_uploaded else first_ns
+
     def _set_plan(self, plan: Plan) -> None:
-        self._plan = plan
+        self._whole = plan
+        off = {place: plan.entries[place].node.doing_nothing() for place in self._off}
+        self._plan = renewed(plan, self.device, off) if off else plan
         # Whether the host makes some of the copies.
         self.needs_host = any(self.device.by_host.makes(node) for node in plan.nodes)
 
@@ -82,16 +94,52 @@ class Executable(Handle):
             if node.kind is NodeKind.ALLOCATE and isinstance(node.subject, Allocation)
         ]
 
+    def freed(self) -> list[Allocation]:
+        """Return the memory that its nodes give back."""
+        return [
+            node.subject
+            for node in self.plan.nodes
+            if node.kind is NodeKind.FREE and isinstance(node.subject, Allocation)
+        ]
+
     def update(self, graph: Graph) -> bool:
         """Do the work of *graph* from now on, if its nodes and edges are of the same kinds; return whether they are.
 
         Launches that are queued do the work that they were queued with.
         """
         plan = plan_of(graph, self.device)
-        if plan.shape != self.plan.shape:
+        if plan.shape != self._whole.shape:
             return False
         self._set_plan(plan)
         return True
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Its nodes without those of bodies, as if all were on."""
+        return [entry.node for entry in self._whole.entries]
+
+    # --- single nodes, which are named by those of the graph that it was made from
+
+    def node(self, node: Node) -> Node | None:
+        """Return what it has for *node*; None if it has nothing, or in the body of another node."""
+        place = self._places.get(node.first)
+        return None if place is None else self._whole.entries[place].node
+
+    def change(self, node: Node, new: Node) -> None:
+        """Do what *new* does in the place of *node*, which it has, from the next launch on."""
+        self._set_plan(renewed(self._whole, self.device, {self._places[node.first]: new}))
+
+    def is_on(self, node: Node) -> bool:
+        """Whether *node*, which it has, does its work."""
+        return self._places[node.first] not in self._off
+
+    def switch(self, node: Node, *, on: bool) -> None:
+        """Let *node*, which it has, do its work from the next launch on, or nothing."""
+        place = self._places[node.first]
+        self._off.pop(place, None)
+        if not on:
+            self._off[place] = None
+        self._set_plan(self._whole)
 
 
 class LaunchTurn(Group):
@@ -139,14 +187,24 @@ class Run(Group):
     """One run of *plan* in *stream*: done when all of its nodes are."""
 
     __slots__ = (
-        "_left", "_queued_ns", "_streaks", "device", "first_row", "lane", "launch", "ops", "plan", "ready_ns",
-        "records", "stream",
+        "_left", "_queued_ns", "_streaks", "decision", "device", "first_row", "lane", "launch", "number", "ops",
+        "plan", "ready_ns", "records", "stream",
     )  # fmt: skip
 
     stream: Stream
 
-    def __init__(self, plan: Plan, stream: Stream, device: "Device", launch: "Launch") -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        stream: Stream,
+        device: "Device",
+        launch: "Launch",
+        decision: "Decision | None" = None,
+        number: int = 0,
+    ) -> None:
         super().__init__()
+        self.decision = decision  # which runs it as its body with this number
+        self.number = number
         self.lane = 0  # type: ignore[misc]  # of the node that was last
         self.plan = plan
         self.stream = stream
@@ -214,7 +272,8 @@ class Run(Group):
 
     def operation(self, entry: Entry, queue: HardwareQueue) -> NodeOp:
         """Return a new operation of the node of *entry*, for *queue*."""
-        work = entry.work
+        work = entry.node.work
+        assert work is not None, f"{entry.node!r} has no work"
         op = NodeOp(work, work.label.lane, work.nbytes, entry.node.site)
         op.entry, op.run, op.streak, op.capture = entry, self, None, entry.node.row
         op.stream = self.stream
@@ -258,8 +317,8 @@ class Run(Group):
         """Return the completion of a node that is no operation."""
         node = entry.node
         mark = AllOf(before)
-        if entry.body is not None:
-            return self._if(node, entry.body, mark, ready_ns)
+        if entry.bodies:
+            return Decision(self, entry, mark, ready_ns)
         if node.kind is NodeKind.WAIT and isinstance(node.subject, Event) and node.subject.work is not None:
             return AllOf((mark, node.subject.work))
         record = self.records.get(node)
@@ -271,38 +330,98 @@ class Run(Group):
             mark.add_waiter(record)
         return record
 
-    def _if(self, node: Node, plan: Plan, mark: Completion, ready_ns: Nanoseconds) -> Completion:
-        """Run the body of an IF node when its turn comes, if its condition is true then."""
-        body = Run(plan, self.stream, self.device, self.launch)
-        body.records = self.records
+
+class Decision(Group):
+    """The completion of the conditional node of *entry* in *run*: it asks its condition when it is behind *before*.
+
+    Its bodies run one at a time, that of a WHILE node until the condition is 0.
+    """
+
+    __slots__ = ("_at_least_ns", "_entry", "_outer", "lane", "launch", "turns")
+
+    def __init__(self, run: Run, entry: Entry, before: Completion, ready_ns: Nanoseconds) -> None:
+        super().__init__()
+        self.lane = 0  # type: ignore[misc]  # of the node that was last
+        self.launch = run.launch
+        self.turns = 0  # how many bodies have begun
+        self._outer = run
+        self._entry = entry
+        self._at_least_ns = ready_ns
+        self.launch.decisions[self] = None
+        _when(before, self._ask)
+
+    def __repr__(self) -> str:
+        return f"<{self._entry.node.name} in the {repr(self.launch)[1:-1]}>"
+
+    @property
+    def node(self) -> Node:
+        """The node, which has a condition."""
+        return self._entry.node
+
+    def release(self, by: Completion) -> None:
+        """Ask once more if the body of a loop is over; else be over, too."""
+        self.lane = by.lane  # type: ignore[misc]
+        self.note_last(by)
+        self.launch.runs.remove(by)  # type: ignore[arg-type]  # it waits for runs of its bodies only
+        if self.done:  # by an abort
+            return
+        if self.node.kind is NodeKind.WHILE:
+            self._ask(by)
+        else:
+            self._end(by.end_ns)
+
+    def _ask(self, by: Completion) -> None:
+        device, scheduler = self.launch.device, self.launch.stream.scheduler
+        at_ns = max(by.end_ns, self._at_least_ns, scheduler.now) + device.profile.graphs.condition
+        scheduler.at(at_ns, self._decide, self)
+
+    def _decide(self, _: object) -> None:
+        """Run the body that the condition wants now, or be over."""
+        device, now = self.launch.device, self.launch.stream.scheduler.now
+        device.workers.flush()  # the body of a kernel that has ended may still be under way
+        number = None if self.launch.done else self._number()  # by an abort
+        if number is None:
+            self._end(now)
+            return
+        self.turns += 1
+        self.launch.taken[self.node] = self._outcome(number)
+        body = Run(self._entry.bodies[number], self.launch.stream, device, self.launch, self, number)
+        body.records = self._outer.records
         self.launch.runs.append(body)
-        latency = self.device.profile.graphs.condition
-        condition = node.condition
-        assert condition is not None, f"{node!r} has no condition"
+        body.queue(NOTHING, now)
+        _when(body, self.release)
 
-        def decide(_: object) -> None:
-            self.device.workers.flush()  # the body of a kernel that has ended may still be under way
-            is_taken = condition.value if self.launch.decided is None else self.launch.decided[node]
-            if is_taken and not self.launch.done:  # by an abort
-                self.launch.taken.add(node)
-                body.queue(NOTHING, self.stream.scheduler.now)
-            else:
-                self.device.call_hook(self.device.hooks.run_skipped, body)
-                if not body.done:
-                    body.complete(self.stream.scheduler.now)
+    def _number(self) -> int | None:
+        """Return which body runs now."""
+        condition, decided = self.node.condition, self.launch.decided
+        assert condition is not None, f"{self.node!r} has no condition"
+        if decided is None:
+            return self.node.body_for(condition.value)
+        if self.node.kind is NodeKind.WHILE:
+            return 0 if self.turns < decided[self.node] else None
+        return decided[self.node] - 1 if decided[self.node] else None
 
-        def ask(by: Completion) -> None:
-            scheduler = self.stream.scheduler
-            scheduler.at(max(by.end_ns, ready_ns, scheduler.now) + latency, decide, body)
+    def _outcome(self, number: int) -> int:
+        if self.node.kind is NodeKind.WHILE:
+            return self.turns
+        return number + 1 if len(self.node.bodies) > 1 else True
 
-        _when(mark, ask)
-        return body
+    def _end(self, now: Nanoseconds) -> None:
+        self.launch.decisions.pop(self, None)
+        device = self.launch.device
+        device.call_hook(device.hooks.decided, self)
+        if not self.done:
+            self.complete(now)
 
 
 class Launch(Run):
-    """One launch of *executable* in *stream*. Of its IF nodes, those that are *taken* have run their bodies."""
+    """One launch of *executable* in *stream*.
 
-    __slots__ = ("decided", "executable", "place", "row", "runs", "site", "taken")
+    *taken* says what its conditional nodes have run: True for the body of an IF node; the number of the body, counted
+    from 1, if there are several; how often the body of a WHILE node has run.
+    """
+
+    __slots__ = ("decided", "decisions", "executable", "place", "row", "runs", "site", "taken")
 
     def __init__(
         self,
@@ -310,18 +429,19 @@ class Launch(Run):
         stream: Stream,
         ready_ns: Nanoseconds,
         site: object,
-        decided: Mapping[Node, bool] | None = None,
+        decided: Mapping[Node, int] | None = None,
     ) -> None:
         """Queue the launch; its first nodes can start at *ready_ns* at the earliest.
 
-        *decided* says which of its IF nodes run their bodies; by default their conditions do.
+        *decided* says, as *taken* does, what its conditional nodes run; by default their conditions do.
         """
         super().__init__(executable.plan, stream, executable.device, self)
+        self.decisions: dict[Decision, None] = {}  # that are not over
         self.executable = executable
         self.site = site
         self.row = -1  # its number in a trace
         self.decided = decided
-        self.taken: set[Node] = set()
+        self.taken: dict[Node, int] = {}
         self.runs: list[Run] = [self]  # its own, and those of bodies
         self.device.launches[self] = None
         before = AllOf((stream.turn(), executable.last))
@@ -357,6 +477,8 @@ class Launch(Run):
             for completion in (*run.records.values(), run):
                 if not completion.done:
                     completion.complete(now)
+        for decision in [*self.decisions]:
+            decision.complete(now)
 
     def _leave_queue(self) -> None:
         queue, self.place = self.place, None
@@ -368,7 +490,7 @@ class Launch(Run):
         """Leave the queue, and let all conditions have their defaults."""
         self._leave_queue()
         for node in self.plan.conditional:
-            if node.condition is not None:
+            if node.condition is not None and node.condition.default is not None:
                 node.condition.value = node.condition.default
 
 

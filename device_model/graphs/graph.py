@@ -23,6 +23,8 @@ class NodeKind(Enum):
     EMPTY = "empty"
     CHILD = "graph"
     IF = "if"
+    WHILE = "while"
+    SWITCH = "switch"
     RECORD = "record"
     WAIT = "wait"
     ALLOCATE = "allocation"
@@ -31,24 +33,30 @@ class NodeKind(Enum):
 
 # What the body of an IF node may have, and so may its children and its own bodies (documented by NVIDIA:
 # cudaConditionalNodeParams).
-_CONDITIONAL = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL, NodeKind.EMPTY, NodeKind.CHILD, NodeKind.IF)
+CONDITIONAL = (NodeKind.IF, NodeKind.WHILE, NodeKind.SWITCH)
+_IN_BODIES = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL, NodeKind.EMPTY, NodeKind.CHILD, *CONDITIONAL)
 
 
 class Condition(Handle):
-    """What an IF node asks when its turn comes. Each launch sets it to *default* first; kernels `set` it."""
+    """The number that a conditional node asks for when its turn comes; for an IF node it may be a bool.
 
-    __slots__ = ("default", "value")
+    Each launch sets it to *default* first, unless that is None; kernels `set` it.
+    """
 
-    def __init__(self, default: bool) -> None:
+    __slots__ = ("default", "is_asked", "value")
+
+    def __init__(self, default: int | None) -> None:
+        self.is_asked = False  # by a node
         self.default = default
-        self.value = default
+        self.value = default or 0
 
     def __repr__(self) -> str:
-        return f"<Condition {self.value}, {self.default} at each launch>"
+        always = "" if self.default is None else f", {self.default} at each launch"
+        return f"<Condition {self.value}{always}>"
 
     def set(self, value: object) -> None:
-        """Let the IF node run its body if *value* is true. For kernels and host functions of the same graph."""
-        self.value = bool(value)
+        """Let the node run its body if *value* is true. For kernels and host functions of the same graph."""
+        self.value = value if isinstance(value, int) else bool(value)
 
 
 class Node(Handle):
@@ -56,10 +64,16 @@ class Node(Handle):
 
     *index* is its place in the graph, counted from 0: dependencies always have a smaller one. *work* is that of a
     kernel, a copy, a fill or a host function. Other nodes are about a *subject*: an event, a child graph, the body of
-    an IF node, an allocation.
+    a conditional node, an allocation; *others* are the further bodies of such a node.
+
+    Executables keep the nodes that they were made from. So a node whose work changes is replaced by another one:
+    `first` is the node that all of them stand for. *source* is the first node that this one is a copy of.
     """
 
-    __slots__ = ("condition", "dependencies", "graph", "index", "kind", "row", "site", "stream", "subject", "work")
+    __slots__ = (
+        "condition", "dependencies", "first", "graph", "index", "kind", "others", "row", "site", "source", "stream",
+        "subject", "work",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -77,7 +91,10 @@ class Node(Handle):
         self.site = site
         self.work = work
         self.subject = subject
+        self.others: tuple[Graph, ...] = ()
         self.condition: Condition | None = None
+        self.first: Node = self
+        self.source: Node | None = None
         self.stream: Stream | None = None  # from which it was captured
         self.row = -1  # the number of its capture in a trace; nodes of copies of the graph have the same
 
@@ -94,10 +111,39 @@ class Node(Handle):
 
     @property
     def body(self) -> "Graph":
-        """The graph that an IF node runs, or that a child node is."""
+        """The graph that a conditional node runs, or that a child node is."""
         if not isinstance(self.subject, Graph):
             raise TypeError(f"{self!r} has no body")
         return self.subject
+
+    @property
+    def bodies(self) -> "tuple[Graph, ...]":
+        """The graphs that a conditional node may run; that of a child node."""
+        return (self.subject, *self.others) if isinstance(self.subject, Graph) else ()
+
+    def body_for(self, value: int) -> int | None:
+        """Return which of its bodies a conditional node runs when its condition is *value*; None if it runs none.
+
+        The second body of an IF node runs if the condition is 0.
+        """
+        if self.kind is NodeKind.SWITCH:
+            return value if 0 <= value < len(self.bodies) else None
+        if value:
+            return 0
+        return 1 if self.others else None
+
+    def doing(self, work: Work | None, subject: "Event | Graph | Allocation | None", site: object) -> "Node":
+        """Return a node that does something else in its place; the graph has still this one."""
+        node = Node(self.graph, self.kind, self.dependencies, site, work, subject)
+        node.index, node.others, node.condition = self.index, self.others, self.condition
+        node.first, node.source, node.stream = self.first, self.source, self.stream
+        return node
+
+    def doing_nothing(self) -> "Node":
+        """Return an empty node for its place."""
+        node = self.doing(None, None, self.site)
+        node.kind, node.others, node.condition = NodeKind.EMPTY, (), None
+        return node
 
 
 class Graph(Handle):
@@ -129,8 +175,8 @@ class Graph(Handle):
 
     @property
     def bodies(self) -> "list[Graph]":
-        """The graphs that its nodes have: children and bodies of IF nodes, each followed by its own."""
-        own = [node.subject for node in self.nodes if isinstance(node.subject, Graph)]
+        """The graphs that its nodes have: children and bodies of conditional nodes, each followed by its own."""
+        own = [body for node in self.nodes for body in node.bodies]
         return [each for graph in own for each in (graph, *graph.bodies)]
 
     @property
@@ -172,7 +218,8 @@ class Graph(Handle):
             before = [copy.nodes[each.index] for each in node.dependencies]
             subject = node.subject.copy(node.subject.name, made) if isinstance(node.subject, Graph) else node.subject
             twin = copy.add(node.kind, before, node.site, node.work, subject)
-            twin.condition, twin.stream, twin.row = node.condition, node.stream, node.row
+            twin.others = tuple(body.copy(body.name, made) for body in node.others)
+            twin.condition, twin.stream, twin.row, twin.source = node.condition, node.stream, node.row, node.first
         return copy
 
     def check(self, fail: Fail) -> None:
@@ -181,15 +228,16 @@ class Graph(Handle):
             raise fail(Kind.INVALID_VALUE, f"{self!r} is gone", "make or capture another one", dead=self)
 
     def check_executable(self, fail: Fail) -> None:
-        """Refuse a second executable of a graph with IF nodes, or one that allocates memory, and a body of an IF node
-        with a node that may not be there.
+        """Refuse a second executable of a graph with conditional nodes, or one that allocates memory, and a body of a
+        conditional node with a node that may not be there.
         """
         self.check_copy(fail)
         self._check_bodies(fail)
-        if self.is_bound and any(node.kind is NodeKind.IF for node in self.nodes):
+        conditional = next((node for node in self.nodes if node.kind in CONDITIONAL), None)
+        if self.is_bound and conditional is not None:
             raise fail(
                 Kind.NOT_SUPPORTED,
-                f"{self!r} has an IF node, and an executable already",
+                f"{self!r} has an {conditional.kind.name} node, and an executable already",
                 "make a second graph, or launch the executable that there is",
             )
 
@@ -197,14 +245,14 @@ class Graph(Handle):
         for owner in self.nodes:
             if owner.kind is NodeKind.CHILD:
                 owner.body._check_bodies(fail)
-            elif owner.kind is NodeKind.IF:
-                graphs = (owner.body, *owner.body.bodies)
-                wrong = [node for graph in graphs for node in graph.nodes if node.kind not in _CONDITIONAL]
+            elif owner.kind in CONDITIONAL:
+                graphs = [each for body in owner.bodies for each in (body, *body.bodies)]
+                wrong = [node for graph in graphs for node in graph.nodes if node.kind not in _IN_BODIES]
                 if wrong:
                     raise fail(
                         Kind.NOT_SUPPORTED,
                         f"{wrong[0]!r} in the body of {owner!r}, which may have kernels, copies, fills and graphs only",
-                        "put it before or behind the IF node",
+                        f"put it before or behind the {owner.kind.name} node",
                     )
 
     def check_copy(self, fail: Fail) -> None:

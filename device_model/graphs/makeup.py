@@ -10,7 +10,7 @@ from operator import add
 from typing import NamedTuple
 
 from device_model.completions import Nanoseconds
-from device_model.graphs.graph import Node, NodeKind
+from device_model.graphs.graph import CONDITIONAL, Node, NodeKind
 from device_model.profile import Graphs
 from device_model.work import D2D
 
@@ -23,7 +23,7 @@ class Makeup(NamedTuple):
     fills: int = 0
     hosts: int = 0  # host functions
     marks: int = 0  # records, waits, allocations, frees
-    ifs: int = 0  # IF nodes, besides what is in their bodies
+    ifs: int = 0  # conditional nodes, besides what is in their bodies
     runs: int = 0  # sequences of kernels with nothing else between them
     branches: int = 0  # chains but one; empty nodes make none
     edges: int = 0  # dependencies of a node but its first
@@ -34,7 +34,7 @@ class Makeup(NamedTuple):
 
     @property
     def others(self) -> int:
-        """How many nodes are no kernels, not IF nodes and not empty."""
+        """How many nodes are no kernels, not conditional and not empty."""
         return self.copies + self.fills + self.hosts + self.marks
 
     def instantiate_ns(self, costs: Graphs) -> Nanoseconds:
@@ -75,16 +75,16 @@ _COUNTED = {  # the field of Makeup that counts nodes of a kind
     NodeKind.COPY: "copies",
     NodeKind.FILL: "fills",
     NodeKind.HOST: "hosts",
-    NodeKind.IF: "ifs",
+    **dict.fromkeys(CONDITIONAL, "ifs"),
 }
 
 
-def makeup_of(nodes: Iterable[tuple[Node, tuple[int, ...], int, Makeup | None]]) -> Makeup:
-    """Return the makeup of *nodes*: each with the places of those before it, its chain, and the makeup of its body."""
+def makeup_of(nodes: Iterable[tuple[Node, tuple[int, ...], int, list[Makeup]]]) -> Makeup:
+    """Return the makeup of *nodes*: each with the places of those before it, its chain, the makeups of its bodies."""
     counts = Counter[str]()
     last: dict[int, str] = {}  # what the last node of each chain is counted as
     inner = Makeup()
-    for node, before, chain, body in nodes:
+    for node, before, chain, bodies in nodes:
         if node.kind is NodeKind.EMPTY:
             continue
         field = "kernels" if node.work is not None and node.work.label is D2D else _COUNTED.get(node.kind, "marks")
@@ -92,7 +92,7 @@ def makeup_of(nodes: Iterable[tuple[Node, tuple[int, ...], int, Makeup | None]])
         counts["edges"] += max(len(before) - 1, 0)
         counts["runs"] += field == "kernels" != last.get(chain)
         last[chain] = field
-        if body is not None:
-            inner = inner.plus(body._replace(runs=0))  # an IF node costs as much as a run
+        for body in bodies:
+            inner = inner.plus(body._replace(runs=0))  # a conditional node costs as much as a run
     counts["branches"] = max(len(last) - 1, 0)
     return Makeup(**counts).plus(inner)

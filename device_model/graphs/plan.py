@@ -1,18 +1,19 @@
 """Plans: the nodes of a graph in the form in which a launch runs them.
 
-A child graph becomes part of the plan, and the body of an IF node a plan of its own. The nodes are divided into chains
-(dependencies.py), which have hardware queues of their own, and kernels that follow one another form rows, which may run
-as streaks (streaks.py).
+A child graph becomes part of the plan, and each body of a conditional node a plan of its own. The nodes are divided
+into chains (dependencies.py), which have hardware queues of their own, and kernels that follow one another form rows,
+which may run as streaks (streaks.py).
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
 from device_model.graphs.dependencies import chains
-from device_model.graphs.graph import Graph, Node, NodeKind
+from device_model.graphs.graph import CONDITIONAL, Graph, Node, NodeKind
 from device_model.graphs.makeup import Makeup, makeup_of
 from device_model.memory import Allocation
 from device_model.queues import HardwareQueue
@@ -27,7 +28,7 @@ Step = tuple[Callable[[], None], Nanoseconds]  # what a kernel does at its end, 
 
 class Entry(NamedTuple):
     """A *node*, its *place* in the plan, its *number* among the operations there, the places of those *before* it, its
-    *chain*, and what an IF node runs.
+    *chain*, and what a conditional node may run.
     """
 
     node: Node
@@ -35,13 +36,7 @@ class Entry(NamedTuple):
     number: int  # of what is no operation: that of the next operation
     before: tuple[int, ...]
     chain: int
-    body: "Plan | None"
-
-    @property
-    def work(self) -> Work:
-        """The work of its node, which must be one that is queued as an operation."""
-        assert self.node.work is not None, f"{self.node!r} has no work"
-        return self.node.work
+    bodies: "tuple[Plan, ...]"
 
 
 class Row(NamedTuple):
@@ -69,6 +64,7 @@ class Plan(NamedTuple):
         updates: How many updates of task groups there were when this was made; later ones may have changed nodes.
         operations: How many of its entries are operations.
         makeup: How many nodes there are of what.
+        launch_ns: What the first launch takes the host, and each other one.
     """
 
     entries: tuple[Entry, ...]
@@ -83,11 +79,12 @@ class Plan(NamedTuple):
     updates: int
     operations: int
     makeup: Makeup
+    launch_ns: tuple[Nanoseconds, Nanoseconds]
 
     @property
     def shape(self) -> list[object]:
         """What another plan must have in common with this one to take its place in an executable."""
-        return [(each.node.kind, each.before, each.body and each.body.shape) for each in self.entries]
+        return [(each.node.kind, each.before, [body.shape for body in each.bodies]) for each in self.entries]
 
     @property
     def size(self) -> int:
@@ -100,7 +97,7 @@ def plan_of(graph: Graph, device: "Device") -> Plan:
     nodes: list[tuple[Node, tuple[int, ...]]] = []
     _flatten(graph, (), nodes)
     numbers = chains([before for _, before in nodes])
-    operations = accumulate((node.work is not None for node, _ in nodes), initial=0)
+    operations = _operations(node for node, _ in nodes)
     entries = tuple(
         Entry(
             node,
@@ -108,24 +105,38 @@ def plan_of(graph: Graph, device: "Device") -> Plan:
             number,
             before,
             numbers[place],
-            plan_of(node.body, device) if node.kind is NodeKind.IF else None,
+            tuple(plan_of(body, device) for body in node.bodies) if node.kind in CONDITIONAL else (),
         )
         for place, ((node, before), number) in enumerate(zip(nodes, operations, strict=False))
     )
     return _plan(entries, tuple(device.chain_queues() for _ in range(max(numbers, default=-1) + 1)), device)
 
 
-def renewed(plan: Plan, device: "Device") -> Plan:
-    """Return *plan* with the work that its nodes have now, and the same queues."""
-    bodies = [each.body and renewed(each.body, device) for each in plan.entries]
-    entries = tuple(entry._replace(body=body) for entry, body in zip(plan.entries, bodies, strict=True))
+def renewed(plan: Plan, device: "Device", others: Mapping[int, Node] = MappingProxyType({})) -> Plan:
+    """Return *plan* with the work that its nodes have now, and the same queues. At some places it has *others*."""
+    nodes = [others.get(each.place, each.node) for each in plan.entries]
+    entries = tuple(
+        entry._replace(
+            node=node,
+            number=number,
+            bodies=tuple(renewed(body, device) for body in entry.bodies) if node.bodies else (),
+        )
+        for entry, node, number in zip(plan.entries, nodes, _operations(nodes), strict=False)
+    )
     return _plan(entries, plan.queues, device)
+
+
+def _operations(nodes: Iterable[Node]) -> Iterator[int]:
+    """Yield for each node how many operations there are before it."""
+    return accumulate((node.work is not None for node in nodes), initial=0)
 
 
 def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Device") -> Plan:
     behind = Counter(place for entry in entries for place in entry.before)
-    found = [node for each in entries for node in (each.node, *(each.body.nodes if each.body is not None else ()))]
+    found = [node for each in entries for node in (each.node, *(node for body in each.bodies for node in body.nodes))]
     works = [node.work for node in found if node.work is not None]
+    makeup = makeup_of((each.node, each.before, each.chain, [body.makeup for body in each.bodies]) for each in entries)
+    costs = device.profile.graphs
     return Plan(
         entries,
         _rows(entries, behind, device.time_alone),
@@ -138,7 +149,8 @@ def _plan(entries: tuple[Entry, ...], queues: tuple[Queues, ...], device: "Devic
         tuple(dict.fromkeys(extent[0] for work in works for extent in (*work.reads(), *work.writes()))),
         device.updates,
         sum(each.node.work is not None for each in entries),
-        makeup_of((each.node, each.before, each.chain, each.body and each.body.makeup) for each in entries),
+        makeup,
+        (makeup.launch_ns(costs, is_first=True), makeup.launch_ns(costs, is_first=False)),
     )
 
 
@@ -152,21 +164,19 @@ def _rows(
     """
     rows: dict[int, list[Entry]] = {}  # by the place of their first entry
     first: dict[int, int] = {}  # for each kernel that may be in a streak: the first entry of its row
-    times: dict[int, Nanoseconds] = {}  # how long each of these takes
+    steps: dict[int, Step] = {}  # what each of these does, and how long it takes
     for entry in entries:
         work = entry.node.work
         alone_ns = time_alone(work) if work is not None else None
-        if alone_ns is None:
+        if work is None or alone_ns is None:
             rows[entry.place] = [entry]
             continue
         before = entry.before[0] if len(entry.before) == 1 else -1
         joins = before in first and behind[before] == 1
         first[entry.place] = first[before] if joins else entry.place
         rows.setdefault(first[entry.place], []).append(entry)
-        times[entry.place] = alone_ns
-    return tuple(
-        Row(tuple(row), tuple((each.work.perform, times[each.place]) for each in row[:-1])) for row in rows.values()
-    )
+        steps[entry.place] = work.perform, alone_ns
+    return tuple(Row(tuple(row), tuple(steps[each.place] for each in row[:-1])) for row in rows.values())
 
 
 def _flatten(graph: Graph, behind: tuple[int, ...], nodes: list[tuple[Node, tuple[int, ...]]]) -> tuple[int, ...]:

@@ -89,7 +89,9 @@ class Streak(Completion):
         last.done = True
         device.cores.freed = last
         entry = op.entry = self._row.entries[self._index]
-        op.work, op.nbytes, op.site, op.capture = entry.work, entry.work.nbytes, entry.node.site, entry.node.row
+        node = entry.node
+        assert node.work is not None, f"{node!r} has no work"
+        op.work, op.nbytes, op.site, op.capture = node.work, node.work.nbytes, node.site, node.row
         op.row = run.row_of(entry)
         op.ready_ns = scheduler.now + gap
         op.by = last if op.ready_ns > run.ready_ns else None  # as in Op.release

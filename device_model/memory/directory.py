@@ -186,7 +186,7 @@ class Directory:
             raise self.fail(kind, f"{verb}() does not release {buffer!r}", remedy)
         if offset:
             what = f"{verb} of an address {offset} bytes inside {buffer!r}"
-            raise self.fail(kind, what, f"pass the buffer that {allocation.origin.maker}() returned")
+            raise self.fail(Kind.INVALID_ADDRESS, what, f"pass the buffer that {allocation.origin.maker}() returned")
         return allocation
 
     def _released(self, verb: str, kind: Kind, buffer: Buffer, origins: tuple[Origin, ...]) -> DeviceError:

@@ -7,10 +7,11 @@ If its lanes wait for others or for a time, it pauses: it publishes what it has 
 on when the time has come, or when the bytes that the lanes look at are others.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -55,6 +56,13 @@ class Shape(NamedTuple):
     grid: Dim3
     block: Dim3
     shared: int = 0
+
+
+class Condition(Protocol):
+    """A condition of a graph."""
+
+    def set(self, value: object) -> None:
+        """Give it a *value*."""
 
 
 class Timeline:
@@ -131,6 +139,7 @@ class Launch(CoreKernel):
         device: The number of the device.
         peers: The devices that it has access to.
         overhead_ns: From the end of its blocks to the end of the launch.
+        conditions: The conditions of graphs, by number.
         hazards: Whether accesses are checked.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
 
@@ -142,15 +151,16 @@ class Launch(CoreKernel):
         "_began_ns",
         "_checks",
         "_clock",
+        "_conditions",
         "_failure",
         "_held",
         "_is_due",
         "_memory",
         "_overhead_ns",
-        "_parameters",
         "_polled",
         "_read",
         "_run",
+        "_settings",
         "_shown",
         "_timing",
         "_written",
@@ -164,6 +174,7 @@ class Launch(CoreKernel):
         "module",
         "moves_pages",
         "nbytes",
+        "parameters",
         "plan",
         "released",
         "result",
@@ -184,6 +195,7 @@ class Launch(CoreKernel):
         device: int,
         peers: Collection[int],
         overhead_ns: int,
+        conditions: Mapping[int, Condition] = MappingProxyType({}),
         *,
         hazards: bool = True,
         limit_ns: int = 0,
@@ -193,6 +205,8 @@ class Launch(CoreKernel):
         self.plan = plan
         self.hazards = hazards
         self.shape = shape
+        self._conditions = conditions
+        self._settings: dict[int, int] = {}  # what it has set them to
         self.limit_ns = limit_ns
         self.blocks = prod(shape.grid)
         self.cores = min(self.blocks, plan.card.sms)
@@ -200,7 +214,7 @@ class Launch(CoreKernel):
         self.result: Result | None = None
         self.released: Sequence[tuple[int, int]] = ()
         self.moves_pages = any(allocation.pages is not None for allocation, _, _ in given)  # type: ignore[misc]
-        self._parameters = parameters
+        self.parameters = parameters
         self._memory = DeviceMemory(memory, [allocation for allocation, _, _ in given], device, peers)
         self._read: Sequence[Extent] = given
         self._written: Sequence[Extent] = given
@@ -234,9 +248,11 @@ class Launch(CoreKernel):
     def run(self) -> Occupation | Pause:
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
         self.result = Result()
+        self._settings.clear()
         launch = lanes.Launch(
-            self.shape.grid, self.shape.block, self._parameters, self._memory, self.shape.shared,
-            sms=self.plan.card.sms, messages=self.result.messages,
+            self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
+            sms=self.plan.card.sms, messages=self.result.messages, conditions=self._conditions,
+            settings=self._settings,
         )  # fmt: skip
         self._checks = Hazards(self.module, self.plan.program) if self.hazards else None
         self._timing = Timing(self.plan, launch, self._began_ns)
@@ -322,10 +338,12 @@ class Launch(CoreKernel):
         return Occupation(after_ns, ((after_ns, self._held),))
 
     def perform(self) -> None:
-        """Publish what the lanes have stored, or raise the error that stopped them."""
+        """Publish what the lanes have stored and set, or raise the error that stopped them."""
         if self._failure is not None:
             raise self._failure
         self._memory.publish()
+        for number, value in self._settings.items():
+            self._conditions[number].set(value)
 
 
 def _places(polled: Sequence[Polled]) -> list[Ints]:

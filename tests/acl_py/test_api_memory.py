@@ -182,6 +182,7 @@ async def test_freeing_the_wrong_thing_says_what_it_is():
         (acl.FreeHost, array, acl.Kind.INVALID_ADDRESS, "release it with HostUnregister()"),
         (acl.HostUnregister, host, acl.Kind.NOT_REGISTERED, made[1], "release it with FreeHost()"),
         (acl.HostUnregister, np.zeros(4), acl.Kind.NOT_REGISTERED, "HostUnregister of a host address"),
+        (acl.HostUnregister, array.ctypes.data + 8, acl.Kind.INVALID_ADDRESS, "an address 8 bytes inside"),
         (acl.Free, buffer + 8, acl.Kind.INVALID_ADDRESS, "an address 8 bytes inside", made[0]),
         (acl.Free, buffer.address + 8, acl.Kind.INVALID_ADDRESS, "an address 8 bytes inside", made[0]),
         (acl.Free, 12345, acl.Kind.INVALID_ADDRESS, "Free of a host address"),

@@ -12,7 +12,6 @@ from test_api_docstrings import CALLS, LONG, STAGE, execute, is_there
 import acl_py
 from acl_py import AclError, Kind, current_simulation, faults
 from acl_py.calls.table import all_verbs
-from acl_py.programs import format as programs
 from acl_py.trace import kineto
 from tests.acl_py.misuse.cases import NAMES
 from tests.test_public_api import EXPECTED
@@ -114,11 +113,3 @@ def test_kineto_names_the_functions_of_cuda(tmp_path):
         ("cuda_driver", "cuCtxCreate"),
         ("cuda_driver", "cuCtxDestroy"),
     ]
-
-
-@pytest.mark.parametrize("name", [name for name, verb in all_verbs().items() if verb.step and verb.fields])
-def test_a_step_has_the_parts_of_its_act_in_the_order_of_its_verb(name):
-    verb = all_verbs()[name]
-    parts = [part for part in programs._ROWS[verb.step].parts if part in verb.fields]
-    assert parts
-    assert parts == [field for field in verb.fields if field in parts]

@@ -82,7 +82,9 @@ CAPTURES_AND_GRAPHS = (
     "BeginCapture", "BeginCaptureToGraph", "EndCapture", "IsCapturing", "CaptureInfo",
     "ThreadExchangeStreamCaptureMode", "GraphCreate", "GraphAddEmptyNode", "GraphAddChildGraphNode", "GraphAddIfNode",
     "GraphClone", "GraphDestroy", "GraphInstantiate", "GraphUpload", "GraphLaunch", "GraphExecUpdate",
-    "GraphExecDestroy", "CaptureTaskGrpBegin", "CaptureTaskGrpEnd", "CaptureTaskUpdateBegin", "CaptureTaskUpdateEnd",
+    "GraphExecDestroy", "UpdateCaptureDependencies", "GraphAddNode", "GraphAddConditionalNode", "GraphAddDependencies",
+    "GraphRemoveDependencies", "GraphDestroyNode", "GraphNodeSetWork", "GraphExecNodeSetWork", "GraphNodeSetEnabled",
+    "CaptureTaskGrpBegin", "CaptureTaskGrpEnd", "CaptureTaskUpdateBegin", "CaptureTaskUpdateEnd",
 )  # fmt: skip
 
 

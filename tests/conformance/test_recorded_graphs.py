@@ -43,6 +43,21 @@ def is_exact(timeline):
     return document_of(timeline)["notes"] == [] and differences(timeline) == []
 
 
+def test_nodes_that_are_added_one_by_one_are_steps_of_a_stream_that_takes_them():
+    async def main():
+        stream, buffer = await acl.CreateStream(), await acl.Malloc(64)
+        graph = await acl.GraphCreate()
+        first = await acl.GraphAddNode(graph, lambda to: square[8, to](buffer))
+        await acl.GraphAddNode(graph, lambda to: acl.MemsetAsync(buffer, 64, 1, 64, to), [first])
+        await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream)
+        await acl.SynchronizeStream(stream)
+
+    timeline = recording(main)
+    begins = steps_of(timeline, "begin_capture_to")
+    assert [(step["stream"], step.get("behind", [])) for step in begins] == [("nodes", []), ("nodes", [0])]
+    assert is_exact(timeline)
+
+
 def test_a_capture_and_its_launches_are_steps():
     async def main():
         stream, buffer = await acl.CreateStream(), await acl.Malloc(64)
@@ -370,5 +385,7 @@ def test_an_outcome_for_another_number_of_if_nodes_is_refused():
     document = document_of(recording(routed, [(0, 1, 0)]))
     [launch] = [step for step in document["steps"] if step["op"] == "graph_launch"]
     launch["taken"] = [True]
-    with pytest.raises(ProgramError, match="taken: must have a value for each of the 3 IF nodes of 'executable of gr"):
+    with pytest.raises(
+        ProgramError, match="taken: must have a value for each of the 3 conditional nodes of 'executable of gr"
+    ):
         replay(parse(document), device="tiny")

@@ -2,6 +2,11 @@
 
 python -m tests.cuda hostile 200000 1     calls that no program should make, with a seed: how often each code came
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
+python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
+    public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. Three columns
+    by file: the cases that pass on a card and need a driver, those of them that pass here, and their share
+python -m tests.cuda stumpy [120 20]
+    gpu_stump of a series of so many points with windows of so many: seconds here, and in the simulator of numba
 """
 
 import ctypes
@@ -12,6 +17,7 @@ from collections.abc import Callable
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.runtime.scopes import scope_var
+from tests.cuda import matrix_profiles, suites
 from tests.cuda.calling import OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
@@ -74,4 +80,4 @@ def _measured(cuda: Cuda, stream: int, call: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    {"hostile": hostile, "cost": cost}[sys.argv[1]](*sys.argv[2:])
+    {"hostile": hostile, "cost": cost, "suites": suites.run, "stumpy": matrix_profiles.run}[sys.argv[1]](*sys.argv[2:])

@@ -159,7 +159,7 @@ def test_a_module_that_ends_gives_back_the_memory_of_its_variables_when_its_kern
         (PTX.replace("ret;\n}", "ret;").encode(), 218),
         (PTX.replace("sm_90", "sm_120").encode(), 218),
         (PTX.replace("8.0", "9.1").encode(), 222),
-        (PTX.replace("8.0", "5.0").encode(), 801),
+        (PTX.replace("8.0", "2.9").encode(), 801),
         (PTX.replace("ret;\n}", "barrier.cluster.arrive; ret;\n}").encode(), 801),
         (PTX.replace("ret;\n}", "a_word_that_is_not_supported; ret;\n}").encode(), 218),
         (None, 1),
@@ -264,6 +264,8 @@ def test_an_exception_is_raised_behind_the_call_and_not_in_c(cuda, monkeypatch):
     monkeypatch.setattr(acl_py, "SynchronizeDevice", fail)
     with pytest.raises(LookupError, match="of a verb"):
         cuda("cuCtxSynchronize")
+    with pytest.raises(LookupError, match="of a verb"):
+        print(list(map(cuda.library.cuCtxSynchronize, range(3))))  # no Python runs between these calls
     caught = []
     _, context = cuda.get("cuCtxGetCurrent", OUT)
 
@@ -282,6 +284,29 @@ def test_an_exception_is_raised_behind_the_call_and_not_in_c(cuda, monkeypatch):
 
 async def fail():
     raise LookupError("of a verb")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("1"), OverflowError("2"), KeyboardInterrupt()])
+def test_an_exception_on_its_way_goes_on_behind_a_call_of_a_destructor_in_c(cuda, error):
+    device, (_, event) = cuda.allocate(1 << 20), cuda.get("cuEventCreate", OUT, 0)
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.argtypes, new_capsule.restype = [ctypes.c_void_p] * 3, ctypes.py_object
+    waiting = ctypes.cast(cuda.library.cuCtxSynchronize, ctypes.c_void_p)
+    for _ in range(3):
+        assert cuda("cuMemsetD8Async", device, 1, 1 << 20, 0) == cuda("cuEventRecord", event, 0) == 0
+        assert cuda("cuEventQuery", event) == 600
+        with pytest.raises(type(error)) as caught:
+            print(new_capsule(1, None, waiting), failing(error))  # the capsule ends on the way of the exception
+        assert (caught.value, caught.value.__context__, caught.traceback[-1].name) == (error, None, "failing")
+        assert len(caught.traceback) == 2
+        assert cuda("cuEventQuery", event) == 0
+        error = error.with_traceback(None)
+
+
+def failing(error):
+    for _ in range(1000):  # garbage is due then, and is collected where the next function begins
+        [[]].append([])
+    raise error
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -347,6 +372,9 @@ def test_the_linker_joins_texts_and_limits_registers(h200):
     assert code == 0
     for text in (PTX, other):
         assert h200("cuLinkAddData_v2", link, 1, text.encode(), len(text), b"a", 0, None, None) == 0
+    library = b"!<arch>\n" + bytes(100)  # cooperative groups ask for one, and need nothing of it
+    assert h200("cuLinkAddData_v2", link, 4, library, len(library), b"b", 0, None, None) == 0
+    assert h200("cuLinkAddData_v2", link, 3, library, len(library), b"c", 0, None, None) == 801
     code, image, nbytes = h200.get("cuLinkComplete", link, OUT, OUT)
     assert code == 0
     code, module = h200.get("cuModuleLoadData", OUT, image)
@@ -372,3 +400,25 @@ def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
 
 
 COOPERATIVE = ctypes.create_string_buffer(struct.pack("<I4xi60x", 2, 1), 72)
+
+
+def test_finalizers_get_results_because_no_call_begins_a_collection(h200):
+    codes = []
+
+    class Owner:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            codes.append(h200.get("cuCtxGetCurrent", OUT)[0])
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(5):
+            Owner()
+            h200.function()
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert (codes, gc.isenabled()) == ([0] * 5, True)

@@ -71,6 +71,11 @@ def test_an_entry_on_aarch64_finds_its_slot_and_the_answer():
         assert aarch64(code, at, memory) == ("ret", 3)
 
 
+def test_what_unpacks_a_capsule_on_aarch64_loads_what_it_holds_and_then_the_class_of_that():
+    words = struct.unpack("<2I", machine.MACHINES["aarch64"].unpacked)
+    assert [f"{word:#x}" for word in words] == ["0xf9400801", "0xf9400420"]  # ldr x1, [x0, 16]; ldr x0, [x1, 8]
+
+
 def aarch64(code, at, memory):
     """Run *code*, which was loaded to the address *at*: where it jumps, or what it returns."""
     x16 = w0 = None

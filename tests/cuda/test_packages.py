@@ -29,6 +29,7 @@ def needs(*names):
     "script",
     [
         pytest.param("bindings_streams.py", marks=needs("cuda.bindings")),
+        pytest.param("bindings_runtime.py", marks=needs("cuda.bindings")),
         pytest.param("core_vector_add.py", marks=needs("cuda.core", "cuda.bindings.nvrtc")),
         pytest.param("numba_vector_add.py", marks=needs("numba_cuda", "cuda.core")),
     ],

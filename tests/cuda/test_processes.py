@@ -1,6 +1,8 @@
 """The driver in processes of their own: before and after its life, in a child of fork, and in scripts."""
 
 import json
+import subprocess
+import sys
 from textwrap import dedent
 
 import pytest
@@ -114,3 +116,18 @@ def test_objects_that_live_in_a_module_that_imported_the_script_end_before_the_s
     import acl; acl.rt.set_device(0)
     """)  # fmt: skip
     assert done.stdout == "ended\n"
+
+
+def test_a_destructor_in_c_that_calls_when_there_is_no_python_gets_a_code_however_the_script_has_ended(tmp_path):
+    """What C calls at exit comes after the end of the interpreter, as destructors of threads do."""
+    script = tmp_path / "script.py"
+    script.write_text(dedent(BEGINS + """
+    assert cuda.cuInit(0) == 0
+    ctypes.CDLL(None).__cxa_atexit(cuda.cuCtxSynchronize, 0, 0)
+    if sys.argv[1] == "breaks":
+        sys.stderr.close()  # so the summary cannot be printed
+        os.close(2)
+    """), encoding="utf-8")  # fmt: skip
+    for end, code in (("well", 0), ("breaks", 1)):
+        command = [sys.executable, "-m", "acl_py", "run", script, end]  # an interpreter that ends
+        assert subprocess.run(command, cwd=forks.ROOT, capture_output=True, check=False).returncode == code

@@ -20,7 +20,7 @@ from tests.measures.sources import ROOT, docstrings, files
 
 _RE_EXPORTS = ROOT / "acl_py" / "__init__.py"
 # Where the table of steps is, or was.
-_TABLES = ("acl_py.programs.steps", "acl_py.programs.format", "acl_py.programs.programs", "acl_py.tools.programs")
+_TABLES = ("acl_py.calls.steps", "acl_py.programs.format", "acl_py.programs.programs", "acl_py.tools.programs")
 
 
 def verbs() -> set[str]:

@@ -484,8 +484,11 @@ def conversion(words):
                 a = exact.nan(F32)
         if rounding in INTEGRAL:
             a = exact.integral(a, kind, rounding)
-        found = exact.converted(a, kind, goal, rounding if rounding in ROUNDINGS else "rn")
-        if goal is F32:
+        how = rounding if rounding in ROUNDINGS else "rn"
+        found = exact.converted(a, kind, goal, how)
+        if goal is F32 and "ftz" in options:
+            if exact.is_tiny(found, lambda to, how: exact.converted(a, kind, to, how), (), goal, how):
+                found &= goal.sign
             found = flush(found, goal)
         if "relu" in options and not exact.is_nan(found, goal) and found & goal.sign:
             return 0

@@ -496,8 +496,9 @@ class Translator:
         gets = [self.get(each, bits) for each in given]
         put = self.set(result, bits, kind[0] == "s")
         simple = operation((name, "rn", kind) if kind[0] == "f" else (name, kind))
+        flushed = operation(("add", "rn", "ftz", "f32")) if (name, kind) == ("add", "f32") else simple
 
-        def new(old, operand, *more):
+        def new(is_global, old, operand, *more):
             match name:
                 case "exch":
                     return operand
@@ -507,14 +508,16 @@ class Translator:
                     return 0 if old >= operand else old + 1
                 case "dec":
                     return operand if not old or old > operand else old - 1
-            return simple.function(old, operand)
+            return (flushed if is_global else simple).function(old, operand)
 
         def do(frame):
             data, at = find(frame)
+            is_global = data is not frame.thread.block.shared
             assert 0 <= at <= len(data) - bits // 8
             assert at % (bits // 8) == 0
             old = int.from_bytes(data[at : at + bits // 8], "little")
-            data[at : at + bits // 8] = new(old, *[get(frame) for get in gets]).to_bytes(bits // 8, "little")
+            changed = new(is_global, old, *[get(frame) for get in gets])
+            data[at : at + bits // 8] = changed.to_bytes(bits // 8, "little")
             put(frame, old)
 
         return do

@@ -358,7 +358,7 @@ RULES = {
         lambda: test_an_external_record_orders_work_outside_the_graph(external=True),
     ),
     "what is behind an IF node is behind its body": (
-        "line.join(body.ends)",
+        "line.join([end for body in related.bodies[place] for end in body.ends])",
         "pass",
         lambda: test_the_body_of_an_if_node_is_behind_what_is_before_the_node_and_nothing_else(),
     ),

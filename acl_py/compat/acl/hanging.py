@@ -69,7 +69,7 @@ def note_end(text: str) -> None:
     if session is None:
         return
     if session.trace is not None:
-        session.trace.error = reword(text)
+        session.trace.error = reword(text, session.words)
     if session.runtime.sanitizer is not None:
         session.runtime.sanitizer.end_with_error()
 
@@ -88,7 +88,8 @@ def show(error: DeadlockError) -> None:
     """Print what hangs, and where each thread of the script is, to the standard error."""
     lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
     lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
-    print(reword("\n".join(lines)), file=sys.stderr)
+    session = current_session()
+    print(reword("\n".join(lines), "acl" if session is None else session.words), file=sys.stderr)
 
 
 def summarize() -> Summary:

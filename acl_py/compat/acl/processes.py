@@ -28,6 +28,7 @@ from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
 
 _FOLDER = IMPORTED.parent.parent
 _VARIABLE = "ACL_PY_RUN"
+_LISTS = {"models": "paths", "register": "paths", "faults": "rules"}  # options that are lists, and of what
 
 
 def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
@@ -70,12 +71,21 @@ def take_over() -> None:
         ValueError: ACL_PY_RUN is not what it must be.
     """
     hide_own_frames_of_uncaught_errors()
-    options = read_options(os.environ.get(_VARIABLE, "{}"))
+    options = options_of_environment()
     register = options.pop("register", [])
     install(replace=True, on_hang=hanging.end_process, **options)
     session.tell_failures_at_once()
     for file in register:
         runpy.run_path(file)
+
+
+def options_of_environment() -> dict[str, Any]:
+    """Return the options in ACL_PY_RUN; none if there is no such variable.
+
+    Raises:
+        ValueError: ACL_PY_RUN is not what it must be.
+    """
+    return read_options(os.environ.get(_VARIABLE, "{}"))
 
 
 def read_options(text: str) -> dict[str, Any]:
@@ -94,8 +104,8 @@ def read_options(text: str) -> dict[str, Any]:
     for name, value in options.items():
         if name not in known:
             raise _wrong(f"has the option {name!r}, but there are only {', '.join(sorted(known))}")
-        if name in ("models", "register") and not isinstance(value, list):
-            raise _wrong(f"must have a list of paths in {name!r}, not {value!r}")
+        if name in _LISTS and not isinstance(value, list):
+            raise _wrong(f"must have a list of {_LISTS[name]} in {name!r}, not {value!r}")
     return options
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
 from acl_py.compat.acl.face.options import brought_in
-from acl_py.compat.acl.face.session import Session
+from acl_py.compat.acl.face.session import OwnSession, Session
 from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
 from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
 from acl_py.compat.acl.standins.loading import LoadedModel
@@ -17,6 +17,7 @@ from acl_py.trace.views.summary import SYNCHRONISATIONS, leak_lines, summarize
 from acl_py.wording import reword
 from device_model.contexts import Context
 from device_model.errors import DeviceError
+from device_model.faults import Rule
 from device_model.memory import Physical
 from device_model.streams import Stream
 
@@ -31,11 +32,16 @@ def report(session: Session) -> str:
     """
     found = session.runtime.state(Findings)
     mistakes = () if found.is_quiet else found
-    lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS))]
+    lines = [reword(summarize(session.runtime, session.trace, mistakes, (), _WAITS), session.words)]
     lines += [f"  finding: {finding}" for finding in findings(session)]
     lines += [f"  code: {printable(line)}" for line in brought_in]
+    lines += [f"  fault rule: {rule.text}: struck {rule.struck} of {rule.seen}" for rule in _rules(session)]
     lines += session.failures.lines()
     return "\n".join([*lines, *_leak_lines(session)])
+
+
+def _rules(session: Session) -> Iterable[Rule]:
+    return session.fault_rules if isinstance(session, OwnSession) else ()
 
 
 def _leak_lines(session: Session) -> Iterable[str]:

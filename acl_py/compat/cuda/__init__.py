@@ -2,9 +2,14 @@
 
 The modules, from the top down:
 
+    testing     the driver in a run of pytest
     switching   the driver is put in place, and ends
-    driver/     its functions by subject: each runs verbs
+    imports     what happens when a package for CUDA is imported
+    packages standing
+                what of the installed packages cannot use it; loops that make no call
+    runtime/    the functions of cuda.bindings.runtime, over those of the driver
     compilers/  the vendor's compilers, interposed
+    driver/     its functions by subject: each runs verbs
     face/       what the calls share: the session, handles, codes, and the way from C to a coroutine
     library/    the shared object, which Python writes, and the signatures of its functions
 """

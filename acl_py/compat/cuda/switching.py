@@ -3,18 +3,24 @@
 import atexit
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.processes import let_go_of_script
+from acl_py.compat.cuda import imports, packages
 from acl_py.compat.cuda.compilers import nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.codes import DEINITIALIZED, NOT_INITIALIZED
 
+_REPLACING = f"{__package__}.runtime.replacing"  # imported with the vendor's module only
 _PACKAGES = ("cuda.bindings.driver", "cuda.core", "numba.cuda.cudadrv.driver")
 
 
@@ -51,7 +57,7 @@ def install(**options: Any) -> None:
 def uninstall() -> None:
     """Undo `install`: end the session. Functions of the driver answer from now on that it is not initialized."""
     session.end()
-    exports.clear(NOT_INITIALIZED)
+    _clear(NOT_INITIALIZED)
 
 
 def begin() -> None:
@@ -65,17 +71,49 @@ def begin() -> None:
             f"{', '.join(used)} and a driver of CUDA are loaded already: call acl_py.compat.cuda.install() first, or "
             "run the script with acl-py run"
         )
+    if (package := packages.failed_before()) and not exports.is_loaded():
+        raise RuntimeError(
+            f"{package} has looked for a driver of CUDA already, found none, and does not look again: call "
+            "acl_py.compat.cuda.install() first, or run the script with acl-py run"
+        )
     exports.put(EARLY)
-    nvrtc.interpose_later()
+    if _REPLACING in sys.modules:
+        import_module(_REPLACING).put()
+    imports.watch(
+        dict.fromkeys(("cuda.bindings.nvrtc", "cuda.bindings._internal.nvrtc"), nvrtc.interpose),
+        {"cuda.bindings.cyruntime": _replace_runtime},
+    )
+
+
+def _replace_runtime(module: ModuleType) -> None:
+    import_module(_REPLACING).replace(module.__pyx_capi__)
+
+
+@contextmanager
+def driver_of_script() -> Iterator[None]:
+    """Have the driver in place for a script; it ends however the script does.
+
+    Destructors in C call it when there is no Python any more.
+    """
+    begin_if_possible()
+    try:
+        yield
+    finally:
+        end()
 
 
 def begin_if_possible() -> None:
-    """Put the driver in place. Where that is not possible, say so if a package for CUDA is installed."""
+    """Put the driver in place. Say what keeps a package for CUDA from using it, if one is installed."""
+    is_used = find_spec("cuda") is not None or find_spec("numba") is not None
     try:
         begin()
     except RuntimeError as error:
-        if find_spec("cuda") is not None:
+        if is_used:
             print(f"acl-py: {error}", file=sys.stderr)
+    else:
+        for trouble in packages.troubles() if is_used else ():
+            print(f"acl-py: {trouble}", file=sys.stderr)
+        packages.watch_imports()
 
 
 def _users() -> list[str]:
@@ -104,4 +142,10 @@ def _end_at_exit() -> None:
 def end() -> None:
     """Let the functions of the driver answer from now on that it has ended, as at the end of a process."""
     if exports.is_loaded():
-        exports.clear(DEINITIALIZED)
+        _clear(DEINITIALIZED)
+
+
+def _clear(answer: int) -> None:
+    exports.clear(answer)
+    if _REPLACING in sys.modules:
+        import_module(_REPLACING).clear(answer)

@@ -11,23 +11,26 @@ class Caller(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A host: a task that knows what it was handed or has waited for, or threads that count as one, and know the same.
+    """A host: a task, or several threads that count as one.
 
-    The main thread and its first task are one host. One whose *callers* are () has made no call.
+    The main thread and its first task are one host. A host whose *callers* are () has made no call.
     """
 
     callers: tuple[Caller, ...]
 
 
 class Handover(NamedTuple):
-    """What one host knew, and had done, came to another one: it was given *given_ns*, and taken at *at_ns*.
+    """One host handed over what it knew at *given_ns*, and another host took it at *at_ns*.
 
-    *giver* and *taker* are places in `Timeline.hosts`. If *giver* is None, the host function with index *after* has
-    given what was over when it ran; None for one that has not ended. What was given is all that its giver did and knew
-    by then: behind the call *given_behind*, as in `Access`, the access *given_since*, which is the last one by then,
-    and the handover *given_taken*, which is the last one that any host had taken; None if there was none. It was taken
-    behind *behind* and *since*. If it is not *seen*, it is taken for granted: what threads tell one another is not
-    seen, so their calls count as ordered as they were made.
+    *giver* and *taker* are places in `Timeline.hosts`. Without a *giver* it was the host function with index *after*,
+    which handed over what was over when it ran; *after* is None if it has not ended.
+
+    A giver hands over all that it has done and learned so far. Three numbers say how far that is: *given_behind* is its
+    last call (as in `Access`), *given_since* the last access of the host's memory, and *given_taken* the last handover
+    that any host had taken; each is None if there was none. The taker had *behind* and *since* behind it.
+
+    *seen* is false where a handover is assumed: threads can tell one another what no observer sees, so their calls
+    count as ordered as they were made.
 
     Handovers are in the order in which they were taken. One that tells nothing new has no row.
     """

@@ -36,10 +36,10 @@ class Submitted(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a launch: its end, -1 if it has none yet, and for each of its IF nodes whether its body ran."""
+    """What came of a launch: its end, -1 if it has none yet, and what each of its conditional nodes has run."""
 
     end_ns: Nanoseconds
-    taken: tuple[bool, ...]
+    taken: tuple[bool | int, ...]
 
 
 class GraphRows:
@@ -107,4 +107,4 @@ class GraphRows:
 
 
 def _outcome(launch: Launch) -> Outcome:
-    return Outcome(launch.end_ns, tuple(node in launch.taken for node in launch.plan.conditional))
+    return Outcome(launch.end_ns, tuple(launch.taken.get(node, False) for node in launch.plan.conditional))

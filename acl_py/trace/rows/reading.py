@@ -163,8 +163,8 @@ def site_of_call(call: Call) -> str:
 
 @lru_cache(maxsize=4096)
 def short_site(file: str, line: int) -> str:
-    """Return a line of a file in the form of `Operation.site`."""
-    return f"{Path(file).name}:{line}"
+    """Return a line of a file in the form of `Operation.site`; *file* itself if there is no line."""
+    return f"{Path(file).name}:{line}" if line else Path(file).name
 
 
 def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int | None]:

@@ -58,16 +58,17 @@ _RECORD, _WAIT = "record", "wait"
 class Trace(Observer):
     """All operations and calls of a simulation; `ops` and `calls` are lists of records, in order of their end.
 
-    Seven methods of this observer are functions made for one trace: see writers.py.
+    Eight methods of this observer are functions made for one trace: see writers.py.
     """
 
     __slots__ = (
         "_host_ns", "_store", "_unfinished", "_writers", "call", "device", "error", "failures",
         "handovers_watched", "host_time", "host_watched", "migrations", "node_queued", "nodes_ran", "op_ended",
-        "op_queued", "overlay", "recorded", "rules", "strikes", "waited",
+        "op_queued", "overlay", "recorded", "rules", "run_queued", "strikes", "waited",
     )  # fmt: skip
 
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
+    run_queued: Callable[[Run, Sequence[Completion]], None]  # type: ignore[assignment]
     node_queued: Callable[[NodeOp], None]  # type: ignore[assignment]
     nodes_ran: Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
@@ -101,7 +102,8 @@ class Trace(Observer):
         self._store = Store(instructions)
         self._writers = writers(self._store, callers or Callers())
         made = self._writers
-        self.op_queued, self.node_queued, self.nodes_ran = made.op_queued, made.node_queued, made.nodes_ran
+        self.op_queued, self.run_queued = made.op_queued, made.run_queued
+        self.node_queued, self.nodes_ran = made.node_queued, made.nodes_ran
         self.op_ended, self.call, self.recorded, self.waited = made.op_ended, made.call, made.recorded, made.waited
 
     def __repr__(self) -> str:
@@ -184,10 +186,6 @@ class Trace(Observer):
             work = op.work
             about = launched(work, taken.row) if isinstance(work, Kernel | CoreKernel) else work
             self.call(verb_of(op.work.label), op.called_ns, op.end_ns, op.site, Queued(about, op.stream))
-
-    def run_queued(self, run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG002
-        """Store a row of a launch, and which operations the run has: they are the next ones."""
-        self._store.graphs.add(run, self._writers.serials(run.plan.operations), self._writers.caller_number)
 
     def step_queued(self, step: Step) -> None:
         """Store a row; `recorded` and `waited` do it for events."""

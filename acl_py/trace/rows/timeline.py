@@ -166,7 +166,7 @@ class GraphLaunch(NamedTuple):
     """One launch of the executable *name*, submitted at *site*, and queued at *queued_ns*.
 
     It lasts from the start of the first of its operations to the end of its last node; both are -1 if it never ended.
-    A launch without operations starts at its end. *taken* says for each IF node whether its body ran. The rest is as
+    A launch without operations starts at its end. *taken* says what each conditional node has run. The rest is as
     in `Operation`.
     """
 
@@ -179,7 +179,7 @@ class GraphLaunch(NamedTuple):
     site: str
     caller: str
     in_stream: int
-    taken: tuple[bool, ...]
+    taken: tuple[bool | int, ...]
     by: int
 
     @property

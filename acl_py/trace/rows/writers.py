@@ -17,7 +17,7 @@ from acl_py.trace.rows.store import Launch, Store
 from acl_py.trace.rows.timeline import Copied, Extent, Filled, Launched, Memory, Prefetched
 from device_model.completions import Completion, Group, Nanoseconds, Why
 from device_model.events import Event
-from device_model.graphs.executable import Executable
+from device_model.graphs.executable import Executable, Run
 from device_model.graphs.graph import Graph
 from device_model.graphs.groups import TaskGroup
 from device_model.graphs.plan import Entry
@@ -41,12 +41,13 @@ _Ran = tuple[Entry, Nanoseconds, Nanoseconds]  # a node that ran without an oper
 
 class Writers(NamedTuple):
     """Functions that give the number of the calling task or thread, and the first of so many serial numbers, which are
-    taken then; and seven methods of `Trace`.
+    taken then; and eight methods of `Trace`.
     """
 
     caller_number: Callable[[], int]
     serials: Callable[[int], int]
     op_queued: Any
+    run_queued: Any
     node_queued: Any
     nodes_ran: Any
     op_ended: Any
@@ -104,7 +105,7 @@ def writers(store: Store, names_of: Callers) -> Writers:
 
     op_ended = _op_writer(store, serials)
     return Writers(
-        caller_number, serials, op_queued, *_node_writers(store, serials, op_ended), op_ended,
+        caller_number, serials, op_queued, *_node_writers(store, serials, caller_number, op_ended), op_ended,
         _call_writer(store, caller_number), *_step_writers(store, caller_number),
     )  # fmt: skip
 
@@ -205,9 +206,16 @@ def _op_writer(store: Store, serials: Callable[[int], int]) -> Callable[[Op], No
 
 
 def _node_writers(
-    store: Store, serials: Callable[[int], int], op_ended: Callable[[Op], None]
-) -> tuple[Callable[[NodeOp], None], Callable[[NodeOp, Sequence[_Ran]], None]]:
-    """Return two methods of `Trace`: `node_queued` and `nodes_ran`."""
+    store: Store,
+    serials: Callable[[int], int],
+    caller_number: Callable[[], int],
+    op_ended: Callable[[Op], None],
+) -> tuple[
+    Callable[[Run, Sequence[Completion]], None],
+    Callable[[NodeOp], None],
+    Callable[[NodeOp, Sequence[_Ran]], None],
+]:
+    """Return three methods of `Trace`: `run_queued`, `node_queued` and `nodes_ran`."""
     write, pack, order, host, none = store.op_rows.write, OP.pack, _ORDER, _HOST, NO_OP
     numbers, callers, launches, submitted = store.op_numbers, store.op_callers, store.launches, store.graphs.submitted
 
@@ -225,7 +233,8 @@ def _node_writers(
             callers[op] = caller  # of its next node
         run, stream, queue, queued_ns, serial = op.run, op.stream, op.queue, op.queued_ns, op.row
         for entry, start_ns, end_ns in behind:
-            work = entry.work
+            work = entry.node.work
+            assert work is not None, f"{entry.node!r} ran, and has no work"
             number = work.number if type(work) is Kernel and work.number >= 0 else _ends(work, launches)[0]
             why, after = (order, serial) if start_ns > run.ready_ns else (host, none)  # as in Op.release
             serial = run.row_of(entry)
@@ -240,7 +249,11 @@ def _node_writers(
                 )
             )  # fmt: skip
 
-    return node_queued, nodes_ran
+    def run_queued(run: Run, made: Sequence[Completion]) -> None:  # noqa: ARG001
+        """Store a row of a launch, and which operations the run has: they are the next ones."""
+        store.graphs.add(run, serials(run.plan.operations), caller_number)
+
+    return run_queued, node_queued, nodes_ran
 
 
 def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:

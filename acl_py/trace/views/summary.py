@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.recorder import Trace
 from acl_py.trace.rows.timeline import Call, CoreRun, Operation
 from acl_py.trace.views.shown import shown
@@ -85,7 +85,7 @@ def _waits(calls: Sequence[Call], waits: Sequence[Call]) -> Iterator[str]:
     yield f"  host: {_count(len(calls), 'call')}, {total / 1000:,.1f} us in {_count(len(waits), 'synchronisation')}"
     places: dict[str, list[int]] = {}
     for call in waits:
-        entry = places.setdefault(f"{call.called}() at {Path(call.file).name}:{call.line}", [0, 0])
+        entry = places.setdefault(f"{call.called}() at {site_of_call(call)}", [0, 0])
         entry[0] += 1
         entry[1] += call.exit_ns - call.enter_ns
     longest = sorted(places.items(), key=lambda entry: -entry[1][1])

@@ -29,7 +29,8 @@ class Opcode:
     is_pure: bool
 
 
-BUILTINS = frozenset(("vprintf", "__assertfail", "malloc", "free"))  # functions that the card has
+# Functions that the card has.
+BUILTINS = frozenset(("vprintf", "__assertfail", "malloc", "free", "cudaGraphSetConditional"))
 OPCODES: dict[str, Opcode] = {}
 _REFUSED = {
     "tex": "textures", "tld4": "textures", "txq": "textures", "suld": "surfaces", "sust": "surfaces",

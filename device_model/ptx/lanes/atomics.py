@@ -3,6 +3,9 @@
 Where no lane wants the old value, and where no two lanes have one address, all lanes are done at once. Otherwise the
 lanes of each address are done in turns: the first lane of every address, then the second of each, and so on; or address
 after address, whichever takes fewer steps.
+
+A sum of f32 in global memory takes subnormal numbers as zeros, and gives zeros for them; in shared memory it does not
+(PTX ISA, atom).
 """
 
 from collections.abc import Callable
@@ -13,6 +16,7 @@ import numpy as np
 from device_model.ptx.lanes.group import Array, Ints, Lanes
 from device_model.ptx.lanes.memory import sites
 from device_model.ptx.values import floats
+from device_model.ptx.values.rounding import LEAST_OF_F32
 
 Step = Callable[[Array, Array, Array | None], Array]  # old value, operand, second operand -> new value
 
@@ -32,6 +36,10 @@ def _swap_if_equal(old: Array, expected: Array, new: Array | None) -> Array:
 
 def _add(old: Array, other: Array, _: Array | None) -> Array:
     return floats.canonical(old + other, old, other) if old.dtype.kind == "f" else old + other
+
+
+def _add_flushed(old: Array, other: Array, _: Array | None) -> Array:
+    return floats.canonical(floats.add(old, other, ftz=True))
 
 
 def _least(old: Array, other: Array, _: Array | None) -> Array:
@@ -90,11 +98,13 @@ def atomics(
     old = np.empty(shape, operand.dtype).reshape(-1) if wanted else None
     address, operand = np.broadcast_to(address, shape), np.broadcast_to(operand, shape).reshape(-1)
     second = None if second is None else np.broadcast_to(second, shape).reshape(-1)
-    for values, places, part in sites(at, space, np.ascontiguousarray(address), operand.dtype):
+    for where, values, places, part in sites(at, space, np.ascontiguousarray(address), operand.dtype):
+        is_flushed = where == "global" and step is _add and operand.dtype == np.float32
         own = operand if part is None else operand[part]
         other = second if part is None or second is None else second[part]
         places = np.broadcast_to(places, shape if part is None else places.shape).reshape(-1)
-        before = _apply(values, places, step, own, other, ufunc, wanted=wanted, group_lanes=at)
+        here = _add_flushed if is_flushed else step
+        before = _apply(values, places, here, own, other, ufunc, wanted=wanted, group_lanes=at)
         if old is not None:
             old[slice(None) if part is None else part] = before
     return None if old is None else old.reshape(shape)
@@ -165,12 +175,8 @@ def _apply(
 
 def _in_turn(value: Any, step: Step, operand: Array, second: Array | None, ufunc: np.ufunc | None, old: Array) -> Any:
     """Do the lanes of one address, one after the other: fill *old*, and return the last value."""
-    if ufunc is not None and not (operand.dtype.kind == "f" and ufunc is not np.add):
-        run = np.empty(len(operand) + 1, operand.dtype)
-        run[0], run[1:] = value, operand
-        run = ufunc.accumulate(run, dtype=operand.dtype)
-        if operand.dtype.kind == "f":
-            run[1:] = floats.canonical(run[1:], run[:-1], operand)
+    run = None if ufunc is None else _accumulated(value, step, operand, ufunc)
+    if run is not None:
         old[:] = run[:-1]
         return run[-1]
     if step is _swap_if_equal:
@@ -180,6 +186,26 @@ def _in_turn(value: Any, step: Step, operand: Array, second: Array | None, ufunc
         one = slice(number, number + 1)
         value = step(old[one], operand[one], None if second is None else second[one])[0]
     return value
+
+
+def _accumulated(value: Any, step: Step, operand: Array, ufunc: np.ufunc) -> Array | None:
+    """Return the values before each lane, and the last one; None if NumPy has no such values at once."""
+    is_float = operand.dtype.kind == "f"
+    if is_float and ufunc is not np.add:
+        return None
+    run = np.empty(len(operand) + 1, operand.dtype)
+    run[0], run[1:] = value, operand
+    run = ufunc.accumulate(run, dtype=operand.dtype)
+    if step is _add_flushed and (_has_subnormals(run) or _has_subnormals(operand)):
+        return None
+    if is_float:
+        run[1:] = floats.canonical(run[1:], run[:-1], operand)
+    return run
+
+
+def _has_subnormals(x: Array) -> bool:
+    size = np.abs(x)
+    return bool(((size > 0) & (size < LEAST_OF_F32)).any())
 
 
 def _swaps(value: Any, expected: Array, new: Array | None, old: Array) -> Any:

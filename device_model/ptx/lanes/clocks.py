@@ -2,7 +2,7 @@
 
 A warp spends what each block of code costs one warp alone. Two things let it wait for others. A barrier lets all warps
 go on when the last one has come. And a warp that reads what another one has stored cannot do so before that: so the
-time of each store is kept, and whoever polls the word is not earlier.
+time of each store is kept, and no warp reads a value before the time of its store.
 """
 
 from collections.abc import Mapping, Sequence

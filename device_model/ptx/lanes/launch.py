@@ -45,6 +45,8 @@ class Launch:
         looking: Groups with lanes that poll a word.
         line: The line of PTX that runs, where something could be said about it.
         messages: What lanes have printed, each with its block and thread.
+        conditions: The conditions of graphs, by number.
+        settings: What lanes have set them to.
     """
 
     grid: Dim3
@@ -62,6 +64,8 @@ class Launch:
     looking: dict["Fragments", None] = field(default_factory=dict)
     line: int = 0
     messages: list[tuple[int, int, str]] = field(default_factory=list)
+    conditions: Mapping[int, object] = field(default_factory=dict)
+    settings: dict[int, int] = field(default_factory=dict)
 
     def look(self) -> None:
         """Let lanes that poll a word look at once if it has changed: later, it may have changed once more."""

@@ -154,11 +154,11 @@ def store(at: Lanes, space: str, address: Array, *values: Array) -> None:
 
 
 class Site(NamedTuple):
-    """Memory that lanes change: its *values*, the *places* of lanes in them, and which of the active lanes these are.
-
-    *part* is None for all of them.
+    """Memory of a state *space* that lanes change: its *values*, the *places* of lanes in them, and which of the active
+    lanes these are. *part* is None for all of them.
     """
 
+    space: str
     values: Array
     places: Array
     part: Ints | None
@@ -173,7 +173,7 @@ def sites(at: Lanes, space: str, address: Array, dtype: DType) -> list[Site]:
         for watch in at.group.launch.watches:
             watch.change(part.lanes, part.space, part.address, dtype.itemsize)
         memory, places = part.located(dtype.itemsize)
-        found.append(Site(memory.cells(dtype, places), places, part.which))
+        found.append(Site(part.space, memory.cells(dtype, places), places, part.which))
     return found
 
 

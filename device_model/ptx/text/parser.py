@@ -10,7 +10,7 @@ from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.lexer import Mark, tokens
 from device_model.ptx.text.syntax import Function, Module, Space, Variable
 
-OLDEST, NEWEST = (6, 0), (9, 5)
+OLDEST, NEWEST = (3, 0), (9, 5)
 NEWEST_TARGET = 90
 _TARGET = re.compile(r"sm_(\d+)([af]?)|compute_(\d+)([af]?)")
 _LINKAGE = (".extern", ".visible", ".weak", ".common")
@@ -29,7 +29,7 @@ def parse(text: str) -> Module:
     """Return what *text* says.
 
     Raises:
-        PtxError: The text is no PTX of the versions 6.0 to 9.5, or for a target newer than sm_90a.
+        PtxError: The text is no PTX of the versions 3.0 to 9.5, or for a target newer than sm_90a.
     """
     return _Parser(text).module()
 
@@ -91,7 +91,7 @@ class _Parser:
         self.version = int(parts[0]), int(parts[1])
         if not OLDEST <= self.version <= NEWEST:
             kind = Refusal.NEWER_VERSION if self.version > NEWEST else Refusal.NOT_SIMULATED
-            remedy = "use a compiler that writes version 6.0 to 9.5"
+            remedy = "use a compiler that writes version 3.0 to 9.5"
             raise PtxError(token.line, f"PTX {token.text} is not supported", remedy, kind=kind)
 
     def _target(self) -> None:

@@ -21,9 +21,11 @@ from device_model.ptx.values.rounding import (
     Layout,
     Rounding,
     flushed,
+    flushed_once,
     from_bf16,
     from_f16,
     in_pieces,
+    is_below_least,
     saturated,
     stepped,
     to_bf16,
@@ -123,7 +125,9 @@ def float_to_float(
     result = _narrowed(x, to, rounding, sat, relu, satfinite)  # type: ignore[arg-type]  # of Rounding now
     if (source, to) in HANDED_ON and not sat:
         result = _with_nans(result, canonical(a) if ftz and source == "f32" else a, LAYOUTS[source], LAYOUTS[to])
-    return flushed(result) if ftz and to == "f32" else result
+    if not (ftz and to == "f32"):
+        return result
+    return flushed_once(result, lambda: is_below_least(x.astype(np.float64), rounding))  # type: ignore[arg-type]
 
 
 @in_pieces(4096)

@@ -5,8 +5,6 @@ results of f32, *sat* for a result in [0, 1].
 
 The bits of a NaN that these functions return depend on the processor. Call `canonical` where they become visible.
 `copysign` changes the sign bit only. Of a NaN a card makes the same with `neg` and `abs_` as with arithmetic.
-
-A result counts as subnormal for .ftz if it is so after it is rounded as if exponents had no end (measured).
 """
 
 from collections.abc import Callable
@@ -19,7 +17,9 @@ from device_model.ptx.values.rounding import (
     Doubles,
     Rounding,
     flushed,
+    flushed_once,
     in_pieces,
+    is_below_least,
     layout_of,
     saturated,
     stepped,
@@ -35,8 +35,6 @@ QUIET = np.uint64(1 << 51)
 # Between these bounds the error of a product of doubles is exact.
 SMALL = 1e-280
 LARGE = 1e300
-LEAST_OF_F32 = np.float32(2.0**-126)  # that is normal
-LARGER = np.float32(2.0**64)  # so many times larger, no number is subnormal
 TIE_OF_F32 = np.int64(-(1 << 63))
 
 
@@ -149,11 +147,7 @@ def _with_options(
         operands = tuple(flushed(operand) for operand in operands)
     result = np.asarray(function(*operands, rounding))
     if ftz:
-        result = flushed(result)
-        is_least = np.abs(result) == LEAST_OF_F32
-        if is_least.any():
-            is_tiny = is_least & _is_tiny(function, operands, rounding)
-            result = np.where(is_tiny, np.copysign(np.float32(0), result), result)
+        result = flushed_once(result, lambda: _is_tiny(function, operands, rounding))
     return saturated(result) if sat else result
 
 
@@ -161,7 +155,7 @@ def _is_tiny(function: Callable[..., Array], operands: tuple[Array, ...], roundi
     """Return where the least normal f32 is the result only because subnormal numbers have fewer bits."""
     wide = (operand.astype(np.float64) for operand in operands)
     exact = np.asarray(function(*wide, "rz" if rounding == "rn" else rounding))
-    return np.asarray(np.abs(to_f32(exact * LARGER, rounding)) < LEAST_OF_F32 * LARGER)
+    return is_below_least(exact, rounding)
 
 
 def _add(a: Array, b: Array, rounding: Rounding) -> Array:

@@ -40,6 +40,8 @@ F64 = Layout(52, 1023, np.uint64)
 NAN16 = 0x7FFF  # of f16 and of bf16
 SIGNED = {2: np.int16, 4: np.int32, 8: np.int64}
 UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+LEAST_OF_F32 = np.float32(2.0**-126)  # that is normal
+LARGER = np.float32(2.0**64)  # so many times larger, no number is subnormal
 LOW_HALF = 0x7FFFFFF  # of the 53 bits of a double
 
 
@@ -168,6 +170,22 @@ def flushed(x: Array) -> Array:
     bits = x.view(layout.bits)
     is_small = bits & layout.bits(layout.infinity) == 0
     return np.where(is_small, np.copysign(x.dtype.type(0), x), x) if is_small.any() else x
+
+
+def flushed_once(result: NDArray[np.float32], is_tiny: Callable[[], Array]) -> Array:
+    """Return results of .ftz: those that are subnormal as zeros, and so the least normal number where *is_tiny* says
+    that it is subnormal when it is rounded as if exponents had no end (measured).
+    """
+    result = flushed(result)
+    is_least = np.abs(result) == LEAST_OF_F32
+    if is_least.any():
+        result = np.where(is_least & is_tiny(), np.copysign(np.float32(0), result), result)
+    return result
+
+
+def is_below_least(exact: Doubles, rounding: Rounding) -> Array:
+    """Return where doubles are subnormal f32 when they are rounded as if exponents had no end."""
+    return np.asarray(np.abs(to_f32(exact * LARGER, rounding)) < LEAST_OF_F32 * LARGER)
 
 
 def saturated(x: Array) -> Array:

@@ -43,6 +43,29 @@ def test_a_nan_that_an_atomic_addition_makes_is_that_of_arithmetic():
     assert result(body, 0x3F800000, 0x7F800001) == "0x7fffffff"
 
 
+def test_an_atomic_addition_of_f32_flushes_subnormals_in_global_memory_only():
+    least, more, subnormal = 0x00800000, 0x80C00000, 0x800EC094
+    start = ".shared .b32 cell; cvta.shared.u64 %z, cell;"
+    body = start + "st.b32 [{at}], %a; {what}.add.f32 {to}[{at}], %b; ld.b32 %r, [{at}];"
+    for what, to in (("atom", "%b, "), ("red", "")):
+        for space, at in ((".global", "%q+8"), ("", "%q+8")):
+            code = body.format(at=at, what=what + space, to=to)
+            assert [result(code, least, other) for other in (subnormal, more)] == ["0x800000", "0x80000000"]
+        code = body.format(at="%z", what=what, to=to)
+        assert [result(code, least, other) for other in (subnormal, more)] == ["0x713f6c", "0x80400000"]
+
+
+def test_lanes_that_add_to_one_f32_flush_what_each_of_them_leaves():
+    body = """
+        .reg .b16 %h; cvt.u16.u32 %h, 1;
+        mov.u32 %a, %tid.x; and.b32 %a, %a, 1; setp.eq.u32 %p, %a, 0; selp.b32 %b, 0x00c00000, 0x80800000, %p;
+        red.global.add.f32 [%q+8], %b; red.global.add.v2.f32 [%q], {%b, %b}; red.global.add.noftz.f16 [%q+12], %h; ret;
+    """
+    q = np.full(4, 0, np.uint32)
+    launch(kernel(REGISTERS + body, Q), q, block=(64, 1, 1))
+    assert q.tolist() == [0, 0, 0, 64]
+
+
 def test_a_nan_keeps_its_sign_and_the_top_of_its_fraction_on_its_way_from_and_to_64_bits():
     body = "cvt.rn.f32.f64 %r, %x; mov.b64 %z, {%r, 0};"
     assert result(body, 0xFFF4000020000001, bits=64) == "0xffe00001"

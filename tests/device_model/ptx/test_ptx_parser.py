@@ -20,6 +20,19 @@ def test_a_module_has_its_version_its_target_its_files_and_its_kernels():
     assert list(module.entries) == ["k"]
 
 
+def test_a_text_of_2011_is_read_like_one_of_today():
+    module = parse(
+        """
+        .version 3.0
+        .target sm_20
+        .address_size 64
+        .file 1 "/tmp/tmpxft_000012c7_00000000-9_test.cpp3.i"
+        .entry k (.param .u64 k_param_0) { .reg .s64 %rl<5>; .loc 1 6 1 ld.param.u64 %rl1, [k_param_0]; ret; }
+        """
+    )
+    assert (module.version, module.target, [*module.entries]) == ((3, 0), "sm_20", ["k"])
+
+
 def test_parameters_have_types_alignments_and_sizes():
     text = kernel("ret;", ".param .u64 .ptr .global .align 16 a, .param .align 8 .b8 s[24], .param .f32 x")
     found = [(each.name, each.align, each.nbytes, each.is_pointer) for each in parse(text).functions["k"].parameters]
@@ -82,7 +95,7 @@ def test_operands_of_all_kinds():
     ("text", "line", "what"),
     [
         ("hello", 1, "does not begin with .version"),
-        (".version 5.0\n.target sm_90\n", 1, "PTX 5.0 is not supported"),
+        (".version 2.3\n.target sm_90\n", 1, "PTX 2.3 is not supported"),
         (".version 9.9\n.target sm_90\n", 1, "PTX 9.9 is not supported"),
         (".version 8.0\n.target sm_100a\n", 2, "newer than the cards that are simulated"),
         (HEAD + ".visible .entry k( {", 4, "no state space of a variable"),

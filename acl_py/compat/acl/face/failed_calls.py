@@ -78,7 +78,9 @@ class Failures:
             if group is not None:
                 group.count += 1
                 return
-            group = self._groups[key] = _Group(printable(f"{what}{site}"), printable(reword(text)))
+            group = self._groups[key] = _Group(
+                printable(f"{what}{site}"), printable(reword(text, called_function(site)))
+            )
             is_shown = len(self._groups) <= _SHOWN
         if self.are_told_at_once and is_shown:
             print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too

@@ -54,6 +54,8 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
             * effects: "strong" (the default), "weak" or "torn", as in `acl_py.simulate`.
             * instructions: how many instructions of each launch of a core kernel the trace keeps.
             * overlay: what calls take on another host, as in `acl_py.simulate`.
+            * faults: fault rules that are in force from the first call on, as `acl-py replay --fault` takes them, such
+              as ["fail call=Malloc nth=3"].
             * on_hang: a function that is called with the `DeadlockError` before the waiting call raises it.
 
     Returns:
@@ -61,8 +63,9 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
 
     Raises:
         RuntimeError: There is another module `acl`, and *replace* is False.
-        TypeError: There is no such option, or *devices* is no number or *models* no list.
-        ValueError: There cannot be so many *devices*, or there is no such folder of *models*.
+        TypeError: There is no such option, or *devices* is no number, or *models* or *faults* no list.
+        ValueError: There cannot be so many *devices*, there is no such folder of *models*, or one of the *faults* is
+            no rule.
     """
     if not replace and (other := _other()):
         raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")

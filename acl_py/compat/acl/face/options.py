@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from acl_py.errors import DeadlockError
+from acl_py.faults import Fault, parse
 from acl_py.options import Options
 from device_model.integers import integer
 from device_model.profile import DeviceProfile
@@ -29,6 +30,7 @@ class SessionOptions:
     effects: str | None = None  # as that of simulate
     instructions: int = 0  # as that of simulate
     overlay: str | Path | None = None  # as that of simulate
+    faults: list[str] = field(default_factory=list)  # fault rules, as `acl-py replay --fault` takes them
     on_hang: Callable[[DeadlockError], None] | None = None  # hears of a hang before the script does
 
     def __post_init__(self) -> None:
@@ -40,6 +42,17 @@ class SessionOptions:
         for folder in self.models:
             if not Path(folder).is_dir():
                 raise ValueError(f"models: there is no folder {str(folder)!r}")
+        if isinstance(self.faults, str):
+            raise TypeError(f"faults must be a list of rules, not {self.faults!r}")
+        self.fault_rules()
+
+    def fault_rules(self) -> list[Fault]:
+        """Return the fault rules that are put in force when the session begins.
+
+        Raises:
+            FaultError: A text is no fault rule; a ValueError.
+        """
+        return [parse(text, "the options of the session") for text in self.faults]
 
     def of_simulation(self) -> Options:
         """Return the options of the simulation of a session.

@@ -27,6 +27,7 @@ from acl_py.compat.acl.face.host_objects import objects
 from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.face.turns import NO_TURN, GuestTurn, Turn, is_barred
 from acl_py.errors import AclError, Kind
+from acl_py.faults import Guard
 from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
@@ -69,6 +70,7 @@ class Session(Handles):
         self.inits = 0  # init minus finalize_reference
         self.shares_messages = False  # get_recent_err_msg() returns those of all threads
         self.last_message: str | None = None  # of any thread
+        self.words = "acl"  # a function that the script may call: see wording.py
         self.failures = Failures()
         self._beyond: set[tuple[str, str]] = set()  # functions and lines that go beyond the end of an object
         self.unsupported: dict[str, int] = {}  # functions that are not simulated and were called: their codes
@@ -281,6 +283,7 @@ class OwnSession(Session):
         runtime.state(Launches).limit(self.longest_kernel_ns)
         runtime.hooks.add(WorkFailures(runtime, self.failures))
         runtime.state(Face).session = self
+        self.fault_rules = [Guard(runtime, [fault]).rules[0] for fault in options.fault_rules()]
 
     def join(self) -> None:
         """Let the calling thread make calls. Under rules that allow it, the thread has no context yet.

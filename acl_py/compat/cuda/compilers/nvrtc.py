@@ -6,9 +6,7 @@ own NVRTC, which the compilers' wheel has brought, except for the two that give 
 
 import ctypes
 import sys
-from collections.abc import Sequence
 from functools import cache
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
@@ -87,18 +85,3 @@ def interpose() -> _Interposed | None:
     paths = (Path(folder, wheel) for folder in sys.path for wheel in _WHEELS)
     found = next((path for path in paths if path.is_file()), None)
     return None if found is None else _Interposed(found)
-
-
-class _BeforeBindings(MetaPathFinder):
-    """Interposes NVRTC when its bindings are imported: programs that do not compile need not load it."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> None:  # noqa: ARG002
-        """Find nothing: the import goes on as without it."""
-        if name == "cuda.bindings.nvrtc":
-            interpose()
-
-
-def interpose_later() -> None:
-    """Interpose NVRTC when a program imports its bindings."""
-    if not any(isinstance(each, _BeforeBindings) for each in sys.meta_path):
-        sys.meta_path.insert(0, _BeforeBindings())

@@ -33,7 +33,8 @@ async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str 
         await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
-async def _queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+async def queue_bytes(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+    """Queue a copy; a device must reach the ends that are named in *on_device*."""
     if nbytes:
         to, source = _ends(driver, dst, src, nbytes, on_device)
         await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
@@ -66,25 +67,25 @@ async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> Non
 @answers("cuMemcpyAsync")
 async def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy between any two places."""
-    await _queue(driver, dst, src, nbytes, stream)
+    await queue_bytes(driver, dst, src, nbytes, stream)
 
 
 @answers("cuMemcpyHtoDAsync_v2")
 async def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy from the host to a device."""
-    await _queue(driver, dst, src, nbytes, stream, _DST)
+    await queue_bytes(driver, dst, src, nbytes, stream, _DST)
 
 
 @answers("cuMemcpyDtoHAsync_v2")
 async def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy from a device to the host."""
-    await _queue(driver, dst, src, nbytes, stream, _SRC)
+    await queue_bytes(driver, dst, src, nbytes, stream, _SRC)
 
 
 @answers("cuMemcpyDtoDAsync_v2")
 async def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
     """Queue a copy inside a device, or between two."""
-    await _queue(driver, dst, src, nbytes, stream, _BOTH)
+    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
 
 
 @answers("cuMemcpyPeer")
@@ -98,13 +99,13 @@ async def queue_to_peer(
     driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int, stream: Any
 ) -> None:
     """Queue a copy between two devices."""
-    await _queue(driver, dst, src, nbytes, stream, _BOTH)
+    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
 
 
 # --- rows and planes
 
 
-class _End(NamedTuple):
+class End(NamedTuple):
     """One end of CUDA_MEMCPY3D."""
 
     x: int
@@ -120,38 +121,39 @@ class _End(NamedTuple):
     height: int
 
 
-class _Box(NamedTuple):
+class Box(NamedTuple):
     """Rows to copy: their ends, and how many bytes, rows and planes there are."""
 
-    src: _End
-    dst: _End
+    src: End
+    dst: End
     width: int
     height: int
     depth: int
 
 
 _ROWS = Struct("<QQI4xQQQQQQI4xQQQQQQ")  # CUDA_MEMCPY2D
-_PLANES = Struct("<QQQQI4xQQQQQQQQQQI4xQQQQQQQQQ")  # CUDA_MEMCPY3D
+PLANES = Struct("<QQQQI4xQQQQQQQQQQI4xQQQQQQQQQ")  # CUDA_MEMCPY3D
 _ROW_END, _PLANE_END = 7, 11  # fields of an end
 
 
-def _rows_at(address: int) -> _Box:
+def _rows_at(address: int) -> Box:
     fields = _ROWS.unpack(own_memory.read(address, _ROWS.size))
     src, dst = (_end_of_rows(*fields[at : at + _ROW_END]) for at in (0, _ROW_END))
-    return _Box(src, dst, fields[-2], fields[-1], 1)
+    return Box(src, dst, fields[-2], fields[-1], 1)
 
 
-def _end_of_rows(x: int, y: int, kind: int, host: int, device: int, array: int, pitch: int) -> _End:
-    return _End(x, y, 0, 0, kind, host, device, array, 0, pitch, 0)
+def _end_of_rows(x: int, y: int, kind: int, host: int, device: int, array: int, pitch: int) -> End:
+    return End(x, y, 0, 0, kind, host, device, array, 0, pitch, 0)
 
 
-def _planes_at(address: int) -> _Box:
-    fields = _PLANES.unpack(own_memory.read(address, _PLANES.size))
-    src, dst = (_End(*fields[at : at + _PLANE_END]) for at in (0, _PLANE_END))
-    return _Box(src, dst, *fields[-3:])
+def planes_at(address: int) -> Box:
+    """Return the box that a structure for planes describes."""
+    fields = PLANES.unpack(own_memory.read(address, PLANES.size))
+    src, dst = (End(*fields[at : at + _PLANE_END]) for at in (0, _PLANE_END))
+    return Box(src, dst, *fields[-3:])
 
 
-async def _copy_box(driver: Driver, box: _Box, *stream: Any) -> None:
+async def copy_box(driver: Driver, box: Box, *stream: Any) -> None:
     """Copy plane by plane, in *stream* if there is one."""
     if not (box.width and box.height and box.depth):
         return
@@ -162,7 +164,7 @@ async def _copy_box(driver: Driver, box: _Box, *stream: Any) -> None:
         await verb(dst, pitches[0], src, pitches[1], box.width, box.height, _ANY, *stream)
 
 
-def _plane(driver: Driver, end: _End, box: _Box, plane: int, role: str) -> Buffer:
+def _plane(driver: Driver, end: End, box: Box, plane: int, role: str) -> Buffer:
     if end.kind == _ARRAY:
         raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"{role} is an array", "arrays are not simulated")
     pitch = end.pitch or box.width
@@ -176,22 +178,22 @@ def _plane(driver: Driver, end: _End, box: _Box, plane: int, role: str) -> Buffe
 @answers("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
 async def copy_rows(driver: Driver, address: int) -> None:
     """Copy rows."""
-    await _copy_box(driver, _rows_at(address))
+    await copy_box(driver, _rows_at(address))
 
 
 @answers("cuMemcpy2DAsync_v2")
 async def queue_rows(driver: Driver, address: int, stream: Any) -> None:
     """Queue a copy of rows."""
-    await _copy_box(driver, _rows_at(address), stream)
+    await copy_box(driver, _rows_at(address), stream)
 
 
 @answers("cuMemcpy3D_v2")
 async def copy_planes(driver: Driver, address: int) -> None:
     """Copy planes."""
-    await _copy_box(driver, _planes_at(address))
+    await copy_box(driver, planes_at(address))
 
 
 @answers("cuMemcpy3DAsync_v2")
 async def queue_planes(driver: Driver, address: int, stream: Any) -> None:
     """Queue a copy of planes."""
-    await _copy_box(driver, _planes_at(address), stream)
+    await copy_box(driver, planes_at(address), stream)

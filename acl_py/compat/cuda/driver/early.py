@@ -32,9 +32,14 @@ async def init(_: Driver, flags: int) -> None:
     """Begin; a program may do so more than once."""
     if flags:
         raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
+    load()
+    exports.put(name for name, *_ in signatures.exported())
+
+
+def load() -> None:
+    """Import the modules of all functions, which makes them known."""
     for file in sorted(Path(__file__).parent.glob("*.py")):
         import_module(f"{__package__}.{file.stem}")
-    exports.put(name for name, *_ in signatures.exported())
 
 
 @answers("cuDriverGetVersion")

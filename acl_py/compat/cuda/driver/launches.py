@@ -29,14 +29,14 @@ _DTYPES = {Family.SIGNED: "i", Family.FLOAT: "f"}  # of parameters; those of oth
 async def launch(_: Driver, function: Function, *where: Any) -> None:
     """Launch a kernel."""
     grid, block, (shared, stream, arguments, extra) = where[:3], where[3:6], where[6:]
-    await _launch(function, grid, block, shared, stream, arguments, extra)
+    await launch_on(function, grid, block, shared, stream, arguments, extra)
 
 
 @answers("cuLaunchCooperativeKernel")
 async def launch_cooperative(_: Driver, function: Function, *where: Any) -> None:
     """Launch a kernel whose blocks all run at the same time."""
     grid, block, (shared, stream, arguments) = where[:3], where[3:6], where[6:]
-    await _launch(function, grid, block, shared, stream, arguments, 0, is_cooperative=True)
+    await launch_on(function, grid, block, shared, stream, arguments, 0, is_cooperative=True)
 
 
 @answers("cuLaunchKernelEx")
@@ -48,10 +48,12 @@ async def launch_ex(driver: Driver, config: int, function: Function, arguments: 
         raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"a launch with clusters of {cluster}", "leave them out")
     (is_cooperative,) = unpack("<i", known.get(_COOPERATIVE, bytes(4))[:4])
     queue = driver.stream(stream)
-    await _launch(function, shape[:3], shape[3:], shared, queue, arguments, extra, is_cooperative=bool(is_cooperative))
+    await launch_on(
+        function, shape[:3], shape[3:], shared, queue, arguments, extra, is_cooperative=bool(is_cooperative)
+    )
 
 
-async def _launch(
+async def launch_on(
     function: Function,
     grid: Sequence[int],
     block: Sequence[int],
@@ -62,6 +64,7 @@ async def _launch(
     *,
     is_cooperative: bool = False,
 ) -> None:
+    """Launch a kernel; its *arguments* are an array of addresses, or *extra* names a buffer with all of them."""
     kernel = function.kernel.cooperative() if is_cooperative else function.kernel
     raw = _from_buffer(function, extra) if extra else _from_pointers(function, arguments)
     values = [_value(parameter, data) for parameter, data in zip(kernel.parameters, raw, strict=True)]
@@ -104,11 +107,12 @@ def _value(parameter: Variable, data: bytes) -> Any:
 
 # --- functions of the host
 
-_HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
+HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_uint64)
 _StreamCallback = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint64)
 
 
-def _checked(function: int, make: Callable[[int], Any]) -> Any:
+def checked(function: int, make: Callable[[int], Any]) -> Any:
+    """Return the C function at *function* as Python calls it."""
     own_memory.read(function, 1)
     return make(function)
 
@@ -116,7 +120,7 @@ def _checked(function: int, make: Callable[[int], Any]) -> Any:
 @answers("cuLaunchHostFunc")
 async def launch_host_function(_: Driver, stream: Any, function: int, data: int) -> None:
     """Queue a call of a function of the host."""
-    await native.LaunchHostFunc(stream, _checked(function, _HostFunction), (data,))
+    await native.LaunchHostFunc(stream, checked(function, HostFunction), (data,))
 
 
 @answers("cuStreamAddCallback")
@@ -125,4 +129,4 @@ async def add_callback(driver: Driver, stream: Any, function: int, data: int, fl
     if flags:
         raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
     handle = driver.handle("stream", stream_of(stream))
-    await native.LaunchHostFunc(stream, _checked(function, _StreamCallback), (handle, 0, data))
+    await native.LaunchHostFunc(stream, checked(function, _StreamCallback), (handle, 0, data))

@@ -12,7 +12,8 @@ from acl_py.compat.cuda.face.images import check_version, text_at, wrapped
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 
-_CUBIN, _PTX = 0, 1  # CUjitInputType
+_CUBIN, _PTX, _LIBRARY = 0, 1, 4  # CUjitInputType
+_ARCHIVE = b"!<arch>\n"  # how a library begins
 _MAX_REGISTERS = 0  # CUjit_option
 _ENTRY = re.compile(r"(\.entry\s+[\w$]+\s*(?:\([^)]*\))?)")  # a kernel, up to where its limits stand
 _HEAD = re.compile(r"^\s*\.(version|target|address_size)\b.*$", re.MULTILINE)
@@ -37,12 +38,16 @@ async def create(_: Driver, count: int, options: int, values: int) -> Link:
 
 @answers("cuLinkAddData_v2")
 async def add(driver: Driver, link: Link, kind: int, data: int, nbytes: int, *_: Any) -> None:
-    """Add a text, or an image with one in it."""
+    """Add a text, or an image with one in it. A library, which has machine code, gives nothing: a function that is
+    missing then is named when the image is loaded.
+    """
     if kind == _PTX:
         text = own_memory.read(data, nbytes).rstrip(b"\0").decode(errors="replace")
         check_version(text)
     elif kind == _CUBIN:
         text = text_at(data)
+    elif kind == _LIBRARY and own_memory.read(data, nbytes).startswith(_ARCHIVE):
+        return
     else:
         raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"an input of the linker of kind {kind}", "add PTX")
     link.texts.append(text)

@@ -18,9 +18,9 @@ _HOST_FLAGS = 0x1 | 0x2 | 0x4 | 0x8  # portable, mapped; write-combined or of a 
 
 
 @answers("cuMemAlloc_v2")
-async def allocate(_: Driver, nbytes: int) -> int:
+async def allocate(driver: Driver, nbytes: int) -> int:
     """Allocate memory of the device."""
-    return (await native.Malloc(nbytes)).address
+    return (await native.Malloc(nbytes, name=driver.names.name("memory"))).address
 
 
 @answers("cuMemAllocPitch_v2")
@@ -50,7 +50,7 @@ async def allocate_managed(driver: Driver, nbytes: int, flags: int) -> int:
     """Allocate memory that the host and devices share."""
     if flags not in (_GLOBAL, 2):
         raise RefusedError(INVALID_VALUE, f"the flags of managed memory are 1 or 2, not {flags}")
-    return _shown(driver, await native.MallocManaged(nbytes))
+    return _shown(driver, await native.MallocManaged(nbytes, name=driver.names.name("memory")))
 
 
 # --- memory of the host
@@ -67,7 +67,7 @@ def _shown(driver: Driver, buffer: Buffer) -> int:
 @answers("cuMemAllocHost_v2")
 async def allocate_host(driver: Driver, nbytes: int) -> int:
     """Allocate pinned memory."""
-    return _shown(driver, await native.MallocHost(nbytes))
+    return _shown(driver, await native.MallocHost(nbytes, name=driver.names.name("memory")))
 
 
 @answers("cuMemHostAlloc")
@@ -133,14 +133,18 @@ def _pinned(driver: Driver, address: int) -> Allocation:
 
 
 @answers("cuMemAllocAsync")
-async def allocate_async(_: Driver, nbytes: int, stream: Any) -> int:
-    """Take memory from the pool of the device."""
-    return (await native.MallocAsync(nbytes, stream)).address
+async def allocate_async(driver: Driver, nbytes: int, stream: Any) -> int:
+    """Take memory from the pool of the device; of no bytes it is none, with the address 0."""
+    if not nbytes:
+        return 0
+    return (await native.MallocAsync(nbytes, stream, name=driver.names.name("memory"))).address
 
 
 @answers("cuMemFreeAsync")
 async def free_async(_: Driver, address: int, stream: Any) -> None:
-    """Give memory back behind the work of a stream."""
+    """Give memory back behind the work of a stream; 0 is no memory."""
+    if not address:
+        return
     await native.FreeAsync(address, stream)
 
 

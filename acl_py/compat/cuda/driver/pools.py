@@ -30,9 +30,9 @@ async def set_of_device(driver: Driver, ordinal: int, pool: Pool) -> None:
 
 
 @answers("cuMemAllocFromPoolAsync")
-async def allocate(_: Driver, nbytes: int, _pool: Pool, stream: Any) -> int:
+async def allocate(driver: Driver, nbytes: int, _pool: Pool, stream: Any) -> int:
     """Take memory from a pool: there is only that of the device."""
-    return (await native.MallocAsync(nbytes, stream)).address
+    return (await native.MallocAsync(nbytes, stream, name=driver.names.name("memory"))).address
 
 
 @answers("cuMemPoolGetAttribute")

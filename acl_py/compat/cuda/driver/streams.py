@@ -28,11 +28,12 @@ async def create(driver: Driver, flags: int) -> native.Stream:
 
 
 @answers("cuStreamCreateWithPriority")
-async def create_with_priority(_: Driver, flags: int, priority: int) -> native.Stream:
+async def create_with_priority(driver: Driver, flags: int, priority: int) -> native.Stream:
     """Create a stream with a priority."""
     if flags & ~_NONBLOCKING:
         raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of streams")
-    return await native.CreateStream(nonblocking=bool(flags), priority=priority)
+    name = driver.names.name("stream")
+    return await native.CreateStream(nonblocking=bool(flags), priority=priority, name=name)
 
 
 @answers("cuStreamDestroy_v2")
@@ -94,9 +95,3 @@ async def get_context(_: Driver, stream: Any) -> Context:
 async def get_device(_: Driver, stream: Any) -> int:
     """The device of a stream."""
     return stream_of(stream).context.device.ordinal
-
-
-@answers("cuStreamIsCapturing")
-async def is_capturing(_: Driver, stream: Any) -> int:
-    """Whether a stream captures."""
-    return int(stream_of(stream).branch is not None)

@@ -7,4 +7,5 @@ The modules:
     state                   the driver of a simulation, and the contexts of a thread
     images                  what programs hand over as code of kernels
     handles codes texts     handles of objects, codes of failures, texts for C
+    names                   names of streams and memory, from variables of the program
 """

@@ -7,8 +7,9 @@ call that fails writes nothing.
 """
 
 import ctypes
+import gc
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import cache, partial
 from struct import Struct
 from types import FunctionType
 from typing import Any, TypeVar
@@ -17,11 +18,11 @@ from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
 from acl_py.compat.acl.face.turns import NO_TURN, Turn, is_barred
 from acl_py.compat.cuda.face import codes
-from acl_py.compat.cuda.face.codes import RefusedError, code_of
+from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import raising_behind
-from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature
+from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
+from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
@@ -31,9 +32,23 @@ _V = TypeVar("_V", bound=Verb)
 _Reader = Callable[[Driver, int], Any]
 _NUMBER = {"u4": Struct("<I"), "u8": Struct("<Q"), "i4": Struct("<i"), "f4": Struct("<f")}
 _HANDLE = _NUMBER["u8"]
-_C_TYPES: dict[str, Any] = {
+
+
+class Extent(ctypes.Structure):
+    """cudaExtent."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("width", "height", "depth"))
+
+
+class PitchedPointer(ctypes.Structure):
+    """cudaPitchedPtr."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("address", "pitch", "width", "height"))
+
+
+_STRUCTURES: dict[str, Any] = {"b64": ctypes.c_ubyte * 64, "extent": Extent, "pitched": PitchedPointer}
+_C_TYPES: dict[str, Any] = _STRUCTURES | {
     "u1": ctypes.c_uint8, "u2": ctypes.c_uint16, "u4": ctypes.c_uint32, "i4": ctypes.c_int32, "f4": ctypes.c_float,
-    "b64": ctypes.c_ubyte * 64,
 }  # fmt: skip
 
 
@@ -61,10 +76,18 @@ def answered() -> frozenset[str]:
 
 def callback(signature: Signature, *, is_twin: bool) -> Any:
     """Return what C calls for the function of *signature*, or for its twin: it must be kept alive."""
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, signature.parameters))
-    entry = _Entry(signature, is_twin=is_twin)
+    return callback_of(_entry(signature.name, is_twin=is_twin))
+
+
+def callback_of(entry: "Entry") -> Any:
+    """Return what C calls for *entry*: it must be kept alive."""
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
 
     def call(*raw: Any) -> int:
+        try:
+            NOTHING % FITTED
+        except BaseException as error:
+            return SettingAgain.of(call(*raw), error)
         try:
             return entry.code(raw)
         except BaseException as error:  # C cannot have it: it would go on with a random code
@@ -74,21 +97,36 @@ def callback(signature: Signature, *, is_twin: bool) -> Any:
         raise AssertionError("the iterator has one step")
 
     # The name of the file tells reports which function was called: see sites.py.
-    code = call.__code__.replace(co_filename=f"{__file__}: {signature.name}")
-    return prototype(FunctionType(code, globals(), signature.name, None, call.__closure__))
+    code = undisturbed(call.__code__).replace(co_filename=f"{__file__}: {entry.signature.name}")
+    return prototype(FunctionType(code, globals(), entry.signature.name, None, call.__closure__))
+
+
+async def call(driver: Driver, name: str, *raw: int) -> None:
+    """Make the call of the driver's function *name* with what C would pass, inside of another call."""
+    await _entry(name, is_twin=False).act(driver, raw)
+
+
+@cache
+def _entry(name: str, *, is_twin: bool) -> "Entry":
+    return Entry(read()[name], *verb_of(name), is_twin=is_twin)
+
+
+def verb_of(name: str) -> tuple[Verb, int]:
+    """Return what runs for the driver's function *name*, and the code that answers a question and is no failure."""
+    return _answers.get(name, not_simulated), _questions.get(name, codes.NOT_SUPPORTED)
 
 
 def _c_type(parameter: Parameter) -> Any:
     return ctypes.c_uint64 if parameter.is_out else _C_TYPES.get(parameter.kind, ctypes.c_uint64)
 
 
-class _Entry:
-    """One exported function."""
+class Entry:
+    """One exported function: *verb* runs, and the code *question* is no failure."""
 
-    def __init__(self, signature: Signature, *, is_twin: bool) -> None:
+    def __init__(self, signature: Signature, verb: Verb, question: int, *, is_twin: bool) -> None:
         self.signature = signature
-        self._verb = _answers.get(signature.name, _not_simulated)
-        self._question = _questions.get(signature.name, codes.NOT_SUPPORTED)
+        self._verb = verb
+        self._question = question
         default = PER_THREAD_STREAM if is_twin else None
         parameters = list(enumerate(signature.parameters))
         self._given = [(place, _reader(each, default)) for place, each in parameters if not each.is_out]
@@ -102,7 +140,13 @@ class _Entry:
             turn = NO_TURN
         elif turn._is_owned() and session.is_in_the_middle():
             return self._put_off(driver, raw)
-        code = self._run(driver, turn, raw)
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer in the middle of a call could not get results
+        try:
+            code = self._run(driver, turn, raw)
+        finally:
+            if collects:
+                gc.enable()
         if session.pending:
             session.do_pending()
         return code
@@ -120,19 +164,33 @@ class _Entry:
         scope_var.set(driver.threads.scope)
         turn.acquire()
         try:
-            verb = self._answered(driver, raw) if self._wanted else self._verb(driver, *self._read(driver, raw))
-            for _ in verb.__await__():
+            for _ in self.act(driver, raw).__await__():
                 raise AssertionError(f"{self.signature.name} suspended, and its bridge is a blocking one")
+        except NotSimulatedError:
+            driver.session.warn_unsupported(self.signature.name, codes.NOT_SUPPORTED)
+            return codes.NOT_SUPPORTED
         except RefusedError as refused:
             return self._failed(driver, refused.code, refused.what)
         except own_memory.FaultError as fault:
             return self._failed(driver, codes.INVALID_VALUE, f"there is no such memory: {fault}")
         except AclError as error:
-            return self._failed(driver, code_of(error), sentence(error))
+            return self._failed(driver, self.code_of(error), sentence(error))
         finally:
             turn.release()
             scope_var.set(scope)
         return codes.SUCCESS
+
+    def act(self, driver: Driver, raw: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
+        """Return the verb's run with what C has passed."""
+        return self._answered(driver, raw) if self._wanted else self._verb(driver, *self._read(driver, raw))
+
+    def code_of(self, error: AclError) -> int:
+        """Return the code of a failed verb."""
+        return code_of(error)
+
+    def named(self, code: int) -> str:
+        """Return the name of a code."""
+        return f"CUDA_{codes.NAMES[code]}"
 
     def _read(self, driver: Driver, raw: tuple[Any, ...]) -> list[Any]:
         return [raw[place] if read is None else read(driver, raw[place]) for place, read in self._given]
@@ -149,24 +207,21 @@ class _Entry:
                 own_memory.write(raw[place], _packed(driver, parameter, each))
 
     def _failed(self, driver: Driver, code: int, what: str) -> int:
-        name = self.signature.name
-        if self._verb is _not_simulated:
-            driver.session.warn_unsupported(name, code)
-        elif code != self._question:
-            driver.session.failures.add_call(code, f"CUDA_{codes.NAMES[code]} ({code}): {what}")
-            log.warn("failed", function=name, ret=code)
+        if code != self._question:
+            driver.session.failures.add_call(code, f"{self.named(code)} ({code}): {what}")
+            log.warn("failed", function=self.signature.name, ret=code)
         return code
 
 
-async def _not_simulated(*_: object) -> None:
+async def not_simulated(*_: object) -> None:
     """Stand for the functions that no coroutine answers."""
-    raise RefusedError(codes.NOT_SUPPORTED, "the function is not simulated")
+    raise NotSimulatedError(codes.NOT_SUPPORTED, "the function is not simulated")
 
 
 def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     """Return what makes an argument of what C has passed; None if that is the argument itself."""
     kind = parameter.kind
-    if kind in NUMBERS or kind in ("pointer", "b64"):
+    if kind in NUMBERS or kind in _STRUCTURES or kind == "pointer":
         return None
     if kind == "text":
         return lambda _, value: own_memory.text(value).decode(errors="replace")
@@ -175,11 +230,11 @@ def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
     if kind == "context":
         return lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _function
+        return function_of
     return lambda driver, value: driver.handles.find(kind, value)
 
 
-def _function(driver: Driver, value: int) -> Any:
+def function_of(driver: Driver, value: int) -> Any:
     """Return a function; a kernel of a library stands for what it is in the current context."""
     if driver.handles.kind_of(value) == "kernel":
         return driver.handles.find("kernel", value).function(driver.thread.context)

@@ -77,6 +77,10 @@ class RefusedError(Exception):
         self.what = what
 
 
+class NotSimulatedError(RefusedError):
+    """A call of a function that no coroutine answers."""
+
+
 def code_of(error: AclError) -> int:
     """Return the driver's code of a failed verb, whatever the rules in force call it."""
     return _OWN.get(error.kind) or CUDA.codes[error.kind].value

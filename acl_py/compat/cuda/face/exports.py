@@ -42,6 +42,11 @@ def put(names: Iterable[str]) -> None:
             library().put(name, ctypes.cast(_callbacks[name], ctypes.c_void_p).value or 0)
 
 
+def has(name: str) -> bool:
+    """Whether calls of the function *name* come here."""
+    return library().has(name)
+
+
 def clear(answer: int) -> None:
     """Let all functions answer *answer* from now on; no Python runs then."""
     library().clear(answer)

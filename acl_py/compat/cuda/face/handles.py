@@ -3,9 +3,10 @@
 from itertools import count
 from typing import Any
 
-from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, INVALID_HANDLE, RefusedError
+from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, RefusedError
 
 _FIRST, _STEP = 0x20000000, 0x40
+_CODES = {"context": INVALID_CONTEXT} | dict.fromkeys(("graph", "node", "exec", "object"), INVALID_VALUE)
 
 
 class Handles:
@@ -28,17 +29,29 @@ class Handles:
         """Return the object that *handle* stands for.
 
         Raises:
-            RefusedError: It stands for none, or for one of another kind: with 201 for a context, otherwise with 400.
+            RefusedError: It stands for none, or for one of another kind: with 201 for a context, with 1 for what
+                graphs have, otherwise with 400.
         """
         known, thing = self._objects.get(handle, ("", None))
         if known != kind:
-            code = INVALID_CONTEXT if kind == "context" else INVALID_HANDLE
+            code = _CODES.get(kind, INVALID_HANDLE)
             raise RefusedError(code, f"{handle:#x} is no handle of a {kind}" + (f", but of a {known}" if known else ""))
         return thing
+
+    def of_kind(self, kind: str) -> list[Any]:
+        """Return all objects of a *kind*."""
+        return [thing for each, thing in self._objects.values() if each == kind]
 
     def kind_of(self, handle: int) -> str:
         """Return the kind of the object that *handle* stands for; "" if there is none."""
         return self._objects.get(handle, ("", None))[0]
+
+    def renew(self, old: Any, new: Any) -> None:
+        """Let the handle of *old* stand for *new* from now on."""
+        handle = self._handles.pop(id(old), None)
+        if handle is not None:
+            self._handles[id(new)] = handle
+            self._objects[handle] = self._objects[handle][0], new
 
     def forget(self, thing: Any) -> None:
         """End the handle of *thing*."""

@@ -6,12 +6,15 @@ which verbs run; after it the caller has its own scope back.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from acl_py.compat.acl.face import session as sessions
 from acl_py.compat.acl.face.session import OwnSession, Session
 from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, NOT_PERMITTED, RefusedError
 from acl_py.compat.cuda.face.handles import Handles
+from acl_py.compat.cuda.face.names import Names
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, Scope, ThreadScope, opened, scope_var
 from acl_py.verbs.streams import LEGACY_STREAM, PER_THREAD_STREAM, StreamLike
@@ -54,6 +57,19 @@ class Thread(threading.local):
         """Whether a context is current."""
         return self.scope.context is not self._nowhere
 
+    @contextmanager
+    def anywhere(self) -> Iterator[None]:
+        """Make a call that needs no context of its own: without a current one it is made in that of device 0."""
+        runtime = self.scope.runtime
+        if not self.has_context:
+            self.scope.context = runtime.device(0).primary
+            try:
+                yield
+            finally:
+                self.scope.context = self._nowhere
+        else:
+            yield
+
     def push(self) -> None:
         """Keep the current context, if there is one, below that which comes next."""
         if self.has_context:
@@ -69,9 +85,11 @@ class Driver:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        session.words = "cu"
         self.runtime: Runtime = session.runtime
         self.nowhere = sessions.nowhere(session.runtime, "call cuCtxSetCurrent() in it first")
         self.handles = Handles()
+        self.names = Names()
         self.threads = Thread(self)
         self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
         self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost

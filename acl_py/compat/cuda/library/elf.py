@@ -34,7 +34,13 @@ class _Symbol(NamedTuple):
 
 
 def shared_object(
-    soname: str, names: Sequence[str], machine: str, *, answer: int = 0, needed: Sequence[str] = ()
+    soname: str,
+    names: Sequence[str],
+    machine: str,
+    *,
+    answer: int = 0,
+    needed: Sequence[str] = (),
+    takes_capsules: bool = False,
 ) -> bytes:
     """Return the file of a library.
 
@@ -44,25 +50,31 @@ def shared_object(
         machine: The processor: a key of `MACHINES`.
         answer: What functions return while their place in the table is empty.
         needed: The sonames of libraries whose functions are also found through this one.
+        takes_capsules: The functions take a capsule, and jump with the class of what it holds, and with that.
     """
     strings = _Strings((soname, *needed, ANSWER, TABLE, *names))
+    kind = MACHINES[machine]
+    before = kind.unpacked if takes_capsules else b""
+    nbytes = ENTRY_BYTES * (2 if takes_capsules else 1)
     at_symbols = _HEADER.size + _SEGMENTS * _SEGMENT.size
     at_hash = at_symbols + _SYMBOL.size * (len(names) + 3)
     at_strings = at_hash + 4 * (2 + len(names) + 3 + _buckets(names))
     at_code = _aligned(at_strings + len(strings.data), ENTRY_BYTES)
-    in_file = _aligned(at_code + ENTRY_BYTES * len(names), 16)
+    in_file = _aligned(at_code + nbytes * len(names), 16)
     at_dynamic = in_file + _PAGE
     at_answer = at_dynamic + 16 * (len(needed) + 7)
     at_table = at_answer + 16
     end = at_table + 8 * len(names)
 
-    number, entry = MACHINES[machine]
-    entries = [at_code + ENTRY_BYTES * place for place in range(len(names))]
-    code = b"".join(entry(at, at_table + 8 * place, at_answer) for place, at in enumerate(entries))
+    entries = [at_code + nbytes * place for place in range(len(names))]
+    code = b"".join(
+        before + kind.entry(at + len(before), at_table + 8 * place, at_answer).ljust(nbytes - len(before), b"\0")
+        for place, at in enumerate(entries)
+    )
     symbols = [
         _Symbol(ANSWER, _OBJECT, at_answer, 4),
         _Symbol(TABLE, _OBJECT, at_table, 8 * len(names)),
-        *(_Symbol(name, _FUNCTION, at, ENTRY_BYTES) for name, at in zip(names, entries, strict=True)),
+        *(_Symbol(name, _FUNCTION, at, nbytes) for name, at in zip(names, entries, strict=True)),
     ]
     tags = [
         *((_NEEDED, strings.at[name]) for name in needed), (_SONAME, strings.at[soname]), (_HASH, at_hash),
@@ -76,7 +88,7 @@ def shared_object(
         (_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 16),
     ]
     parts = {
-        0: _header(number) + b"".join(_SEGMENT.pack(*each) for each in segments),
+        0: _header(kind.number) + b"".join(_SEGMENT.pack(*each) for each in segments),
         at_symbols: _symbol_table(symbols, strings),
         at_hash: _hash_table([each.name for each in symbols], _buckets(names)),
         at_strings: strings.data,

@@ -1,4 +1,4 @@
-"""Libraries that are written and loaded: the loader then gives them to whoever asks for their soname."""
+"""Libraries that are written and loaded: whatever asks the loader for their soname then gets them."""
 
 import ctypes
 import os
@@ -14,16 +14,19 @@ from acl_py.compat.cuda.library.machine import MACHINES
 class Library:
     """A library in this process, with the functions *names* and one or more *sonames*.
 
-    It is never unloaded. A function for which `put` has not given an address returns the *answer*.
+    It is never unloaded. A function for which `put` has not given an address returns the *answer*. If it
+    *takes_capsules*, its functions take a capsule, and get the class of what it holds, and with that: see machine.py.
 
     Raises:
         RuntimeError: This process can load no such library; the message says why.
     """
 
-    def __init__(self, sonames: Sequence[str], names: Sequence[str], answer: int) -> None:
+    def __init__(
+        self, sonames: Sequence[str], names: Sequence[str], answer: int, *, takes_capsules: bool = False
+    ) -> None:
         first, *others = sonames
         machine = _machine()
-        self._library = _loaded(shared_object(first, names, machine, answer=answer))
+        self._library = _loaded(shared_object(first, names, machine, answer=answer, takes_capsules=takes_capsules))
         for soname in others:  # the loader searches them, and then the first one
             _loaded(shared_object(soname, (), machine, needed=(first,)))
         self._places = {name: place for place, name in enumerate(names)}
@@ -33,6 +36,10 @@ class Library:
     def put(self, name: str, address: int) -> None:
         """Let calls of the function *name* go to *address* from now on."""
         self._table[self._places[name]] = address
+
+    def has(self, name: str) -> bool:
+        """Whether calls of the function *name* go anywhere."""
+        return bool(self._table[self._places[name]])
 
     def clear(self, answer: int) -> None:
         """Let all functions return *answer* from now on."""

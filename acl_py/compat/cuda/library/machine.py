@@ -3,12 +3,17 @@
 An entry loads its slot of the table. If the slot holds an address, the entry jumps there, and the arguments stay where
 the caller has put them. If it holds 0, the entry returns the answer: the code that all functions give outside of the
 driver's life. So an entry needs no Python, and no relocation of the loader.
+
+A library may have code in front of its entries. `unpacked` is such code, for a function that takes a capsule of Python:
+the entry gets what the capsule points to, and the class of that object before it.
 """
 
 from collections.abc import Callable
 from struct import pack
+from typing import NamedTuple
 
 ENTRY_BYTES = 32
+_CLASS = object.__basicsize__ - 8  # where an object of Python has its class, and a capsule behind it its pointer
 
 
 def x86_64(at: int, slot: int, answer: int) -> bytes:
@@ -43,5 +48,20 @@ def _adrp(at: int, target: int) -> int:
     return 0x90000010 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
 
 
-# By the name that `platform.machine()` gives: the number of the processor in ELF, and its entries.
-MACHINES: dict[str, tuple[int, Callable[[int, int, int], bytes]]] = {"x86_64": (62, x86_64), "aarch64": (183, aarch64)}
+class Machine(NamedTuple):
+    """A kind of processor: its *number* in ELF, the code of an *entry*, and that which unpacks a capsule."""
+
+    number: int
+    entry: Callable[[int, int, int], bytes]
+    unpacked: bytes
+
+
+# mov rsi, [rdi + ...]; mov rdi, [rsi + ...]
+_X86_64_UNPACKED = pack("<3sB3sB", b"\x48\x8b\x77", _CLASS + 8, b"\x48\x8b\x7e", _CLASS)
+# ldr x1, [x0, ...]; ldr x0, [x1, ...]
+_AARCH64_UNPACKED = pack("<2I", 0xF9400001 | (_CLASS + 8) // 8 << 10, 0xF9400020 | _CLASS // 8 << 10)
+
+MACHINES = {  # by the name that `platform.machine()` gives
+    "x86_64": Machine(62, x86_64, _X86_64_UNPACKED),
+    "aarch64": Machine(183, aarch64, _AARCH64_UNPACKED),
+}

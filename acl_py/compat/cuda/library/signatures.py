@@ -12,7 +12,7 @@ A line has the exported name, the version that brought it, the ending of its twi
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +61,7 @@ class Signature(NamedTuple):
 def read() -> dict[str, Signature]:
     """Return all functions by name."""
     lines = _FILE.read_text().splitlines()
-    return {signature.name: signature for signature in map(_signature, lines)}
+    return {each.name: each for each in map(_signature, lines)}
 
 
 def exported() -> Iterator[tuple[str, Signature, bool]]:
@@ -76,6 +76,11 @@ def newest(base: str, version: int) -> Signature | None:
     """Return the newest function called *base* that a driver of *version* has, or None."""
     candidates = [each for each in read().values() if each.base == base and each.since <= version]
     return max(candidates, key=lambda each: each.since, default=None)
+
+
+def signature(name: str, parameters: Iterable[str]) -> Signature:
+    """Return the signature of a function that has no twin, from its *parameters* as a line has them."""
+    return Signature(name, 0, "", tuple(map(_parameter, parameters)))
 
 
 def _signature(line: str) -> Signature:

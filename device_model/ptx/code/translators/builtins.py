@@ -1,9 +1,10 @@
-"""Calls of functions that the card has: printf and assert."""
+"""Calls of functions that the card has: printf, assert, and the one that sets a condition of a graph."""
 
 from device_model.ptx.code.calls import call_parts
 from device_model.ptx.code.emitter import U32, U64, Emitter
 from device_model.ptx.code.flow import callee
 from device_model.ptx.code.opcodes import opcode
+from device_model.ptx.lanes.conditions import set_condition
 from device_model.ptx.lanes.memory import load, store
 from device_model.ptx.lanes.printing import assert_fail, vprintf
 from device_model.ptx.text.errors import PtxError, Refusal
@@ -28,6 +29,9 @@ def _call(emit: Emitter, instruction: Instruction) -> None:
         types = (U64, U64, U32, U64)
         codes = [_argument(emit, each, type_) for each, type_ in zip(arguments[:4], types, strict=True)]
         emit.do(emit.call(assert_fail, "at", *codes))
+    elif name == "cudaGraphSetConditional" and len(arguments) == 2:
+        number, value = (_argument(emit, each, type_) for each, type_ in zip(arguments, (U64, U32), strict=True))
+        emit.do(emit.call(set_condition, "at", number, value))
     else:
         what, remedy = f"{name} is not supported in kernels", "allocate the memory on the host"
         raise PtxError(instruction.line, what, remedy, kind=Refusal.NOT_SIMULATED)

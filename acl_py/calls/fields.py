@@ -8,6 +8,8 @@ from device_model.scheduler import END_NS
 
 REQUIRED = object()
 LONGEST = 200  # characters of a name
+TAKING = "nodes"  # the stream whose work becomes one node of a graph, in a capture without costs of its own
+STREAMS = ("legacy", "per_thread", TAKING)  # that exist in each program
 A_NAME = f"a name of 1 to {LONGEST} characters without lone surrogates"
 
 

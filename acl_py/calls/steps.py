@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from acl_py.calls import fields as f
 from acl_py.calls.acts import (
     Act,
     Asked,
@@ -35,8 +36,7 @@ from acl_py.calls.acts import (
     Waited,
     leaves,
 )  # fmt: skip
-from acl_py.programs import fields as f
-from acl_py.programs.fields import Field
+from acl_py.calls.fields import Field
 
 
 class Name(NamedTuple):
@@ -69,10 +69,6 @@ class Row:
         field, value = self.fields[part], values[part]
         kind = field.refers or field.makes
         return value if kind is None or not isinstance(value, str) else Name(kind, value)
-
-
-def _made(thing: Name) -> Made[Name]:
-    return Made(None, thing)
 
 
 def _plain(*about: Any) -> Plain[Any]:
@@ -127,13 +123,13 @@ ROWS: Mapping[str, Row] = {
     "host_unregister": Row(Ended, "name", name=f.MEMORY),
     "free_async": Row(Ended, "name stream", name=f.MEMORY, stream=f.STREAM),
     "pool_threshold": Row(_plain, "bytes", bytes=f.COUNT),
-    "create_stream": Row(_made, "name", name=f.named("stream", makes=True), flags=f.FLAGS, priority=f.ZERO),
+    "create_stream": Row(Made, "- name", name=f.named("stream", makes=True), flags=f.FLAGS, priority=f.ZERO),
     "destroy_stream": Row(Destroyed, "name", name=f.STREAM),
     "get_priority": Row(Asked, "stream", stream=f.STREAM),
     "priority_range": Row(_plain),
-    "create_event": Row(_made, "event", event=f.NEW_EVENT, timing=f.TIMING, blocking=f.BLOCKING, kind=f.CLASS),
+    "create_event": Row(Made, "- event", event=f.NEW_EVENT, timing=f.TIMING, blocking=f.BLOCKING, kind=f.CLASS),
     "destroy_event": Row(Destroyed, "event", event=f.EVENT),
-    "create_notify": Row(_made, "notify", notify=f.named("notify", makes=True)),
+    "create_notify": Row(Made, "- notify", notify=f.named("notify", makes=True)),
     "destroy_notify": Row(Destroyed, "notify", notify=f.NOTIFY),
     "record_notify": Row(Set, "notify - stream", notify=f.NOTIFY, stream=f.STREAM),
     "wait_notify": Row(Awaited, "notify - - stream limit_s", notify=f.NOTIFY, stream=f.STREAM, limit_s=f.SECONDS),
@@ -153,7 +149,7 @@ ROWS: Mapping[str, Row] = {
     "launch_callback": Row(HandedOver, "stream block", stream=f.STREAM, block=f.TIMING, name=f.LABEL),
     "process_report": Row(CallbackBegan, "limit_ms", limit_ms=f.LIMIT),
     "end_report": Row(_plain),
-    "create_context": Row(_made, "context", context=f.named("context", makes=True), device=f.DEVICE),
+    "create_context": Row(Made, "- context", context=f.named("context", makes=True), device=f.DEVICE),
     "set_context": Row(_plain, "context", context=f.CONTEXT),
     "destroy_context": Row(Destroyed, "context", context=f.CONTEXT),
     "set_device": Row(_plain, "device", device=f.DEVICE),
@@ -178,14 +174,14 @@ ROWS: Mapping[str, Row] = {
     "prefetch": Row(Queued, "prefetch stream", buf=f.MEMORY, bytes=f.COUNT, to=f.WHERE, stream=f.STREAM, off=f.OFFSET),
     "advise": Row(
         _plain,
-        "buf",
+        "buf off bytes advice to",
         buf=f.MEMORY,
         bytes=f.COUNT,
         advice=f.one_of(*f.ADVICE),
         to=replace(f.WHERE, default="host"),
         off=f.OFFSET,
     ),
-    "attach": Row(_plain, "buf stream", buf=f.MEMORY, stream=f.STREAM, to=f.one_of("global", "host", "single")),
+    "attach": Row(_plain, "buf stream to", buf=f.MEMORY, stream=f.STREAM, to=f.one_of("global", "host", "single")),
     "pointer_attributes": Row(_plain, "buf", buf=f.MEMORY),
     "range_attribute": Row(_plain, "buf", buf=f.MEMORY, bytes=f.COUNT, attribute=f.one_of(*f.ATTRIBUTES)),
     "get_last_error": Row(Asked, "error code"),
@@ -210,7 +206,7 @@ GRAPH_ROWS: Mapping[str, Row] = {
     "group_end": Row(_plain, "stream group", stream=f.STREAM, group=f.named("task group", makes=True)),
     "update_begin": Row(_plain, "stream group", stream=f.STREAM, group=f.named("task group")),
     "update_end": Row(_plain, "stream", stream=f.STREAM),
-    "graph_create": Row(_made, "graph", graph=f.NEW_GRAPH),
+    "graph_create": Row(Made, "- graph", graph=f.NEW_GRAPH),
     "graph_destroy": Row(Destroyed, "graph", graph=f.GRAPH),
     "add_empty": Row(NodeAdded, "graph - - - behind", graph=f.GRAPH, node=f.NODE, after=f.AFTER, behind=f.BEHIND),
     "add_child": Row(
@@ -238,8 +234,8 @@ GRAPH_ROWS: Mapping[str, Row] = {
         exec=f.EXECUTABLE,
         stream=f.STREAM,
         taken=Field(
-            "a list of true and false",
-            lambda value: isinstance(value, list) and all(isinstance(each, bool) for each in value),
+            "a list of true, false and numbers",
+            lambda value: isinstance(value, list) and all(isinstance(each, int) and each >= 0 for each in value),
             None,
         ),
     ),

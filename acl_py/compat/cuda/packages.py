@@ -1,0 +1,61 @@
+"""The packages for CUDA that are installed: which of them cannot find or use the driver, in a sentence each."""
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.metadata import PackageNotFoundError, version
+
+_OWN_RUNTIME = ("cupy", "torch")  # they bring a runtime that asks a driver for tables which are not documented
+_ELSEWHERE = "NUMBA_CUDA_DRIVER"  # the path of the driver that numba loads
+_WHEELS = ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvvm", "nvidia-nvjitlink")
+_MAJORS = (12, 13)  # of wheels that fit the driver, the newest last
+
+
+def troubles() -> Iterator[str]:
+    """Yield a sentence for each thing that keeps a package from the driver, before any of them is imported."""
+    if path := os.environ.get(_ELSEWHERE):
+        yield f"{_ELSEWHERE} is {path!r}, so numba loads that and not the simulated card: unset the variable"
+    for name in _WHEELS:
+        installed = _version(name)
+        major = int(installed.partition(".")[0] or 0)
+        if installed and major not in _MAJORS:
+            remedy = f"install '{name}=={_MAJORS[-1]}.*'"
+            yield f"{name} {installed} is for CUDA {major}, and the simulated driver for CUDA {_MAJORS[-1]}: {remedy}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def failed_before() -> str:
+    """Return the package that has looked for a driver in vain and will not look again; "" if there is none."""
+    numba = sys.modules.get("numba.cuda.cudadrv.driver")
+    driver = getattr(numba, "driver", None)
+    return "numba.cuda" if getattr(driver, "initialization_error", None) else ""
+
+
+class OwnRuntimes:
+    """Tells, when a package with a runtime of its own is imported, that the simulated card is not there for it."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Find nothing: others do; but tell it, if *name* is such a package and is installed."""
+        if name in _OWN_RUNTIME and name not in self._told and PathFinder.find_spec(name) is not None:
+            self._told.add(name)
+            print(
+                f"acl-py: {name} brings a CUDA runtime of its own, which needs a real driver: it finds no card here",
+                file=sys.stderr,
+            )
+        return None
+
+
+def watch_imports() -> None:
+    """Tell from now on when a package with a runtime of its own is imported."""
+    if not any(isinstance(each, OwnRuntimes) for each in sys.meta_path):
+        sys.meta_path.insert(0, OwnRuntimes())

@@ -1,0 +1,114 @@
+"""Copies and fills of bytes, rows and planes."""
+
+import ctypes
+from typing import Any
+
+import acl_py as native
+from acl_py.compat.cuda.driver import copies as driver_copies
+from acl_py.compat.cuda.driver import fills
+from acl_py.compat.cuda.face.calls import Extent, PitchedPointer
+from acl_py.compat.cuda.face.codes import RefusedError
+from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.library import own_memory
+from acl_py.compat.cuda.runtime.entries import answers
+from acl_py.compat.cuda.runtime.structures import PEER_PLANES, PLANES, planes_of_driver
+from acl_py.verbs.copies import MemcpyKind
+from device_model.memory import Buffer
+
+_WRONG_DIRECTION = 21  # cudaErrorInvalidMemcpyDirection
+
+
+def kind_of(number: int) -> MemcpyKind:
+    """Return a kind of copies, cudaMemcpyKind."""
+    if number > MemcpyKind.DEFAULT:
+        raise RefusedError(_WRONG_DIRECTION, f"there is no kind {number} of copies")
+    return MemcpyKind(number)
+
+
+def _ends(driver: Driver, dst: int, src: int, nbytes: int) -> tuple[Buffer, Buffer]:
+    memory = driver.runtime.memory
+    return memory.at(dst, nbytes, "dst"), memory.at(src, nbytes, "src")
+
+
+@answers("cudaMemcpy")
+async def copy(driver: Driver, dst: int, src: int, nbytes: int, kind: int) -> None:
+    """Copy bytes."""
+    direction = kind_of(kind)
+    if nbytes:
+        to, source = _ends(driver, dst, src, nbytes)
+        await native.Memcpy(to, nbytes, source, nbytes, direction)
+
+
+@answers("cudaMemcpyAsync")
+async def queue(driver: Driver, dst: int, src: int, nbytes: int, kind: int, stream: Any) -> None:
+    """Queue a copy of bytes."""
+    direction = kind_of(kind)
+    if nbytes:
+        to, source = _ends(driver, dst, src, nbytes)
+        await native.MemcpyAsync(to, nbytes, source, nbytes, direction, stream)
+
+
+@answers("cudaMemcpyPeer")
+async def copy_to_peer(driver: Driver, dst: int, _to: int, src: int, _from: int, nbytes: int) -> None:
+    """Copy between two devices; the addresses say which."""
+    await copy(driver, dst, src, nbytes, MemcpyKind.DEFAULT)
+
+
+@answers("cudaMemcpyPeerAsync")
+async def queue_to_peer(driver: Driver, dst: int, _to: int, src: int, _from: int, nbytes: int, stream: Any) -> None:
+    """Queue a copy between two devices."""
+    await queue(driver, dst, src, nbytes, MemcpyKind.DEFAULT, stream)
+
+
+@answers("cudaMemcpy2D", "cudaMemcpy2DAsync")
+async def copy_rows(
+    driver: Driver, dst: int, dst_pitch: int, src: int, src_pitch: int, width: int, height: int, kind: int, *stream: Any
+) -> None:
+    """Copy rows, in *stream* if there is one."""
+    direction = kind_of(kind)
+    if not (width and height):
+        return
+    memory, verb = driver.runtime.memory, native.Memcpy2dAsync if stream else native.Memcpy2d
+    to, source = (
+        memory.at(address, pitch * (height - 1) + width, role)
+        for address, pitch, role in ((dst, dst_pitch, "dst"), (src, src_pitch, "src"))
+    )
+    await verb(to, dst_pitch, source, src_pitch, width, height, direction, *stream)
+
+
+@answers("cudaMemcpy3D")
+async def copy_planes(driver: Driver, place: int) -> None:
+    """Copy planes."""
+    *ends, kind = PLANES.unpack(own_memory.read(place, PLANES.size))
+    kind_of(kind)
+    await _planes(driver, planes_of_driver(ends))
+
+
+@answers("cudaMemcpy3DAsync")
+async def queue_planes(driver: Driver, place: int, stream: Any) -> None:
+    """Queue a copy of planes."""
+    *ends, kind = PLANES.unpack(own_memory.read(place, PLANES.size))
+    kind_of(kind)
+    await _planes(driver, planes_of_driver(ends), stream)
+
+
+@answers("cudaMemcpy3DPeer", "cudaMemcpy3DPeerAsync")
+async def copy_planes_to_peer(driver: Driver, place: int, *stream: Any) -> None:
+    """Copy planes between two devices, in *stream* if there is one; the addresses say which."""
+    ends = PEER_PLANES.unpack(own_memory.read(place, PEER_PLANES.size))
+    await _planes(driver, planes_of_driver(ends), *stream)
+
+
+async def _planes(driver: Driver, structure: bytes, *stream: Any) -> None:
+    held = ctypes.create_string_buffer(structure, len(structure))
+    verb: Any = driver_copies.queue_planes if stream else driver_copies.copy_planes
+    await verb(driver, ctypes.addressof(held), *stream)
+
+
+@answers("cudaMemset3D", "cudaMemset3DAsync")
+async def fill_planes(driver: Driver, where: PitchedPointer, value: int, extent: Extent, *stream: Any) -> None:
+    """Fill planes of rows, in *stream* if there is one."""
+    verb: Any = fills.queue_rows if stream else fills.fill_rows
+    for plane in range(extent.depth):
+        start = where.address + plane * where.pitch * where.height
+        await verb(driver, start, where.pitch, value & 0xFF, extent.width, extent.height, *stream)

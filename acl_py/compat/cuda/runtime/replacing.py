@@ -1,0 +1,93 @@
+"""The package's functions, replaced.
+
+cuda.bindings.runtime takes its functions in C from the module cuda.bindings.cyruntime, which has a capsule with the
+address of each. When that module has been imported, these addresses become those of a library that is written here.
+Its functions come here while the driver lives.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from acl_py.compat.cuda.driver import early
+from acl_py.compat.cuda.face import codes
+from acl_py.compat.cuda.face.calls import Entry, callback_of
+from acl_py.compat.cuda.library.loading import Library
+from acl_py.compat.cuda.runtime.entries import entry
+
+MODULE = "cuda.bindings.cyruntime"
+_SONAME, _PREFIX = "libacl_py_runtime.so", "acl_py_"  # no name of the vendor's, which other libraries look for
+_OWN = ("cudaRuntimeGetVersion", "getLocalRuntimeVersion")  # these need no driver, and stay the package's
+_PER_THREAD = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"  # the variable with which the package names stream 0
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.argtypes, _get_name.restype = (ctypes.py_object,), ctypes.c_char_p
+_set_pointer = ctypes.pythonapi.PyCapsule_SetPointer
+_set_pointer.argtypes, _set_pointer.restype = (ctypes.py_object, ctypes.c_void_p), ctypes.c_int
+
+
+_made: list["Functions"] = []
+
+
+class Functions:
+    """Functions of the runtime in this process, which *entries* answer."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._callbacks = {entry.signature.name: callback_of(entry) for entry in entries}  # C may hold them anywhere
+        names = [f"{_PREFIX}{name}" for name in self._callbacks]
+        self._library = Library((_SONAME,), names, codes.NOT_INITIALIZED)
+        os.register_at_fork(after_in_child=lambda: self.clear(codes.NOT_INITIALIZED))  # as in CUDA
+        _made.append(self)
+
+    def put(self) -> None:
+        """Let calls come here from now on."""
+        for name, callback in self._callbacks.items():
+            self._library.put(f"{_PREFIX}{name}", ctypes.cast(callback, ctypes.c_void_p).value or 0)
+
+    def clear(self, answer: int) -> None:
+        """Let all functions answer *answer* from now on; no Python runs then."""
+        self._library.clear(answer)
+
+    def address(self, name: str) -> int:
+        """Return the address of the function *name*."""
+        return self._library.address(f"{_PREFIX}{name}")
+
+
+def functions(counts: Mapping[str, int]) -> Functions:
+    """Return functions of the runtime by name, in place; *counts* says how many arguments a program passes to each."""
+    early.load()
+    for file in Path(__file__).parent.glob("*.py"):
+        import_module(f"{__package__}.{file.stem}")
+    is_per_thread = os.environ.get(_PER_THREAD, "0") not in ("", "0")
+    made = Functions(entry(name, count, is_per_thread=is_per_thread) for name, count in counts.items())
+    made.put()
+    return made
+
+
+def replace(capsules: Mapping[str, Any]) -> None:
+    """Put our functions in the place of those in *capsules*, by name."""
+    signatures = {name: (_get_name(capsule) or b"").decode() for name, capsule in capsules.items()}
+    codes_of = {name: each for name, each in signatures.items() if each.startswith("cudaError_t") and name not in _OWN}
+    made = functions({name: _count(each) for name, each in codes_of.items()})
+    for name in codes_of:
+        _set_pointer(capsules[name], made.address(name))
+
+
+def _count(signature: str) -> int:
+    """Return how many arguments a function in C has."""
+    arguments = signature.partition("(")[2].removesuffix(")")
+    return 0 if arguments == "void" else arguments.count(",") + 1
+
+
+def put() -> None:
+    """Let calls of all functions that were replaced come here from now on."""
+    for each in _made:
+        each.put()
+
+
+def clear(answer: int) -> None:
+    """Let all functions that were replaced answer *answer* from now on."""
+    for each in _made:
+        each.clear(answer)
