@@ -61,6 +61,8 @@ class Touches(Sequence[Extent]):
 
     def beside(self, other: "Touches") -> "Touches":
         """Return these ranges and those of *other*, as one where they overlap or touch."""
+        if not self._parts or not other._parts:
+            return self if self._parts else other
         parts: dict[Allocation, list[Ints]] = {}
         for allocation, ranges in (*self._parts, *other._parts):
             parts.setdefault(allocation, []).append(ranges)
@@ -69,6 +71,9 @@ class Touches(Sequence[Extent]):
     def at_most(self, count: int) -> "Touches":
         """Return ranges that cover these, at most *count* of each allocation: the smallest gaps are closed."""
         return Touches([(allocation, _covered(ranges, count)) for allocation, ranges in self._parts])
+
+
+NOTHING = Touches(())
 
 
 def allocations_of(extents: Sequence[Extent]) -> list[Allocation]:

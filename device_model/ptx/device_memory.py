@@ -7,7 +7,7 @@ import numpy as np
 from device_model import memory
 from device_model.memory import Allocation, Buffer, Memory, Space
 from device_model.ptx.lanes.regions import Region
-from device_model.touches import Touches
+from device_model.touches import NOTHING, Touches
 
 
 class DeviceMemory:
@@ -73,10 +73,14 @@ class DeviceMemory:
 
     def read(self) -> Touches:
         """Return the bytes that lanes have read before they wrote them."""
+        if not self._of_allocation:
+            return NOTHING
         return Touches([(each, region.read()) for each, region in self._of_allocation.items()])
 
     def written(self) -> Touches:
         """Return the bytes that lanes have written."""
+        if not self._of_allocation:
+            return NOTHING
         return Touches([(each, region.written()) for each, region in self._of_allocation.items()])
 
     def publish(self) -> None:

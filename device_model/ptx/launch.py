@@ -32,6 +32,7 @@ from device_model.ptx.timing.estimate import Timing
 from device_model.ptx.timing.plan import Plan
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
 
+_BYTE = np.dtype(np.uint8)
 # The first class that fits counts.
 _KINDS = {
     MisalignedError: Kind.MISALIGNED_ADDRESS,
@@ -266,7 +267,7 @@ class Launch(CoreKernel):
         found = []
         for place in places.tolist():
             region = self._memory.find(place)
-            found.append(0 if region is None else int(region.bytes[place - region.start]))
+            found.append(0 if region is None else int(region.peek(_BYTE, np.array([place - region.start]))[0]))
         return np.array(found, np.uint8)
 
     def _stopped(self, failure: DeviceError, after_ns: int = 0) -> Occupation:

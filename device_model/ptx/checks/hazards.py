@@ -1,6 +1,7 @@
 """The watch that finds mistakes: it asks of each access which line it is of, and which memory it is in."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -45,6 +46,12 @@ class _Blocks:
         self.arrivals = Arrivals(group, self.order, hazards.lines, divergent)
 
 
+@lru_cache(256)
+def _text_of(module: Module, name: str) -> tuple[Variables, Lines]:
+    """Return what the text of the kernel *name* says, which its launches share."""
+    return Variables(module, name), Lines(called(module, module.functions[name]))
+
+
 class Hazards(Watch):
     """Finds the mistakes of one launch of the kernel *program*, whose text is *module*.
 
@@ -56,8 +63,7 @@ class Hazards(Watch):
     __slots__ = ("_groups", "_program", "_report", "_world", "lines", "variables")
 
     def __init__(self, module: Module, program: Program) -> None:
-        self.variables = Variables(module, program.name)
-        self.lines = Lines(called(module, module.functions[program.name]))
+        self.variables, self.lines = _text_of(module, program.name)
         self._program = program
         self._report: Report | None = None
         self._world: GlobalChecks | None = None

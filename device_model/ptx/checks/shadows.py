@@ -20,13 +20,14 @@ _FEW = 64
 class Shadow:
     """The last accesses to *nbytes* bytes, in *rows* copies of them."""
 
-    __slots__ = ("_high", "_low", "_nbytes", "granule", "rows", "writes")
+    __slots__ = ("_high", "_is_new", "_low", "_nbytes", "granule", "rows", "writes")
 
     def __init__(self, nbytes: int, rows: int = 1) -> None:
         self._nbytes = -(-nbytes // _WIDEST) * _WIDEST
         self.rows = rows
         self.granule = _WIDEST
         self.writes: Array = np.zeros(rows * self._nbytes // _WIDEST, np.int64)
+        self._is_new = True  # it has had no access
         self._low: Array | None = None
         self._high: Array | None = None
 
@@ -39,6 +40,7 @@ class Shadow:
         """Return the granules of accesses of *width* bytes, and how many each has; a slice if they are one run."""
         if width < self.granule:
             self._divide(width)
+        self._is_new = False
         first = address // self.granule + row * (self._nbytes // self.granule)
         count = width // self.granule
         if count > 1:
@@ -51,7 +53,8 @@ class Shadow:
         """Make granules of *width* bytes, which have had the same accesses so far."""
         parts = self.granule // width
         self.granule = width
-        self._map(lambda words: np.repeat(words, parts))
+        # A host keeps no zeros that nothing has touched: a shadow is large, and a launch may use little of it.
+        self._map(lambda words: np.zeros(len(words) * parts, np.int64) if self._is_new else np.repeat(words, parts))
 
     def _map(self, change: Callable[[Array], Array]) -> None:
         self.writes = change(self.writes)
@@ -67,7 +70,7 @@ class Shadow:
     def read(self, places: Any, mine: Array, is_over: Any) -> None:
         """Note the readers *mine*; *is_over* says of a reader whether it does not matter any more."""
         if self._low is None or self._high is None:
-            self._low, self._high = np.zeros_like(self.writes), np.zeros_like(self.writes)
+            self._low, self._high = (np.zeros(len(self.writes), np.int64) for _ in range(2))
         low, high = self._low[places], self._high[places]
         own_low = own_high = mine
         if high.any():

@@ -163,11 +163,10 @@ class GlobalChecks:
     def _changes(self, seen: _Seen, which: Ints, at: Lanes, values: Sequence[Array]) -> Array:
         """Return which of the lanes store another value than memory has."""
         size = values[0].dtype.itemsize
-        rest = len(seen.region.bytes) % size
-        memory = (seen.region.bytes[:-rest] if rest else seen.region.bytes).view(f"u{size}")
+        places = seen.offset[which] // size
         differs = np.zeros(len(which), np.bool_)
         for number, value in enumerate(values):
-            old = memory.take(seen.offset[which] // size + number, mode="clip")
+            old = seen.region.peek(np.dtype(f"u{size}"), places + number)
             differs |= _of(at, value, seen.lanes[which]) != old
         return differs
 

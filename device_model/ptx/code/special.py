@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,23 @@ def _one(value: Any, dtype: Any = np.uint32) -> Array:
 
 
 def _tid(group: Group, axis: int) -> Array:
-    x, y, _ = group.launch.block
-    thread = np.arange(group.threads, dtype=np.uint32)
-    return ((thread % x, thread // x % y, thread // (x * y))[axis])[None, :]
+    return _threads(group.launch.block, axis)
+
+
+@lru_cache(256)
+def _threads(block: tuple[int, int, int], axis: int) -> Array:
+    """Return the places of threads in their block, along an axis."""
+    x, y, z = block
+    thread = np.arange(x * y * z, dtype=np.uint32)
+    places = (thread % x, thread // x % y, thread // (x * y))[axis][None, :]
+    places.flags.writeable = False  # groups share it
+    return places
 
 
 def _ctaid(group: Group, axis: int) -> Array:
     x, y, _ = group.launch.grid
+    if group.blocks == 1:
+        return _one((group.first % x, group.first // x % y, group.first // (x * y))[axis])
     block = np.arange(group.first, group.first + group.blocks, dtype=np.int64)
     values = (block % x, block // x % y, block // (x * y))[axis].astype(np.uint32)[:, None]
     return values[:1] if values[0] == values[-1] and (values == values[0]).all() else values

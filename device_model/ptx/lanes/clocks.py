@@ -15,6 +15,7 @@ from device_model.ptx.lanes.program import Code
 from device_model.ptx.lanes.watching import Watch
 
 _DTYPES = {"%clock": "u4", "%clock_hi": "u4", "%globaltimer_lo": "u4", "%globaltimer_hi": "u4"}
+_BYTE = np.dtype(np.uint8)
 _WORD = 4  # bytes, of which each has a time of its last store
 _PER_MS = 1_000_000  # nanoseconds; a clock of so many kHz has so many cycles a millisecond
 GRAIN_NS = 1000  # lanes whose times are no further apart go on together
@@ -61,13 +62,13 @@ class Polled(NamedTuple):
         """Return the bytes that are there now."""
         found = b""
         for place in self.places.tolist():
-            held, start = group.shared, place
-            if self.space == "global":
-                region = group.launch.memory.find(place)
-                if region is None:
-                    return b""
-                held, start = region.bytes, place - region.start
-            found += held[start : start + self.nbytes].tobytes()
+            if self.space != "global":
+                found += group.shared[place : place + self.nbytes].tobytes()
+                continue
+            region = group.launch.memory.find(place)
+            if region is None:
+                return b""
+            found += region.peek(_BYTE, place - region.start + np.arange(self.nbytes)).tobytes()
         return found
 
 

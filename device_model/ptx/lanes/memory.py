@@ -76,15 +76,49 @@ class Part(NamedTuple):
 
     def located(self, nbytes: int) -> tuple[Region | Held, Array]:
         """Return the memory, and the places of elements of *nbytes* bytes in it."""
-        at, group = self.lanes, self.lanes.group
         if self.region is not None:
-            return self.region, _places(at, self.address, self.region.start, nbytes)
-        values, size, owner, name = {
-            "shared": (group.shared, group.shared_bytes, at.block, "shared memory"),
-            "local": (group.local, group.local_bytes, at.flat, "local memory"),
-            "param": (group.launch.parameters, len(group.launch.parameters), _NO_OWNER, "parameters"),
-        }[self.space]
-        return Held(values), _private(at, self.address, size, nbytes, owner, name)
+            return self.region, _places(self.lanes, self.address, self.region.start, nbytes)
+        values, size, owner = self._held()
+        offset = self._inside(size, nbytes)
+        return Held(values), (offset >> _shift(nbytes)) + (owner * size >> _shift(nbytes))
+
+    def load(self, dtype: DType, count: int) -> Any:
+        """Return what the lanes load: one array, or a tuple of *count* for a vector."""
+        nbytes = dtype.itemsize * count
+        blocks = self.lanes.group.blocks
+        if self.space != "shared" or self.lanes.index is not None or len(self.address) == blocks:
+            memory, places = self.located(nbytes)
+            return memory.load(dtype, places, count)
+        values, size, _ = self._held()
+        row = (self._inside(size, nbytes) >> _shift(nbytes)).reshape(-1)  # the same in each block
+        if count == 1:
+            return values.view(dtype).reshape(blocks, -1).take(row, 1)
+        taken = values.view(dtype).reshape(blocks, -1, count).take(row, 1)
+        return tuple(np.ascontiguousarray(taken[..., number]) for number in range(count))
+
+    def _held(self) -> tuple[Array, int, Array]:
+        """Return private memory, how much of it each owner has, and who owns that of each lane."""
+        at, group = self.lanes, self.lanes.group
+        if self.space == "shared":
+            return group.shared, group.shared_bytes, at.block
+        if self.space == "local":
+            return group.local, group.local_bytes, at.flat
+        return group.launch.parameters, len(group.launch.parameters), _NO_OWNER
+
+    def _inside(self, size: int, nbytes: int) -> Array:
+        """Return where the lanes use memory of which each owner has *size* bytes."""
+        at, offset = self.lanes, self.address.view(np.int64)
+        if offset.min() < 0 or offset.max() > size - nbytes:
+            name = "parameters" if self.space == "param" else f"{self.space} memory"
+            is_bad = (offset < 0) | (offset > size - nbytes)
+            first = int(offset[is_bad][0])
+            where = f"{-first} bytes before" if first < 0 else f"bytes {first}:{first + nbytes} of"
+            raise AccessError(f"an access {where} {size} bytes of {name}", at.some(is_bad))
+        if nbytes > 1:
+            _check_aligned(at, self.address, offset, nbytes)
+        if size & nbytes - 1:
+            raise AssertionError("private memory is a multiple of 16 bytes")
+        return offset
 
 
 def load(at: Lanes, space: str, address: Array, dtype: DType, count: int = 1) -> Any:
@@ -95,8 +129,7 @@ def load(at: Lanes, space: str, address: Array, dtype: DType, count: int = 1) ->
         if part.space != "param":
             for watch in at.group.launch.watches:
                 watch.load(part.lanes, part.space, part.address, nbytes)
-        memory, places = part.located(nbytes)
-        found.append(memory.load(dtype, places, count))
+        found.append(part.load(dtype, count))
     if parts[0].which is None:
         return found[0]
     values = [np.empty(at.shape, dtype) for _ in range(count)]
@@ -227,22 +260,11 @@ def _places(at: Lanes, address: Array, start: int, nbytes: int) -> Array:
     if nbytes == 1:
         return offset
     _check_aligned(at, address, offset, nbytes)
-    return offset >> (nbytes.bit_length() - 1)
+    return offset >> _shift(nbytes)
 
 
-def _private(at: Lanes, address: Array, size: int, nbytes: int, owner: Array, name: str) -> Array:
-    """Return the places of elements in memory of which each *owner* has *size* bytes."""
-    offset = address.view(np.int64)
-    if offset.min() < 0 or offset.max() > size - nbytes:
-        is_bad = (offset < 0) | (offset > size - nbytes)
-        first = int(offset[is_bad][0])
-        where = f"{-first} bytes before" if first < 0 else f"bytes {first}:{first + nbytes} of"
-        raise AccessError(f"an access {where} {size} bytes of {name}", at.some(is_bad))
-    if nbytes > 1:
-        _check_aligned(at, address, offset, nbytes)
-    if size & nbytes - 1:
-        raise AssertionError("private memory is a multiple of 16 bytes")
-    return np.asarray((offset + owner * size) >> (nbytes.bit_length() - 1))
+def _shift(nbytes: int) -> int:
+    return nbytes.bit_length() - 1
 
 
 def _check_aligned(at: Lanes, address: Array, offset: Array, nbytes: int) -> None:

@@ -1,8 +1,8 @@
 """Pieces of global memory as lanes see them, which know what was read and what was written.
 
-A launch must not change memory before its end, or before it waits. So a region is copied when it is first written.
-Marks say which bytes were written, and which were read before that: these are the bytes that the order of streams is
-checked for.
+A launch must not change memory before its end, or before it waits. So what it writes goes to a copy, of which only the
+chunks that it uses are filled: a launch may use a little of a large allocation. Marks say which bytes were written, and
+which were read before that: these are the bytes that the order of streams is checked for.
 """
 
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from device_model.ptx.lanes.group import Array, Ints
 
+_CHUNK = 14  # bits of the bytes of a chunk
 _FEW = 64  # elements, for which it is not worth while to look whether they lie one behind the other
 
 
@@ -20,26 +21,30 @@ class Region:
     With *in_place* they are changed themselves.
     """
 
-    __slots__ = ("_bytes", "_is_own", "_read", "_shown", "_written", "start", "stop")
+    __slots__ = ("_bytes", "_contents", "_copied", "_is_own", "_read", "_shown", "_used", "_written", "start", "stop")
 
     def __init__(self, contents: Array, start: int, *, in_place: bool = False) -> None:
         self.start = start
         self.stop = start + len(contents)
-        self._bytes = contents
+        self._bytes = self._contents = contents
         self._is_own = in_place
+        self._used = np.zeros((len(contents) >> _CHUNK) + 1, np.bool_)  # chunks
+        self._copied: Array | None = None  # those of the contents that the copy has; None: there is no copy
         self._read: Array | None = None  # a byte each: not 0 if it was read before it was written
         self._written: Array | None = None
         self._shown: Array | None = None  # what was written before it was last shown to others
 
-    @property
-    def bytes(self) -> Array:
-        """The bytes as they are now."""
-        return self._bytes
+    def peek(self, dtype: np.dtype[Any], places: Ints) -> Array:
+        """Return the elements of *dtype* at *places* as they are now; for the launch that is no access."""
+        if places.size:
+            self._use(places, dtype.itemsize)
+        return _as(self._bytes, dtype).take(places)
 
     def load(self, dtype: np.dtype[Any], places: Ints, count: int) -> Any:
         """Return the elements of *dtype* at *places*, in its own size; with a *count* the parts of vectors."""
         run = _run_of(places)
         size = dtype.itemsize * count
+        self._use(places if run is None else run, size)
         self._mark_read(places if run is None else run, size)
         if count == 1:
             values = _as(self._bytes, dtype)
@@ -54,6 +59,7 @@ class Region:
         self._own()
         run = _run_of(places)
         size = dtype.itemsize * count
+        self._use(places if run is None else run, size)
         self._mark_written(places if run is None else run, size)
         rows = _as(self._bytes, dtype)[: self._whole(size, count)].reshape(-1, count)
         for number, part in enumerate(parts):
@@ -68,8 +74,9 @@ class Region:
 
     def cells(self, dtype: np.dtype[Any], places: Ints) -> Array:
         """Return the elements of *dtype*, of which those at *places* are read and changed."""
-        self._mark_read(places, dtype.itemsize)
         self._own()
+        self._use(places, dtype.itemsize)
+        self._mark_read(places, dtype.itemsize)
         self._mark_written(places, dtype.itemsize)
         return _as(self._bytes, dtype)
 
@@ -78,27 +85,56 @@ class Region:
 
         They are an array of two columns: where they start, and where they stop.
         """
-        return _ranges(self._read)
+        return self._ranges(self._read)
 
     def written(self) -> Ints:
         """Return the ranges of bytes that were written, in the same form."""
-        if self._shown is None or self._written is None:
-            return _ranges(self._shown if self._written is None else self._written)
-        return _ranges(self._shown | self._written)
+        return self._ranges(self._written, self._shown)
 
     def show(self, contents: Array) -> None:
         """Copy what was written since the last time to *contents*, where others see it; go on with what is there."""
-        if self._written is not None:
-            np.copyto(contents, self._bytes, where=self._written != 0)
-            self._shown = self._written if self._shown is None else self._shown | self._written
-        self._bytes, self._is_own, self._written = contents, False, None
+        written, shown = self._written, self._shown
+        if written is not None:
+            for start, stop in self._parts():
+                own = slice(start, stop)
+                np.copyto(contents[own], self._bytes[own], where=written[own] != 0)
+                if shown is not None:
+                    shown[own] |= written[own]
+            self._shown = written if shown is None else shown
+        self._bytes, self._is_own, self._written, self._copied = contents, False, None, None
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """Return the bytes that accesses can have touched."""
+        return [(start << _CHUNK, stop << _CHUNK) for start, stop in _runs(self._used).tolist()]
+
+    def _ranges(self, *marks: Array | None) -> Ints:
+        """Return the ranges of bytes that have one of the marks."""
+        known = [each for each in marks if each is not None]
+        if not known:
+            return np.empty((0, 2), np.intp)
+        found = [_runs(np.bitwise_or.reduce([each[start:stop] for each in known]) != 0) + start
+                 for start, stop in self._parts()]  # fmt: skip
+        return np.concatenate(found)
+
+    def _use(self, places: Any, size: int) -> None:
+        """Note the chunks of an access, and fill those of the copy that are not filled."""
+        is_run = isinstance(places, slice)
+        low, high = (places.start, places.stop - 1) if is_run else (int(places.min()), int(places.max()))
+        first, stop = low * size >> _CHUNK, ((high * size + size - 1) >> _CHUNK) + 1
+        self._used[first:stop] = True
+        copied = self._copied
+        if copied is not None and not copied[first:stop].all():
+            for begin, end in ((_runs(~copied[first:stop]) + first) << _CHUNK).tolist():
+                self._bytes[begin:end] = self._contents[begin:end]
+            copied[first:stop] = True
 
     def _whole(self, size: int, count: int) -> int:
         return len(self._bytes) // size * count
 
     def _own(self) -> None:
         if not self._is_own:
-            self._bytes = self._bytes.copy()
+            self._contents, self._bytes = self._bytes, np.empty_like(self._bytes)
+            self._copied = np.zeros_like(self._used)
             self._is_own = True
 
     def _mark_read(self, places: Any, size: int) -> None:
@@ -142,7 +178,11 @@ def _run_of(places: Ints) -> slice | None:
     return slice(first, first + count)
 
 
-def _ranges(marks: Array | None) -> Ints:
-    if marks is None:
-        return np.empty((0, 2), np.intp)
-    return np.flatnonzero(np.diff(marks != 0, prepend=False, append=False)).reshape(-1, 2)
+def _runs(is_on: Array) -> Ints:
+    """Return where the runs of true values begin and end, in two columns."""
+    edges = [np.flatnonzero(is_on[1:] != is_on[:-1]) + 1]
+    if is_on[0]:
+        edges.insert(0, np.zeros(1, np.intp))
+    if is_on[-1]:
+        edges.append(np.full(1, len(is_on)))
+    return np.concatenate(edges).reshape(-1, 2)

@@ -187,7 +187,7 @@ class Function:
     limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(eq=False)
 class Module:
     """A text: its version and target, its variables, functions and kernels, and the files that its lines are of.
 

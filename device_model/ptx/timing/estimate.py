@@ -40,6 +40,8 @@ class Touched:
     @classmethod
     def of(cls, read: Touches, written: Touches) -> "Touched":
         """Return the sectors of the bytes that a launch has read and written."""
+        if not read and not written:
+            return cls(0, 0, 0)
         return cls(*(each.sectors(SECTOR) for each in (read, written, read.beside(written))))
 
 
@@ -125,14 +127,16 @@ class Timing:
         """Find the mean traffic of each access of a warp: its sectors, and all of it in whole numbers."""
         if self._mean:
             return
-        sums: dict[int, Access] = {}
-        counts: Counter[int] = Counter()
+        found: Counter[tuple[int, Access]] = Counter()
         for sample in self.watch.samples:
             for visits in sample.visits:
                 for _, accesses in visits:
-                    for line, access in accesses.items():
-                        sums[line] = sums[line].plus(access) if line in sums else access
-                        counts[line] += 1
+                    found.update(accesses.items())
+        sums: dict[int, Access] = {}
+        counts: Counter[int] = Counter()
+        for (line, access), times in found.items():
+            sums[line] = sums.get(line, Access()).plus(Access(*(each * times for each in access)))
+            counts[line] += times
         self._mean = {
             line: (4.0, Access(1, 4, 1)) for runs in self._runs.values() for run in runs for line in run.lines
         }

@@ -169,21 +169,19 @@ class Trace(Watch):
             place = sample.place - group.first
             if not sample.close or not 0 <= place < group.blocks:
                 continue
-            threads, own = _addresses(at, place, address)
-            if not len(threads):
+            (threads, active), own = _addresses(at, place, address)
+            if not active:
                 continue
             base = int(own.min()) // LINE * LINE
             pattern = (own.view(np.int64) - base).tobytes()
             warps = (group.threads + WARP - 1) // WARP
             if space in ("shared", "param"):
-                found = _phases(pattern, threads.tobytes(), warps, nbytes, how)
+                found = _phases(pattern, threads, warps, nbytes, how)
             elif space == "local":  # the words of the lanes of a warp are side by side, and stay in L1
                 found = [Access(hits=4 * max(1, nbytes // 4))] * warps
             else:
-                found = self._global(
-                    sample, base // SECTOR, _sectors(pattern, threads.tobytes(), warps, nbytes), how, line
-                )
-            for warp in _warps(threads):
+                found = self._global(sample, base // SECTOR, _sectors(pattern, threads, warps, nbytes), how, line)
+            for warp in active:
                 visits = sample.visits[warp]
                 if len(visits) == MOST_VISITS:
                     continue
@@ -244,15 +242,22 @@ def _threads(index: Ints, block: int, threads: int) -> Array:
     return index[low:high] - block * threads
 
 
-def _addresses(at: Lanes, block: int, address: Array) -> tuple[Array, Array]:
-    """Return the active threads of a block, and the address of each."""
+def _addresses(at: Lanes, block: int, address: Array) -> tuple[tuple[bytes, Sequence[int]], Array]:
+    """Return the active threads of a block, their warps, and the address of each thread."""
     threads = at.group.threads
     if at.index is None:
         row = address[block if address.shape[0] > 1 else 0]
-        return np.arange(threads), np.ascontiguousarray(np.broadcast_to(row, threads))
+        return _everyone(threads), np.ascontiguousarray(np.broadcast_to(row, threads))
     low, high = np.searchsorted(at.index, (block * threads, (block + 1) * threads))
+    active = at.index[low:high] - block * threads
     flat = np.broadcast_to(address, at.shape)[0, low:high]
-    return at.index[low:high] - block * threads, np.ascontiguousarray(flat)
+    return (active.tobytes(), _warps(active)), np.ascontiguousarray(flat)
+
+
+@lru_cache(1024)
+def _everyone(threads: int) -> tuple[bytes, Sequence[int]]:
+    """Return all threads of a block, and their warps."""
+    return np.arange(threads).tobytes(), range(-(-threads // WARP))
 
 
 def _warps(threads: Array) -> list[int]:
