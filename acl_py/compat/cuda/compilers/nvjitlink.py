@@ -31,6 +31,7 @@ _FUNCTIONS = tuple(
 )  # fmt: skip
 _SUCCESS, _INVALID_INPUT, _INTERNAL = 0, 3, 6  # nvJitLinkResult
 _PTX, _LTOIR, _ANY = 2, 3, 10  # nvJitLinkInputType
+_ARCHIVE = b"!<arch>\n"  # how a library begins
 _IR = b"\xed\x43\x4e\x7f"  # how LTOIR begins
 _VERSION = re.compile(rb"^\s*\.version\s", re.MULTILINE)
 _REGISTERS = re.compile(rb"-{1,2}maxrregcount[= ](\d+)")
@@ -57,7 +58,11 @@ class _Link:
         self.image = b""  # once it was asked for
 
     def add(self, kind: int, data: bytes) -> None:
-        """Note an input; of one of any kind, the data say which."""
+        """Note an input; of one of any kind, the data say which. A library gives nothing: the device runtime, which
+        programs link for its functions, is that of the driver.
+        """
+        if data.startswith(_ARCHIVE):
+            return
         if kind == _ANY:
             kind = _LTOIR if data.startswith(_IR) else _PTX if _VERSION.search(data) else kind
         self.inputs.append((kind, data))
