@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 _LIMIT_S = 300
+_FAILED_CELL = "Unknown failure executing file"  # IPython ends with 0 after it
 _LIST = Path(__file__).parent / "data" / "public_scripts.json"
 
 
@@ -37,7 +38,7 @@ def _told(path: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"it takes more than {_LIMIT_S} s"
-    if not done.returncode:
+    if not done.returncode and _FAILED_CELL not in done.stderr:
         return ""
     errors = done.stderr.partition("\nacl-py: ")[0].splitlines() or done.stdout.splitlines() or [""]
     return f"exit code {done.returncode}: {errors[-1]}"
