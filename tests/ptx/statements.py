@@ -85,10 +85,10 @@ class Body:
             return SHARED[kind]
         return self.draw.choice(self.pool[kind])
 
-    def put_for_numbers(self, line, type_, source):
+    def put_for_numbers(self, line, type_, source, other=None):
         """Add a line that NaN skips: what it makes of the bits of a NaN is nowhere defined."""
         is_number = self.new("p")
-        self.put(f"setp.num.{type_} {is_number}, {source}, {source};")
+        self.put(f"setp.num.{type_} {is_number}, {source}, {other or source};")
         self.put(f"@{is_number} {line}")
 
     def of(self, kind, *, constants=True):
@@ -307,6 +307,10 @@ class Body:
         word = draw.choice(words)
         while word in ("min", "max") and a == b:
             b = self.of(kind)
+        if kind == "g":  # of two NaNs the assembler chooses one
+            b, c = self.of(kind, constants=False), self.of(kind, constants=False)
+        if word in ("neg", "abs"):
+            a = self.of(kind, constants=False)
         match word:
             case "add" | "sub" | "mul":
                 line = f"{word}{rounding}{ftz}{sat}.{type_} {to}, {a}, {b};"
@@ -336,8 +340,10 @@ class Body:
                 line = f"{what}{ftz}{sat}.f16x2 {result}, {', '.join(given)};"
         if word in ("neg", "abs") and kind == "g":
             self.put_for_numbers(line, type_, a)
+        elif kind == "g" and word in ("add", "sub", "mul", "fma", "min", "max"):
+            self.put_for_numbers(line, type_, b, c if word == "fma" else b)
         else:
-            self.put(line, guard=word != "testp")
+            self.put(line, guard=word not in ("testp", "neg", "abs"))
 
     def conversion(self):
         draw = self.draw
