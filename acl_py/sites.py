@@ -28,7 +28,7 @@ import device_model
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
 MODEL = str(Path(device_model.__file__).parent) + os.sep
-_NO_LINE = "no line of the script"  # where a finalizer or a thread of C calls a function of acl or of the driver
+NO_LINE = "no line of the script"  # where a finalizer or a thread of C calls a function of acl or of the driver
 RUNNER = f"{PACKAGE}tools{os.sep}scripts.py"  # of scripts: the frames that called it are not those of a script
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
@@ -84,7 +84,7 @@ class Site:
     @property
     def file(self) -> str:
         """The path of the file, as its code object has it; what there is instead if the call has no line."""
-        return _NO_LINE if _function_of(self.code) else self.code.co_filename
+        return NO_LINE if _function_of(self.code) else self.code.co_filename
 
     @property
     def line(self) -> int:
@@ -97,7 +97,7 @@ class Site:
         return self.code.co_firstlineno
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line}" if self.line else self.file
+        return self.file if _function_of(self.code) else f"{Path(self.file).name}:{self.line}"
 
     def __repr__(self) -> str:
         return f"<Site {self}>"

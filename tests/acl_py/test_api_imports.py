@@ -115,7 +115,7 @@ def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
     if name == "on_hang":
         assert name not in parameters
         return
-    default = parameters[name].default
+    default = parameters["fault" if name == "faults" else name].default
     found = effects_of(options.effects) if name == "effects" else getattr(options, name)
     assert getattr(default, "value", default) == (found or None)
 

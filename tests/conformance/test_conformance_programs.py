@@ -51,7 +51,7 @@ def refusal(*steps, **changes):
         (LAUNCH | {"us": "10"}, 'us: must be microseconds: a number from 0 to 4.6e15, all of simulated time, not "10"'),
         (LAUNCH | {"blocks": 0}, "blocks: must be a number of blocks, 1 to 2**63 - 1, not 0"),
         (LAUNCH | {"exclusive": 1}, "exclusive: must be true or false, not 1"),
-        (LAUNCH | {"stream": "B"}, "stream: there is no stream 'B'; there are legacy, per_thread, A"),
+        (LAUNCH | {"stream": "B"}, "stream: there is no stream 'B'; there are legacy, per_thread, nodes, A"),
         (
             LAUNCH | {"id": ""},
             'step 0 (launch): id: must be a name of 1 to 200 characters without lone surrogates, not ""',
@@ -391,6 +391,7 @@ def nonsense(rng):
         "blocks": [1, 200],
         "exclusive": [True, False],
         "value": [0, 7],
+        "unit": [1, 2, 4],
         "flags": ["blocking", "nonblocking", 0, 2, 77],
         "priority": [-1, 0, 3],
         "timing": [True, False],

@@ -255,7 +255,7 @@ def test_very_many_names_and_steps_are_read_and_one_that_is_wrong_is_short(count
     steps = [{"op": "record", "event": f"n{index}", "stream": f"n{index}"} for index in range(count)]
     program = parse({"id": "big", "streams": names, "events": names, "steps": steps})
     assert len(program.steps) == count
-    with pytest.raises(ProgramError, match=rf"there are legacy, per_thread, n0, .*, n7 and {count - 8:,} more$"):
+    with pytest.raises(ProgramError, match=rf"there are legacy, per_thread, nodes, n0, .*, n6 and {count - 7:,} more$"):
         parse({"id": "big", "streams": names, "events": names, "steps": [steps[0] | {"stream": "m"}]})
 
 

@@ -14,7 +14,7 @@ def made(*nodes):
     befores = [tuple(before) for _, *before in nodes]
     for (kind, *_), before in zip(nodes, befores, strict=True):
         graph.add(kind, [graph.nodes[place] for place in before], None)
-    bodies = [BODY if kind is NodeKind.IF else None for kind, *_ in nodes]
+    bodies = [[BODY] if kind is NodeKind.IF else [] for kind, *_ in nodes]
     return makeup_of(zip(graph.nodes, befores, chains(befores), bodies, strict=True))
 
 

@@ -8,7 +8,7 @@ from acl_py.compat.cuda.face.state import CARD, RULES
 from device_model.observe import Observer
 from device_model.ops import Op
 from device_model.ptx.advice import advise
-from device_model.ptx.launch import Result
+from device_model.ptx.results import Result
 
 
 class Advice(Observer):

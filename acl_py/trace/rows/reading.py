@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from acl_py.calls.acts import GraphLaunched, Recorded, Waited
+from acl_py.sites import NO_LINE
 from acl_py.trace.rows.columns import (
     CallColumns,
     CallKind,
@@ -163,8 +164,8 @@ def site_of_call(call: Call) -> str:
 
 @lru_cache(maxsize=4096)
 def short_site(file: str, line: int) -> str:
-    """Return a line of a file in the form of `Operation.site`; *file* itself if there is no line."""
-    return f"{Path(file).name}:{line}" if line else Path(file).name
+    """Return a line of a file in the form of `Operation.site`; *file* itself where it says that there is none."""
+    return file if file == NO_LINE else f"{Path(file).name}:{line}"
 
 
 def queuing_calls(ops: Sequence[Operation], calls: Sequence[Call]) -> list[int | None]:

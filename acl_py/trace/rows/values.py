@@ -148,6 +148,11 @@ def _in_act(hint: Any) -> Decoder:
     return decode
 
 
+def _of_form_10(decode: Decoder) -> Decoder:
+    """Return a decoder of what a call was about in form 10, where a fill was one of bytes, without a unit."""
+    return lambda value: decode([*value, 1] if isinstance(value, list) and value[:1] == ["Filled"] else value)
+
+
 def _tagged(record: Any) -> Decoder:
     if record in get_args(Record):
         return _kind(record).decode
@@ -163,7 +168,7 @@ def _with_names(field: str, hint: Any) -> Any:
 
 
 ACT = Kind("what a call did", _in_act(_ACT))
-ABOUT = Kind("a list of what a call was about", _many(_in_act(Thing)))  # of form 10
+ABOUT = Kind("a list of what a call was about", _many(_of_form_10(_in_act(Thing))))
 
 
 def encoded(value: Any) -> Any:

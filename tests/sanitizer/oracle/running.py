@@ -294,12 +294,14 @@ class _Writer:
     ) -> str:  # fmt: skip
         return f"b[{dst!r}][{dst_off}:], {dpitch}, b[{src!r}][{src_off}:], {spitch}, {width}, {height}"
 
-    def memset_async(self, step: Step, dst: str, bytes: int, value: int, stream: str, dst_off: int) -> str:  # noqa: A002
-        room = self._size(dst) - dst_off
-        return f"await acl.MemsetAsync(b[{dst!r}][{dst_off}:], {room}, {value}, {bytes}, {self._stream(stream)})"
+    def memset_async(self, step: Step, dst: str, stream: str, dst_off: int, **fill: int) -> str:
+        return f"await acl.MemsetAsync({self._filled(dst, dst_off, **fill)}, stream={self._stream(stream)})"
 
-    def memset(self, step: Step, dst: str, bytes: int, value: int, dst_off: int, **_: Any) -> str:  # noqa: A002
-        return f"await acl.Memset(b[{dst!r}][{dst_off}:], {self._size(dst) - dst_off}, {value}, {bytes})"
+    def memset(self, step: Step, dst: str, stream: str | None, dst_off: int, **fill: int) -> str:
+        return f"await acl.Memset({self._filled(dst, dst_off, **fill)})"
+
+    def _filled(self, dst: str, dst_off: int, *, bytes: int, value: int, unit: int) -> str:  # noqa: A002
+        return f"b[{dst!r}][{dst_off}:], {self._size(dst) - dst_off}, {value}, {bytes}, unit={unit}"
 
     def record(self, step: Step, event: str, stream: str, external: bool) -> str:
         return f"await acl.RecordEvent(e[{event!r}], {self._stream(stream)})"
