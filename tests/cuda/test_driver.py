@@ -137,6 +137,30 @@ def test_a_library_has_kernels_and_variables_in_each_context(h200):
     assert (h200("cuLibraryUnload", library), h200("cuLibraryUnload", library)) == (0, 400)
 
 
+def test_kernels_of_a_file_are_named_without_a_context_and_asked_with_one(h200, tmp_path):
+    images = {"text": (PTX.encode(), 0), "wrapped": (wrapped(PTX.encode()), 0), "code": (b"\x7fELF" + bytes(200), 209)}
+    _, context = h200.get("cuCtxPopCurrent_v2", OUT)
+    for name, (image, expected) in images.items():
+        (tmp_path / name).write_bytes(image)
+        arguments = str(tmp_path / name).encode(), None, None, 0, None, None, 0
+        code, library = h200.get("cuLibraryLoadFromFile", OUT, *arguments)
+        assert code == expected
+        if not code:
+            code, kernel = h200.get("cuLibraryGetKernel", OUT, library, b"add")
+            assert (code, h200.get("cuLibraryGetKernel", OUT, library, b"sub")[0]) == (0, 500)
+            assert h200.get("cuKernelGetParamInfo", kernel, 0, OUT, OUT)[0] == 201
+    h200("cuCtxPushCurrent_v2", context)
+    assert h200.get("cuKernelGetParamInfo", kernel, 0, OUT, OUT) == (0, 0, 8)
+
+
+def test_dynamic_shared_memory_that_is_available_is_what_a_kernel_may_have(h200):
+    function = h200.function()
+    assert h200.get("cuOccupancyAvailableDynamicSMemPerBlock", OUT, function, 2, 64) == (0, 48 << 10)
+    assert h200("cuFuncSetAttribute", function, 8, 100 << 10) == 0
+    assert h200.get("cuOccupancyAvailableDynamicSMemPerBlock", OUT, function, 2, 64) == (0, 100 << 10)
+    assert h200.get("cuOccupancyAvailableDynamicSMemPerBlock", OUT, function, 4, 64) == (0, 57344)
+
+
 def test_a_module_that_ends_gives_back_the_memory_of_its_variables_when_its_kernels_are_over(h200):
     _, empty, _ = h200.get("cuMemGetInfo_v2", OUT, OUT)
     _, module = h200.get("cuModuleLoadData", OUT, PTX.encode())

@@ -3,7 +3,7 @@ functions there.
 """
 
 from acl_py.compat.cuda.driver.functions import attribute_of, parameter_of, set_attribute
-from acl_py.compat.cuda.driver.modules import Function, Module, end, load, text_of_file, write_handles
+from acl_py.compat.cuda.driver.modules import Function, Module, end, load, names_in, text_of_file, write_handles
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import NOT_FOUND, RefusedError
 from acl_py.compat.cuda.face.images import text_at
@@ -74,7 +74,10 @@ async def unload_library(driver: Driver, library: Library) -> None:
 @answers("cuLibraryGetKernel")
 async def library_kernel(driver: Driver, library: Library, name: str) -> Kernel:
     """A kernel by its name."""
-    (await module_in(driver, library)).function(name)
+    if driver.thread.has_context:
+        (await module_in(driver, library)).function(name)
+    elif name not in names_in(library.text):
+        raise RefusedError(NOT_FOUND, f"there is no kernel {name!r}")
     return library.kernels.setdefault(name, Kernel(library, name))
 
 

@@ -9,11 +9,12 @@ from acl_py import ptx
 from acl_py.compat.cuda.driver.device_runtime import with_device_runtime
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import FILE_NOT_FOUND, NOT_FOUND, RefusedError
-from acl_py.compat.cuda.face.images import check_version, refused, text_at
+from acl_py.compat.cuda.face.images import refused, text_at, text_of
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.verbs.ptx_kernels import PtxKernel, PtxModule
 from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.parser import parse
 
 
 class Function:
@@ -85,11 +86,18 @@ async def load(text: str) -> Module:
 def text_of_file(name: str) -> str:
     """Return the PTX in the file *name*."""
     try:
-        text = Path(name).read_text(errors="replace")
+        image = Path(name).read_bytes()
     except OSError as error:
         raise RefusedError(FILE_NOT_FOUND, f"{name}: {error.strerror}") from error
-    check_version(text)
-    return text
+    return text_of(image)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names of the kernels in *text*, which need no context."""
+    try:
+        return tuple(parse(text).entries)
+    except PtxError as error:
+        raise refused(error) from error
 
 
 @answers("cuModuleLoadData")

@@ -69,4 +69,4 @@ async def available_shared(driver: Driver, function: Function, blocks: int, thre
         raise RefusedError(INVALID_VALUE, f"{blocks} blocks of {threads} threads")
     sm, needs = sm_of(driver), function.kernel.needs(driver.runtime)
     each = sm.shared // blocks - sm.block_shared_reserved - needs.shared_bytes
-    return max(0, min(each, sm.block_shared - needs.shared_bytes))
+    return max(0, min(each, needs.dynamic_shared))

@@ -50,7 +50,17 @@ def text_at(address: int) -> str:
     start = own_memory.read(address, len(_ELF))
     if start == _FAT:
         raise RefusedError(NO_BINARY_FOR_GPU, "the image is a collection of machine code, which cannot be run")
-    data = _inside(address) if start == _ELF else own_memory.text(address)
+    return _checked(_inside(address) if start == _ELF else own_memory.text(address))
+
+
+def text_of(image: bytes) -> str:
+    """Return the PTX in *image*; `RefusedError` as for `text_at`."""
+    if image.startswith((_FAT, _ELF)) and unwrapped(image) is None:
+        raise RefusedError(NO_BINARY_FOR_GPU, "the image is machine code, which cannot be run: load PTX instead")
+    return _checked(unwrapped(image) or image)
+
+
+def _checked(data: bytes) -> str:
     text = data.rstrip(b"\0").decode(errors="replace")
     check_version(text)
     return text
