@@ -17,14 +17,13 @@ import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import hanging
 from acl_py.compat.acl.face import session
-from acl_py.compat.acl.face.modules import IMPORTED, install
+from acl_py.compat.acl.face.modules import IMPORTED, install, is_installed
 from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
 
@@ -66,13 +65,14 @@ def let_go_of_script() -> None:
         vars(alive).update({name: None for name in vars(alive) if name != "__builtins__"})
 
 
-@cache
 def take_over() -> None:
-    """Install `acl` in a process that a script has started, once, with the options of ACL_PY_RUN.
+    """Install `acl`, unless it is, in a process that a script has started, with the options of ACL_PY_RUN.
 
     Raises:
         ValueError: ACL_PY_RUN is not what it must be.
     """
+    if is_installed():
+        return
     hide_own_frames_of_uncaught_errors()
     options = options_of_environment()
     register = options.pop("register", [])

@@ -84,6 +84,11 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     return modules["acl"]
 
 
+def is_installed() -> bool:
+    """Return whether `import acl` finds the simulated module."""
+    return _is_ours(sys.modules.get("acl"))
+
+
 def uninstall() -> None:
     """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
     for name in _NAMES:
