@@ -114,6 +114,7 @@ def test_structures_by_value(runtime):
     assert (pitch, width, height) == (512, 8, 2)
     where = pointer(places[1](address, pitch, width, height))
     assert runtime("cudaMemset3D", where, 0x107, extent(places[0](8, 2, 2))) == 0
+    assert runtime("cudaMemset3D", where, 7, extent(places[0](8, 2, 1 << 40))) == 1
     assert runtime("cudaMemcpy2D", back, 4, address, pitch, 4, 4, DEVICE_TO_HOST) == 0
     assert back.raw == b"\x07" * 16
 

@@ -109,6 +109,11 @@ async def _planes(driver: Driver, structure: bytes, *stream: Any) -> None:
 async def fill_planes(driver: Driver, where: PitchedPointer, value: int, extent: Extent, *stream: Any) -> None:
     """Fill planes of rows, in *stream* if there is one."""
     verb: Any = fills.queue_rows_of_bytes if stream else fills.fill_rows_of_bytes
-    for plane in range(extent.depth):
-        start = where.address + plane * where.pitch * where.height
+    if not (extent.width and extent.height and extent.depth):
+        return
+    bytes_between = where.pitch * where.height
+    last = bytes_between * (extent.depth - 1) + where.pitch * (extent.height - 1) + extent.width
+    driver.runtime.memory.at(where.address, last, "dst")
+    for plane in range(extent.depth if bytes_between else 1):
+        start = where.address + plane * bytes_between
         await verb(driver, start, where.pitch, value & 0xFF, extent.width, extent.height, *stream)
