@@ -318,12 +318,16 @@ class InVerbs(Player):
     async def free_async(self, number: int, stream: Any) -> None:
         await acl_py.FreeAsync(self.memory[number][0], self._stream(stream))
 
+    def _ends(self, dst: Any, src: Any, nbytes: int) -> tuple[Any, Any]:
+        self.address(dst), self.address(src)  # were made: also those of a copy of no bytes, which are not looked at
+        return (self._place(dst), self._place(src)) if nbytes else (_NOWHERE, _NOWHERE)
+
     async def copy(self, dst: Any, src: Any, nbytes: int, _: Any) -> None:
-        to, source = (self._place(dst), self._place(src)) if nbytes else (_NOWHERE, _NOWHERE)
+        to, source = self._ends(dst, src, nbytes)
         await acl_py.Memcpy(to, nbytes, source, nbytes, _ANY)
 
     async def copy_async(self, dst: Any, src: Any, nbytes: int, stream: Any) -> None:
-        to, source = (self._place(dst), self._place(src)) if nbytes else (_NOWHERE, _NOWHERE)
+        to, source = self._ends(dst, src, nbytes)
         await acl_py.MemcpyAsync(to, nbytes, source, nbytes, _ANY, self._stream(stream))
 
     peer, peer_async = copy, copy_async
