@@ -104,7 +104,7 @@ def expected(name, rules, state):
     if not is_on:
         return None, status
     if name in ENDS_STREAM:
-        return None, GONE
+        return None, GONE if "origin" in state else status
     if is_lost and name in NODES | NO_NODES | OTHERS.keys():
         return Kind.CAPTURE_INVALIDATED, status
     if name in NO_NODES or name == "StreamWaitEvent":
@@ -123,7 +123,7 @@ async def outcome(name, state, names):
     except acl.AclError as error:
         kind = error.kind
     await acl.SetCurrentContext(names["context"])
-    status = await end(names["origin"], JOIN if stream == "other" else "", names)
+    status = await end(names, stream)
     for each in (names["origin"], names["other"]):
         if each.destroyed is None:
             await ran[1, each]()
@@ -134,8 +134,9 @@ async def outcome(name, state, names):
     return kind, status
 
 
-async def end(origin, join, names):
-    """End the capture; return its status before that."""
+async def end(names, stream):
+    """End the capture; return its status before that. A stream that was drawn in cannot join when it is destroyed."""
+    origin, other = names["origin"], names["other"]
     if origin.destroyed is not None or await acl.IsCapturing(origin) is CaptureStatus.NONE:
         return GONE
     status = await acl.IsCapturing(origin)
@@ -143,8 +144,12 @@ async def end(origin, join, names):
         with pytest.raises(acl.AclError) as caught:
             await acl.EndCapture(origin)
         assert caught.value.kind is Kind.CAPTURE_INVALIDATED
+    elif other.destroyed is not None:
+        with pytest.raises(acl.AclError) as caught:
+            await acl.EndCapture(origin)
+        assert caught.value.kind is Kind.CAPTURE_UNJOINED
     else:
-        await execute(join, names)
+        await execute(JOIN if stream == "other" else "", names)
         assert (await acl.EndCapture(origin)).nodes[0].name == "captured"
     return status
 
