@@ -40,12 +40,17 @@ class Player:
         self.memory: dict[int, tuple[int, int]] = {}  # address and bytes
         self.kept: dict[int, Any] = {}  # what keeps memory of the host
         self.pageable: dict[int, Any] = {}
+        self.managed: list[int] = []
 
     def own(self, number: int, nbytes: int) -> None:
         """Take pageable memory."""
         array = np.full(nbytes, number, np.uint8)
         self.pageable[number] = array
         self.memory[number] = array.ctypes.data, nbytes
+
+    def let_go(self, number: int) -> None:
+        """Forget memory of the host that was freed: it is the system's again, with whatever comes there."""
+        del self.memory[number]
 
     def address(self, place: tuple[int, int]) -> int:
         number, offset = place
@@ -126,15 +131,19 @@ class InC(Player):
         else:
             code = self.cuda(_ALLOCATE[kind], ctypes.byref(place), nbytes, 1)
         self.memory.update({number: (place.value, nbytes)} if code == 0 else {})
+        self.managed += [number] * (kind == "managed")
         return code
 
     def free(self, number: int, _: Any) -> int:
-        return self.cuda("cuMemFree_v2", self.memory[number][0])
+        code = self.cuda("cuMemFree_v2", self.memory[number][0])
+        if code == 0 and number in self.managed:
+            self.let_go(number)
+        return code
 
     def free_host(self, number: int, _: Any) -> int:
         code = self.cuda("cuMemFreeHost", self.memory[number][0])
         if code == 0:
-            del self.memory[number]  # the system's again, with whatever comes there
+            self.let_go(number)
         return code
 
     def free_async(self, number: int, stream: Any) -> int:
@@ -307,13 +316,16 @@ class InVerbs(Player):
             verbs = {"device": acl_py.Malloc, "pinned": acl_py.MallocHost, "managed": acl_py.MallocManaged}
             buffer = await verbs[kind](nbytes)
         self.memory[number] = buffer.address, nbytes
+        self.managed += [number] * (kind == "managed")
 
     async def free(self, number: int, _: Any) -> None:
         await acl_py.Free(self.memory[number][0])
+        if number in self.managed:
+            self.let_go(number)
 
     async def free_host(self, number: int, _: Any) -> None:
         await acl_py.FreeHost(self.memory[number][0])
-        del self.memory[number]
+        self.let_go(number)
 
     async def free_async(self, number: int, stream: Any) -> None:
         await acl_py.FreeAsync(self.memory[number][0], self._stream(stream))
