@@ -24,7 +24,8 @@ from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
-from device_model.graphs.executable import Forwarder, HostCopies, Launch
+from device_model.graphs.executable import Launch
+from device_model.graphs.launching import Forwarder, HostCopies
 from device_model.graphs.streaks import Streaks
 from device_model.ids import Ids
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
