@@ -107,7 +107,7 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     [
         ("[", "is not JSON"),
         ("[]", "is not a JSON object but []"),
-        ('{"card": 1}', "has the option 'card', but there are only device, devices, effects, hang_after,"),
+        ('{"card": 1}', "has the option 'card', but there are only device, devices, effects, faults, hang_after,"),
         ('{"models": "folder"}', "must have a list of paths in 'models', not 'folder'"),
     ],
 )
