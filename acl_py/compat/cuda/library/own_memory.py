@@ -37,7 +37,12 @@ for _function in (_pipe_in, _pipe_out):
 
 
 def read(address: int, nbytes: int) -> bytes:
-    """Return *nbytes* at *address*; `FaultError` if not all of them are there."""
+    """Return *nbytes* at *address*; `FaultError` if not all of them are there.
+
+    The last byte is read first: a size that is much too large must not read all that lies behind *address*.
+    """
+    if nbytes > _PART:
+        gather([(address + nbytes - 1, 1)])
     parts = ((address + start, min(_PART, nbytes - start)) for start in range(0, nbytes, _PART))
     return b"".join(gather([part]) for part in parts)
 
