@@ -83,7 +83,7 @@ class Site:
 
     @property
     def file(self) -> str:
-        """The path of the file, as its code object has it; what there is instead if the call has no line."""
+        """The path of the file, as its code object has it; "no line of the script" if the call has none."""
         return NO_LINE if _function_of(self.code) else self.code.co_filename
 
     @property

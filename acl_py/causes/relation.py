@@ -32,11 +32,10 @@ class Relation:
     """The relation of one recording.
 
     `nothing_new` has the waits and synchronisations that order nothing new, as indices of calls. Calls that happen to
-    wait, such as a free, order nothing. With *apart* a task knows what it has waited for itself and what other hosts
-    handed over, and nothing else. Only calls whose purpose is to wait count then: a copy of pageable memory does not,
-    because it need not wait once that memory is pinned. With
-    *unwaited* the host knows nothing by the calls with these indices, and the legacy stream is a stream like others: so
-    it would be in a program that has got rid of these barriers.
+    wait, such as a free, order nothing. With *apart* a task knows only its own waits and what other hosts handed over.
+    Only calls whose purpose is to wait count then: a copy of pageable memory does not, because it need not wait once
+    that memory is pinned. With *unwaited* the calls with these indices tell the host nothing, and the legacy stream is
+    a stream like others, as in a program without these barriers.
 
     A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
     nothing.

@@ -116,7 +116,7 @@ class Executable(Handle):
     # --- single nodes, which are named by those of the graph that it was made from
 
     def node(self, node: Node) -> Node | None:
-        """Return what it has for *node*; None if it has nothing, or in the body of another node."""
+        """Return its copy of *node*; None if it has none, or if *node* is in the body of another node."""
         place = self._places.get(node.first)
         return None if place is None else self._whole.entries[place].node
 

@@ -143,7 +143,7 @@ class Launch(CoreKernel):
         self.hazards = hazards
         self.shape = shape
         self._conditions = conditions
-        self._settings: dict[int, int] = {}  # what it has set them to
+        self._settings: dict[int, int] = {}  # the values that this launch has set
         self.limit_ns = limit_ns
         self.blocks = prod(shape.grid)
         self.cores = min(self.blocks, plan.card.sms)

@@ -3,10 +3,11 @@
 import os
 import sys
 from collections.abc import Iterator
-from importlib.machinery import ModuleSpec, PathFinder
+from functools import cache
+from importlib.machinery import PathFinder
 from importlib.metadata import PackageNotFoundError, version
 
-_OWN_RUNTIME = ("cupy", "torch")  # they bring a runtime that asks a driver for tables which are not documented
+OWN_RUNTIME = ("cupy", "torch")  # they bring a runtime that asks a driver for tables which are not documented
 _ELSEWHERE = "NUMBA_CUDA_DRIVER"  # the path of the driver that numba loads
 _WHEELS = ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-nvvm", "nvidia-nvjitlink")
 _MAJORS = (12, 13)  # of wheels that fit the driver, the newest last
@@ -38,24 +39,11 @@ def failed_before() -> str:
     return "numba.cuda" if getattr(driver, "initialization_error", None) else ""
 
 
-class OwnRuntimes:
-    """Tells, when a package with a runtime of its own is imported, that the simulated card is not there for it."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Find nothing: others do; but tell it, if *name* is such a package and is installed."""
-        if name in _OWN_RUNTIME and name not in self._told and PathFinder.find_spec(name) is not None:
-            self._told.add(name)
-            print(
-                f"acl-py: {name} brings a CUDA runtime of its own, which needs a real driver: it finds no card here",
-                file=sys.stderr,
-            )
-        return None
-
-
-def watch_imports() -> None:
-    """Tell from now on when a package with a runtime of its own is imported."""
-    if not any(isinstance(each, OwnRuntimes) for each in sys.meta_path):
-        sys.meta_path.insert(0, OwnRuntimes())
+@cache
+def tell_of_runtime(name: str) -> None:
+    """Tell once that the simulated card is not there for the package *name*, if it is installed."""
+    if PathFinder.find_spec(name) is not None:
+        print(
+            f"acl-py: {name} brings a CUDA runtime of its own, which needs a real driver: it finds no card here",
+            file=sys.stderr,
+        )

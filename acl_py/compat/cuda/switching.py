@@ -5,7 +5,7 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -84,7 +84,8 @@ def begin() -> None:
             f"cuda.bindings.{folder}{compiler.__name__.rpartition('.')[2]}": compiler.interpose
             for folder in ("", "_internal.")
             for compiler in (nvrtc, nvjitlink)
-        },
+        }
+        | {name: partial(packages.tell_of_runtime, name) for name in packages.OWN_RUNTIME},
         {"cuda.bindings.cyruntime": _replace_runtime},
     )
 
@@ -124,7 +125,6 @@ def begin_if_possible() -> None:
     else:
         for trouble in packages.troubles() if is_used else ():
             print(f"acl-py: {trouble}", file=sys.stderr)
-        packages.watch_imports()
 
 
 def _users() -> list[str]:

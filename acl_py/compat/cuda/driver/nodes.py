@@ -178,7 +178,7 @@ def form_of(kind: int) -> Form:
 
 @answers("cuGraphConditionalHandleCreate")
 async def create_handle(driver: Driver, graph: Graph, _context: Context | None, default: int, flags: int) -> int:
-    """Make a condition, which one node asks and kernels set; its number is what they are given."""
+    """Make a condition, which one node asks and kernels set; kernels get its number."""
     if flags & ~_ASSIGN_DEFAULT:
         raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of conditions")
     number, condition = create_condition(driver.runtime, default if flags else None)

@@ -181,7 +181,7 @@ async def set_attribute(driver: Driver, pool: Pool, attribute: int, place: int) 
         raise RefusedError(INVALID_VALUE, f"the attribute {attribute} of pools cannot be set to {value}")
 
 
-# --- access: noted for programs to read back; every device reaches what it is given
+# --- access: kept for programs to read back, and not enforced
 
 
 @answers("cuMemPoolGetAccess")
