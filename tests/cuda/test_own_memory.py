@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import mmap
+import tracemalloc
 
 import pytest
 
@@ -81,8 +82,12 @@ def test_more_bytes_than_a_pipe_holds_are_moved(way):
     assert target.raw == many
 
 
-def test_a_size_that_is_much_too_large_is_a_fault_at_once(way):
-    text = ctypes.create_string_buffer(16)
+def test_a_size_that_is_much_too_large_is_a_fault_before_anything_is_read(way):
+    mapped = ctypes.create_string_buffer(32 << 20)
+    tracemalloc.start()
     for nbytes in (2**40, 2**63):
         with pytest.raises(FaultError):
-            own_memory.read(ctypes.addressof(text), nbytes)
+            own_memory.read(ctypes.addressof(mapped), nbytes)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 20
