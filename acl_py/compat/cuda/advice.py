@@ -38,10 +38,12 @@ class Advice(Observer):
 def advising() -> Iterator[Advice]:
     """Watch the kernels of a block, which must wait for them; the block gets their `Advice`.
 
-    with acl_py.compat.cuda.advising() as advice:
-        kernel[blocks, threads](x, y)
-        cuda.synchronize()
-    print(advice)
+    Use it like this::
+
+        with acl_py.compat.cuda.advising() as advice:
+            kernel[blocks, threads](x, y)
+            cuda.synchronize()
+        print(advice)
     """
     sessions.prefer(CARD, RULES)
     hooks, advice = sessions.session().runtime.hooks, Advice()
