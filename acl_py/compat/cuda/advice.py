@@ -38,7 +38,7 @@ class Advice(Observer):
 def advising() -> Iterator[Advice]:
     """Watch the kernels of a block, which must wait for them; the block gets their `Advice`.
 
-    Use it like this::
+    For example:
 
         with acl_py.compat.cuda.advising() as advice:
             kernel[blocks, threads](x, y)
