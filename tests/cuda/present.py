@@ -22,7 +22,7 @@ driver = ctypes.CDLL("libcuda.so.1")
 codes = driver.cuInit(0), driver.cuDeviceGetName(name, 100, 0), driver.cuDriverGetVersion(ctypes.byref(number))
 uuid = ctypes.create_string_buffer(16)
 driver.cuDeviceGetUuid(uuid, 0)
-print(codes, name.value.decode(), number.value, "simulated" if b"simulated" in uuid.raw else "a card")
+print(codes, name.value.decode(), number.value, "simulated" if uuid.raw.startswith(b"acl_py") else "a card")
 """
 _NUMBA = """
 from numba import cuda
