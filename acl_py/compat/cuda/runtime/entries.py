@@ -144,4 +144,4 @@ def entry(name: str, count: int, *, is_per_thread: bool) -> RuntimeEntry:
         return RuntimeEntry(function, not_simulated, codes.SUCCESS, is_twin=False)
     verb, question = verb_of(function.same) if function.same else (_verbs.get(name, not_simulated), codes.SUCCESS)
     kind = _LastError if name in (_TAKE, _PEEK) else RuntimeEntry
-    return kind(function, verb, question, is_twin=is_per_thread)
+    return kind(function, verb, question, is_twin=is_per_thread and function.has_twin)
