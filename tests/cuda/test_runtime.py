@@ -20,7 +20,8 @@ class Runtime(Cuda):
 
     def __init__(self):
         self.functions = replacing.functions(
-            {name: len(each.signature.parameters) for name, each in table.read().items()} | {"cudaMallocArray": 5}
+            {name: len(each.signature.parameters) for name, each in table.read().items()}
+            | {"cudaCreateTextureObject": 4}
         )
         self.library = self
 
@@ -197,8 +198,8 @@ def test_kernels_of_libraries(runtime_of_h200):
 
 
 def test_what_is_not_simulated_is_801_by_name(runtime):
-    assert [runtime("cudaMallocArray"), runtime("cudaGetLastError")] == [801, 801]
-    assert list(current_session().unsupported) == ["cudaMallocArray"]
+    assert [runtime("cudaCreateTextureObject"), runtime("cudaGetLastError")] == [801, 801]
+    assert list(current_session().unsupported) == ["cudaCreateTextureObject"]
 
 
 def test_structures_of_graphs_go_there_and_back():

@@ -23,6 +23,7 @@ from device_model.rules import CUDA
 _V = TypeVar("_V", bound=Verb)
 _STICKY = {700, 702, 710, 714, 715, 716, 717, 718, 719}  # codes that stay the last error
 _NAMES = {code.value: code.name for code in CUDA.codes.values()} | {
+    20: "cudaErrorInvalidChannelDescriptor",
     98: "cudaErrorInvalidDeviceFunction", 200: "cudaErrorInvalidKernelImage", 209: "cudaErrorNoKernelImageForDevice",
     218: "cudaErrorInvalidPtx", 222: "cudaErrorUnsupportedPtxVersion", 301: "cudaErrorFileNotFound",
     500: "cudaErrorSymbolNotFound",
