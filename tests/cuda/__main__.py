@@ -8,6 +8,8 @@ python -m tests.cuda cost                 processor time of a call in C, and of 
 python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
     public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. Three columns
     by file: the cases that pass on a card and need a driver, those of them that pass here, and their share
+python -m tests.cuda sanitized core --suites DIR [--json OUT] [FILE ...]
+    the same tests under the sanitizer: what it finds in each file
 python -m tests.cuda scripts --suites DIR
     public scripts and notebooks, each in the folder of its repository in DIR: how each ends under acl-py run
 python -m tests.cuda stumpy [120 20]
@@ -24,7 +26,7 @@ from math import inf
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.runtime.scopes import Scope, scope_var
-from tests.cuda import matrix_profiles, public_scripts, suites
+from tests.cuda import matrix_profiles, public_scripts, sanitized, suites
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile, lose_context
@@ -134,6 +136,7 @@ if __name__ == "__main__":
         "start": start,
         "scripts": public_scripts.scripts,
         "suites": suites.run,
+        "sanitized": sanitized.run,
         "stumpy": matrix_profiles.run,
     }
     commands[sys.argv[1]](*sys.argv[2:])

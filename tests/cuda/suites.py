@@ -21,7 +21,7 @@ from xml.etree import ElementTree as ET
 Outcomes = dict[str, str]  # by case: "pass", or "skip", "failure" or "error" with a reason
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
-_LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
+LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
 _CUT = 100  # columns of a reason
 # What is not simulated. A second card needs no rule: the cases that want one were skipped on the card.
 _EXCLUDED_FILES = re.compile(
@@ -77,46 +77,56 @@ class Case(NamedTuple):
     here: str
 
 
-def run(name: str, *arguments: str) -> None:
-    """Run the suite *name*, and print a table by file and each case that differs."""
-    options, only = _parsed(arguments)
-    suite = SUITES[name]
-    folder = Path(options["--suites"]).resolve() if "--suites" in options else _numba_folder()
-    results = {}
-    for path in _files(folder, suite, only):
-        file = path.relative_to(folder).as_posix()
-        results[file] = list(_counted({} if suite.package else _card(file), path, suite))
-        _print_row(file, results[file])
-    _print_row("all", [case for cases in results.values() for case in cases])
-    _print_differences(results)
-    if "--json" in options:
-        rows = {file: {case.name: case[1:] for case in cases} for file, cases in results.items()}
-        Path(options["--json"]).write_text(json.dumps(rows, indent=1))
+class Chosen(NamedTuple):
+    """What a command names: a *suite*, its *folder*, parts of the *names* of files, and where results go."""
+
+    suite: Suite
+    folder: Path
+    names: list[str]
+    out: Path | None
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files to run, each with its name in the folder."""
+        for path in sorted((self.folder / self.suite.folder).glob("**/test_*.py")):
+            name = path.as_posix()
+            if not _EXCLUDED_FILES.search(name) and (not self.names or any(part in name for part in self.names)):
+                yield path.relative_to(self.folder).as_posix(), path
+
+    def write(self, results: object) -> None:
+        """Write *results* if the command says where."""
+        if self.out is not None:
+            self.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
 
 
-def _parsed(arguments: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Return the options with their values, and the parts of names of files that are wanted."""
-    options, only = {}, []
+def chosen(name: str, *arguments: str) -> Chosen:
+    """Return what the *arguments* of a command name: options with their values, and parts of names of files."""
+    options, names = {}, []
     rest = iter(arguments)
     for each in rest:
         if each in ("--suites", "--json"):
             options[each] = next(rest)
         else:
-            only.append(each)
-    return options, only
+            names.append(each)
+    folder = Path(options["--suites"]).resolve() if "--suites" in options else _numba_folder()
+    return Chosen(SUITES[name], folder, names, Path(options["--json"]) if "--json" in options else None)
+
+
+def run(name: str, *arguments: str) -> None:
+    """Run the suite *name*, and print a table by file and each case that differs."""
+    what = chosen(name, *arguments)
+    results = {}
+    for file, path in what.files():
+        results[file] = list(_counted({} if what.suite.package else _card(file), path, what.suite))
+        _print_row(file, results[file])
+    _print_row("all", [case for cases in results.values() for case in cases])
+    _print_differences(results)
+    what.write({file: {case.name: case[1:] for case in cases} for file, cases in results.items()})
 
 
 def _numba_folder() -> Path:
     spec = find_spec("numba_cuda")
     assert spec is not None, "numba-cuda is not installed"
     return Path(spec.submodule_search_locations[0]) / "numba/cuda"
-
-
-def _files(folder: Path, suite: Suite, only: list[str]) -> Iterator[Path]:
-    for path in sorted((folder / suite.folder).glob("**/test_*.py")):
-        name = path.as_posix()
-        if not _EXCLUDED_FILES.search(name) and (not only or any(part in name for part in only)):
-            yield path
 
 
 def _card(file: str) -> Outcomes:
@@ -139,10 +149,16 @@ def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
     for name, on_card in card.items():
         result = here.get(name) or lost or "missing"
         is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip"))
-        if is_wanted and alone.get(name) != "pass" and _EXCLUDED_WORDS.isdisjoint(re.split(r"[\W_]+", name.lower())):
+        if is_wanted and alone.get(name) != "pass" and not _is_excluded(name, result):
             yield Case(name, on_card, result)
     if suite.package:
         yield from (Case(name, "", f"not run: it {reason}") for name, reason in _APART.get(path.stem, {}).items())
+
+
+def _is_excluded(name: str, result: str) -> bool:
+    """Whether the name of a case, or the reason why it was skipped here, says that it is about what is excluded."""
+    text = f"{name} {result if result.startswith('skip') else ''}"
+    return not _EXCLUDED_WORDS.isdisjoint(re.split(r"[\W_]+", text.lower()))
 
 
 # --- processes
@@ -152,17 +168,17 @@ _UNDER_ACL_PY = ("-m", "acl_py", "run", "-m", "pytest")
 _WITHOUT_DRIVER = ("-m", "pytest", "-p", "without_driver")
 
 
-def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = _LIMIT_S) -> Outcomes:
+def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = LIMIT_S) -> Outcomes:
     """Run the file *path* of tests in a process of its own. The name "" has what ended it, if that is all there is."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
-        ended = _run(
+        ended = run_python(
             [*command, "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suite.arguments(path)], place, limit_s
         )
         return _read(report, path.stem) if report.exists() else {"": ended}
 
 
-def _run(arguments: list[str], folder: str, limit_s: int) -> str:
+def run_python(arguments: list[str], folder: str, limit_s: int) -> str:
     """Run Python, and say how it ended."""
     path = os.pathsep.join([str(_ROOT), str(_HERE / "plugins"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
