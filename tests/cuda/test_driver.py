@@ -10,6 +10,7 @@ import pytest
 
 import acl_py
 from acl_py.compat.acl.face.session import current_session
+from acl_py.compat.acl.report import report
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.calls import answered
 from acl_py.compat.cuda.face.images import wrapped
@@ -210,12 +211,28 @@ def test_launches_that_do_not_fit_and_names_that_are_not_there_have_codes(h200):
 
 def test_a_kernel_that_leaves_memory_loses_the_context_for_good(h200):
     function = h200.function()
-    arguments = pointers(ctypes.c_uint64(64), ctypes.c_uint32(5), ctypes.c_uint32(1))
-    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 0
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, _at(64), None) == 0
     codes = [h200("cuCtxSynchronize"), h200("cuStreamSynchronize", 0), h200.get("cuMemAlloc_v2", OUT, 8)[0]]
     assert codes == [700, 700, 700]
     assert h200("cuDevicePrimaryCtxReset_v2", 0) == 0
     assert h200.get("cuDevicePrimaryCtxRetain", OUT, 0) == (700, 0)
+
+
+def test_what_fails_in_a_lost_context_is_told_once_and_has_no_leaks(h200):
+    h200.get("cuMemAlloc_v2", OUT, 8)
+    h200("cuLaunchKernel", h200.function(), 1, 1, 1, 32, 1, 1, 0, 0, _at(64), None)
+    h200("cuCtxSynchronize")
+    h200("cuStreamSynchronize", 0)
+    kernel, wait, same, leaks = report(current_session()).splitlines()[-4:]
+    assert kernel.startswith("  failed: kernel add, submitted at ")
+    assert "cuCtxSynchronize()" in wait
+    assert wait.endswith("; only a new process gets another context")
+    assert same.startswith("    the same answer: cuStreamSynchronize() at ")
+    assert leaks == "  leaks are not listed, because a context was lost: nothing in it can be freed or destroyed"
+
+
+def _at(address):
+    return pointers(ctypes.c_uint64(address), ctypes.c_uint32(5), ctypes.c_uint32(1))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature,
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import Barred, scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
+from device_model.contexts import Context
 from device_model.ptx.text.errors import PtxError
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
@@ -184,7 +185,7 @@ class Entry:
         except PtxError as error:
             return self._failed(driver, images.refused(error).code, f"{error}")
         except AclError as error:
-            return self._failed(driver, self.code_of(error), sentence(error))
+            return self._failed(driver, self.code_of(error), _sentence(driver, error))
         finally:
             turn.release()
             own.is_per_thread = outer
@@ -227,6 +228,13 @@ class Entry:
 async def not_simulated(*_: object) -> None:
     """Stand for the functions that no coroutine answers."""
     raise NotSimulatedError(codes.NOT_SUPPORTED, "the function is not simulated")
+
+
+def _sentence(driver: Driver, error: AclError) -> str:
+    """Return what was wrong, and what to do. No reset brings back a context that is lost (measured)."""
+    context = driver.thread.scope.context
+    is_lost = isinstance(context, Context) and context.failed_op is not None
+    return f"{error.what}; only a new process gets another context" if is_lost else sentence(error)
 
 
 def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
