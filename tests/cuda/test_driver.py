@@ -454,6 +454,22 @@ def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
     assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
 
 
+def test_clusters_have_one_block(h200):
+    function = h200.function()
+
+    def asked(threads, cluster):
+        attribute = ctypes.create_string_buffer(struct.pack("<I4x3I", 4, cluster, 1, 1), 72)
+        data = struct.pack("<7I4xQQI4x", 64, 1, 1, threads, 1, 1, 0, 0, ctypes.addressof(attribute), 1)
+        config, arguments = ctypes.create_string_buffer(data), pointers(*(ctypes.c_uint64(0) for _ in "abc"))
+        names = ("cuOccupancyMaxActiveClusters", "cuOccupancyMaxPotentialClusterSize")
+        found = [h200.get(name, OUT, function, config) for name in names]
+        return found, h200("cuLaunchKernelEx", config, function, arguments, None)
+
+    assert asked(1024, 1) == ([(0, 264), (0, 1)], 0)
+    assert asked(1024, 2) == ([(0, 0), (0, 1)], 801)
+    assert asked(2048, 1) == ([(0, 0), (0, 0)], 1)
+
+
 GRID_SYNC = """
 .version 8.0
 .target sm_90
