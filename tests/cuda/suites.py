@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -114,11 +115,14 @@ def chosen(name: str, *arguments: str) -> Chosen:
 def run(name: str, *arguments: str) -> None:
     """Run the suite *name*, and print a table by file and each case that differs."""
     what = chosen(name, *arguments)
-    results = {}
+    results, whole = {}, Counter[str]()
     for file, path in what.files():
-        results[file] = list(_counted({} if what.suite.package else _card(file), path, what.suite))
-        _print_row(file, results[file])
-    _print_row("all", [case for cases in results.values() for case in cases])
+        here = outcomes(_UNDER_ACL_PY, path, what.suite)
+        results[file] = list(_counted(here, {} if what.suite.package else _card(file), path, what.suite))
+        kinds = Counter(_kind(outcome) for outcome in here.values())
+        whole += kinds
+        _print_row(file, results[file], kinds)
+    _print_row("all", [case for cases in results.values() for case in cases], whole)
     _print_differences(results)
     what.write({file: {case.name: case[1:] for case in cases} for file, cases in results.items()})
 
@@ -139,9 +143,8 @@ def _short(case: str) -> str:
     return case.lstrip(".").removeprefix("::")
 
 
-def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
-    """Yield the cases of a file that count."""
-    here = outcomes(_UNDER_ACL_PY, path, suite)
+def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
+    """Yield the cases of a file that count, of those which ended as *here*."""
     alone = {} if suite.package else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
     lost = here.get("", "")  # why the file has no outcomes
     if "" in card or not card:  # the card could not collect the file, or has not seen it
@@ -219,10 +222,15 @@ def _reason(found: ET.Element) -> str:
 # --- tables
 
 
-def _print_row(name: str, cases: list[Case]) -> None:
+def _kind(outcome: str) -> str:
+    return outcome.partition(":")[0]
+
+
+def _print_row(name: str, cases: list[Case], kinds: Counter[str]) -> None:
     passed = sum(case.here == "pass" for case in cases)
     share = f"{passed / len(cases):7.1%}" if cases else "      -"
-    print(f"{name:<60} {len(cases):5} {passed:5} {share}", flush=True)
+    of_all = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    print(f"{name:<60} {len(cases):5} {passed:5} {share}  {of_all}", flush=True)
 
 
 def _print_differences(results: dict[str, list[Case]]) -> None:
