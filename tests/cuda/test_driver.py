@@ -568,3 +568,27 @@ def test_the_version_is_a_value_of_the_profile_and_bounds_ptx_and_functions():
         assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.8").encode())[0] == 0
         found = [cuda.get("cuGetProcAddress_v2", b"cuCtxGetDevice", OUT, asked, 0, OUT) for asked in (12090, 13000)]
         assert found[0] == found[1]
+
+
+def test_codes_have_names_and_words(cuda):
+    def text(name, code):
+        result, address = cuda.get(name, code, OUT)
+        return ctypes.string_at(address).decode() if result == 0 else result
+
+    known = [(text("cuGetErrorName", code), text("cuGetErrorString", code)) for code in (0, 101, 700, 719, 915)]
+    assert known == [
+        ("CUDA_SUCCESS", "no error"),
+        ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
+        ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
+        ("CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"),
+    ]
+    assert (text("cuGetErrorName", 77), text("cuGetErrorString", 77)) == (1, 1)
+
+
+def test_nothing_has_no_name(h200):
+    function = h200.function()
+    code, address = h200.get("cuFuncGetName", OUT, function)
+    assert (code, ctypes.string_at(address)) == (0, b"add")
+    asked = [(name, handle) for name in ("cuFuncGetName", "cuKernelGetName") for handle in (0, 7)]
+    assert [h200.get(name, OUT, handle)[0] for name, handle in asked] == [1, 400, 1, 400]

@@ -58,7 +58,16 @@ async def error_name(_: Driver, code: int) -> int:
 async def error_string(_: Driver, code: int) -> int:
     """A code in words."""
     name = _known(code)
-    return c_text("no error" if not code else name.removeprefix("ERROR_").replace("_", " ").lower())
+    return c_text(_WORDS.get(code) or name.removeprefix("ERROR_").replace("_", " ").lower())
+
+
+# Words of codes that programs compare or print most; those of the others are their names.
+_WORDS = {
+    0: "no error", 1: "invalid argument", 3: "initialization error", 101: "invalid device ordinal",
+    201: "invalid device context", 400: "invalid resource handle", 500: "named symbol not found",
+    600: "device not ready", 700: "an illegal memory access was encountered", 719: "unspecified launch failure",
+    800: "operation not permitted", 801: "operation not supported",
+}  # fmt: skip
 
 
 def _known(code: int) -> str:
