@@ -16,7 +16,7 @@ from acl_py.compat.cuda.face.calls import answered
 from acl_py.compat.cuda.face.images import wrapped
 from acl_py.compat.cuda.library.signatures import read
 from device_model.profile import load
-from tests.cuda.calling import OUT, PTX, Cuda, pointers
+from tests.cuda.calling import EMPTY, OUT, PTX, Cuda, pointers
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
 
@@ -592,3 +592,25 @@ def test_nothing_has_no_name(h200):
     assert (code, ctypes.string_at(address)) == (0, b"add")
     asked = [(name, handle) for name in ("cuFuncGetName", "cuKernelGetName") for handle in (0, 7)]
     assert [h200.get(name, OUT, handle)[0] for name, handle in asked] == [1, 400, 1, 400]
+
+
+def test_a_call_without_a_context_is_made_in_that_of_the_object_it_names(h200):
+    """Measured: only calls that name none are refused."""
+    function, device = h200.function(EMPTY, b"empty"), h200.allocate(64)
+    (_, stream), (_, event) = h200.get("cuStreamCreate", OUT, 1), h200.get("cuEventCreate", OUT, 0)
+    _, module = h200.get("cuModuleLoadData", OUT, EMPTY.encode())
+    _, array = h200.get("cuArrayCreate_v2", OUT, struct.pack("<QQII", 16, 0, 1, 1))
+    _, pinned = h200.get("cuMemAllocHost_v2", OUT, 64)
+    _, other = h200.get("cuCtxCreate_v2", OUT, 0, 1)
+    _, far = h200.get("cuStreamCreate", OUT, 1)
+    assert (h200.get("cuCtxPopCurrent_v2", OUT), h200("cuCtxSetCurrent", 0)) == ((0, other), 0)
+    calls = {
+        "cuStreamQuery": (stream,), "cuEventRecord": (event, stream), "cuStreamWaitEvent": (stream, event, 0),
+        "cuLaunchKernel": (function, *[1] * 6, 0, stream, 0, 0), "cuMemsetD8Async": (device, 0, 8, stream),
+        "cuStreamSynchronize": (far,), "cuEventSynchronize": (event,), "cuArrayDestroy": (array,),
+        "cuModuleUnload": (module,), "cuEventDestroy_v2": (event,), "cuStreamDestroy_v2": (stream,),
+        "cuMemFree_v2": (device,), "cuMemFreeHost": (pinned,),
+    }  # fmt: skip
+    assert {name: h200(name, *arguments) for name, arguments in calls.items()} == dict.fromkeys(calls, 0)
+    assert [h200("cuStreamSynchronize", 0), h200.get("cuEventCreate", OUT, 0)[0]] == [201, 201]
+    assert h200.get("cuCtxGetCurrent", OUT) == (0, 0)

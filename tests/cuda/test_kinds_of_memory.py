@@ -225,3 +225,5 @@ def test_what_can_be_set_of_an_address_and_the_pool_that_it_is_from(cuda):
         assert cuda("cuPointerSetAttribute", struct.pack("<I", value), 6, device) == 0
         assert cuda.get("cuPointerGetAttribute", OUT, 6, device) == (0, value)
     assert [cuda("cuPointerSetAttribute", bytes(4), number, device) for number in (1, 77)] == [1, 1]
+    _, pinned = cuda.get("cuMemAllocHost_v2", OUT, 64)
+    assert cuda.get("cuPointerGetAttribute", OUT, 6, pinned) == (0, 0)

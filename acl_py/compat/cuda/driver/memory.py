@@ -34,10 +34,11 @@ async def allocate_pitch(driver: Driver, width: int, height: int, element: int) 
 
 
 @answers("cuMemFree_v2")
-async def free(_: Driver, address: int) -> None:
+async def free(driver: Driver, address: int) -> None:
     """Free memory of the device; 0 is no memory, and nothing happens."""
     if address:
-        await native.Free(address)
+        with driver.thread.anywhere():
+            await native.Free(address)
 
 
 @answers("cuMemGetInfo_v2")
@@ -83,7 +84,8 @@ async def allocate_host_with_flags(driver: Driver, nbytes: int, flags: int) -> i
 @answers("cuMemFreeHost")
 async def free_host(driver: Driver, address: int) -> None:
     """Free pinned memory."""
-    await native.FreeHost(address)
+    with driver.thread.anywhere():
+        await native.FreeHost(address)
     driver.notes.pop(("flags", address), None)
 
 
@@ -173,7 +175,9 @@ _FACTS: dict[int, _Fact] = {  # CUpointer_attribute
     ),
     3: lambda _d, _m, address: pack("<Q", address),
     4: lambda _d, memory, address: pack("<Q", address if memory.is_host_visible else 0),
-    6: lambda driver, memory, _: pack("<I", driver.notes.get(("synchronous", memory.serial), 1)),
+    6: lambda driver, memory, _: pack(
+        "<I", driver.notes.get(("synchronous", memory.serial), memory.space is not Space.PINNED)
+    ),
     7: lambda _d, memory, _: pack("<Q", memory.serial + 1),
     8: lambda _d, memory, _: pack("<I", memory.pages is not None),
     9: lambda _d, memory, _: pack("<i", max(memory.device, 0)),
