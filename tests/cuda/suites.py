@@ -2,7 +2,8 @@
 
 Each file runs in a process of its own under `acl-py run`, because a kernel that fails takes the context of its process
 with it. A case counts if it passes on the card and fails without any driver. rows/suites.json has the outcomes of a
-card; where it has none for a file, every case counts that was not skipped here.
+card; where it has none for a file, every case counts that was not skipped here, unless it fails in the same way without
+any driver.
 """
 
 import json
@@ -154,7 +155,7 @@ def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterat
     for name, on_card in card.items():
         result = here.get(name) or lost or "missing"
         is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip"))
-        if is_wanted and alone.get(name) != "pass" and not _is_excluded(name, result):
+        if is_wanted and alone.get(name) not in ("pass", result) and not _is_excluded(name, result):
             yield Case(name, on_card, result)
     if suite.package:
         yield from (Case(name, "", f"not run: it {reason}") for name, reason in _APART.get(path.stem, {}).items())

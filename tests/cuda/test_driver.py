@@ -16,7 +16,7 @@ from acl_py.compat.cuda.face.calls import answered
 from acl_py.compat.cuda.face.images import wrapped
 from acl_py.compat.cuda.library.signatures import read
 from device_model.profile import load
-from tests.cuda.calling import OUT, PTX, Cuda, pointers
+from tests.cuda.calling import EMPTY, OUT, PTX, Cuda, pointers
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
 
@@ -568,3 +568,49 @@ def test_the_version_is_a_value_of_the_profile_and_bounds_ptx_and_functions():
         assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.8").encode())[0] == 0
         found = [cuda.get("cuGetProcAddress_v2", b"cuCtxGetDevice", OUT, asked, 0, OUT) for asked in (12090, 13000)]
         assert found[0] == found[1]
+
+
+def test_codes_have_names_and_words(cuda):
+    def text(name, code):
+        result, address = cuda.get(name, code, OUT)
+        return ctypes.string_at(address).decode() if result == 0 else result
+
+    known = [(text("cuGetErrorName", code), text("cuGetErrorString", code)) for code in (0, 101, 700, 719, 915)]
+    assert known == [
+        ("CUDA_SUCCESS", "no error"),
+        ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
+        ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
+        ("CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"),
+    ]
+    assert (text("cuGetErrorName", 77), text("cuGetErrorString", 77)) == (1, 1)
+
+
+def test_nothing_has_no_name(h200):
+    function = h200.function()
+    code, address = h200.get("cuFuncGetName", OUT, function)
+    assert (code, ctypes.string_at(address)) == (0, b"add")
+    asked = [(name, handle) for name in ("cuFuncGetName", "cuKernelGetName") for handle in (0, 7)]
+    assert [h200.get(name, OUT, handle)[0] for name, handle in asked] == [1, 400, 1, 400]
+
+
+def test_a_call_without_a_context_is_made_in_that_of_the_object_it_names(h200):
+    """Measured: only calls that name none are refused."""
+    function, device = h200.function(EMPTY, b"empty"), h200.allocate(64)
+    (_, stream), (_, event) = h200.get("cuStreamCreate", OUT, 1), h200.get("cuEventCreate", OUT, 0)
+    _, module = h200.get("cuModuleLoadData", OUT, EMPTY.encode())
+    _, array = h200.get("cuArrayCreate_v2", OUT, struct.pack("<QQII", 16, 0, 1, 1))
+    _, pinned = h200.get("cuMemAllocHost_v2", OUT, 64)
+    _, other = h200.get("cuCtxCreate_v2", OUT, 0, 1)
+    _, far = h200.get("cuStreamCreate", OUT, 1)
+    assert (h200.get("cuCtxPopCurrent_v2", OUT), h200("cuCtxSetCurrent", 0)) == ((0, other), 0)
+    calls = {
+        "cuStreamQuery": (stream,), "cuEventRecord": (event, stream), "cuStreamWaitEvent": (stream, event, 0),
+        "cuLaunchKernel": (function, *[1] * 6, 0, stream, 0, 0), "cuMemsetD8Async": (device, 0, 8, stream),
+        "cuStreamSynchronize": (far,), "cuEventSynchronize": (event,), "cuArrayDestroy": (array,),
+        "cuModuleUnload": (module,), "cuEventDestroy_v2": (event,), "cuStreamDestroy_v2": (stream,),
+        "cuMemFree_v2": (device,), "cuMemFreeHost": (pinned,),
+    }  # fmt: skip
+    assert {name: h200(name, *arguments) for name, arguments in calls.items()} == dict.fromkeys(calls, 0)
+    assert [h200("cuStreamSynchronize", 0), h200.get("cuEventCreate", OUT, 0)[0]] == [201, 201]
+    assert h200.get("cuCtxGetCurrent", OUT) == (0, 0)

@@ -11,6 +11,7 @@ from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, NOT_SUPPORTED, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.copies import MemcpyKind
 from device_model.memory import Buffer
 
@@ -19,7 +20,7 @@ _PLANES = Struct("<QQQIII4x")  # CUDA_ARRAY3D_DESCRIPTOR
 _CHANNEL = {1: 1, 2: 2, 3: 4, 8: 1, 9: 2, 10: 4, 0x10: 2, 0x20: 4}  # CUarray_format: bytes of a channel
 _PACKED = 0x50  # formats from here on pack, compress or split the channels
 _LAYERED, _CUBEMAP, _GATHER = 0x1, 0x4, 0x8
-_KNOWN, _NOT_SIMULATED = 0x1FF, 0x1C0  # flags; those for sparse arrays, for mapping later, and for video
+_KNOWN, _NOT_SIMULATED = 0x1FF, 0x1D0  # flags; those for depths, sparse arrays, mapping later, and video
 _FACES = 6
 
 
@@ -54,16 +55,22 @@ class Form(NamedTuple):
         return max(self.depth, 1)
 
     @property
-    def most(self) -> tuple[int, int, int]:
-        """The largest dimensions of such an array (CUDA's programming guide, compute capability 9.0)."""
+    def fits(self) -> bool:
+        """Whether a card takes such an array."""
+        sizes = (self.width, self.height, self.depth)
+        return any(all(size <= most for size, most in zip(sizes, each, strict=True)) for each in self._most)
+
+    @property
+    def _most(self) -> tuple[tuple[int, int, int], ...]:
+        """The largest dimensions (measured on a card of compute capability 9.0, where it was asked)."""
         is_layered = self.flags & _LAYERED
         if self.flags & _CUBEMAP:
-            return 32768, 32768, 2046 if is_layered else _FACES
+            return ((32768, 32768, 2046 if is_layered else _FACES),)
         if is_layered:
-            return 32768, 32768, 2048
+            return ((32768, 32768, 2048),)
         if self.flags & _GATHER:
-            return 32768, 32768, 0
-        return (16384,) * 3 if self.depth else (131072, 65536, 0)
+            return ((32768, 32768, 0),)
+        return ((16384,) * 3, (8192, 8192, 32768)) if self.depth else ((131072, 65536, 0),)
 
     @property
     def is_shape(self) -> bool:
@@ -73,15 +80,18 @@ class Form(NamedTuple):
             return self.width == self.height and layers
         if self.flags & _LAYERED:
             return self.depth > 0
-        return self.height > 0 or not (self.depth or self.flags & _GATHER)
+        if self.flags & _GATHER:
+            return self.height > 0 and not self.depth
+        return self.height > 0 or not self.depth
 
 
 class CudaArray:
-    """An array: its *form*, and the memory that it takes."""
+    """An array of the current context: its *form*, and the memory that it takes."""
 
     def __init__(self, form: Form, memory: Buffer) -> None:
         self.form = form
         self.memory = memory
+        self.context = current_scope().context
 
     def bytes_from(self, offset: int, nbytes: int) -> Buffer:
         """Return so many bytes of the array; `RefusedError` if it has less."""
@@ -99,10 +109,6 @@ class CudaArray:
         ends = [first + count for first, count in zip(at, size, strict=True)]
         if any(end > most for end, most in zip(ends, (form.pitch, form.rows, form.planes), strict=True)):
             raise RefusedError(INVALID_VALUE, f"a box at {at} with {size} bytes, rows and planes lies not in {form}")
-        if at[0] % form.element or size[0] % form.element:
-            raise RefusedError(
-                INVALID_VALUE, f"a box at {at} with {size} bytes, rows and planes cuts elements of {form}"
-            )
         start = ((at[2] + number) * form.rows + at[1]) * form.pitch + at[0]
         return self.memory[start : start + form.pitch * (size[1] - 1) + size[0]]
 
@@ -121,8 +127,8 @@ def _check(form: Form) -> None:
         raise RefusedError(NOT_SUPPORTED, f"arrays with the flags {form.flags:#x} are not simulated")
     if form.channels not in (1, 2, 4) or form.flags & ~_KNOWN or not form.width or not form.is_shape:
         raise RefusedError(INVALID_VALUE, f"there are no arrays of {form}")
-    if any(size > most for size, most in zip(form, form.most, strict=False)):
-        raise RefusedError(INVALID_VALUE, f"{form} is larger than {form.most}")
+    if not form.fits:
+        raise RefusedError(INVALID_VALUE, f"no card has an array as large as {form}")
 
 
 @answers("cuArrayCreate_v2")
@@ -161,6 +167,18 @@ async def destroy(driver: Driver, array: CudaArray) -> None:
 # --- copies of bytes; those of rows and planes are with all others
 
 
+async def copy_in(driver: Driver, to: Buffer, src: int, kind: MemcpyKind, *stream: Any) -> None:
+    """Copy as many bytes as *to* has from the address *src*, in *stream* if there is one."""
+    if to.nbytes:
+        await copy_bytes(to, driver.runtime.memory.at(src, to.nbytes, "src"), kind, *stream)
+
+
+async def copy_out(driver: Driver, dst: int, source: Buffer, kind: MemcpyKind, *stream: Any) -> None:
+    """Copy *source* to the address *dst*, in *stream* if there is one."""
+    if source.nbytes:
+        await copy_bytes(driver.runtime.memory.at(dst, source.nbytes, "dst"), source, kind, *stream)
+
+
 async def copy_bytes(dst: Buffer, src: Buffer, kind: MemcpyKind, *stream: Any) -> None:
     """Copy as many bytes as *dst* has, in *stream* if there is one."""
     verb: Any = native.MemcpyAsync if stream else native.Memcpy
@@ -168,37 +186,34 @@ async def copy_bytes(dst: Buffer, src: Buffer, kind: MemcpyKind, *stream: Any) -
 
 
 def _line(array: CudaArray, offset: int, nbytes: int) -> Buffer:
-    if array.form.height or array.form.depth:
-        raise RefusedError(INVALID_VALUE, f"{array.form} has more than one dimension: copy rows")
+    """Return bytes of the first row, the only one that these copies reach (measured)."""
+    if offset + nbytes > array.form.pitch:
+        raise RefusedError(INVALID_VALUE, f"{nbytes} bytes from {offset} on, and a row of {array.form} is shorter")
     return array.bytes_from(offset, nbytes)
 
 
 @answers("cuMemcpyDtoA_v2")
 async def copy_from_device(driver: Driver, array: CudaArray, offset: int, src: int, nbytes: int) -> None:
     """Copy from memory of a device to an array."""
-    source = driver.runtime.memory.at(src, nbytes, "src")
-    await copy_bytes(_line(array, offset, nbytes), source, MemcpyKind.DEVICE_TO_DEVICE)
+    await copy_in(driver, _line(array, offset, nbytes), src, MemcpyKind.DEVICE_TO_DEVICE)
 
 
 @answers("cuMemcpyAtoD_v2")
 async def copy_to_device(driver: Driver, dst: int, array: CudaArray, offset: int, nbytes: int) -> None:
     """Copy from an array to memory of a device."""
-    to = driver.runtime.memory.at(dst, nbytes, "dst")
-    await copy_bytes(to, _line(array, offset, nbytes), MemcpyKind.DEVICE_TO_DEVICE)
+    await copy_out(driver, dst, _line(array, offset, nbytes), MemcpyKind.DEVICE_TO_DEVICE)
 
 
 @answers("cuMemcpyHtoA_v2", "cuMemcpyHtoAAsync_v2")
 async def copy_from_host(driver: Driver, array: CudaArray, offset: int, src: int, nbytes: int, *stream: Any) -> None:
     """Copy from the host to an array, in *stream* if there is one."""
-    source = driver.runtime.memory.at(src, nbytes, "src")
-    await copy_bytes(_line(array, offset, nbytes), source, MemcpyKind.DEFAULT, *stream)
+    await copy_in(driver, _line(array, offset, nbytes), src, MemcpyKind.DEFAULT, *stream)
 
 
 @answers("cuMemcpyAtoH_v2", "cuMemcpyAtoHAsync_v2")
 async def copy_to_host(driver: Driver, dst: int, array: CudaArray, offset: int, nbytes: int, *stream: Any) -> None:
     """Copy from an array to the host, in *stream* if there is one."""
-    to = driver.runtime.memory.at(dst, nbytes, "dst")
-    await copy_bytes(to, _line(array, offset, nbytes), MemcpyKind.DEFAULT, *stream)
+    await copy_out(driver, dst, _line(array, offset, nbytes), MemcpyKind.DEFAULT, *stream)
 
 
 @answers("cuMemcpyAtoA_v2")

@@ -54,6 +54,7 @@ _C_TYPES: dict[str, Any] = _STRUCTURES | {
 }  # fmt: skip
 
 
+_PLACED = frozenset(("stream", "event", "function", "module", "array"))  # kinds of objects that have a context
 _answers: dict[str, Verb] = {}
 _questions: dict[str, int] = {}  # by function, a code that answers a question and is no failure
 _reading: set[str] = set()  # functions that finalizers may call in the middle of another call
@@ -138,6 +139,7 @@ class Entry:
         parameters = list(enumerate(signature.parameters))
         self._given = [(place, _reader(each, default)) for place, each in parameters if not each.is_out]
         self._wanted = [(place, each) for place, each in parameters if each.is_out]
+        self._placed = [(place, each.kind) for place, each in parameters if not each.is_out and each.kind in _PLACED]
 
     def code(self, raw: tuple[Any, ...]) -> int:
         """Make the call with the arguments *raw*, and return its code."""
@@ -170,6 +172,9 @@ class Entry:
         """Run the verb in the scope of the driver's thread."""
         scope, own = scope_var.get(), driver.threads.scope
         outer, own.is_per_thread = own.is_per_thread, self._is_per_thread
+        place = self._place(driver, raw) if own.context is driver.nowhere else None
+        if place is not None:
+            own.context = place
         scope_var.set(own)
         turn.acquire()
         try:
@@ -188,9 +193,22 @@ class Entry:
             return self._failed(driver, self.code_of(error), _sentence(driver, error))
         finally:
             turn.release()
+            if place is not None and own.context is place:
+                own.context = driver.nowhere
             own.is_per_thread = outer
             scope_var.set(scope)
         return codes.SUCCESS
+
+    def _place(self, driver: Driver, raw: tuple[Any, ...]) -> Context | None:
+        """Return the context in which a call is made where none is current: that of the first object which has one
+        (measured: all but what names no such object works so).
+        """
+        for place, kind in self._placed:
+            known = driver.handles.objects.get(raw[place])
+            if known is not None and known[0] == kind:
+                context: Context = known[1].context
+                return context
+        return None
 
     def act(self, driver: Driver, raw: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
         """Return the verb's run with what C has passed."""

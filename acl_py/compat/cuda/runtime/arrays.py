@@ -5,7 +5,7 @@ from typing import Any
 
 from acl_py.compat.cuda.driver import copies, cuda_arrays
 from acl_py.compat.cuda.driver.copies import Box, End
-from acl_py.compat.cuda.driver.cuda_arrays import CudaArray, Form, copy_bytes
+from acl_py.compat.cuda.driver.cuda_arrays import CudaArray, Form, copy_bytes, copy_in, copy_out
 from acl_py.compat.cuda.face.calls import Extent
 from acl_py.compat.cuda.face.codes import NOT_SUPPORTED, RefusedError
 from acl_py.compat.cuda.face.state import Driver
@@ -151,8 +151,7 @@ async def copy_to(
     driver: Driver, dst: CudaArray, x: int, y: int, src: int, nbytes: int, kind: int, *stream: Any
 ) -> None:
     """Copy bytes to an array, in *stream* if there is one."""
-    source = driver.runtime.memory.at(src, nbytes, "src")
-    await copy_bytes(dst.bytes_from(y * dst.form.pitch + x, nbytes), source, kind_of(kind), *stream)
+    await copy_in(driver, dst.bytes_from(y * dst.form.pitch + x, nbytes), src, kind_of(kind), *stream)
 
 
 @answers("cudaMemcpyFromArray", "cudaMemcpyFromArrayAsync")
@@ -160,8 +159,7 @@ async def copy_from(
     driver: Driver, dst: int, src: CudaArray, x: int, y: int, nbytes: int, kind: int, *stream: Any
 ) -> None:
     """Copy bytes from an array, in *stream* if there is one."""
-    to = driver.runtime.memory.at(dst, nbytes, "dst")
-    await copy_bytes(to, src.bytes_from(y * src.form.pitch + x, nbytes), kind_of(kind), *stream)
+    await copy_out(driver, dst, src.bytes_from(y * src.form.pitch + x, nbytes), kind_of(kind), *stream)
 
 
 @answers("cudaMemcpyArrayToArray")
