@@ -27,6 +27,7 @@ from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import pack
 from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
+from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Shape
@@ -69,6 +70,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     _spec(runtime, "a module in PTX")
     module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
     check(module)
+    module = with_stack(module)
     places, size = layout(module)
     addresses: dict[str, int] = {}
     buffer = None
