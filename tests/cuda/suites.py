@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
+Findings = dict[str, list[str]]  # by file
 Outcomes = dict[str, str]  # by case: "pass", or "skip", "failure" or "error" with a reason
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
@@ -46,12 +47,14 @@ _APART = {
 class Suite(NamedTuple):
     """A suite: where its files are, the *package* of a suite that is installed, and options of pytest.
 
-    What a card answers is known of the others.
+    *pattern* are its files. Without a driver, none of the cases of those with *needs_driver* passes.
     """
 
     folder: str
     package: str = ""
     options: tuple[str, ...] = ()
+    pattern: str = "**/test_*.py"
+    needs_driver: bool = False
 
     def arguments(self, path: Path) -> tuple[str, ...]:
         """Return what pytest runs *path* with."""
@@ -65,7 +68,8 @@ class Suite(NamedTuple):
 SUITES = {
     "core": Suite("cuda_core/tests"),
     "bindings": Suite("cuda_bindings/tests", options=("-p", "bindings_helpers")),
-    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures")),
+    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures"), needs_driver=True),
+    "stumpy": Suite("tests", options=("-W", "ignore::UserWarning"), pattern="test_gpu*.py", needs_driver=True),
 }
 
 
@@ -78,17 +82,19 @@ class Case(NamedTuple):
 
 
 def run(name: str, *arguments: str) -> None:
-    """Run the suite *name*, and print a table by file and each case that differs."""
+    """Run the suite *name*, and print a table by file, each case that differs, and what the sanitizer finds."""
     options, only = _parsed(arguments)
     suite = SUITES[name]
     folder = Path(options["--suites"]).resolve() if "--suites" in options else _numba_folder()
+    findings: Findings | None = {} if "--sanitize" in options else None
     results = {}
     for path in _files(folder, suite, only):
         file = path.relative_to(folder).as_posix()
-        results[file] = list(_counted({} if suite.package else _card(file), path, suite))
+        results[file] = list(_counted({} if suite.needs_driver else _card(file), path, suite, findings))
         _print_row(file, results[file])
     _print_row("all", [case for cases in results.values() for case in cases])
     _print_differences(results)
+    _print_findings(findings or {})
     if "--json" in options:
         rows = {file: {case.name: case[1:] for case in cases} for file, cases in results.items()}
         Path(options["--json"]).write_text(json.dumps(rows, indent=1))
@@ -101,6 +107,8 @@ def _parsed(arguments: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
     for each in rest:
         if each in ("--suites", "--json"):
             options[each] = next(rest)
+        elif each == "--sanitize":
+            options[each] = ""
         else:
             only.append(each)
     return options, only
@@ -113,7 +121,7 @@ def _numba_folder() -> Path:
 
 
 def _files(folder: Path, suite: Suite, only: list[str]) -> Iterator[Path]:
-    for path in sorted((folder / suite.folder).glob("**/test_*.py")):
+    for path in sorted((folder / suite.folder).glob(suite.pattern)):
         name = path.as_posix()
         if not _EXCLUDED_FILES.search(name) and (not only or any(part in name for part in only)):
             yield path
@@ -129,10 +137,10 @@ def _short(case: str) -> str:
     return case.lstrip(".").removeprefix("::")
 
 
-def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
+def _counted(card: Outcomes, path: Path, suite: Suite, findings: Findings | None) -> Iterator[Case]:
     """Yield the cases of a file that count."""
-    here = outcomes(_UNDER_ACL_PY, path, suite)
-    alone = {} if suite.package else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
+    here = outcomes(_UNDER_ACL_PY if findings is None else _SANITIZED, path, suite, findings=findings)
+    alone = {} if suite.needs_driver else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
     lost = here.get("", "")  # why the file has no outcomes
     if "" in card or not card:  # the card could not collect the file, or has not seen it
         card = dict.fromkeys(here, "")
@@ -149,16 +157,24 @@ def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
 
 
 _UNDER_ACL_PY = ("-m", "acl_py", "run", "-m", "pytest")
+_SANITIZED = ("-m", "acl_py", "run", "--sanitize", "--findings=findings.json", "-m", "pytest")
 _WITHOUT_DRIVER = ("-m", "pytest", "-p", "without_driver")
 
 
-def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = _LIMIT_S) -> Outcomes:
-    """Run the file *path* of tests in a process of its own. The name "" has what ended it, if that is all there is."""
+def outcomes(
+    command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = _LIMIT_S, findings: Findings | None = None
+) -> Outcomes:
+    """Run the file *path* of tests in a process of its own. The name "" has what ended it, if that is all there is.
+
+    What the sanitizer found in it is added to *findings*.
+    """
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
         ended = _run(
             [*command, "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suite.arguments(path)], place, limit_s
         )
+        if findings is not None:
+            findings[path.name] = _texts(Path(place) / "findings.json")
         return _read(report, path.stem) if report.exists() else {"": ended}
 
 
@@ -179,6 +195,11 @@ def _run(arguments: list[str], folder: str, limit_s: int) -> str:
         return f"hang: no end within {limit_s} s"
     last = (output.strip().splitlines() or [""])[-1]
     return f"crash: {signal.Signals(-process.returncode).name}" if process.returncode < 0 else f"ended: {last}"
+
+
+def _texts(report: Path) -> list[str]:
+    """Return the findings in *report*; a process that was stopped has written none."""
+    return [each["text"] for each in json.loads(report.read_text())["findings"]] if report.exists() else []
 
 
 def _read(report: Path, stem: str) -> Outcomes:
@@ -214,3 +235,9 @@ def _print_differences(results: dict[str, list[Case]]) -> None:
         for case in cases:
             if case.here != "pass":
                 print(f"{file}: {case.name}: {case.here[:_CUT]}")
+
+
+def _print_findings(findings: Findings) -> None:
+    for file, texts in findings.items():
+        for text in texts:
+            print(f"{file}: finding: {text}")
