@@ -242,7 +242,7 @@ def path_to(site: object) -> tuple[str, ...]:
     lines = []
     while frame is not None and frame.f_back is not edge:
         frame = frame.f_back
-        if frame is None or frame.f_code.co_filename.startswith(MODEL):
+        if frame is None or frame.f_code.co_filename == RUNNER or frame.f_code.co_filename.startswith(MODEL):
             break
         if not is_installed(frame.f_code.co_filename):
             name = frame.f_code.co_qualname.rpartition("<locals>.")[2]
