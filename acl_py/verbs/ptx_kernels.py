@@ -279,7 +279,7 @@ class PtxKernel(Launchable[...]):
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
             [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
+            hazards=self.hazards, is_cooperative=self._is_cooperative, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
