@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +29,7 @@ _CUT = 100  # columns of a reason
 _EXCLUDED_FILES = re.compile(
     r"/(memory_ipc|system|cython|example_tests|nvml|cudla|legacy_api|cudasim|benchmarks)/"
     r"|test_(tensor_map|texture_surface|green_context|checkpoint|device_launch|graphics\w*|cufile|ipc|examples)\.py$"
+    r"|test_multiprocessing_warning\.py$"
 )
 _EXCLUDED_WORDS = re.compile(
     r"(?<![^\W_])(texture|surface|tensormap|ipc|green|checkpoint|nvml|graphics|device_launch)(?![^\W_])", re.IGNORECASE
@@ -44,6 +45,38 @@ _APART = {
     "test_managed_alloc": {
         "TestManagedAlloc::test_managed_alloc_driver_undersubscribe": "needs a host with 28 GB for its tenth of a card"
     },
+}
+
+
+# Cases that no card can pass, because the suite is newer than the packages in the wheels. They do not count.
+_NEWER = {
+    "test_graph_builder": dict.fromkeys(
+        ("test_graph_complete_after_close_forked", "test_graph_update_after_source_close"), "words of another message"
+    ),
+    "test_module": dict.fromkeys(
+        (
+            "test_object_code_load_ltoir",
+            "test_object_code_load_rdc[object-from_object]",
+            "test_object_code_load_rdc[library-from_library]",
+        ),
+        "code that is only for the linker is refused by the package",
+    ),
+    "test_cudart": dict.fromkeys(
+        (
+            "test_cudart_cudaGraphGetEdges_edgeData_outlives_call",
+            "test_cudart_cudaGraphNodeGetDependencies_edgeData_outlives_call",
+        ),
+        "a field of a structure",
+    ),
+    "test_cuda": dict.fromkeys(
+        (
+            "test_cuda_repr",
+            "test_char_range",
+            "test_cuGraphGetEdges_edgeData_outlives_call",
+            "test_cuGraphNodeGetDependencies_edgeData_outlives_call",
+        ),
+        "a field of a structure",
+    ),
 }
 
 
@@ -127,6 +160,7 @@ def run(name: str, *arguments: str) -> None:
         _print_row(file, results[file], kinds)
     _print_row("all", [case for cases in results.values() for case in cases], whole)
     _print_differences(results)
+    _print_newer(results)
     what.write({file: {case.name: case[1:] for case in cases} for file, cases in results.items()})
 
 
@@ -155,6 +189,8 @@ def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterat
     for name, on_card in card.items():
         result = here.get(name) or lost or "missing"
         is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip"))
+        if name in _NEWER.get(path.stem, ()):
+            continue
         if is_wanted and alone.get(name) not in ("pass", result) and not _is_excluded(name, result):
             yield Case(name, on_card, result)
     if suite.package:
@@ -241,3 +277,9 @@ def _print_differences(results: dict[str, list[Case]]) -> None:
         for case in cases:
             if case.here != "pass":
                 print(f"{file}: {case.name}: {case.here[:_CUT]}")
+
+
+def _print_newer(files: Iterable[str]) -> None:
+    for file in files:
+        for name, reason in _NEWER.get(Path(file).stem, {}).items():
+            print(f"{file}: {name}: no card passes it with these wheels: it needs {reason}")
