@@ -6,8 +6,9 @@ python -m tests.cuda present              on a machine with a card: which driver
 python -m tests.cuda start                processor time of a script with cuda.core, with acl-py run and without
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
 python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
-    public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. By file: the
-    cases that pass on a card and need a driver, those of them that pass here, their share, and how all cases ended
+    public tests, of a checkout of cuda-python in DIR: core or bindings; stumpy of a folder with its sources; numba has
+    its own in its wheel. By file: the cases that pass on a card and need a driver, those of them that pass here, their
+    share, and how all cases ended
 python -m tests.cuda sanitized core --suites DIR [--json OUT] [FILE ...]
     the same tests under the sanitizer: what it finds in each file
 python -m tests.cuda scripts --suites DIR

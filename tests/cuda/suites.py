@@ -32,7 +32,8 @@ _EXCLUDED_FILES = re.compile(
     r"|test_multiprocessing_warning\.py$"
 )
 _EXCLUDED_WORDS = re.compile(
-    r"(?<![^\W_])(texture|surface|tensormap|ipc|green|checkpoint|nvml|graphics|device_launch)(?![^\W_])", re.IGNORECASE
+    r"(?<![^\W_])(texture|surface|tensormap|ipc|green|checkpoint|nvml|graphics|device_launch|cupy|pytorch|torch)(?![^\W_])",
+    re.IGNORECASE,
 )
 
 
@@ -61,6 +62,12 @@ _NEWER = {
         ),
         "code that is only for the linker is refused by the package",
     ),
+    "test_object_protocols": {
+        "test_repr_format[sample_launch_config-pattern5]": "words of another text",
+        "test_repr_format[sample_object_code_ltoir-<ObjectCode handle=0x[0-9a-f]+ code_type='ltoir'>]": (
+            "code that is only for the linker is refused by the package"
+        ),
+    },
     "test_cudart": dict.fromkeys(
         (
             "test_cudart_cudaGraphGetEdges_edgeData_outlives_call",
@@ -83,12 +90,15 @@ _NEWER = {
 class Suite(NamedTuple):
     """A suite: where its files are, the *package* of a suite that is installed, and options of pytest.
 
-    What a card answers is known of the others.
+    *pattern* are its files. Without a driver, none of the cases of those with *needs_driver* passes, and what a card
+    answers is not known.
     """
 
     folder: str
     package: str = ""
     options: tuple[str, ...] = ()
+    pattern: str = "**/test_*.py"
+    needs_driver: bool = False
 
     def arguments(self, path: Path) -> tuple[str, ...]:
         """Return what pytest runs *path* with."""
@@ -102,7 +112,8 @@ class Suite(NamedTuple):
 SUITES = {
     "core": Suite("cuda_core/tests"),
     "bindings": Suite("cuda_bindings/tests", options=("-p", "bindings_helpers")),
-    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures")),
+    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures"), needs_driver=True),
+    "stumpy": Suite("tests", options=("-W", "ignore::UserWarning"), pattern="test_gpu*.py", needs_driver=True),
 }
 
 
@@ -124,7 +135,7 @@ class Chosen(NamedTuple):
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield the files to run, each with its name in the folder."""
-        for path in sorted((self.folder / self.suite.folder).glob("**/test_*.py")):
+        for path in sorted((self.folder / self.suite.folder).glob(self.suite.pattern)):
             name = path.as_posix()
             if not _EXCLUDED_FILES.search(name) and (not self.names or any(part in name for part in self.names)):
                 yield path.relative_to(self.folder).as_posix(), path
@@ -154,7 +165,7 @@ def run(name: str, *arguments: str) -> None:
     results, whole = {}, Counter[str]()
     for file, path in what.files():
         here = outcomes(_UNDER_ACL_PY, path, what.suite)
-        results[file] = list(_counted(here, {} if what.suite.package else _card(file), path, what.suite))
+        results[file] = list(_counted(here, {} if what.suite.needs_driver else _card(file), path, what.suite))
         kinds = Counter(_kind(outcome) for outcome in here.values())
         whole += kinds
         _print_row(file, results[file], kinds)
@@ -182,24 +193,28 @@ def _short(case: str) -> str:
 
 def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
     """Yield the cases of a file that count, of those which ended as *here*."""
-    alone = {} if suite.package else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
+    alone = {} if suite.needs_driver else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
     lost = here.get("", "")  # why the file has no outcomes
     if "" in card or not card:  # the card could not collect the file, or has not seen it
         card = dict.fromkeys(here, "")
     for name, on_card in card.items():
         result = here.get(name) or lost or "missing"
-        is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip"))
         if name in _NEWER.get(path.stem, ()):
             continue
-        if is_wanted and alone.get(name) not in ("pass", result) and not _is_excluded(name, result):
+        alike = alone.get(name) == result  # it fails for reasons of its own
+        is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip") and not alike)
+        if is_wanted and alone.get(name) != "pass" and not _is_excluded(name, result):
             yield Case(name, on_card, result)
     if suite.package:
         yield from (Case(name, "", f"not run: it {reason}") for name, reason in _APART.get(path.stem, {}).items())
 
 
 def _is_excluded(name: str, result: str) -> bool:
-    """Whether the name of a case, or the reason why it was skipped here, says that it is about what is excluded."""
-    text = f"{name} {result if result.startswith('skip') else ''}"
+    """Whether the name of a case, or the reason why it was skipped or found no library, says that it is about what is
+    excluded.
+    """
+    is_reason = result.startswith("skip") or "DynamicLibNotFoundError" in result
+    text = f"{name} {result if is_reason else ''}"
     return _EXCLUDED_WORDS.search(text) is not None
 
 
