@@ -27,6 +27,7 @@ from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import pack
 from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
+from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Shape
@@ -70,6 +71,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     _spec(runtime, "a module in PTX")
     module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
     check(module)
+    module = with_stack(module)
     places, size = layout(module)
     addresses: dict[str, int] = {}
     buffer = None
@@ -278,7 +280,7 @@ class PtxKernel(Launchable[...]):
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
             [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
+            hazards=self.hazards, is_cooperative=self._is_cooperative, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:

@@ -17,7 +17,7 @@ from device_model.errors import DeviceError, Kind
 from device_model.memory import Memory
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
-from device_model.ptx.device_memory import DeviceMemory
+from device_model.ptx.device_memory import ENVIRONMENT, DeviceMemory
 from device_model.ptx.lanes import launch as lanes
 from device_model.ptx.lanes.clocks import Clock, Polled
 from device_model.ptx.lanes.ends import AssertionFailedError
@@ -78,6 +78,7 @@ class Launch(CoreKernel):
         overhead_ns: From the end of its blocks to the end of the launch.
         conditions: The conditions of graphs, by number.
         hazards: Whether accesses are checked.
+        is_cooperative: Whether its blocks may wait for one another.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
 
     Attributes:
@@ -105,6 +106,7 @@ class Launch(CoreKernel):
         "cores",
         "has_waited",
         "hazards",
+        "is_cooperative",
         "label",
         "limit_ns",
         "may_wait",
@@ -135,12 +137,14 @@ class Launch(CoreKernel):
         conditions: Mapping[int, Condition] = MappingProxyType({}),
         *,
         hazards: bool = True,
+        is_cooperative: bool = False,
         limit_ns: int = 0,
     ) -> None:
         self.label = label
         self.module = module
         self.plan = plan
         self.hazards = hazards
+        self.is_cooperative = is_cooperative
         self.shape = shape
         self._conditions = conditions
         self._settings: dict[int, int] = {}  # the values that this launch has set
@@ -153,7 +157,7 @@ class Launch(CoreKernel):
         allocations = [allocation for allocation, _, _ in given]
         self.moves_pages = any(each.pages is not None for each in allocations)  # type: ignore[misc]
         self.parameters = parameters
-        self._memory = DeviceMemory(memory, allocations, device, peers)
+        self._memory = DeviceMemory(memory, allocations, device, peers, has_workspace=is_cooperative)
         self._read: Sequence[Extent] = given
         self._written: Sequence[Extent] = given
         self._failure: DeviceError | None = None
@@ -192,7 +196,7 @@ class Launch(CoreKernel):
         launch = lanes.Launch(
             self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
             sms=self.plan.card.sms, messages=self.result.messages, conditions=self._conditions,
-            settings=self._settings,
+            settings=self._settings, environment=ENVIRONMENT if self.is_cooperative else {},
         )  # fmt: skip
         self._checks = Hazards(self.module, self.plan.program) if self.hazards else None
         self._timing = Timing(self.plan, launch, self._began_ns)

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Callable, Coroutine
 from itertools import accumulate
 from struct import Struct, unpack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from device_model.ptx.text.types import Family
 _CONFIG = Struct("<7I4xQQI4x")  # CUlaunchConfig
 _ATTRIBUTE = Struct("<I4x64s")  # CUlaunchAttribute
 _COOPERATIVE, _CLUSTER = 2, 4  # CUlaunchAttributeID
+ONE_BLOCK = (1, 1, 1)  # the only cluster that is simulated
 _END, _BUFFER, _SIZE = range(3)  # of `extra`
 _MOST_EXTRA = 8  # entries of it
 _DTYPES = {Family.SIGNED: "i", Family.FLOAT: "f"}  # of parameters; those of other families are taken as unsigned
@@ -43,22 +44,32 @@ def launch_cooperative(_: Driver, function: Function, *where: Any) -> Coroutine[
 @answers("cuLaunchKernelEx")
 async def launch_ex(driver: Driver, config: int, function: Function, arguments: int, extra: int) -> None:
     """Launch a kernel as a structure says."""
-    *shape, shared, stream, attributes, count = _CONFIG.unpack(own_memory.read(config, _CONFIG.size))
+    given = config_at(config)
+    if given.cluster != ONE_BLOCK:
+        what = f"a launch with clusters of {given.cluster}"
+        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, what, "leave them out")
+    queue, shape = driver.stream(given.stream), (given.grid, given.block, given.shared)
+    await launch_on(function, *shape, queue, arguments, extra, is_cooperative=given.is_cooperative)
+
+
+class Config(NamedTuple):
+    """How a structure says that a kernel is to be launched."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared: int
+    stream: int
+    cluster: tuple[int, ...]
+    is_cooperative: bool
+
+
+def config_at(address: int) -> Config:
+    """Return the launch that the structure at *address* describes."""
+    *shape, shared, stream, attributes, count = _CONFIG.unpack(own_memory.read(address, _CONFIG.size))
     known = dict(_ATTRIBUTE.iter_unpack(own_memory.read(attributes, _ATTRIBUTE.size * count)))
-    if (cluster := unpack("<3I", known.get(_CLUSTER, b"\1\0\0\0" * 3)[:12])) != (1, 1, 1):
-        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"a launch with clusters of {cluster}", "leave them out")
+    cluster = unpack("<3I", known[_CLUSTER][:12]) if _CLUSTER in known else ONE_BLOCK
     (is_cooperative,) = unpack("<i", known.get(_COOPERATIVE, bytes(4))[:4])
-    queue = driver.stream(stream)
-    await launch_on(
-        function,
-        tuple(shape[:3]),
-        tuple(shape[3:]),
-        shared,
-        queue,
-        arguments,
-        extra,
-        is_cooperative=bool(is_cooperative),
-    )
+    return Config(tuple(shape[:3]), tuple(shape[3:]), shared, stream, cluster, bool(is_cooperative))
 
 
 def launch_on(

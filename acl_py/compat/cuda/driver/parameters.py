@@ -49,7 +49,7 @@ def kernel_at(driver: Driver, address: int, form: Struct = KERNEL) -> Queue:
 def copy_at(driver: Driver, address: int) -> Queue:
     """Return what queues the copy that a structure describes."""
     box = copies.planes_at(address)
-    if box.height * box.depth == 1:
+    if box.is_bytes:
         ends = (
             end.x + (end.host if end.kind == _HOST_MEMORY else end.device or end.host) for end in (box.dst, box.src)
         )

@@ -26,6 +26,7 @@ from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature,
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import Barred, scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
+from device_model.contexts import Context
 from device_model.ptx.text.errors import PtxError
 
 Verb = Callable[..., Coroutine[Any, Any, Any]]
@@ -54,6 +55,7 @@ _C_TYPES: dict[str, Any] = _STRUCTURES | {
 }  # fmt: skip
 
 
+_PLACED = frozenset(("stream", "event", "function", "module", "array"))  # kinds of objects that have a context
 _answers: dict[str, Verb] = {}
 _questions: dict[str, int] = {}  # by function, a code that answers a question and is no failure
 _reading: set[str] = set()  # functions that finalizers may call in the middle of another call
@@ -126,6 +128,7 @@ class Entry:
         given = [each for each in signature.parameters if not each.is_out]
         self._readers = [(place, *reader) for place, each in enumerate(given) if (reader := _reader(each, default))]
         self._wanted = [(place, each) for place, each in parameters if each.is_out]
+        self._placed = [(place, each.kind) for place, each in parameters if not each.is_out and each.kind in _PLACED]
 
     def answer(self, *raw: Any) -> int:
         """Make the call with what C has passed, in the scope of the driver's thread, and return its code.
@@ -153,6 +156,9 @@ class Entry:
                 turn.acquire()
                 own = driver.threads.scope
                 outer, own.is_per_thread = own.is_per_thread, self._is_per_thread
+                place = self._place(driver, raw) if own.context is driver.nowhere else None
+                if place is not None:
+                    own.context = place
                 token = scope_var.set(own)
                 try:
                     for _ in self.act(driver, raw).__await__():
@@ -162,6 +168,8 @@ class Entry:
                     code = self.refused(driver, error)
                 finally:
                     turn.release()
+                    if place is not None and own.context is place:
+                        own.context = driver.nowhere
                     own.is_per_thread = outer
                     scope_var.reset(token)
             finally:
@@ -197,8 +205,19 @@ class Entry:
             case PtxError():
                 return self._failed(driver, images.refused(error).code, f"{error}")
             case AclError():
-                return self._failed(driver, self.code_of(error), sentence(error))
+                return self._failed(driver, self.code_of(error), _sentence(driver, error))
         raise error
+
+    def _place(self, driver: Driver, raw: tuple[Any, ...]) -> Context | None:
+        """Return the context in which a call is made where none is current: that of the first object which has one
+        (measured: all but what names no such object works so).
+        """
+        for place, kind in self._placed:
+            known = driver.handles.objects.get(raw[place])
+            if known is not None and known[0] == kind:
+                context: Context = known[1].context
+                return context
+        return None
 
     def act(self, driver: Driver, raw: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
         """Return the verb's run with what C has passed."""
@@ -243,6 +262,13 @@ class Entry:
 async def not_simulated(*_: object) -> None:
     """Stand for the functions that no coroutine answers."""
     raise NotSimulatedError(codes.NOT_SUPPORTED, "the function is not simulated")
+
+
+def _sentence(driver: Driver, error: AclError) -> str:
+    """Return what was wrong, and what to do. No reset brings back a context that is lost (measured)."""
+    context = driver.thread.scope.context
+    is_lost = isinstance(context, Context) and context.failed_op is not None
+    return f"{error.what}; only a new process gets another context" if is_lost else sentence(error)
 
 
 def _reader(parameter: Parameter, default: StreamLike) -> tuple[str, _Reader] | None:

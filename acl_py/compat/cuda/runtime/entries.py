@@ -23,6 +23,7 @@ from device_model.rules import CUDA
 _V = TypeVar("_V", bound=Verb)
 _STICKY = {700, 702, 710, 714, 715, 716, 717, 718, 719}  # codes that stay the last error
 _NAMES = {code.value: code.name for code in CUDA.codes.values()} | {
+    20: "cudaErrorInvalidChannelDescriptor",
     98: "cudaErrorInvalidDeviceFunction", 200: "cudaErrorInvalidKernelImage", 209: "cudaErrorNoKernelImageForDevice",
     218: "cudaErrorInvalidPtx", 222: "cudaErrorUnsupportedPtxVersion", 301: "cudaErrorFileNotFound",
     500: "cudaErrorSymbolNotFound",
@@ -155,4 +156,4 @@ def entry(name: str, count: int, *, is_per_thread: bool) -> RuntimeEntry:
         return RuntimeEntry(function, not_simulated, codes.SUCCESS, is_twin=False)
     verb, question = verb_of(function.same) if function.same else (_verbs.get(name, not_simulated), codes.SUCCESS)
     kind = _LastError if name in (_TAKE, _PEEK) else RuntimeEntry
-    return kind(function, verb, question, is_twin=is_per_thread)
+    return kind(function, verb, question, is_twin=is_per_thread and function.has_twin)
