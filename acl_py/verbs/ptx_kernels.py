@@ -4,6 +4,7 @@ other.
 `load` reads a text, and `compile` makes one of CUDA C with the user's own NVRTC.
 """
 
+import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from math import prod
 from sys import _getframe
@@ -42,6 +43,10 @@ from device_model.work import Extent, Label, Lane
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
+# A grid whose blocks wait for one another finds the counter of its arrivals where these two registers say.
+_READS_PLACE = re.compile(r"%envreg[12]\b")
+_ARRIVALS = "acl_py_grid"
+_WITH_ARRIVALS = f"\n.global .align 8 .b8 {_ARRIVALS}[8];\n"
 
 
 async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
@@ -67,7 +72,8 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     scope = current_scope()
     runtime = scope.runtime
     _spec(runtime, "a module in PTX")
-    module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
+    text = text.decode(errors="replace") if isinstance(text, bytes) else text
+    module = parse(text + _WITH_ARRIVALS if _READS_PLACE.search(text) else text)
     check(module)
     places, size = layout(module)
     addresses: dict[str, int] = {}
@@ -106,7 +112,8 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             if function is None or not function.is_entry or function.body is None:
                 raise KeyError(f"there is no kernel {name!r} in the module; it has {', '.join(self) or 'none'}")
             program = compile_kernel(self._module, name, self._addresses)
-            kernel = self._kernels[name] = PtxKernel(self._module, program, hazards=self._hazards)
+            kernel = PtxKernel(self._module, program, self._addresses.get(_ARRIVALS, 0), hazards=self._hazards)
+            self._kernels[name] = kernel
         return kernel
 
     def __iter__(self) -> Iterator[str]:
@@ -188,7 +195,7 @@ class PtxKernel(Launchable[...]):
     its findings, its times and what it has printed.
     """
 
-    def __init__(self, module: Module, program: Program, *, hazards: bool) -> None:
+    def __init__(self, module: Module, program: Program, arrivals: int, *, hazards: bool) -> None:
         function = module.functions[program.name]
         self.name = function.name
         self.hazards = hazards
@@ -196,6 +203,7 @@ class PtxKernel(Launchable[...]):
         self.label = Label("kernel", Lane.COMPUTE, plain(self.name))
         self._function = function
         self._program = program
+        self._arrivals = arrivals  # the address of the counter of a grid
         self._is_cooperative = False
         self._shared_limit = 0
         self._plans: dict[Shape, Plan] = {}  # of shapes that were checked
@@ -227,7 +235,7 @@ class PtxKernel(Launchable[...]):
 
         Stands for cuLaunchCooperativeKernel.
         """
-        kernel = PtxKernel(self._module, self._program, hazards=self.hazards)
+        kernel = PtxKernel(self._module, self._program, self._arrivals, hazards=self.hazards)
         kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
         return kernel
 
@@ -277,8 +285,12 @@ class PtxKernel(Launchable[...]):
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
             [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
+            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns, environment=self._environment(),
         )  # fmt: skip
+
+    def _environment(self) -> dict[int, int]:
+        """Return what the driver puts into registers of a launch: where blocks count their arrivals."""
+        return {1: self._arrivals & 0xFFFFFFFF, 2: self._arrivals >> 32} if self._is_cooperative else {}
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
         """Return how launches of *shape* use the card; check the shape, if it is new."""

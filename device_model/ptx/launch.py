@@ -77,6 +77,7 @@ class Launch(CoreKernel):
         peers: The devices that it has access to.
         overhead_ns: From the end of its blocks to the end of the launch.
         conditions: The conditions of graphs, by number.
+        environment: What the driver puts into `%envreg` registers, by their numbers.
         hazards: Whether accesses are checked.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
 
@@ -89,6 +90,7 @@ class Launch(CoreKernel):
         "_checks",
         "_clock",
         "_conditions",
+        "_environment",
         "_failure",
         "_held",
         "_is_due",
@@ -134,6 +136,7 @@ class Launch(CoreKernel):
         overhead_ns: int,
         conditions: Mapping[int, Condition] = MappingProxyType({}),
         *,
+        environment: Mapping[int, int] = MappingProxyType({}),
         hazards: bool = True,
         limit_ns: int = 0,
     ) -> None:
@@ -143,6 +146,7 @@ class Launch(CoreKernel):
         self.hazards = hazards
         self.shape = shape
         self._conditions = conditions
+        self._environment = environment
         self._settings: dict[int, int] = {}  # the values that this launch has set
         self.limit_ns = limit_ns
         self.blocks = prod(shape.grid)
@@ -189,7 +193,7 @@ class Launch(CoreKernel):
         launch = lanes.Launch(
             self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
             sms=self.plan.card.sms, messages=self.result.messages, conditions=self._conditions,
-            settings=self._settings,
+            settings=self._settings, environment=self._environment,
         )  # fmt: skip
         self._checks = Hazards(self.module, self.plan.program) if self.hazards else None
         self._timing = Timing(self.plan, launch, self._began_ns)

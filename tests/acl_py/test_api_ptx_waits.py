@@ -150,6 +150,31 @@ def test_a_barrier_of_the_grid_ends_when_its_last_block_has_come():
     assert run(main) == (1_001_420, 1_000_648, 1_000_656, [])
 
 
+# The driver says in two registers where the blocks of a cooperative launch count their arrivals.
+ARRIVE = kernel(
+    "arrive",
+    """mov.u32 %r, %envreg1; mov.u32 %t, %envreg2; mov.b64 %c, {%r, %t};
+    mov.u32 %b, %ctaid.x; mul.wide.u32 %d, %b, 4; add.u64 %d, %d, %y; mov.u32 %r, 0;
+    setp.eq.u64 %p, %c, 0; @%p bra E; atom.add.global.u32 %r, [%c+4], 1;
+    L: ld.volatile.global.u32 %r, [%c+4]; setp.lt.u32 %p, %r, 4; @%p bra L;
+    E: st.global.u32 [%d], %r;""",
+)
+
+
+def test_blocks_of_a_cooperative_launch_are_told_where_they_count_their_arrivals(capsys):
+    async def main():
+        module, result = await load(ARRIVE), []
+        for launched in (module["arrive"], module["arrive"].cooperative()):
+            y = await zeros()
+            await launched[4, 1](y)
+            await acl.SynchronizeDevice()
+            result.append(await numbers(y, np.uint32, 4))
+        return result
+
+    assert run(main, sanitize=True) == [[0, 0, 0, 0], [4, 4, 4, 4]]
+    assert "race" not in capsys.readouterr().err
+
+
 PRODUCER_AND_CONSUMER = kernel(
     "both",
     f"""mov.u32 %b, %ctaid.x; mov.u32 %n, 0; setp.ne.u32 %p, %b, 0; @%p bra C;
