@@ -290,7 +290,7 @@ class PtxKernel(Launchable[...]):
 
     def _environment(self) -> dict[int, int]:
         """Return what the driver puts into registers of a launch: where blocks count their arrivals."""
-        return {1: self._arrivals & 0xFFFFFFFF, 2: self._arrivals >> 32} if self._is_cooperative else {}
+        return {1: self._arrivals >> 32, 2: self._arrivals & 0xFFFFFFFF} if self._is_cooperative else {}
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
         """Return how launches of *shape* use the card; check the shape, if it is new."""

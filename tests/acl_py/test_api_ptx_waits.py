@@ -153,7 +153,7 @@ def test_a_barrier_of_the_grid_ends_when_its_last_block_has_come():
 # The driver says in two registers where the blocks of a cooperative launch count their arrivals.
 ARRIVE = kernel(
     "arrive",
-    """mov.u32 %r, %envreg1; mov.u32 %t, %envreg2; mov.b64 %c, {%r, %t};
+    """mov.u32 %r, %envreg2; mov.u32 %t, %envreg1; mov.b64 %c, {%r, %t};
     mov.u32 %b, %ctaid.x; mul.wide.u32 %d, %b, 4; add.u64 %d, %d, %y; mov.u32 %r, 0;
     setp.eq.u64 %p, %c, 0; @%p bra E; atom.add.global.u32 %r, [%c+4], 1;
     L: ld.volatile.global.u32 %r, [%c+4]; setp.lt.u32 %p, %r, 4; @%p bra L;
