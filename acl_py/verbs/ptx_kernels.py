@@ -4,7 +4,6 @@ other.
 `load` reads a text, and `compile` makes one of CUDA C with the user's own NVRTC.
 """
 
-import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from math import prod
 from sys import _getframe
@@ -28,6 +27,7 @@ from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import pack
 from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
+from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Shape
@@ -42,11 +42,8 @@ from device_model.work import Extent, Label, Lane
 
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
+_INTS = [int] * 3
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
-# A grid whose blocks wait for one another finds the counter of its arrivals where these two registers say.
-_READS_PLACE = re.compile(r"%envreg[12]\b")
-_ARRIVALS = "acl_py_grid"
-_WITH_ARRIVALS = f"\n.global .align 8 .b8 {_ARRIVALS}[8];\n"
 
 
 async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
@@ -72,9 +69,9 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     scope = current_scope()
     runtime = scope.runtime
     _spec(runtime, "a module in PTX")
-    text = text.decode(errors="replace") if isinstance(text, bytes) else text
-    module = parse(text + _WITH_ARRIVALS if _READS_PLACE.search(text) else text)
+    module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
     check(module)
+    module = with_stack(module)
     places, size = layout(module)
     addresses: dict[str, int] = {}
     buffer = None
@@ -112,8 +109,7 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             if function is None or not function.is_entry or function.body is None:
                 raise KeyError(f"there is no kernel {name!r} in the module; it has {', '.join(self) or 'none'}")
             program = compile_kernel(self._module, name, self._addresses)
-            kernel = PtxKernel(self._module, program, self._addresses.get(_ARRIVALS, 0), hazards=self._hazards)
-            self._kernels[name] = kernel
+            kernel = self._kernels[name] = PtxKernel(self._module, program, hazards=self._hazards)
         return kernel
 
     def __iter__(self) -> Iterator[str]:
@@ -195,7 +191,7 @@ class PtxKernel(Launchable[...]):
     its findings, its times and what it has printed.
     """
 
-    def __init__(self, module: Module, program: Program, arrivals: int, *, hazards: bool) -> None:
+    def __init__(self, module: Module, program: Program, *, hazards: bool) -> None:
         function = module.functions[program.name]
         self.name = function.name
         self.hazards = hazards
@@ -203,7 +199,6 @@ class PtxKernel(Launchable[...]):
         self.label = Label("kernel", Lane.COMPUTE, plain(self.name))
         self._function = function
         self._program = program
-        self._arrivals = arrivals  # the address of the counter of a grid
         self._is_cooperative = False
         self._shared_limit = 0
         self._plans: dict[Shape, Plan] = {}  # of shapes that were checked
@@ -222,8 +217,8 @@ class PtxKernel(Launchable[...]):
             )
         grid, block, *more = where
         stream = more[0] if more else None
-        shared = more[1] if len(more) > 1 else 0
-        shape = Shape(_dims("the grid", grid), _dims("the block", block), integer("shared", shared))
+        shared = integer("shared", more[1]) if len(more) > 1 else 0
+        shape = Shape(_dims("the grid", grid), _dims("the block", block), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
@@ -235,7 +230,7 @@ class PtxKernel(Launchable[...]):
 
         Stands for cuLaunchCooperativeKernel.
         """
-        kernel = PtxKernel(self._module, self._program, self._arrivals, hazards=self.hazards)
+        kernel = PtxKernel(self._module, self._program, hazards=self.hazards)
         kernel._is_cooperative, kernel._shared_limit = True, self._shared_limit
         return kernel
 
@@ -285,12 +280,8 @@ class PtxKernel(Launchable[...]):
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
             [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns, environment=self._environment(),
+            hazards=self.hazards, is_cooperative=self._is_cooperative, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
-
-    def _environment(self) -> dict[int, int]:
-        """Return what the driver puts into registers of a launch: where blocks count their arrivals."""
-        return {1: self._arrivals >> 32, 2: self._arrivals & 0xFFFFFFFF} if self._is_cooperative else {}
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
         """Return how launches of *shape* use the card; check the shape, if it is new."""
@@ -408,6 +399,8 @@ def _dims(what: str, given: Any) -> Dim3:
     """Return *given* as three numbers."""
     if type(given) is int:
         return given, 1, 1
+    if type(given) is tuple and [*map(type, given)] == _INTS:
+        return given
     lengths = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(lengths) <= 3:
         raise TypeError(f"{what} has one to three numbers, not {len(lengths)}")
