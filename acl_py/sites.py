@@ -32,6 +32,7 @@ NO_LINE = "no line of the script"  # where a finalizer or a thread of C calls a 
 RUNNER = f"{PACKAGE}tools{os.sep}scripts.py"  # of scripts: the frames that called it are not those of a script
 _WRAPPER = ".py: "  # in the file name of the wrapper of a function of acl, before the function's name: see binding.py
 _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they come with the package
+_TESTS = f"{os.sep}tests{os.sep}"  # in a library: programs like a user's
 _LIBRARIES = (
     "asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy", "cuda", "numba",
     "numba_cuda",
@@ -58,7 +59,8 @@ def _places(spec: ModuleSpec) -> Iterator[str]:
 
 @cache
 def _is_foreign(file: str) -> bool:
-    return file.startswith(_foreign()) and not file.startswith(_DEMOS)
+    start = next((each for each in _foreign() if file.startswith(each)), None)
+    return start is not None and not file.startswith(_DEMOS) and _TESTS not in file[len(start) - 1 :]
 
 
 def is_foreign(code: CodeType) -> bool:
@@ -134,8 +136,8 @@ def site_of(frame: FrameType) -> Site:
             site = places.get(inside.f_lasti)
             if site is not None:
                 return site
-            if type(places) is _Wrapper and inside.f_back is not None:
-                site = places.get((id(inside.f_back.f_code), inside.f_back.f_lasti))
+            if type(places) is _Wrapper and (caller := inside.f_back) is not None:
+                site = places.get((id(caller.f_code), caller.f_lasti))
                 if site is not None:
                     return site
             break
@@ -242,7 +244,7 @@ def path_to(site: object) -> tuple[str, ...]:
     lines = []
     while frame is not None and frame.f_back is not edge:
         frame = frame.f_back
-        if frame is None or frame.f_code.co_filename.startswith(MODEL):
+        if frame is None or frame.f_code.co_filename == RUNNER or frame.f_code.co_filename.startswith(MODEL):
             break
         if not is_installed(frame.f_code.co_filename):
             name = frame.f_code.co_qualname.rpartition("<locals>.")[2]

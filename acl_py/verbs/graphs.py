@@ -26,7 +26,7 @@ class GraphInstantiateFlag(IntFlag):
 
     AUTO_FREE_ON_LAUNCH = 1  # a launch gives memory back that the one before left; here every launch does
     UPLOAD = 2  # as GraphUpload() does
-    DEVICE_LAUNCH = 4  # not supported: launches by kernels
+    DEVICE_LAUNCH = 4  # what kernels could launch; here only the host does
     USE_NODE_PRIORITY = 8  # kernels keep the priority of the stream that captured them; else the launch's stream counts
 
 
@@ -239,7 +239,8 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
 
     Raises:
         AclError: INVALID_VALUE if *graph* is destroyed, and for unknown *flags*; INVALID_HANDLE if it is of another
-            simulation; NOT_SUPPORTED for a launch by the device, if the graph allocates memory or has an IF node, and
+            simulation; INVALID_VALUE for launches by the device, if a node is no kernel, copy or fill, copies pageable
+            memory, or there is none (measured); NOT_SUPPORTED if the graph allocates memory or has an IF node, and
             has an executable (measured: graph-alloc-nodes; tests/bench/cuda/graphs.cu), and if the body of an IF node
             has a host function, memory of its own, or an external record or wait (documented for
             cudaConditionalNodeParams; the code is assumed).
@@ -255,6 +256,8 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     scope, runtime, site, enter = call
     check_graph(call, graph).check_executable(runtime.refuse)
     flags = _check_flags(runtime, flags)
+    if flags & GraphInstantiateFlag.DEVICE_LAUNCH:
+        _check_device_launch(runtime, graph)
     keeps_priorities = bool(flags & GraphInstantiateFlag.USE_NODE_PRIORITY)
     executable = Executable(graph, scope.context.device, site, keeps_priorities=keeps_priorities)
     graphs, makeup = runtime.profile.graphs, executable.plan.makeup
@@ -268,16 +271,21 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
 
 
 def _check_flags(runtime: Runtime, flags: int) -> int:
-    """Return *flags*; refuse unknown ones, and those that nothing here does."""
+    """Return *flags*; refuse unknown ones."""
     flags = integer("flags", flags, "a GraphInstantiateFlag")
     if flags & ~sum(GraphInstantiateFlag):
         raise runtime.refuse(
             Kind.INVALID_VALUE, f"GraphInstantiate() with flags {flags:#x}", f"use {list(GraphInstantiateFlag)}"
         )
-    if flags & GraphInstantiateFlag.DEVICE_LAUNCH:
-        what = f"GraphInstantiate() with {GraphInstantiateFlag.DEVICE_LAUNCH!r}"
-        raise runtime.refuse(Kind.NOT_SUPPORTED, what, "leave it out, and launch from the host")
     return flags
+
+
+def _check_device_launch(runtime: Runtime, graph: Graph) -> None:
+    """Refuse a graph that a kernel could not launch: an empty one, and one with a node of a wrong kind (measured)."""
+    wrong = graph.node_not_for_device()
+    if wrong is not None or not graph.nodes:
+        what = f"GraphInstantiate() of {graph!r} with {wrong or 'no node'} for launches by the device"
+        raise runtime.refuse(Kind.INVALID_VALUE, what, "leave the flag out: the host launches in any case")
 
 
 @verb(cuda="cudaGraphUpload", step="upload")

@@ -27,6 +27,7 @@ from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import pack
 from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
+from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import Launch, Shape
@@ -41,6 +42,7 @@ from device_model.work import Extent, Label, Lane
 
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
+_INTS = [int] * 3
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
 
 
@@ -69,6 +71,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     _spec(runtime, "a module in PTX")
     module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
     check(module)
+    module = with_stack(module)
     places, size = layout(module)
     addresses: dict[str, int] = {}
     buffer = None
@@ -214,8 +217,8 @@ class PtxKernel(Launchable[...]):
             )
         grid, block, *more = where
         stream = more[0] if more else None
-        shared = more[1] if len(more) > 1 else 0
-        shape = Shape(_dims("the grid", grid), _dims("the block", block), integer("shared", shared))
+        shared = integer("shared", more[1]) if len(more) > 1 else 0
+        shape = Shape(_dims("the grid", grid), _dims("the block", block), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
@@ -277,7 +280,7 @@ class PtxKernel(Launchable[...]):
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
             [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, limit_ns=runtime.state(Launches).limit_ns,
+            hazards=self.hazards, is_cooperative=self._is_cooperative, limit_ns=runtime.state(Launches).limit_ns,
         )  # fmt: skip
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
@@ -396,6 +399,8 @@ def _dims(what: str, given: Any) -> Dim3:
     """Return *given* as three numbers."""
     if type(given) is int:
         return given, 1, 1
+    if type(given) is tuple and [*map(type, given)] == _INTS:
+        return given
     lengths = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(lengths) <= 3:
         raise TypeError(f"{what} has one to three numbers, not {len(lengths)}")

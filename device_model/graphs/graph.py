@@ -34,6 +34,7 @@ class NodeKind(Enum):
 # What the body of an IF node may have, and so may its children and its own bodies (documented by NVIDIA:
 # cudaConditionalNodeParams).
 CONDITIONAL = (NodeKind.IF, NodeKind.WHILE, NodeKind.SWITCH)
+_BY_DEVICE = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL, NodeKind.CHILD)
 _IN_BODIES = (NodeKind.KERNEL, NodeKind.COPY, NodeKind.FILL, NodeKind.EMPTY, NodeKind.CHILD, *CONDITIONAL)
 
 
@@ -240,6 +241,17 @@ class Graph(Handle):
                 f"{self!r} has an {conditional.kind.name} node, and an executable already",
                 "make a second graph, or launch the executable that there is",
             )
+
+    def node_not_for_device(self) -> "Node | None":
+        """Return a node that no launch by the device may have: one that is no kernel, copy, fill or graph of these, or
+        copies pageable memory (measured); None if there is none.
+        """
+        for node in self.nodes:
+            inner = node.body.node_not_for_device() if node.kind is NodeKind.CHILD else None
+            is_pageable = isinstance(node.work, Copy) and node.work.is_pageable
+            if inner is not None or node.kind not in _BY_DEVICE or is_pageable:
+                return node
+        return None
 
     def _check_bodies(self, fail: Fail) -> None:
         for owner in self.nodes:

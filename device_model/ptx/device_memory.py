@@ -1,4 +1,8 @@
-"""The memory of a device as one launch sees it: what it stores is published at its end, and when it waits."""
+"""The memory of a device as one launch sees it: what it stores is published at its end, and when it waits.
+
+A launch whose blocks wait for one another has a workspace, which no other launch sees: the word at its byte 4 counts
+the blocks that have come. `%envreg1` and `%envreg2` have the upper and the lower half of its address.
+"""
 
 from collections.abc import Collection, Sequence
 
@@ -8,6 +12,10 @@ from device_model import memory
 from device_model.memory import Allocation, Buffer, Memory, Space
 from device_model.ptx.lanes.regions import Region
 from device_model.touches import NOTHING, Touches
+
+_WORKSPACE = 0x7B << 56  # below the windows of generic addresses, and far above all allocations
+_WORKSPACE_BYTES = 16
+ENVIRONMENT = {1: _WORKSPACE >> 32, 2: _WORKSPACE & 0xFFFFFFFF}  # of the registers of a launch with a workspace
 
 
 class DeviceMemory:
@@ -19,11 +27,17 @@ class DeviceMemory:
             of a stream, and the launch may use them all the same.
         ordinal: The device.
         peers: The devices that it has access to.
+        has_workspace: Whether the launch has a workspace.
     """
 
-    __slots__ = ("_given", "_of_allocation", "_ordinal", "_peers", "_recent", "_registry")
+    __slots__ = ("_given", "_of_allocation", "_ordinal", "_peers", "_recent", "_registry", "_workspace")
 
-    def __init__(self, registry: Memory, given: Sequence[Allocation], ordinal: int, peers: Collection[int]) -> None:
+    def __init__(
+        self, registry: Memory, given: Sequence[Allocation], ordinal: int, peers: Collection[int], *,
+        has_workspace: bool = False,
+    ) -> None:  # fmt: skip
+        workspace = Region(np.zeros(_WORKSPACE_BYTES, np.uint8), _WORKSPACE, in_place=True)
+        self._workspace = workspace if has_workspace else None
         self._registry = registry
         self._given = given
         self._ordinal = ordinal
@@ -36,6 +50,8 @@ class DeviceMemory:
         recent = self._recent
         if recent is not None and recent.start <= address < recent.stop:
             return recent
+        if self._workspace is not None and _WORKSPACE <= address < self._workspace.stop:
+            return self._workspace
         allocation = self._holder(address)
         if allocation is None or allocation.is_dropped or not self._reaches(allocation):
             return None

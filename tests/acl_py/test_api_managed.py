@@ -210,6 +210,26 @@ async def test_thread_blocks_fault_before_their_first_instruction():
     assert first - second == 20_000 + sim.runtime.profile.managed.fault_to_device[64 * KIB]
 
 
+@cta.kernel(threads=128)
+def add_many(x: cta.InOut):
+    for _ in range(100):
+        x[cta.tid] = x[cta.tid] + 1
+
+
+@tiny(device="h200")
+async def test_a_block_that_faults_holds_its_sm_until_it_has_ended():
+    streams = [await acl_py.CreateStream() for _ in range(2)]
+    slow = acl_py.kernel(cost=acl_py.Cost(us=100), exclusive=True)(change.function)
+    other, behind = await acl_py.Malloc(64), []
+    for malloc in (MallocManaged, acl_py.Malloc):
+        buffer = await malloc(64 * KIB)
+        block = await add_many[1, streams[0]](acl_py.Array(buffer, np.float32))
+        beside = await slow[132, streams[1]](other)  # the last of its blocks needs the SM of the one block
+        await acl_py.SynchronizeDevice()
+        behind.append(beside.end_ns - block.end_ns)
+    assert behind[0] == behind[1]
+
+
 @tiny
 async def test_each_launch_of_a_graph_faults_on_what_the_host_has_taken_back():
     watch, stream = Watch(), await acl_py.CreateStream()
@@ -337,6 +357,19 @@ async def test_memory_reached_over_the_bus_is_named_as_that():
     await acl_py.SynchronizeStream(stream)
     [finding] = findings(acl_py.current_simulation().trace.timeline())
     assert (finding.what, finding.held_ns) == ("read reached memory of the host over the bus", 2 * 64 * KIB)
+
+
+@tiny(sanitize=True)
+async def test_a_prefetch_to_the_host_happens_to_wait_and_promises_nothing():
+    sim, stream = acl_py.current_simulation(), await acl_py.CreateStream()
+    buffer = await MallocManaged(4 * KIB)
+    await write[1, stream](buffer)
+    await asyncio.sleep(0.1)  # the kernel is over, so the host itself takes part in the prefetch
+    await MemPrefetchAsync(buffer, 4 * KIB, CPU_DEVICE_ID, stream)
+    assert buffer.numpy().sum() >= 0
+    await acl_py.SynchronizeStream(stream)
+    await acl_py.Free(buffer)
+    assert [finding.kind for finding in sim.findings] == ["relies"]
 
 
 @tiny(sanitize=True)

@@ -63,6 +63,21 @@ def test_a_kernel_runs_in_its_stream_and_what_it_stores_is_there_behind_it():
     assert run(main) == []
 
 
+def test_each_launch_of_a_kernel_that_touches_nothing_takes_the_time_of_its_own_shape():
+    async def main():
+        module, stream = await ptx.load(f"{HEAD}.visible .entry k() {{ ret; }}"), await acl.CreateStream()
+        shapes = [(1, 32), (1, 32), (1000, 1024), (1, 32), (1000, 1024)]
+        ops = [await module["k"][grid, block, stream]() for grid, block in shapes]
+        await acl.SynchronizeStream(stream)
+        one, other = (ops[number].work.result for number in (0, 1))
+        one.messages.append((0, 0, "a result of its own"))
+        assert other.messages == []
+        return [op.end_ns - op.start_ns for op in ops]
+
+    small, large = 993, 3033
+    assert run(main) == [small, small, large, small, large]
+
+
 def test_a_variable_of_a_module_is_memory_that_the_host_can_change():
     async def main():
         x, y = await filled(np.ones(N, np.uint32)), await acl.Malloc(4 * N)

@@ -150,6 +150,37 @@ def test_a_barrier_of_the_grid_ends_when_its_last_block_has_come():
     assert run(main) == (1_001_420, 1_000_648, 1_000_656, [])
 
 
+ROTATION = kernel(
+    "rotate",
+    """mov.u32 %t, %ctaid.x; add.u32 %n, %t, 1; rem.u32 %n, %n, 132;
+    mul.wide.u32 %c, %n, 8; add.u64 %c, %c, %y; ld.global.u64 %d, [%c];
+    mov.u32 %b, %envreg1; cvt.u64.u32 %e, %b; shl.b64 %e, %e, 32; mov.u32 %b, %envreg2; cvt.u64.u32 %c, %b;
+    or.b64 %e, %e, %c; setp.eq.u64 %p, %e, 0; @%p trap;
+    setp.eq.u32 %p, %t, 0; selp.b32 %b, 2147483517, 1, %p;
+    atom.add.release.gpu.u32 %r, [%e+4], %b;
+    L: ld.acquire.gpu.u32 %b, [%e+4]; xor.b32 %b, %b, %r; setp.gt.s32 %p, %b, -1; @%p bra L;
+    mul.wide.u32 %c, %t, 8; add.u64 %c, %c, %y; st.global.u64 [%c], %d;""",
+)
+
+
+def test_a_cooperative_launch_has_a_workspace_in_which_its_blocks_count_themselves():
+    """The registers with its address are 0 in every other launch."""
+
+    async def main():
+        y, module = await zeros(2048), await load(ROTATION)
+        values = np.arange(256, dtype=np.uint64)
+        await acl.Memcpy(y, 2048, values, 2048, acl.MemcpyKind.HOST_TO_DEVICE)
+        ops = [await module["rotate"].cooperative()[132, 1](y) for _ in range(2)]
+        await acl.SynchronizeDevice()
+        rotated = await numbers(y, np.uint64, 132)
+        await module["rotate"][132, 1](y)
+        with pytest.raises(acl.AclError, match="trap"):
+            await acl.SynchronizeDevice()
+        return rotated, [text for op in ops for text in texts(op)]
+
+    assert run(main) == ([(each + 2) % 132 for each in range(132)], [])
+
+
 PRODUCER_AND_CONSUMER = kernel(
     "both",
     f"""mov.u32 %b, %ctaid.x; mov.u32 %n, 0; setp.ne.u32 %p, %b, 0; @%p bra C;

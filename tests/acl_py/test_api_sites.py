@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 
 import anyio
+import numpy as np
 import pytest
 import uvloop
 from histories import busy, calls
 
 import acl_py as acl
+from acl_py.sites import site_of
 
 A = busy("A", 1)
 
@@ -199,6 +201,18 @@ def test_a_program_in_a_folder_with_the_name_of_a_library_is_the_users(tmp_path)
         return str(acl.current_simulation().trace.calls[0].file)
 
     assert acl.run(program, device="tiny", rules="acl").endswith("contextlib.py")
+
+
+def test_tests_that_a_library_brings_are_a_program_and_its_other_files_are_not():
+    folder = Path(np.__file__).parent
+
+    def main_in(name):
+        names = {"sys": sys, "site_of": site_of}
+        exec(compile("def main():\n    return str(site_of(sys._getframe()))", str(folder / name), "exec"), names)
+        return names["main"]
+
+    assert main_in("tests/test_own.py")() == "test_own.py:2"
+    assert main_in("own.py")() == here()
 
 
 @pytest.mark.parametrize("uvloop", [False, True])

@@ -57,6 +57,20 @@ async def test_minus_one_waits_for_ever_and_others_are_refused(which):
 
 
 @tiny(rules="acl")
+async def test_a_stream_goes_on_when_it_has_waited_as_long_as_its_limit():
+    sim, stream = acl.current_simulation(), await acl.CreateStream()
+    event = await acl.CreateEventWithFlag(acl.EventFlag.SYNC)
+    await acl.SetOpWaitTimeOut(2)
+    begin = sim.now_ns
+    await acl.StreamWaitEvent(stream, event)
+    work = await acl.LaunchKernel(LONG, 1, (), stream)
+    with pytest.raises(acl.AclError, match="has waited 2 s for") as caught:
+        await acl.SynchronizeStream(stream)
+    assert caught.value.kind is acl.Kind.OP_WAIT_TIMEOUT
+    assert 2_000_000_000 <= work.start_ns - begin < 2_000_010_000
+
+
+@tiny(rules="acl")
 async def test_nothing_is_left_of_a_streams_limit():
     """SetOpWaitTimeOut() limits waits of streams: one that is over in time, or aborted, leaves no timer."""
     sim, aborted = acl.current_simulation(), await acl.CreateStream()

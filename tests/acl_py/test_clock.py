@@ -15,6 +15,7 @@ import pytest
 from clocked import busy
 
 import acl_py as acl
+from acl_py.waiting import clock
 
 HERE = Path(__file__).parent
 EXPECTED = {
@@ -362,6 +363,8 @@ def test_anyio_does_not_spin_where_a_deadline_falls_between_two_nanoseconds(on_l
 
 
 def test_a_timer_that_would_ring_after_the_end_of_time_does_not(on_loop):
+    assert clock.whole_ns(1e12) == float("inf")
+
     async def main():
         for delay in (float("inf"), 1e12):
             sleeper = asyncio.create_task(asyncio.sleep(delay))

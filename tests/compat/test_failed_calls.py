@@ -15,7 +15,11 @@ from acl_py.compat.acl.report import report
 
 def failed():
     """What the summary says of failures."""
-    return [line.strip() for line in report(session()).splitlines() if line.startswith(("  failed", "  and"))]
+    return [
+        line.strip()
+        for line in report(session()).splitlines()
+        if line.startswith(("  failed", "  and", "    the same"))
+    ]
 
 
 def lines_of(stderr):
@@ -146,13 +150,21 @@ def test_a_wait_that_reaches_its_time_limit_is_listed_even_if_no_later_call_sync
 
 
 def test_only_the_first_lines_that_fail_are_listed_and_the_rest_counted(acl):
-    calls = [f"acl.rt.free({number}); acl.rt.free({number})" for number in range(1, 16)]
+    calls = [f"acl.rt.set_device({number}); acl.rt.set_device({number})" for number in range(91, 106)]
     exec(compile("\n".join(calls), "many.py", "exec"), {"acl": acl})
     told = failed()
     assert [line.partition(": ACL")[0] for line in told[:10]] == [
-        f"failed: acl.rt.free() at many.py:{number}, 2 times" for number in range(1, 11)
+        f"failed: acl.rt.set_device() at many.py:{number}, 2 times" for number in range(1, 11)
     ]
     assert told[10:] == ["and 10 more failures, in 5 other combinations of function, line and code"]
+
+
+def test_an_answer_that_was_listed_is_not_repeated_for_each_line_that_gets_it(acl):
+    exec(compile("acl.rt.free(64)\n" * 13, "many.py", "exec"), {"acl": acl})
+    first, others = failed()
+    assert first.startswith("failed: acl.rt.free() at many.py:1: ACL_ERROR_RT_PARAM_INVALID (107000): ")
+    places = "; ".join(f"acl.rt.free() at many.py:{line}" for line in range(2, 12))
+    assert others == f"the same answer: {places}; and 2 more"
 
 
 def test_a_helper_that_makes_all_calls_is_one_line_with_several_functions_and_codes(acl):

@@ -25,6 +25,23 @@ def test_a_pipeline_of_two_stages_computes_and_is_silent():
     ]  # fmt: skip
 
 
+def test_a_wait_for_all_stages_but_some_lasts_until_the_last_of_the_others_is_there():
+    def sum_of_two(x, y, pending):
+        s, t = cta.shared(np.float32, (2, TILE)), cta.tid
+        pipe = cta.pipeline(stages=2)
+        for i in range(2):
+            pipe.producer_acquire()
+            cta.memcpy_async(s[i], x[i], 16)
+            pipe.producer_commit()
+        pipe.consumer_wait_prior(pending)
+        cta.syncthreads()
+        y[0, t] = s[0, t] + s[1, t]
+
+    x, y, _ = arrays()
+    assert found(launch(sum_of_two, x, y, 0, threads=TILE)) == []
+    assert ("RAW", "wait_group()") in found(launch(sum_of_two, x, y, 1, threads=TILE))
+
+
 @pytest.mark.parametrize(
     ("left_out", "expected"),
     [

@@ -225,6 +225,7 @@ def test_threads_that_store_different_values_in_one_place_are_found(is_shared):
     "use",
     [
         lambda x, t, part: cta.atomic_add(x.at[0], part),
+        lambda x, t, part: cta.atomic_add(x.at[0], part[...]),
         lambda x, t, part: x[(part * 0).astype(np.int32)],
         lambda x, t, part: x.at[(part * 0).astype(np.int32)],
         lambda x, t, part: cta.where(part > 0).__enter__(),

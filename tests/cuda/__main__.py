@@ -6,8 +6,11 @@ python -m tests.cuda present              on a machine with a card: which driver
 python -m tests.cuda start                processor time of a script with cuda.core, with acl-py run and without
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
 python -m tests.cuda suites core --suites DIR [--json OUT] [FILE ...]
-    public tests, of a checkout of cuda-python in DIR: core or bindings; numba has its own in its wheel. Three columns
-    by file: the cases that pass on a card and need a driver, those of them that pass here, and their share
+    public tests, of a checkout of cuda-python in DIR: core or bindings; stumpy of a folder with its sources; numba has
+    its own in its wheel. By file: the cases that pass on a card and need a driver, those of them that pass here, their
+    share, and how all cases ended
+python -m tests.cuda sanitized core --suites DIR [--json OUT] [FILE ...]
+    the same tests under the sanitizer: what it finds in each file
 python -m tests.cuda scripts --suites DIR
     public scripts and notebooks, each in the folder of its repository in DIR: how each ends under acl-py run
 python -m tests.cuda stumpy [120 20]
@@ -24,7 +27,7 @@ from math import inf
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.runtime.scopes import Scope, scope_var
-from tests.cuda import matrix_profiles, public_scripts, suites
+from tests.cuda import matrix_profiles, public_scripts, sanitized, suites
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile, lose_context
@@ -134,6 +137,7 @@ if __name__ == "__main__":
         "start": start,
         "scripts": public_scripts.scripts,
         "suites": suites.run,
+        "sanitized": sanitized.run,
         "stumpy": matrix_profiles.run,
     }
     commands[sys.argv[1]](*sys.argv[2:])

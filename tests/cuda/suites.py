@@ -2,7 +2,8 @@
 
 Each file runs in a process of its own under `acl-py run`, because a kernel that fails takes the context of its process
 with it. A case counts if it passes on the card and fails without any driver. rows/suites.json has the outcomes of a
-card; where it has none for a file, every case counts that was not skipped here.
+card; where it has none for a file, every case counts that was not skipped here, unless it fails in the same way without
+any driver.
 """
 
 import json
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,14 +23,16 @@ from xml.etree import ElementTree as ET
 Outcomes = dict[str, str]  # by case: "pass", or "skip", "failure" or "error" with a reason
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
-_LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
+LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
 _CUT = 100  # columns of a reason
 # What is not simulated. A second card needs no rule: the cases that want one were skipped on the card.
 _EXCLUDED_FILES = re.compile(
     r"/(memory_ipc|system|cython|example_tests|nvml|cudla|legacy_api|cudasim|benchmarks)/"
     r"|test_(tensor_map|texture_surface|green_context|checkpoint|device_launch|graphics\w*|cufile|ipc|examples)\.py$"
 )
-_EXCLUDED_WORDS = frozenset({"texture", "surface", "tensormap", "ipc", "green", "checkpoint", "nvml", "graphics"})
+_EXCLUDED_WORDS = re.compile(
+    r"(?<![^\W_])(texture|surface|tensormap|ipc|green|checkpoint|nvml|graphics|device_launch)(?![^\W_])", re.IGNORECASE
+)
 
 
 # Cases of numba-cuda that do not run, because they end the process or the context of the cases behind them.
@@ -46,12 +50,15 @@ _APART = {
 class Suite(NamedTuple):
     """A suite: where its files are, the *package* of a suite that is installed, and options of pytest.
 
-    What a card answers is known of the others.
+    *pattern* are its files. Without a driver, none of the cases of those with *needs_driver* passes, and what a card
+    answers is not known.
     """
 
     folder: str
     package: str = ""
     options: tuple[str, ...] = ()
+    pattern: str = "**/test_*.py"
+    needs_driver: bool = False
 
     def arguments(self, path: Path) -> tuple[str, ...]:
         """Return what pytest runs *path* with."""
@@ -65,7 +72,8 @@ class Suite(NamedTuple):
 SUITES = {
     "core": Suite("cuda_core/tests"),
     "bindings": Suite("cuda_bindings/tests", options=("-p", "bindings_helpers")),
-    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures")),
+    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures"), needs_driver=True),
+    "stumpy": Suite("tests", options=("-W", "ignore::UserWarning"), pattern="test_gpu*.py", needs_driver=True),
 }
 
 
@@ -77,46 +85,59 @@ class Case(NamedTuple):
     here: str
 
 
-def run(name: str, *arguments: str) -> None:
-    """Run the suite *name*, and print a table by file and each case that differs."""
-    options, only = _parsed(arguments)
-    suite = SUITES[name]
-    folder = Path(options["--suites"]).resolve() if "--suites" in options else _numba_folder()
-    results = {}
-    for path in _files(folder, suite, only):
-        file = path.relative_to(folder).as_posix()
-        results[file] = list(_counted({} if suite.package else _card(file), path, suite))
-        _print_row(file, results[file])
-    _print_row("all", [case for cases in results.values() for case in cases])
-    _print_differences(results)
-    if "--json" in options:
-        rows = {file: {case.name: case[1:] for case in cases} for file, cases in results.items()}
-        Path(options["--json"]).write_text(json.dumps(rows, indent=1))
+class Chosen(NamedTuple):
+    """What a command names: a *suite*, its *folder*, parts of the *names* of files, and where results go."""
+
+    suite: Suite
+    folder: Path
+    names: list[str]
+    out: Path | None
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files to run, each with its name in the folder."""
+        for path in sorted((self.folder / self.suite.folder).glob(self.suite.pattern)):
+            name = path.as_posix()
+            if not _EXCLUDED_FILES.search(name) and (not self.names or any(part in name for part in self.names)):
+                yield path.relative_to(self.folder).as_posix(), path
+
+    def write(self, results: object) -> None:
+        """Write *results* if the command says where."""
+        if self.out is not None:
+            self.out.write_text(json.dumps(results, indent=1), encoding="utf-8")
 
 
-def _parsed(arguments: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Return the options with their values, and the parts of names of files that are wanted."""
-    options, only = {}, []
+def chosen(name: str, *arguments: str) -> Chosen:
+    """Return what the *arguments* of a command name: options with their values, and parts of names of files."""
+    options, names = {}, []
     rest = iter(arguments)
     for each in rest:
         if each in ("--suites", "--json"):
             options[each] = next(rest)
         else:
-            only.append(each)
-    return options, only
+            names.append(each)
+    folder = Path(options["--suites"]).resolve() if "--suites" in options else _numba_folder()
+    return Chosen(SUITES[name], folder, names, Path(options["--json"]) if "--json" in options else None)
+
+
+def run(name: str, *arguments: str) -> None:
+    """Run the suite *name*, and print a table by file and each case that differs."""
+    what = chosen(name, *arguments)
+    results, whole = {}, Counter[str]()
+    for file, path in what.files():
+        here = outcomes(_UNDER_ACL_PY, path, what.suite)
+        results[file] = list(_counted(here, {} if what.suite.needs_driver else _card(file), path, what.suite))
+        kinds = Counter(_kind(outcome) for outcome in here.values())
+        whole += kinds
+        _print_row(file, results[file], kinds)
+    _print_row("all", [case for cases in results.values() for case in cases], whole)
+    _print_differences(results)
+    what.write({file: {case.name: case[1:] for case in cases} for file, cases in results.items()})
 
 
 def _numba_folder() -> Path:
     spec = find_spec("numba_cuda")
     assert spec is not None, "numba-cuda is not installed"
     return Path(spec.submodule_search_locations[0]) / "numba/cuda"
-
-
-def _files(folder: Path, suite: Suite, only: list[str]) -> Iterator[Path]:
-    for path in sorted((folder / suite.folder).glob("**/test_*.py")):
-        name = path.as_posix()
-        if not _EXCLUDED_FILES.search(name) and (not only or any(part in name for part in only)):
-            yield path
 
 
 def _card(file: str) -> Outcomes:
@@ -129,20 +150,26 @@ def _short(case: str) -> str:
     return case.lstrip(".").removeprefix("::")
 
 
-def _counted(card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
-    """Yield the cases of a file that count."""
-    here = outcomes(_UNDER_ACL_PY, path, suite)
-    alone = {} if suite.package else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
+def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterator[Case]:
+    """Yield the cases of a file that count, of those which ended as *here*."""
+    alone = {} if suite.needs_driver else outcomes(_WITHOUT_DRIVER, path, suite, _LIMIT_WITHOUT_S)
     lost = here.get("", "")  # why the file has no outcomes
     if "" in card or not card:  # the card could not collect the file, or has not seen it
         card = dict.fromkeys(here, "")
     for name, on_card in card.items():
         result = here.get(name) or lost or "missing"
-        is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip"))
-        if is_wanted and alone.get(name) != "pass" and _EXCLUDED_WORDS.isdisjoint(re.split(r"[\W_]+", name.lower())):
+        alike = alone.get(name) == result  # it fails for reasons of its own
+        is_wanted = on_card == "pass" or (not on_card and not result.startswith("skip") and not alike)
+        if is_wanted and alone.get(name) != "pass" and not _is_excluded(name, result):
             yield Case(name, on_card, result)
     if suite.package:
         yield from (Case(name, "", f"not run: it {reason}") for name, reason in _APART.get(path.stem, {}).items())
+
+
+def _is_excluded(name: str, result: str) -> bool:
+    """Whether the name of a case, or the reason why it was skipped here, says that it is about what is excluded."""
+    text = f"{name} {result if result.startswith('skip') else ''}"
+    return _EXCLUDED_WORDS.search(text) is not None
 
 
 # --- processes
@@ -152,17 +179,17 @@ _UNDER_ACL_PY = ("-m", "acl_py", "run", "-m", "pytest")
 _WITHOUT_DRIVER = ("-m", "pytest", "-p", "without_driver")
 
 
-def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = _LIMIT_S) -> Outcomes:
+def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = LIMIT_S) -> Outcomes:
     """Run the file *path* of tests in a process of its own. The name "" has what ended it, if that is all there is."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
-        ended = _run(
+        ended = run_python(
             [*command, "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suite.arguments(path)], place, limit_s
         )
         return _read(report, path.stem) if report.exists() else {"": ended}
 
 
-def _run(arguments: list[str], folder: str, limit_s: int) -> str:
+def run_python(arguments: list[str], folder: str, limit_s: int) -> str:
     """Run Python, and say how it ended."""
     path = os.pathsep.join([str(_ROOT), str(_HERE / "plugins"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -203,10 +230,15 @@ def _reason(found: ET.Element) -> str:
 # --- tables
 
 
-def _print_row(name: str, cases: list[Case]) -> None:
+def _kind(outcome: str) -> str:
+    return outcome.partition(":")[0]
+
+
+def _print_row(name: str, cases: list[Case], kinds: Counter[str]) -> None:
     passed = sum(case.here == "pass" for case in cases)
     share = f"{passed / len(cases):7.1%}" if cases else "      -"
-    print(f"{name:<60} {len(cases):5} {passed:5} {share}", flush=True)
+    of_all = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    print(f"{name:<60} {len(cases):5} {passed:5} {share}  {of_all}", flush=True)
 
 
 def _print_differences(results: dict[str, list[Case]]) -> None:

@@ -10,12 +10,13 @@ import pytest
 
 import acl_py
 from acl_py.compat.acl.face.session import current_session
+from acl_py.compat.acl.report import report
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.calls import answered
 from acl_py.compat.cuda.face.images import wrapped
 from acl_py.compat.cuda.library.signatures import read
 from device_model.profile import load
-from tests.cuda.calling import OUT, PTX, Cuda, pointers
+from tests.cuda.calling import EMPTY, OUT, PTX, Cuda, pointers
 from tests.cuda.conftest import driver
 from tests.cuda.hostile import Hostile
 
@@ -210,12 +211,28 @@ def test_launches_that_do_not_fit_and_names_that_are_not_there_have_codes(h200):
 
 def test_a_kernel_that_leaves_memory_loses_the_context_for_good(h200):
     function = h200.function()
-    arguments = pointers(ctypes.c_uint64(64), ctypes.c_uint32(5), ctypes.c_uint32(1))
-    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, arguments, None) == 0
+    assert h200("cuLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, 0, _at(64), None) == 0
     codes = [h200("cuCtxSynchronize"), h200("cuStreamSynchronize", 0), h200.get("cuMemAlloc_v2", OUT, 8)[0]]
     assert codes == [700, 700, 700]
     assert h200("cuDevicePrimaryCtxReset_v2", 0) == 0
     assert h200.get("cuDevicePrimaryCtxRetain", OUT, 0) == (700, 0)
+
+
+def test_what_fails_in_a_lost_context_is_told_once_and_has_no_leaks(h200):
+    h200.get("cuMemAlloc_v2", OUT, 8)
+    h200("cuLaunchKernel", h200.function(), 1, 1, 1, 32, 1, 1, 0, 0, _at(64), None)
+    h200("cuCtxSynchronize")
+    h200("cuStreamSynchronize", 0)
+    kernel, wait, same, leaks = report(current_session()).splitlines()[-4:]
+    assert kernel.startswith("  failed: kernel add, submitted at ")
+    assert "cuCtxSynchronize()" in wait
+    assert wait.endswith("; only a new process gets another context")
+    assert same.startswith("    the same answer: cuStreamSynchronize() at ")
+    assert leaks == "  leaks are not listed, because a context was lost: nothing in it can be freed or destroyed"
+
+
+def _at(address):
+    return pointers(ctypes.c_uint64(address), ctypes.c_uint32(5), ctypes.c_uint32(1))
 
 
 @pytest.mark.parametrize(
@@ -437,6 +454,22 @@ def test_cooperative_blocks_that_do_not_all_fit_are_720(h200):
     assert h200.get("cuOccupancyMaxActiveBlocksPerMultiprocessor", OUT, function, 1024, 0) == (0, 2)
 
 
+def test_clusters_have_one_block(h200):
+    function = h200.function()
+
+    def asked(threads, cluster):
+        attribute = ctypes.create_string_buffer(struct.pack("<I4x3I", 4, cluster, 1, 1), 72)
+        data = struct.pack("<7I4xQQI4x", 64, 1, 1, threads, 1, 1, 0, 0, ctypes.addressof(attribute), 1)
+        config, arguments = ctypes.create_string_buffer(data), pointers(*(ctypes.c_uint64(0) for _ in "abc"))
+        names = ("cuOccupancyMaxActiveClusters", "cuOccupancyMaxPotentialClusterSize")
+        found = [h200.get(name, OUT, function, config) for name in names]
+        return found, h200("cuLaunchKernelEx", config, function, arguments, None)
+
+    assert asked(1024, 1) == ([(0, 264), (0, 1)], 0)
+    assert asked(1024, 2) == ([(0, 0), (0, 1)], 801)
+    assert asked(2048, 1) == ([(0, 0), (0, 0)], 1)
+
+
 GRID_SYNC = """
 .version 8.0
 .target sm_90
@@ -535,3 +568,49 @@ def test_the_version_is_a_value_of_the_profile_and_bounds_ptx_and_functions():
         assert cuda.get("cuModuleLoadData", OUT, PTX.replace("8.0", "8.8").encode())[0] == 0
         found = [cuda.get("cuGetProcAddress_v2", b"cuCtxGetDevice", OUT, asked, 0, OUT) for asked in (12090, 13000)]
         assert found[0] == found[1]
+
+
+def test_codes_have_names_and_words(cuda):
+    def text(name, code):
+        result, address = cuda.get(name, code, OUT)
+        return ctypes.string_at(address).decode() if result == 0 else result
+
+    known = [(text("cuGetErrorName", code), text("cuGetErrorString", code)) for code in (0, 101, 700, 719, 915)]
+    assert known == [
+        ("CUDA_SUCCESS", "no error"),
+        ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
+        ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
+        ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
+        ("CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"),
+    ]
+    assert (text("cuGetErrorName", 77), text("cuGetErrorString", 77)) == (1, 1)
+
+
+def test_nothing_has_no_name(h200):
+    function = h200.function()
+    code, address = h200.get("cuFuncGetName", OUT, function)
+    assert (code, ctypes.string_at(address)) == (0, b"add")
+    asked = [(name, handle) for name in ("cuFuncGetName", "cuKernelGetName") for handle in (0, 7)]
+    assert [h200.get(name, OUT, handle)[0] for name, handle in asked] == [1, 400, 1, 400]
+
+
+def test_a_call_without_a_context_is_made_in_that_of_the_object_it_names(h200):
+    """Measured: only calls that name none are refused."""
+    function, device = h200.function(EMPTY, b"empty"), h200.allocate(64)
+    (_, stream), (_, event) = h200.get("cuStreamCreate", OUT, 1), h200.get("cuEventCreate", OUT, 0)
+    _, module = h200.get("cuModuleLoadData", OUT, EMPTY.encode())
+    _, array = h200.get("cuArrayCreate_v2", OUT, struct.pack("<QQII", 16, 0, 1, 1))
+    _, pinned = h200.get("cuMemAllocHost_v2", OUT, 64)
+    _, other = h200.get("cuCtxCreate_v2", OUT, 0, 1)
+    _, far = h200.get("cuStreamCreate", OUT, 1)
+    assert (h200.get("cuCtxPopCurrent_v2", OUT), h200("cuCtxSetCurrent", 0)) == ((0, other), 0)
+    calls = {
+        "cuStreamQuery": (stream,), "cuEventRecord": (event, stream), "cuStreamWaitEvent": (stream, event, 0),
+        "cuLaunchKernel": (function, *[1] * 6, 0, stream, 0, 0), "cuMemsetD8Async": (device, 0, 8, stream),
+        "cuStreamSynchronize": (far,), "cuEventSynchronize": (event,), "cuArrayDestroy": (array,),
+        "cuModuleUnload": (module,), "cuEventDestroy_v2": (event,), "cuStreamDestroy_v2": (stream,),
+        "cuMemFree_v2": (device,), "cuMemFreeHost": (pinned,),
+    }  # fmt: skip
+    assert {name: h200(name, *arguments) for name, arguments in calls.items()} == dict.fromkeys(calls, 0)
+    assert [h200("cuStreamSynchronize", 0), h200.get("cuEventCreate", OUT, 0)[0]] == [201, 201]
+    assert h200.get("cuCtxGetCurrent", OUT) == (0, 0)

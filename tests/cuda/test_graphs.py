@@ -427,7 +427,6 @@ def test_a_user_object_outlives_the_launches_that_are_queued(make):
 
 def test_instantiation_says_what_came_of_it(make):
     cuda, graph = make.cuda, make.graph()
-    _, event = cuda.get("cuEventCreate", OUT, 2)
     condition = make.condition(graph, default=1)
     _, [body] = make.conditional(graph, condition, IF, 1)
     make.add("EmptyNode", body)
@@ -435,11 +434,25 @@ def test_instantiation_says_what_came_of_it(make):
     code, executable = cuda.get("cuGraphInstantiateWithParams", OUT, graph, params)
     assert (code, struct.unpack("<I", params[24:28])) == (0, (0,))
     assert cuda.get("cuGraphExecGetFlags", executable, OUT) == (0, 8)
-    make.add("EventRecordNode", body, event)
-    other = make.graph()
-    params = make.buffer("<QQQI4x", 4, 0, 0, 9)  # launches by the device are not simulated
-    assert cuda.get("cuGraphInstantiateWithParams", OUT, other, params)[0] == 801
-    assert struct.unpack("<I", params[24:28]) == (3,)
+
+
+def test_a_graph_for_launches_by_the_device_names_the_node_that_it_cannot_have(make):
+    """Measured."""
+    cuda, graph, memory = make.cuda, make.graph(), make.cuda.allocate(8)
+
+    def instantiated():
+        params = make.buffer("<QQQI4x", 4, 0, 0, 9)
+        code, executable = cuda.get("cuGraphInstantiateWithParams", OUT, graph, params)
+        return (code, *struct.unpack("<QI", params[16:28])), executable
+
+    assert instantiated()[0] == (1, 0, 1)
+    make.add_fill(graph, memory, 7, 8)
+    result, executable = instantiated()
+    assert (result, cuda.get("cuGraphExecGetFlags", executable, OUT)) == ((0, 0, 0), (0, 4))
+    make.run(executable)
+    assert make.bytes(memory, 8) == [7] * 8
+    node = make.add("EmptyNode", graph)
+    assert instantiated()[0] == (1, node, 3)
 
 
 def test_a_picture_of_a_graph_is_written(make, tmp_path):

@@ -213,3 +213,17 @@ def test_a_call_without_a_stream_takes_the_stream_of_the_thread_if_it_was_asked_
     for name in ("cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds"):
         assert (cuda(name, device, source, 64), cuda("cuCtxSynchronize")) == (0, 0)
     assert [row.stream for row in current_session().trace.timeline().ops] == ["legacy", "per_thread"]
+
+
+def test_what_can_be_set_of_an_address_and_the_pool_that_it_is_from(cuda):
+    device, stream = cuda.allocate(64), cuda.get("cuStreamCreate", OUT, 0)[1]
+    _, pool = cuda.get("cuDeviceGetDefaultMemPool", OUT, 0)
+    _, pooled = cuda.get("cuMemAllocAsync", OUT, 64, stream)
+    facts = [cuda.get("cuPointerGetAttribute", OUT, number, each) for number in (15, 17) for each in (device, pooled)]
+    assert facts == [(0, 0), (0, 0), (0, 0), (0, pool)]
+    for value in (0, 1):
+        assert cuda("cuPointerSetAttribute", struct.pack("<I", value), 6, device) == 0
+        assert cuda.get("cuPointerGetAttribute", OUT, 6, device) == (0, value)
+    assert [cuda("cuPointerSetAttribute", bytes(4), number, device) for number in (1, 77)] == [1, 1]
+    _, pinned = cuda.get("cuMemAllocHost_v2", OUT, 64)
+    assert cuda.get("cuPointerGetAttribute", OUT, 6, pinned) == (0, 0)

@@ -72,6 +72,9 @@ def test_the_sanitizer_names_both_lines_and_tries_the_fix(longer, tmp_path):
     )
     fixes = [line.strip() for line in done.stderr.splitlines() if line.startswith(("    fix", "    tried"))]
     assert fixes == [f"fix: {edge}", "tried: the finding is gone, it costs 13.8 us"] * 4
+    paths = {line.strip() for line in done.stderr.splitlines() if line.startswith("        from ")}
+    assert paths
+    assert {each.rpartition(":")[0] for each in paths} == {"from longer.py"}
     assert "acl.rt" not in done.stderr
 
 

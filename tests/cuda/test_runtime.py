@@ -20,7 +20,8 @@ class Runtime(Cuda):
 
     def __init__(self):
         self.functions = replacing.functions(
-            {name: len(each.signature.parameters) for name, each in table.read().items()} | {"cudaMallocArray": 5}
+            {name: len(each.signature.parameters) for name, each in table.read().items()}
+            | {"cudaCreateTextureObject": 4}
         )
         self.library = self
 
@@ -197,8 +198,8 @@ def test_kernels_of_libraries(runtime_of_h200):
 
 
 def test_what_is_not_simulated_is_801_by_name(runtime):
-    assert [runtime("cudaMallocArray"), runtime("cudaGetLastError")] == [801, 801]
-    assert list(current_session().unsupported) == ["cudaMallocArray"]
+    assert [runtime("cudaCreateTextureObject"), runtime("cudaGetLastError")] == [801, 801]
+    assert list(current_session().unsupported) == ["cudaCreateTextureObject"]
 
 
 def test_structures_of_graphs_go_there_and_back():
@@ -209,3 +210,28 @@ def test_structures_of_graphs_go_there_and_back():
     launch = structures.KERNEL.pack(77, *range(1, 7), 128, 9, 10)
     for is_kernel in (False, True):
         assert structures.kernel_of_runtime(structures.kernel_of_driver(launch, is_kernel=is_kernel)) == launch
+
+
+def test_copies_without_a_stream_take_that_of_the_thread_in_a_program_that_wants_it(cuda, monkeypatch):
+    monkeypatch.setenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "1")
+    runtime = Runtime()
+    device, host = cuda.allocate(64), cuda.get("cuMemAllocHost_v2", OUT, 64)[1]
+    row = *(0, 0, 0, 0), device, 8, 8, 1, *(0, 0, 0, 0), host, 8, 8, 1, *(8, 1, 1)
+    where = type("S", (ctypes.Structure,), {"_fields_": [("x", ctypes.c_uint64 * 4)]})
+    extent = type("S", (ctypes.Structure,), {"_fields_": [("x", ctypes.c_uint64 * 3)]})
+    box = where((ctypes.c_uint64 * 4)(device, 8, 8, 1)), 0, extent((ctypes.c_uint64 * 3)(8, 1, 1))
+    calls = {
+        "cudaMemcpy": (device, host, 64, DEFAULT),
+        "cudaMemcpy2D": (device, 8, host, 8, 4, 4, DEFAULT),
+        "cudaMemcpy3D": (structures.PLANES.pack(*row, DEFAULT),),
+        "cudaMemcpy3DPeer": (structures.PEER_PLANES.pack(*row),),
+        "cudaMemcpyPeer": (device, 0, device + 32, 0, 8),
+        "cudaMemcpyPeerAsync": (device, 0, device + 32, 0, 8, 0),
+        "cudaMemset": (device, 0, 64),
+        "cudaMemset2D": (device, 8, 0, 4, 1),
+        "cudaMemset3D": box,
+    }
+    for name, arguments in calls.items():
+        assert (name, runtime(name, *arguments), runtime("cudaDeviceSynchronize")) == (name, 0, 0)
+    streams = [row.stream for row in current_session().trace.timeline().ops]
+    assert streams == ["per_thread"] * 4 + ["legacy"] * 2 + ["per_thread"] * 3

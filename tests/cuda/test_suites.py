@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.cuda import suites
+from tests.cuda import sanitized, suites
 
 PLAIN = ("-m", "pytest", "-p", "no:randomly")
 
@@ -30,3 +30,17 @@ def test_each_case_has_its_outcome_and_a_file_that_crashes_says_how(tmp_path):
     }  # fmt: skip
     crash = "import os, signal\ndef test_end(): os.kill(os.getpid(), signal.SIGSEGV)\n"
     assert outcomes(tmp_path, crash) == {"": "crash: SIGSEGV"}
+
+
+def test_a_case_that_is_skipped_here_for_what_is_not_simulated_does_not_count():
+    skipped = suites._is_excluded("test_pool", "skip: Device does not support IPC")
+    failed = suites._is_excluded("test_pool", "failure: Device does not support IPC")
+    names = [suites._is_excluded(name, "pass") for name in ("test_ipc[a]", "test_slip", "test_kernel_device_launch")]
+    assert (skipped, failed, names) == (True, False, [True, False, True])
+
+
+def test_findings_at_the_same_lines_are_one_row_and_leaks_one_in_all():
+    finding = {"kind": "race", "text": "a and b", "count": 2, "accesses": [{"site": "a.py:1"}, {"site": "a.py:2"}]}
+    leaks = [{"kind": "leak", "text": f"stream {n}", "count": 1, "accesses": [{"site": f"a.py:{n}"}]} for n in (3, 4)]
+    race, leak = sanitized.Row("race", ("a.py:1", "a.py:2"), "a and b"), sanitized.Row("leak", (), "")
+    assert sanitized.read({"findings": [finding, finding, *leaks]}) == {race: 4, leak: 2}

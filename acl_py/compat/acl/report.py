@@ -22,6 +22,7 @@ from device_model.memory import Physical
 from device_model.streams import Stream
 
 _WAITS = (*SYNCHRONISATIONS, "acl.")  # the functions that wait within their call
+_LOST = "leaks are not listed, because a context was lost: nothing in it can be freed or destroyed"
 _ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
@@ -45,13 +46,20 @@ def _rules(session: Session) -> Iterable[Rule]:
 
 
 def _leak_lines(session: Session) -> Iterable[str]:
-    """Return the lines about leaks that the report of the sanitizer will not have; one line if the script failed."""
+    """Return the lines about leaks that the report of the sanitizer will not have; one line if nothing can be freed."""
     sanitizer = session.runtime.sanitizer
     in_findings = session.runtime.state(Findings).is_quiet and sanitizer is not None and sanitizer.leaks is not None
     found = _unwatched(session) if in_findings else leaks(session)
     if found and session.trace is not None and session.trace.error:
         return [] if in_findings else [f"  {UNLISTED}"]
+    if found and _lost(session):
+        return [f"  {_LOST}"]
     return leak_lines(found)
+
+
+def _lost(session: Session) -> bool:
+    """Whether the failure of an operation has lost a context."""
+    return any(context.failed_op is not None for device in session.runtime.devices for context in device.contexts)
 
 
 def findings(session: Session) -> list[str]:

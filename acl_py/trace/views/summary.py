@@ -125,7 +125,7 @@ def _core_kernels(ops: Sequence[Operation]) -> Iterator[str]:
         left_out = sum(cores.left_out for _, cores in launches)
         note = f"; {left_out:,} instructions are not in the trace" if left_out else ""
         times = _count(len(launches), "launch", "launches")
-        yield f"  core kernel {name}: {times}, {total:,.1f} us: {shares}{note}"
+        yield f"  kernel {name}: {times}, {total:,.1f} us: {shares}{note}"
 
 
 def _count(number: int, one: str, several: str = "") -> str:

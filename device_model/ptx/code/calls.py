@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from device_model.ptx.code.flow import callee, pointer_of
 from device_model.ptx.code.opcodes import BUILTINS
-from device_model.ptx.text.errors import PtxError, Refusal
+from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Function, Instruction, Module, Operand, Symbol, Variable, Vector
 
 Signature = tuple[tuple[int, ...], tuple[int, ...]]  # bytes of results and of parameters
@@ -18,14 +18,13 @@ def called(module: Module, entry: Function) -> list[Function]:
     """Return *entry*, and all functions that it reaches through calls.
 
     Raises:
-        PtxError: One of them is not in the module, or calls itself.
+        PtxError: One of them is not in the module, or is a kernel.
     """
     found: list[Function] = []
     pointed = module.functions_with_addresses
 
-    def visit(function: Function, outer: tuple[str, ...]) -> None:
-        if function not in found:
-            found.append(function)
+    def visit(function: Function) -> None:
+        found.append(function)
         for item in calls_of(function):
             for name in targets_of(module, function, item, pointed):
                 target = module.functions.get(name)
@@ -33,27 +32,13 @@ def called(module: Module, entry: Function) -> list[Function]:
                     raise PtxError(
                         item.line, f"the function {name} is not in the module", "link the module that has it"
                     )
-                _check_depth(item, target, (*outer, function.name), module, pointed)
+                if target.is_entry:
+                    raise PtxError(item.line, f"{name} is a kernel, and only functions are called", "write a .func")
                 if target not in found:
-                    visit(target, (*outer, function.name))
+                    visit(target)
 
-    visit(entry, ())
+    visit(entry)
     return found
-
-
-def _check_depth(
-    call: Instruction, target: Function, outer: tuple[str, ...], module: Module, pointed: Sequence[str]
-) -> None:
-    """Refuse a function that is called while it runs, or while one runs whose parameters are at the same place."""
-    if target.name in outer:
-        what = f"{target.name} calls itself, which is not supported"
-        raise PtxError(call.line, what, "write a loop", kind=Refusal.NOT_SIMULATED)
-    for name in outer:
-        if name in pointed and target.name in pointed and _signature(module.functions[name]) == _signature(target):
-            raise PtxError(
-                call.line, f"{target.name} is called while {name} runs, and addresses of both are taken, which is not "
-                "supported", "call one of them by its name only", kind=Refusal.NOT_SIMULATED,
-            )  # fmt: skip
 
 
 def calls_of(function: Function) -> list[Instruction]:
@@ -81,6 +66,13 @@ def targets_of(module: Module, function: Function, call: Instruction, pointed: S
     results, arguments = call_parts(call)
     wanted = _sizes(function, results), _sizes(function, arguments)
     return [name for name in pointed if _signature(module.functions[name]) == wanted]
+
+
+def may_stand_for(module: Module, one: str, other: str) -> bool:
+    """Whether a call through a register may reach both of two functions, so that their parameters have one place."""
+    pointed = module.functions_with_addresses
+    functions = module.functions
+    return one in pointed and other in pointed and _signature(functions[one]) == _signature(functions[other])
 
 
 def groups(module: Module, functions: Sequence[Function]) -> list[list[Function]]:

@@ -1,8 +1,8 @@
 """The compiler: a kernel of a module, and the functions that it calls, become a `Program`.
 
 Functions are not copied into their callers: lanes that call one from different places meet in it. A call puts the
-number of the block behind it into a register of the function, and `ret` sends each lane there. So a function that is
-called while it runs would lose it: recursion is refused.
+number of the block behind it into a register of the function, and `ret` sends each lane there. A function that is
+called while it runs would lose it, so `with_stack` writes such functions anew before.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.forms.fitting import check_function
 from device_model.ptx.code.frames import Frame, check_constants, frames_of
-from device_model.ptx.code.loops import loop_of, takes_time
+from device_model.ptx.code.loops import loop_of, takes_time, touches_nothing
 from device_model.ptx.code.names import Names
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.pressure import pressure_of
@@ -82,19 +82,27 @@ class Compiler:
             self._blocks += blocks_of(function, len(self._blocks), self.labels)
             self._offsets[function.name] = len(self._types)
             self._types |= {len(self._types) + each.number: each.type for each in function.registers}
-        self.returns = {function.name: len(self._types) + number for number, function in enumerate(self.functions)}
-        self._types |= dict.fromkeys(self.returns.values(), TYPES["s64"])
+        self.returns = {each.name: self._return_register(each) for each in self.functions}
         self.carry = len(self._types)
         self._types[self.carry] = PRED
         self._special: dict[str, int] = {}
+
+    def _return_register(self, function: Function) -> int:
+        """Return the number of the register that says where the lanes of *function* go on."""
+        if function.back is not None:
+            return self._offsets[function.name] + function.back.number
+        number = len(self._types)
+        self._types[number] = TYPES["s64"]
+        return number
 
     def program(self) -> Program:
         """Translate all blocks."""
         calls = self._calls()
         find_live(self._blocks, lambda block: self._successors(block, calls), self._uses)
-        jumps = [  # in one function: the way back from a function to behind its call is no loop
+        jumps = [  # calls and returns are no loops
             (block.number, target)
             for block in self._blocks
+            if not self._leaves(block)
             for target in self._successors(block, calls)
             if block.function is self._blocks[target].function
         ]
@@ -134,7 +142,7 @@ class Compiler:
         return Program(
             self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
             self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits,
-            self._pressure(), lines, self._places(), self._shared(), tells_time,
+            self._pressure(), lines, self._places(), self._shared(), tells_time, touches_nothing(self._blocks[0]),
         )  # fmt: skip
 
     def _loop(self, head: Block, last: int) -> Loop:
@@ -224,6 +232,10 @@ class Compiler:
         if last.name == "ret" and not function.is_entry:
             return calls[function.name]
         return then if last.guard is not None else ()
+
+    def _leaves(self, block: Block) -> bool:
+        """Whether the lanes of *block* call a function or return from one."""
+        return block.then is None if block.last is None else block.last.name in ("call", "ret")
 
     def targets_of_call(self, block: Block, item: Instruction) -> list[str]:
         """Return the functions that *item*, a call, may reach; none if it is no call, or one of what the card has."""

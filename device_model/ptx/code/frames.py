@@ -53,6 +53,9 @@ def frames_of(module: Module, functions: Sequence[Function]) -> Frame:
                     frame.places[function.name, variable.name] = Space.SHARED, -1
             elif function is not entry or id(variable) not in own:
                 frame.local_bytes = _put(frame, function.name, variable, Space.LOCAL, frame.local_bytes)
+    for name, variable in module.variables.items():
+        if variable.space is Space.LOCAL and name in used:
+            frame.local_bytes = _put(frame, _EVERYWHERE, variable, Space.LOCAL, frame.local_bytes)
     frame.dynamic_at = _up(frame.shared_bytes, max((_UNIT, *(variable.align for variable in dynamic))))
     for variable in dynamic:
         frame.places[_EVERYWHERE, variable.name] = Space.SHARED, frame.dynamic_at

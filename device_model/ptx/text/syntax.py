@@ -173,6 +173,7 @@ class Function:
         tables: The lists of labels or prototypes, by name.
         limits: Its performance directives: `maxntid`, `reqntid`, `minnctapersm`, `maxnreg` and others.
         line: The line of its name.
+        back: The register that has the place to which it returns, if its text stores that on a stack.
     """
 
     name: str
@@ -185,6 +186,7 @@ class Function:
     variables: dict[str, Variable] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     limits: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    back: Register | None = None
 
 
 @dataclass(eq=False)

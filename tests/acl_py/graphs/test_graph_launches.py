@@ -470,10 +470,38 @@ async def test_a_graph_can_be_uploaded_when_it_is_instantiated():
     begin = sim.now_ns
     await acl.GraphLaunch(executable, stream)
     assert sim.now_ns - begin == costs.launch[1] < costs.launch_first[1]
-    with refused(Kind.NOT_SUPPORTED, "DEVICE_LAUNCH", takes_ns=1000):
-        await acl.GraphInstantiate(graph, acl.GraphInstantiateFlag.DEVICE_LAUNCH | acl.GraphInstantiateFlag.UPLOAD)
     with refused(Kind.INVALID_VALUE, "0x10", takes_ns=1000):
         await acl.GraphInstantiate(graph, 16)
+
+
+@tiny
+async def test_a_graph_for_launches_by_the_device_has_kernels_copies_and_fills():
+    [stream] = await streams(1)
+    device, pinned = await acl.Malloc(64), await acl.MallocHost(64)
+    for_device = acl.GraphInstantiateFlag.DEVICE_LAUNCH
+    async with acl.capture(stream) as inner:
+        await acl.MemsetAsync(device, 64, 7, 64, stream)
+    graph = await acl.GraphCreate()
+    with refused(Kind.INVALID_VALUE, "no node", takes_ns=1000):
+        await acl.GraphInstantiate(graph, for_device)
+    kernel = await acl.GraphAddNode(graph, lambda stream: A[1, stream]())
+    await acl.GraphAddChildGraphNode(graph, inner, [kernel])
+    await acl.GraphAddNode(
+        graph, lambda stream: acl.MemcpyAsync(pinned, 64, device, 64, DEFAULT, stream), [graph.nodes[1]]
+    )
+    executable = await acl.GraphInstantiate(graph, for_device)
+    await acl.GraphLaunch(executable, stream)
+    await acl.SynchronizeStream(stream)
+    assert bytes(pinned.numpy()) == bytes([7] * 64)
+    await acl.GraphAddChildGraphNode(graph, await with_host_function(), [])
+    with refused(Kind.INVALID_VALUE, "launches by the device", takes_ns=1000):
+        await acl.GraphInstantiate(graph, for_device)
+
+
+async def with_host_function():
+    graph = await acl.GraphCreate()
+    await acl.GraphAddNode(graph, lambda stream: acl.LaunchHostFunc(stream, print, ()))
+    return graph
 
 
 @pytest.mark.parametrize(("flags", "order"), [(0, "ABCD"), (acl.GraphInstantiateFlag.USE_NODE_PRIORITY, "ACDB")])

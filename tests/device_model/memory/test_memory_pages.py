@@ -85,3 +85,11 @@ def test_a_device_maps_pages_that_prefer_the_host_anew_after_they_have_moved():
     pages.prefetch(0, size, HOST)
     rounds.append(pages.use_on_device(0, 0, REGION, writes=False).rounds)
     assert rounds == [1, 0, 1]
+
+
+def test_a_device_that_makes_room_moves_its_own_pages_only():
+    pages = Pages(BLOCK)
+    pages.use_on_device(0, 0, REGION, writes=True)
+    pages.use_on_device(1, REGION, 2 * REGION, writes=True)
+    assert pages.evict(1, 0) == PER_REGION
+    assert (pages.on_device(0), pages.on_device(1)) == (PER_REGION, 0)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from device_model.ptx.code.compiler import compile_kernel
+from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.arrays import ArrayMemory
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.runner import run
@@ -22,7 +23,7 @@ def launch(text, *args, name="k", grid=(1, 1, 1), block=(32, 1, 1), shared=0, wa
 
     *watch* makes who looks at it, of the module and the program.
     """
-    module = parse(text)
+    module = with_stack(parse(text))
     memory, addresses = ArrayMemory(), {}
     for variable in module.variables.values():
         if variable.space in (Space.GLOBAL, Space.CONST):

@@ -98,6 +98,6 @@ def test_what_is_not_supported_is_refused_with_its_line(body, what):
     assert text.startswith("PTX line 7: ")
 
 
-def test_a_function_that_calls_itself_is_refused():
-    before = ".func f() { call f; ret; }"
-    assert "f calls itself" in stopped("call f; ret;", error=PtxError, before=before)
+def test_a_kernel_that_is_called_is_refused():
+    text = stopped("call k, (y); ret;", error=PtxError)
+    assert text == "PTX line 7: k is a kernel, and only functions are called; write a .func"

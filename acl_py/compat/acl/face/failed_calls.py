@@ -37,8 +37,12 @@ class _Group:
     count: int = 1
 
     def __str__(self) -> str:
-        times = "" if self.count == 1 else f", {self.count:,} times"
-        return f"{self.what}{times}: {self.text}"
+        return f"{self.place}: {self.text}"
+
+    @property
+    def place(self) -> str:
+        """What failed, and how often."""
+        return self.what if self.count == 1 else f"{self.what}, {self.count:,} times"
 
 
 class Failures:
@@ -86,14 +90,25 @@ class Failures:
             print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each of the first groups, and one with the number of the other failures."""
-        groups = list(self._groups.values())
-        yield from (f"  failed: {group}" for group in groups[:_SHOWN])
-        more = groups[_SHOWN:]
+        """Yield a line for each of the first answers, with those that got it too, and the number of other failures."""
+        answers: dict[str, list[_Group]] = {}
+        for group in list(self._groups.values()):
+            answers.setdefault(group.text, []).append(group)
+        alike = list(answers.values())
+        for first, *others in alike[:_SHOWN]:
+            yield f"  failed: {first}"
+            if others:
+                yield f"    the same answer: {_places(others)}"
+        more = [group for groups in alike[_SHOWN:] for group in groups]
         if more:
             count = sum(group.count for group in more)
             kinds = "another combination" if len(more) == 1 else f"{len(more):,} other combinations"
             yield f"  and {count:,} more failures, in {kinds} of function, line and code"
+
+
+def _places(groups: list[_Group]) -> str:
+    places = [group.place for group in groups[:_SHOWN]]
+    return "; ".join(places) + (f"; and {len(groups) - _SHOWN:,} more" if len(groups) > _SHOWN else "")
 
 
 class WorkFailures(Observer):

@@ -1,5 +1,6 @@
 """Copies of bytes, rows and planes."""
 
+from collections.abc import Coroutine
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from device_model.memory import Buffer, Space
 
 _ANY = MemcpyKind.DEFAULT  # the addresses say which kind of copy it is
 _DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
-_ARRAY = 3  # the CUmemorytype of arrays, which are for textures
+ARRAY = 3  # the CUmemorytype of arrays
 _HOST = 1
 _MOST_ENDS = 256  # that are kept
 _NOWHERE = np.empty(0, np.uint8)
@@ -27,6 +28,10 @@ def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tu
     """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
     are not looked at.
     """
+    memory, ends = driver.runtime.memory, driver.ends
+    to, source = ends.get((dst, nbytes)), ends.get((src, nbytes))
+    if to is not None and source is not None and to.allocation.home is memory and source.allocation.home is memory:
+        return to, source
     driver.check_context()
     if not nbytes:
         return _NOWHERE, _NOWHERE
@@ -54,10 +59,12 @@ async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str 
     await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
-async def queue_bytes(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+def queue_bytes(
+    driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = ""
+) -> Coroutine[Any, Any, Any]:
     """Queue a copy; a device must reach the ends that are named in *on_device*."""
     to, source = _ends(driver, dst, src, nbytes, on_device)
-    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+    return native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
 @answers("cuMemcpy")
@@ -85,27 +92,27 @@ async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> Non
 
 
 @answers("cuMemcpyAsync")
-async def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy between any two places."""
-    await queue_bytes(driver, dst, src, nbytes, stream)
+    return queue_bytes(driver, dst, src, nbytes, stream)
 
 
 @answers("cuMemcpyHtoDAsync_v2")
-async def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy from the host to a device."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _DST)
+    return queue_bytes(driver, dst, src, nbytes, stream, _DST)
 
 
 @answers("cuMemcpyDtoHAsync_v2")
-async def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy from a device to the host."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _SRC)
+    return queue_bytes(driver, dst, src, nbytes, stream, _SRC)
 
 
 @answers("cuMemcpyDtoDAsync_v2")
-async def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy inside a device, or between two."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
+    return queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
 
 
 @answers("cuMemcpyPeer")
@@ -150,6 +157,11 @@ class Box(NamedTuple):
     height: int
     depth: int
 
+    @property
+    def is_bytes(self) -> bool:
+        """Whether it is one row between two addresses."""
+        return self.height * self.depth == 1 and ARRAY not in (self.src.kind, self.dst.kind)
+
 
 _ROWS = Struct("<QQI4xQQQQQQI4xQQQQQQ")  # CUDA_MEMCPY2D
 PLANES = Struct("<QQQQI4xQQQQQQQQQQI4xQQQQQQQQQ")  # CUDA_MEMCPY3D
@@ -173,27 +185,31 @@ def planes_at(address: int) -> Box:
     return Box(src, dst, *fields[-3:])
 
 
-async def copy_box(driver: Driver, box: Box, *stream: Any) -> None:
+async def copy_box(driver: Driver, box: Box, *stream: Any, kind: MemcpyKind = _ANY) -> None:
     """Copy plane by plane, in *stream* if there is one."""
     driver.check_context()
     if not (box.width and box.height and box.depth):
         return
-    for plane in range(box.depth):
-        dst, src = _plane(driver, box.dst, box, plane, "dst"), _plane(driver, box.src, box, plane, "src")
-        verb: Any = native.Memcpy2dAsync if stream else native.Memcpy2d
-        pitches = box.dst.pitch or box.width, box.src.pitch or box.width
-        await verb(dst, pitches[0], src, pitches[1], box.width, box.height, _ANY, *stream)
+    verb: Any = native.Memcpy2dAsync if stream else native.Memcpy2d
+    for ends in [_ends_of_plane(driver, box, number) for number in range(box.depth)]:
+        await verb(*ends, box.width, box.height, kind, *stream)
 
 
-def _plane(driver: Driver, end: End, box: Box, plane: int, role: str) -> Buffer:
-    if end.kind == _ARRAY:
-        raise driver.runtime.error(native.Kind.NOT_SUPPORTED, f"{role} is an array", "arrays are not simulated")
+def _ends_of_plane(driver: Driver, box: Box, number: int) -> tuple[Buffer, int, Buffer, int]:
+    return *_plane(driver, box.dst, box, number, "dst"), *_plane(driver, box.src, box, number, "src")
+
+
+def _plane(driver: Driver, end: End, box: Box, number: int, role: str) -> tuple[Buffer, int]:
+    """Return where a plane of *box* begins, and the bytes from one of its rows to the next."""
+    if end.kind == ARRAY:
+        array: Any = driver.find("array", end.array)
+        return array.plane((end.x, end.y, end.z), box[2:], number), array.form.pitch
     pitch = end.pitch or box.width
-    rows = end.y + (end.z + plane) * (end.height or box.height)
+    rows = end.y + (end.z + number) * (end.height or box.height)
     if pitch < box.width:
         raise RefusedError(INVALID_VALUE, f"rows of {box.width} bytes are longer than the pitch {pitch} of {role}")
     base = end.host if end.kind == _HOST else end.device or end.host
-    return driver.runtime.memory.at(base + rows * pitch + end.x, pitch * (box.height - 1) + box.width, role)
+    return driver.runtime.memory.at(base + rows * pitch + end.x, pitch * (box.height - 1) + box.width, role), pitch
 
 
 @answers("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")

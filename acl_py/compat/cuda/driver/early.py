@@ -58,7 +58,20 @@ async def error_name(_: Driver, code: int) -> int:
 async def error_string(_: Driver, code: int) -> int:
     """A code in words."""
     name = _known(code)
-    return c_text("no error" if not code else name.removeprefix("ERROR_").replace("_", " ").lower())
+    return c_text(_WORDS.get(code) or name.removeprefix("ERROR_").replace("_", " ").lower())
+
+
+# Words of codes that programs compare or print most (measured); those of the others are their names.
+_WORDS = {
+    0: "no error", 1: "invalid argument", 3: "initialization error", 4: "driver shutting down",
+    100: "no CUDA-capable device is detected", 101: "invalid device ordinal", 200: "device kernel image is invalid",
+    201: "invalid device context", 209: "no kernel image is available for execution on the device",
+    400: "invalid resource handle", 500: "named symbol not found", 600: "device not ready",
+    700: "an illegal memory access was encountered", 701: "too many resources requested for launch",
+    710: "device-side assert triggered", 719: "unspecified launch failure",
+    720: "too many blocks in cooperative launch", 800: "operation not permitted", 801: "operation not supported",
+    900: "operation not permitted when stream is capturing",
+}  # fmt: skip
 
 
 def _known(code: int) -> str:

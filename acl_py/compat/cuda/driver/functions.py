@@ -1,16 +1,18 @@
 """Functions: kernels in a context, with their parameters and attributes."""
 
 from acl_py.compat.cuda.driver.modules import Function, Module
-from acl_py.compat.cuda.face.calls import answers
+from acl_py.compat.cuda.face.calls import answers, function_of
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.face.texts import c_text
 
 
 @answers("cuFuncGetName")
-async def function_name(_: Driver, function: Function) -> int:
-    """The name of a function."""
-    return c_text(function.kernel.name)
+async def function_name(driver: Driver, handle: int) -> int:
+    """The name of a function. Where others say that 0 is no handle, this one says that it is no value."""
+    if not handle:
+        raise RefusedError(INVALID_VALUE, "0 is no function")
+    return c_text(function_of(driver, handle).kernel.name)
 
 
 @answers("cuFuncGetModule")

@@ -11,6 +11,7 @@ from acl_py.compat.cuda.face.codes import FILE_NOT_FOUND, INVALID_VALUE, Refused
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.errors import AclError, Kind
+from acl_py.verbs.graphs import GraphInstantiateFlag
 from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph, Node
 
@@ -73,8 +74,9 @@ async def instantiate_with_params(driver: Driver, graph: Graph, place: int) -> E
     try:
         executable = await instantiate(driver, graph, flags & ~_UPLOAD)
     except AclError as error:
-        result = _NOT_SUPPORTED if error.kind is Kind.NOT_SUPPORTED else _ERROR
-        own_memory.write(place, _PARAMS.pack(flags, stream, 0, result))
+        wrong = graph.node_not_for_device() if flags & GraphInstantiateFlag.DEVICE_LAUNCH else None
+        result = _NOT_SUPPORTED if wrong or error.kind is Kind.NOT_SUPPORTED else _ERROR
+        own_memory.write(place, _PARAMS.pack(flags, stream, driver.handle("node", wrong) if wrong else 0, result))
         raise
     driver.notes["flags", executable] = flags
     own_memory.write(place, _PARAMS.pack(flags, stream, 0, _DONE))

@@ -5,7 +5,7 @@ functions there.
 from acl_py.compat.cuda.driver.functions import attribute_of, parameter_of, set_attribute
 from acl_py.compat.cuda.driver.modules import Function, Module, end, load, names_in, text_of_file, write_handles
 from acl_py.compat.cuda.face.calls import answers
-from acl_py.compat.cuda.face.codes import NOT_FOUND, RefusedError
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, NOT_FOUND, RefusedError
 from acl_py.compat.cuda.face.images import text_at
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.face.texts import c_text
@@ -120,8 +120,11 @@ async def kernel_library(_: Driver, kernel: Kernel) -> Library:
 
 
 @answers("cuKernelGetName")
-async def kernel_name(_: Driver, kernel: Kernel) -> int:
-    """The name of a kernel."""
+async def kernel_name(driver: Driver, handle: int) -> int:
+    """The name of a kernel. Where others say that 0 is no handle, this one says that it is no value."""
+    if not handle:
+        raise RefusedError(INVALID_VALUE, "0 is no kernel")
+    kernel: Kernel = driver.find("kernel", handle)
     return c_text(kernel.name)
 
 

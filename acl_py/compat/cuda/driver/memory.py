@@ -1,7 +1,7 @@
 """Memory: of the device, pinned, registered, managed and stream-ordered, and what is known of an address."""
 
 from collections.abc import Callable
-from struct import pack
+from struct import pack, unpack
 from typing import Any
 
 import acl_py as native
@@ -14,6 +14,7 @@ from device_model.memory import Allocation, Buffer, Space
 _GLOBAL = 1  # the flag of managed memory that all streams use
 _PITCH = 512  # rows of cuMemAllocPitch() begin at multiples of it
 _HOST, _DEVICE = 1, 2  # CUmemorytype
+_SYNCHRONOUS = 6  # CUpointer_attribute
 _HOST_FLAGS = 0x1 | 0x2 | 0x4 | 0x8  # portable, mapped; write-combined or of a device; read-only
 
 
@@ -33,10 +34,11 @@ async def allocate_pitch(driver: Driver, width: int, height: int, element: int) 
 
 
 @answers("cuMemFree_v2")
-async def free(_: Driver, address: int) -> None:
+async def free(driver: Driver, address: int) -> None:
     """Free memory of the device; 0 is no memory, and nothing happens."""
     if address:
-        await native.Free(address)
+        with driver.thread.anywhere():
+            await native.Free(address)
 
 
 @answers("cuMemGetInfo_v2")
@@ -82,7 +84,8 @@ async def allocate_host_with_flags(driver: Driver, nbytes: int, flags: int) -> i
 @answers("cuMemFreeHost")
 async def free_host(driver: Driver, address: int) -> None:
     """Free pinned memory."""
-    await native.FreeHost(address)
+    with driver.thread.anywhere():
+        await native.FreeHost(address)
     driver.notes.pop(("flags", address), None)
 
 
@@ -172,7 +175,9 @@ _FACTS: dict[int, _Fact] = {  # CUpointer_attribute
     ),
     3: lambda _d, _m, address: pack("<Q", address),
     4: lambda _d, memory, address: pack("<Q", address if memory.is_host_visible else 0),
-    6: lambda _d, _m, _a: pack("<I", 1),
+    6: lambda driver, memory, _: pack(
+        "<I", driver.notes.get(("synchronous", memory.serial), memory.space is not Space.PINNED)
+    ),
     7: lambda _d, memory, _: pack("<Q", memory.serial + 1),
     8: lambda _d, memory, _: pack("<I", memory.pages is not None),
     9: lambda _d, memory, _: pack("<i", max(memory.device, 0)),
@@ -181,7 +186,9 @@ _FACTS: dict[int, _Fact] = {  # CUpointer_attribute
     12: lambda _d, memory, _: pack("<Q", memory.nbytes),
     13: lambda _d, _m, _a: pack("<I", 1),
     14: lambda _d, _m, _a: pack("<I", 0),
+    15: lambda _d, _m, _a: pack("<I", 0),
     16: lambda _d, _m, _a: pack("<I", 3),
+    17: lambda driver, memory, _: pack("<Q", driver.handle("pool", memory.pool) if memory.pool else 0),
 }
 
 
@@ -191,6 +198,15 @@ async def pointer_attribute(driver: Driver, place: int, attribute: int, address:
     if attribute not in _FACTS:
         raise RefusedError(INVALID_VALUE, f"the attribute {attribute} of pointers is not known")
     own_memory.write(place, _FACTS[attribute](driver, _holder(driver, address), address))
+
+
+@answers("cuPointerSetAttribute")
+async def set_pointer_attribute(driver: Driver, place: int, attribute: int, address: int) -> None:
+    """Keep whether synchronous calls on the memory at an address always wait; it changes nothing."""
+    if attribute != _SYNCHRONOUS:
+        raise RefusedError(INVALID_VALUE, f"the attribute {attribute} of pointers cannot be set")
+    (value,) = unpack("<I", own_memory.read(place, 4))
+    driver.notes["synchronous", _holder(driver, address).serial] = int(bool(value))
 
 
 @answers("cuPointerGetAttributes")
@@ -208,4 +224,4 @@ async def pointer_attributes(driver: Driver, count: int, attributes: int, places
             own_memory.write(place, bytes(_SIZES.get(number, 4)))
 
 
-_SIZES = {1: 8, 3: 8, 4: 8, 7: 8, 11: 8, 12: 8}
+_SIZES = {1: 8, 3: 8, 4: 8, 7: 8, 11: 8, 12: 8, 17: 8}

@@ -1,8 +1,9 @@
 """Modules: texts in PTX that are loaded in a context."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from struct import pack
+from struct import Struct, pack
 from typing import Any
 
 from acl_py import ptx
@@ -12,7 +13,9 @@ from acl_py.compat.cuda.face.codes import FILE_NOT_FOUND, NOT_FOUND, RefusedErro
 from acl_py.compat.cuda.face.images import refused, text_at, text_of
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.ptx_kernels import PtxKernel, PtxModule
+from device_model.contexts import Context
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
 
@@ -24,8 +27,15 @@ class Function:
         self.module = module
         self.kernel = kernel
         self.settings: dict[int, int] = {}  # attributes that were set, by number
+        self.sizes = [parameter.nbytes for parameter in kernel.parameters]
+        self.addresses = Struct(f"<{len(self.sizes)}Q")  # the array of addresses that a launch gets
 
     @property
+    def context(self) -> Context:
+        """The context of the module."""
+        return self.module.context
+
+    @cached_property
     def offsets(self) -> list[tuple[int, int]]:
         """Where in parameter memory each parameter begins, and its bytes."""
         found, end = [], 0
@@ -37,10 +47,11 @@ class Function:
 
 
 class Module:
-    """A module that is loaded in a context."""
+    """A module that is *loaded* in the current context."""
 
     def __init__(self, loaded: PtxModule) -> None:
         self.loaded = loaded
+        self.context = current_scope().context
         self._functions: dict[str, Function] = {}
 
     def function(self, name: str) -> Function:

@@ -2,8 +2,10 @@
 
 import ctypes
 from collections.abc import Callable
+from math import prod
 
 from acl_py.compat.cuda.driver.devices import sm_of
+from acl_py.compat.cuda.driver.launches import ONE_BLOCK, config_at
 from acl_py.compat.cuda.driver.modules import Function
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
@@ -70,3 +72,19 @@ async def available_shared(driver: Driver, function: Function, blocks: int, thre
     sm, needs = sm_of(driver), function.kernel.needs(driver.runtime)
     each = sm.shared // blocks - sm.block_shared_reserved - needs.shared_bytes
     return max(0, min(each, needs.dynamic_shared))
+
+
+@answers("cuOccupancyMaxActiveClusters")
+async def active_clusters(driver: Driver, function: Function, config: int) -> int:
+    """How many clusters the device holds: none of more than one block, because these are not simulated."""
+    given = config_at(config)
+    if given.cluster != ONE_BLOCK:
+        return 0
+    return _blocks(driver, function, prod(given.block), given.shared) * driver.runtime.profile.cores.count
+
+
+@answers("cuOccupancyMaxPotentialClusterSize")
+async def cluster_size(driver: Driver, function: Function, config: int) -> int:
+    """How many blocks the largest cluster has that the device holds: one, or none if no SM holds the block."""
+    given = config_at(config)
+    return min(1, _blocks(driver, function, prod(given.block), given.shared))

@@ -43,13 +43,13 @@ def kernel_at(driver: Driver, address: int, form: Struct = KERNEL) -> Queue:
     """Return what launches the kernel that a structure describes."""
     handle, *shape, shared, arguments, extra, kernel, _ = (*form.unpack(own_memory.read(address, form.size)), 0, 0)[:12]
     function = function_of(driver, handle or kernel)
-    return lambda stream: launch_on(function, shape[:3], shape[3:6], shared, stream, arguments, extra)
+    return lambda stream: launch_on(function, tuple(shape[:3]), tuple(shape[3:6]), shared, stream, arguments, extra)
 
 
 def copy_at(driver: Driver, address: int) -> Queue:
     """Return what queues the copy that a structure describes."""
     box = copies.planes_at(address)
-    if box.height * box.depth == 1:
+    if box.is_bytes:
         ends = (
             end.x + (end.host if end.kind == _HOST_MEMORY else end.device or end.host) for end in (box.dst, box.src)
         )

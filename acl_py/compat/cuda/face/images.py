@@ -47,30 +47,29 @@ def text_at(address: int) -> str:
         RefusedError: It is no image (200), machine code (209), or PTX that is newer than the driver (222).
         FaultError: There is no such memory.
     """
-    start = own_memory.read(address, len(_ELF))
-    if start == _FAT:
-        raise RefusedError(NO_BINARY_FOR_GPU, "the image is a collection of machine code, which cannot be run")
-    return _checked(_inside(address) if start == _ELF else own_memory.text(address))
+    return text_of(_image_at(address))
 
 
 def text_of(image: bytes) -> str:
     """Return the PTX in *image*; `RefusedError` as for `text_at`."""
-    if image.startswith((_FAT, _ELF)) and unwrapped(image) is None:
+    data = unwrapped(image)
+    if data is None and image.startswith((_FAT, _ELF)):
         raise RefusedError(NO_BINARY_FOR_GPU, "the image is machine code, which cannot be run: load PTX instead")
-    return _checked(unwrapped(image) or image)
-
-
-def _checked(data: bytes) -> str:
-    text = data.rstrip(b"\0").decode(errors="replace")
+    text = (image if data is None else data).rstrip(b"\0").decode(errors="replace")
     check_version(text)
     return text
 
 
-def _inside(address: int) -> bytes:
-    _, mark, nbytes = _HEAD.unpack(own_memory.read(address, _HEAD.size))
-    if not mark.startswith(_MARK):
-        raise RefusedError(NO_BINARY_FOR_GPU, "the image is machine code, which cannot be run: load PTX instead")
-    return own_memory.read(address + _HEAD.size, nbytes)
+def _image_at(address: int) -> bytes:
+    """Return the image at *address*; of machine code no more than its beginning, because its end is not known."""
+    start = own_memory.read(address, len(_ELF))
+    if start == _FAT:
+        return start
+    if start != _ELF:
+        return own_memory.text(address)
+    head = own_memory.read(address, _HEAD.size)
+    _, mark, nbytes = _HEAD.unpack(head)
+    return own_memory.read(address, _HEAD.size + nbytes) if mark.startswith(_MARK) else head
 
 
 def check_version(text: str) -> None:

@@ -9,6 +9,7 @@ The modules:
     replacing                           functions in the place of the package's
     devices events                      the current device, its properties; events and streams, the last error
     memory copies kernels               memory and facts about it; copies and fills; kernels of libraries
+    arrays                              CUDA arrays, and copies to and from them
     graphs structures                   nodes of graphs, and structures that the driver has in another form
     entries                             what each call does besides its verb: contexts, codes, the last error
     table                               the functions as data, which functions.txt has

@@ -1,17 +1,18 @@
 """Copies and fills of bytes, rows and planes."""
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import acl_py as native
 from acl_py.compat.cuda.driver import copies as driver_copies
 from acl_py.compat.cuda.driver import fills
 from acl_py.compat.cuda.face.calls import Extent, PitchedPointer
-from acl_py.compat.cuda.face.codes import RefusedError
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.compat.cuda.runtime.entries import answers
-from acl_py.compat.cuda.runtime.structures import PEER_PLANES, PLANES, planes_of_driver
+from acl_py.compat.cuda.runtime.structures import PEER_PLANES, PLANES, arrays_of_runtime, planes_of_driver
 from acl_py.verbs.copies import MemcpyKind
 from device_model.memory import Buffer
 
@@ -76,30 +77,30 @@ async def copy_rows(
     await verb(to, dst_pitch, source, src_pitch, width, height, direction, *stream)
 
 
-@answers("cudaMemcpy3D")
-async def copy_planes(driver: Driver, place: int) -> None:
-    """Copy planes."""
+@answers("cudaMemcpy3D", "cudaMemcpy3DAsync")
+async def copy_planes(driver: Driver, place: int, *stream: Any) -> None:
+    """Copy planes, in *stream* if there is one."""
     *ends, kind = PLANES.unpack(own_memory.read(place, PLANES.size))
     kind_of(kind)
-    await _planes(driver, planes_of_driver(ends))
-
-
-@answers("cudaMemcpy3DAsync")
-async def queue_planes(driver: Driver, place: int, stream: Any) -> None:
-    """Queue a copy of planes."""
-    *ends, kind = PLANES.unpack(own_memory.read(place, PLANES.size))
-    kind_of(kind)
-    await _planes(driver, planes_of_driver(ends), stream)
+    await _planes(driver, ends, *stream)
 
 
 @answers("cudaMemcpy3DPeer", "cudaMemcpy3DPeerAsync")
 async def copy_planes_to_peer(driver: Driver, place: int, *stream: Any) -> None:
     """Copy planes between two devices, in *stream* if there is one; the addresses say which."""
-    ends = PEER_PLANES.unpack(own_memory.read(place, PEER_PLANES.size))
-    await _planes(driver, planes_of_driver(ends), *stream)
+    await _planes(driver, PEER_PLANES.unpack(own_memory.read(place, PEER_PLANES.size)), *stream)
 
 
-async def _planes(driver: Driver, structure: bytes, *stream: Any) -> None:
+def elements(driver: Driver, arrays: tuple[int, int]) -> tuple[int, int]:
+    """Return the bytes of an element of the source and of the destination, where these are arrays; 1 for memory."""
+    src, dst = (driver.find("array", each).form.element if each else 1 for each in arrays)
+    if all(arrays) and src != dst:
+        raise RefusedError(INVALID_VALUE, f"elements of {src} bytes are copied to elements of {dst} bytes")
+    return src, dst
+
+
+async def _planes(driver: Driver, ends: Sequence[int], *stream: Any) -> None:
+    structure = planes_of_driver(ends, elements=elements(driver, arrays_of_runtime(ends)))
     held = ctypes.create_string_buffer(structure, len(structure))
     verb: Any = driver_copies.queue_planes if stream else driver_copies.copy_planes
     await verb(driver, ctypes.addressof(held), *stream)

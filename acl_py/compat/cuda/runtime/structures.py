@@ -11,6 +11,7 @@ KERNEL = Struct("<Q7I4xQQ")  # cudaKernelNodeParams
 DRIVER_PLANES = Struct("<4QI4x6Q4QI4x6Q3Q")  # CUDA_MEMCPY3D
 DRIVER_KERNEL = Struct("<Q7I4xQQQQ")  # CUDA_KERNEL_NODE_PARAMS of version 2
 _END, _DRIVER_END = 8, 11  # fields of an end
+_HANDLE = 7  # which of the driver's has the array
 _HOST, _DEVICE, _ARRAY, _UNIFIED = 1, 2, 3, 4  # CUmemorytype
 _TYPES = {  # by the kind of a copy, those of its source and its destination
     MemcpyKind.HOST_TO_HOST: (_HOST, _HOST),
@@ -21,18 +22,35 @@ _TYPES = {  # by the kind of a copy, those of its source and its destination
 }
 
 
-def planes_of_driver(ends: Sequence[int], kind: MemcpyKind = MemcpyKind.DEFAULT) -> bytes:
-    """Return the driver's structure of a copy: *ends* are the fields of the runtime's, without the kind."""
-    src, dst, extent = ends[:_END], ends[_END : 2 * _END], ends[2 * _END :]
+def planes_of_driver(
+    ends: Sequence[int], kind: MemcpyKind = MemcpyKind.DEFAULT, elements: tuple[int, int] = (1, 1)
+) -> bytes:
+    """Return the driver's structure of a copy: *ends* are the fields of the runtime's, without the kind.
+
+    The driver counts bytes. The runtime counts *elements* of arrays: so many bytes each, of source and destination.
+    """
+    src, dst, (width, height, depth) = ends[:_END], ends[_END : 2 * _END], ends[2 * _END :]
     on_src, on_dst = _TYPES[kind]
-    return DRIVER_PLANES.pack(*_end_of_driver(src, on_src), *_end_of_driver(dst, on_dst), *extent)
+    fields = _end_of_driver(src, on_src, elements[0]), _end_of_driver(dst, on_dst, elements[1])
+    return DRIVER_PLANES.pack(*fields[0], *fields[1], width * max(elements), height, depth)
 
 
-def _end_of_driver(end: Sequence[int], kind: int) -> list[int]:
+def _end_of_driver(end: Sequence[int], kind: int, element: int) -> list[int]:
     array, x, y, z, address, pitch, _, height = end
     kind = _ARRAY if array else kind
     host, device = (address, 0) if kind == _HOST else (0, address)
-    return [x, y, z, 0, kind, host, device, array, 0, pitch, height]
+    return [x * element, y, z, 0, kind, host, device, array, 0, pitch, height]
+
+
+def arrays_of_runtime(ends: Sequence[int]) -> tuple[int, int]:
+    """Return the handles of the arrays in the runtime's structure: of source and destination, 0 for memory."""
+    return ends[0], ends[_END]
+
+
+def arrays_of_driver(data: bytes) -> tuple[int, int]:
+    """Return the handles of the arrays in the driver's structure."""
+    fields = DRIVER_PLANES.unpack(data)
+    return fields[_HANDLE], fields[_DRIVER_END + _HANDLE]
 
 
 def bytes_of_driver(dst: int, src: int, nbytes: int, kind: MemcpyKind) -> bytes:
@@ -41,18 +59,19 @@ def bytes_of_driver(dst: int, src: int, nbytes: int, kind: MemcpyKind) -> bytes:
     return planes_of_driver([*ends[0], *ends[1], nbytes, 1, 1], kind)
 
 
-def planes_of_runtime(data: bytes) -> bytes:
-    """Return the runtime's structure of a copy, of the driver's."""
+def planes_of_runtime(data: bytes, elements: tuple[int, int] = (1, 1)) -> bytes:
+    """Return the runtime's structure of a copy, of the driver's; *elements* as for `planes_of_driver`."""
     fields = DRIVER_PLANES.unpack(data)
     src, dst, extent = fields[:_DRIVER_END], fields[_DRIVER_END : 2 * _DRIVER_END], fields[2 * _DRIVER_END :]
-    types = src[4], dst[4]
-    kind = next((kind for kind, each in _TYPES.items() if each == types), MemcpyKind.DEFAULT)
-    return PLANES.pack(*_end_of_runtime(src), *_end_of_runtime(dst), *extent, kind)
+    types = [_DEVICE if end[4] == _ARRAY else end[4] for end in (src, dst)]
+    kind = next((kind for kind, each in _TYPES.items() if list(each) == types), MemcpyKind.DEFAULT)
+    ends = _end_of_runtime(src, elements[0]), _end_of_runtime(dst, elements[1])
+    return PLANES.pack(*ends[0], *ends[1], extent[0] // max(elements), *extent[1:], kind)
 
 
-def _end_of_runtime(end: Sequence[int]) -> list[int]:
+def _end_of_runtime(end: Sequence[int], element: int) -> list[int]:
     x, y, z, _, _, host, device, array, _, pitch, height = end
-    return [array, x, y, z, host or device, pitch, pitch, height]
+    return [array, x // element, y, z, host or device, pitch, pitch, height]
 
 
 def kernel_of_driver(data: bytes, *, is_kernel: bool) -> bytes:

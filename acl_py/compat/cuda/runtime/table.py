@@ -16,6 +16,8 @@ from acl_py.compat.cuda.library import signatures
 from acl_py.compat.cuda.library.signatures import Signature
 
 _FILE = Path(__file__).with_name("functions.txt")
+# Their stream 0 is that of the process, even in a program whose default streams are those of threads.
+_WITHOUT_TWIN = ("cudaMemcpyPeer", "cudaMemcpyPeerAsync")
 
 
 class Function(NamedTuple):
@@ -30,6 +32,11 @@ class Function(NamedTuple):
     signature: Signature
     needs_context: bool
     same: str
+
+    @property
+    def has_twin(self) -> bool:
+        """Whether a program can ask for one that takes the default stream of the thread."""
+        return self.signature.name not in _WITHOUT_TWIN
 
 
 @cache
