@@ -136,8 +136,8 @@ def site_of(frame: FrameType) -> Site:
             site = places.get(inside.f_lasti)
             if site is not None:
                 return site
-            if type(places) is _Wrapper and inside.f_back is not None:
-                site = places.get((id(inside.f_back.f_code), inside.f_back.f_lasti))
+            if type(places) is _Wrapper and (caller := inside.f_back) is not None:
+                site = places.get((id(caller.f_code), caller.f_lasti))
                 if site is not None:
                     return site
             break

@@ -476,10 +476,11 @@ class Device:
             if outcome.has_shown:
                 self.call_hook(self.hooks.shown, op)
             return outcome
-        duration_ns, released = outcome
-        if all(each.pages is None for each in (*allocations_of(work.reads()), *allocations_of(work.writes()))):
-            return Occupation(duration_ns, released)
+        used = [*allocations_of(work.reads()), *allocations_of(work.writes())]
+        if not used or all(each.pages is None for each in used):
+            return outcome
         late_ns = self.move_pages(op, 0)
+        duration_ns, released = outcome
         return Occupation(duration_ns + late_ns, [(after_ns + late_ns, count) for after_ns, count in released])
 
     def finish_core(self, op: Op, now: Nanoseconds) -> None:

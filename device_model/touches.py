@@ -31,6 +31,9 @@ class Touches(Sequence[Extent]):
     def __len__(self) -> int:
         return sum(len(ranges) for _, ranges in self._parts)
 
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
     def __iter__(self) -> Iterator[Extent]:
         for allocation, ranges in self._parts:
             for start, stop in ranges.tolist():
@@ -78,6 +81,8 @@ NOTHING = Touches(())
 
 def allocations_of(extents: Sequence[Extent]) -> list[Allocation]:
     """Return the allocations of *extents*, each once."""
+    if not extents:
+        return []
     if isinstance(extents, Touches):
         return extents.allocations
     return list(dict.fromkeys(allocation for allocation, _, _ in extents))

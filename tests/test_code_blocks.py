@@ -48,6 +48,8 @@ def test_every_block_has_its_stage():
 @pytest.mark.parametrize("key", STAGES, ids=" ".join)
 def test_a_block_runs(key, tmp_path):
     stage, block = STAGES[key], BLOCKS[key]
+    for package in stage.needs:
+        pytest.importorskip(package, reason=f"{package} is not installed")
     (tmp_path / "samples").symlink_to(ROOT / "samples")
     (tmp_path / "tests/explore").mkdir(parents=True)
     (tmp_path / "tests/explore/planted").symlink_to(ROOT / "tests/explore/planted")

@@ -4,6 +4,7 @@ The extra `notebooks` brings what pictures need: `pip install 'acl-py[notebooks]
 notebooks for Jupyter; nothing else in acl_py uses this package.
 
     begin()                                   the first cell: sentences in place of tracebacks
+    need("numba", install="numba-cuda")       a sentence where a package is missing
     guess = predict({"one stream": ...})      the reader writes; `guess.check(answers)` compares
     guess = predict_table(text)               the same for a table of "w" and "-"
     show({"one stream": sim.trace})           a picture of timelines, with its text
@@ -21,6 +22,7 @@ from acl_py.teaching.measured import card as card
 from acl_py.teaching.measured import model as model
 from acl_py.teaching.mistakes import NotebookError as NotebookError
 from acl_py.teaching.mistakes import begin as begin
+from acl_py.teaching.mistakes import need as need
 from acl_py.teaching.pictures import Picture as Picture
 from acl_py.teaching.pictures import matrix as matrix
 from acl_py.teaching.pictures import picture as picture

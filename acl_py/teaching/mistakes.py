@@ -1,6 +1,7 @@
 """Mistakes of a reader, each of which a notebook answers with a sentence in place of a traceback."""
 
 import sys
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
@@ -37,6 +38,26 @@ def begin() -> None:
         shell.set_custom_exc((NameError,), _say_out_of_order)
         hold()
         shell.events.register("post_run_cell", _release)
+
+
+def need(*modules: str, install: str) -> None:
+    """Check that the *modules* are installed; *install* is what pip is asked for.
+
+    Raises:
+        NotebookError: One of them is not.
+    """
+    missing = [name for name in modules if not _is_installed(name)]
+    if missing:
+        raise NotebookError(
+            f"This notebook needs {' and '.join(missing)}: pip install {install}, then restart the kernel."
+        )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # of a package around it
+        return False
 
 
 def _shell() -> Any:

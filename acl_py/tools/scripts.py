@@ -28,8 +28,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from acl_py.compat.acl import hanging, install, processes
-from acl_py.compat.acl.face.failed_calls import Failures
+from acl_py.compat.acl import hanging, processes
+from acl_py.compat.acl.face.modules import install_at_import
 from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
@@ -109,7 +109,7 @@ def run(
         ScriptError: the script cannot be read, or *check* raised it.
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
-    install(replace=True, on_hang=hanging.end_process, **options)
+    install_at_import(on_hang=hanging.end_process, **options)
     with switching.driver_of_script(), standing.watching():
         hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
         if clock is Clock.REAL:
@@ -119,6 +119,8 @@ def run(
         hide_own_frames_of_uncaught_errors()
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _end_on_sigterm)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=_end_at_once_on_sigterm)
         for file in register:
             try:
                 runpy.run_path(str(file))
@@ -224,17 +226,26 @@ def _end() -> hanging.Summary:
 
 
 def _end_on_sigterm(*_: object) -> None:
-    """Print the summary, and end as a process without a handler does. A forked process has no summary."""
+    """Print the summary, and end as a process without a handler does."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if not Failures.are_told_at_once:
-        hanging.note_end("ended by SIGTERM")
-        try:
-            hanging.summarize()
-        except Exception as error:  # the script must not catch it and live on
-            sys.excepthook(type(error), error, error.__traceback__)
-        sys.stdout.flush()
-        sys.stderr.flush()
+    hanging.note_end("ended by SIGTERM")
+    try:
+        hanging.summarize()
+    except Exception as error:  # the script must not catch it and live on
+        sys.excepthook(type(error), error, error.__traceback__)
+    sys.stdout.flush()
+    sys.stderr.flush()
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end_at_once_on_sigterm() -> None:
+    """Let a forked process, which has no summary, end by SIGTERM without any Python.
+
+    A handler in Python runs between two instructions. A worker of a pool that is about to wait in C when the signal
+    comes would wait without end, and the pool, which ends its workers so, would wait for the worker.
+    """
+    if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _execute(program: Callable[[ModuleType], object], main: ModuleType) -> int:

@@ -152,7 +152,9 @@ async def GraphAddConditionalNode(
     before = check_dependencies(call, check_graph(call, graph), dependencies)
     most = {NodeKind.IF: 2, NodeKind.WHILE: 1}.get(kind, bodies)
     if kind not in CONDITIONAL or not 1 <= bodies <= most:
-        raise runtime.refuse(Kind.INVALID_VALUE, f"{bodies} bodies of a {kind.value} node", f"use 1 to {most}")
+        raise runtime.refuse(
+            Kind.INVALID_VALUE, f"{bodies} bodies of a {kind.value} node", "use 1" + f" to {most}" * (most > 1)
+        )
     if condition.is_asked:
         raise runtime.refuse(Kind.INVALID_VALUE, f"a second node that asks {condition!r}", "create another condition")
     condition.is_asked = True

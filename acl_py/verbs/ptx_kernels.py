@@ -42,6 +42,7 @@ from device_model.work import Extent, Label, Lane
 
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
+_INTS = [int] * 3
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
 
 
@@ -216,8 +217,8 @@ class PtxKernel(Launchable[...]):
             )
         grid, block, *more = where
         stream = more[0] if more else None
-        shared = more[1] if len(more) > 1 else 0
-        shape = Shape(_dims("the grid", grid), _dims("the block", block), integer("shared", shared))
+        shared = integer("shared", more[1]) if len(more) > 1 else 0
+        shape = Shape(_dims("the grid", grid), _dims("the block", block), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
@@ -398,6 +399,8 @@ def _dims(what: str, given: Any) -> Dim3:
     """Return *given* as three numbers."""
     if type(given) is int:
         return given, 1, 1
+    if type(given) is tuple and [*map(type, given)] == _INTS:
+        return given
     lengths = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(lengths) <= 3:
         raise TypeError(f"{what} has one to three numbers, not {len(lengths)}")

@@ -339,9 +339,11 @@ class Dispatcher(Engine):
             self.waiting.add(op, None if until_ns is None else start + until_ns)
             return
         duration_ns, released = outcome
-        assert sum(count for _, count in released) == op.cores_held, f"{op!r} gives back other cores than it took"
+        left = op.cores_held
         for after_ns, count in released:
+            left -= count
             self.scheduler.at(max(now, start + after_ns), self._cores_released, (op, count))
+        assert not left, f"{op!r} gives back other cores than it took"
         self.scheduler.at(max(now, start + duration_ns), self._core_ended, op)
 
     def _cores_released(self, part: tuple[Op, int]) -> None:

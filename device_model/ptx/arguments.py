@@ -12,6 +12,8 @@ from device_model.ptx.text.types import Family
 
 Bytes = npt.NDArray[np.uint8]
 _UNIT = 16  # bytes, of which parameter memory is a multiple
+_NOTHING = np.zeros(_UNIT, np.uint8)
+_NOTHING.flags.writeable = False
 
 
 def pack(kernel: Function, values: Sequence[Any]) -> Bytes:
@@ -33,11 +35,13 @@ def pack(kernel: Function, values: Sequence[Any]) -> Bytes:
     if len(values) != len(kernel.parameters):
         count = len(kernel.parameters)
         raise TypeError(f"kernel {kernel.name} takes {count} argument{'' if count == 1 else 's'}, not {len(values)}")
+    if not values:
+        return _NOTHING
     packed = bytearray()
     for number, (parameter, value) in enumerate(zip(kernel.parameters, values, strict=True)):
         packed += bytes(-len(packed) % parameter.align)
         packed += _bytes_of(f"argument {number} of kernel {kernel.name}", parameter, value)
-    packed += bytes(-len(packed) % _UNIT or (0 if packed else _UNIT))
+    packed += bytes(-len(packed) % _UNIT)
     return np.frombuffer(packed, np.uint8)
 
 

@@ -67,4 +67,4 @@ class Result:
     @property
     def output(self) -> str:
         """The text that printf has written."""
-        return "".join(text for _, _, text in self.messages)
+        return "".join([text for _, _, text in self.messages])

@@ -63,6 +63,21 @@ def test_a_kernel_runs_in_its_stream_and_what_it_stores_is_there_behind_it():
     assert run(main) == []
 
 
+def test_each_launch_of_a_kernel_that_touches_nothing_takes_the_time_of_its_own_shape():
+    async def main():
+        module, stream = await ptx.load(f"{HEAD}.visible .entry k() {{ ret; }}"), await acl.CreateStream()
+        shapes = [(1, 32), (1, 32), (1000, 1024), (1, 32), (1000, 1024)]
+        ops = [await module["k"][grid, block, stream]() for grid, block in shapes]
+        await acl.SynchronizeStream(stream)
+        one, other = (ops[number].work.result for number in (0, 1))
+        one.messages.append((0, 0, "a result of its own"))
+        assert other.messages == []
+        return [op.end_ns - op.start_ns for op in ops]
+
+    small, large = 993, 3033
+    assert run(main) == [small, small, large, small, large]
+
+
 def test_a_variable_of_a_module_is_memory_that_the_host_can_change():
     async def main():
         x, y = await filled(np.ones(N, np.uint32)), await acl.Malloc(4 * N)
@@ -270,3 +285,28 @@ def test_a_trace_covers_very_many_ranges_by_fewer_and_the_launch_knows_them_all(
     assert len(kept) == 4096
     assert (kept[0].start, kept[-1].stop) == (0, 8 * 8191 + 1)
     assert all(one.stop < two.start for one, two in pairwise(kept))
+
+
+@pytest.mark.parametrize(("apart", "found"), [(4, []), (0, ["RACE"])])
+@pytest.mark.parametrize("in_graph", [False, True], ids=["streams", "graph"])
+def test_kernels_that_have_not_run_yet_race_only_for_the_bytes_that_they_touch(in_graph, apart, found):
+    async def main():
+        buffer, pinned = await acl.Malloc(1 << 20), await acl.MallocHost(1 << 20)
+        streams = [await acl.CreateStream(nonblocking=True) for _ in "12"]
+        store = (await ptx.load(kernel("st.global.u32 [%a], 7;")))["k"]
+        if in_graph:
+            graph = await acl.GraphCreate()
+            for place in (0, apart):
+                await acl.GraphAddNode(graph, lambda stream, place=place: store[1, 1, stream](buffer + place))
+            executable = await acl.GraphInstantiate(graph)
+            for _ in range(2):
+                await acl.GraphLaunch(executable, streams[0])
+        else:
+            for number, (stream, place) in enumerate(zip(streams, (0, apart), strict=True)):
+                half = 1 << 19
+                await acl.MemcpyAsync(pinned + number * half, half, buffer + half, half, DOWN, stream)
+                await store[1, 1, stream](buffer + place)
+        await acl.SynchronizeDevice()
+        return [finding.kind.name for finding in acl.current_simulation().findings]
+
+    assert run(main, sanitize="device") == found

@@ -21,6 +21,7 @@ class Stage(NamedTuple):
         codes: The exit codes of those commands that do not end with 0.
         is_text: Whether the block is what the command prints.
         variables: Variables of the command.
+        needs: Packages without which the block is skipped.
     """
 
     command: str = "{block}"
@@ -31,6 +32,7 @@ class Stage(NamedTuple):
     codes: tuple[int, ...] = ()
     is_text: bool = False
     variables: Mapping[str, str] = NONE
+    needs: tuple[str, ...] = ()
 
 
 def native(before: str, after: str = "", options: str = "device='tiny'", says: str = "") -> Stage:
@@ -147,7 +149,9 @@ CUDA_SAYS = "[0, 0, 0, 0, 0, 0, 0] 0x505050505050505"
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
     ("index", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
-    ("README", "acl-py run samples/acl/sync_inference.py"): Stage(files={"vector_add.py": OF_CUDA}, says=CUDA_SAYS),
+    ("README", "pip install '.[cuda]' numba-cuda    # the packages"): Stage(
+        says="fix: cudaEventRecord(event, compute)", codes=(4,), needs=("numba_cuda",)
+    ),
     ("cuda", "acl-py run vector_add.py --size 5000   # arguments"): Stage(
         files={"vector_add.py": OF_CUDA, "pytest.ini": "[pytest]", "test_it.py": "def test_i(): import vector_add"},
         says=f"['--size', '5000'] {CUDA_SAYS}",

@@ -465,6 +465,31 @@ def test_a_forked_process_that_sigterm_ends_prints_no_summary(run):
     assert done.stderr.count("leak: 1 allocation") == 1
 
 
+IN_C = """\
+    import ctypes, os, signal, sys
+    from collections import deque
+    from functools import partial
+    from operator import call
+    import acl
+
+    acl.rt.set_device(0)
+    begun, begins = os.pipe()
+    child = os.fork()
+    if not child:  # all of it in C, so no handler in Python runs in between
+        steps = [partial(os.write, begins, b"."), ctypes.CDLL(None).pause, partial(os._exit, 7)]
+        deque(map(call, steps), 0)
+    os.read(begun, 1)
+    os.kill(child, signal.SIGTERM)
+    _, status = os.waitpid(child, 0)
+    sys.exit(os.waitstatus_to_exitcode(status) + 100)
+    """
+
+
+def test_a_forked_process_ends_by_sigterm_also_where_no_python_runs(run):
+    """As a worker of a pool must that the pool ends while it begins to wait for a task."""
+    assert run(IN_C).returncode == 85
+
+
 def test_the_summary_follows_what_the_script_printed_where_both_go_into_one_file(tmp_path):
     (tmp_path / "script.py").write_text("import acl\nacl.rt.set_device(0)\nprint('of the script')\n")
     done = forks.run("-m", "acl_py", "run", tmp_path / "script.py", is_joined=True)

@@ -14,12 +14,24 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.samples.cuda_packages import REASON, are_there
+
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "samples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9]*_*.py"))
 MEASURED = [ROOT / "tests" / "conformance" / "data" / f"{name}.json" for name in ("semantics", "graphs", "managed")]
 BUILT = ROOT / "docs" / "built" / "notebooks"
 DATA = ROOT / "acl_py" / "teaching" / "data" / "h200.json"
+
+
+def needs_more(notebook):
+    """Whether *notebook* needs more than the extra `notebooks`: packages for CUDA."""
+    return "teaching.need(" in notebook.read_text(encoding="utf-8")
+
+
+def trouble(notebook):
+    """Why *notebook* cannot be run here; "" if it can."""
+    return REASON if needs_more(notebook) and not are_there() else ""
 
 
 def executed(notebook, folder, *, solved=False):
@@ -108,5 +120,7 @@ if __name__ == "__main__":
     lines = [f"{json.dumps(name)}: {json.dumps(program)}" for name, program in programs().items()]
     DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     wanted = [each for each in NOTEBOOKS if not sys.argv[1:] or each.name.partition("_")[0] in sys.argv[1:]]
+    for each in filter(trouble, wanted):
+        print(f"{each.name} stays as it is: {trouble(each)}")
     with ProcessPoolExecutor() as pool:
-        list(pool.map(rewrite, wanted))
+        list(pool.map(rewrite, [each for each in wanted if not trouble(each)]))

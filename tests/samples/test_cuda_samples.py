@@ -8,27 +8,17 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+
+from tests.samples.cuda_packages import needs_packages
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "samples" / "cuda"
 SAMPLES = sorted(FOLDER.glob("*.out"))
 _SANITIZED = ("--sanitize=device", "--fix")
 OPTIONS = {"stale_core": _SANITIZED, "stale_numba": _SANITIZED}
-
-
-def is_there():
-    """Whether the packages are, in a version that the recorded outputs are from."""
-    try:
-        return version("numba-cuda").startswith("0.30.") and version("nvidia-cuda-nvrtc").startswith("13.0.")
-    except PackageNotFoundError:
-        return False
-
-
-needs_packages = pytest.mark.skipif(not is_there(), reason="the packages for CUDA are not installed, or others")
 
 
 def run(*arguments):

@@ -13,6 +13,7 @@ from itertools import pairwise
 import pytest
 
 from tests import forks
+from tests.samples import notebooks as books
 from tests.samples.notebooks import DATA, FOLDER, NOTEBOOKS, ROOT, executed, output_of, printed, programs, tagged
 
 PARTS = ("*The question:*", "## Your prediction", "## The run", "teaching.", "## Exercises", "## On your own card")
@@ -20,6 +21,14 @@ OUTPUT = re.compile(r"^# ```text\n(.*?)^# ```$", re.DOTALL | re.MULTILINE)
 OWN_CARD = re.compile(r"^# ```python\n(.*?)^# ```$", re.DOTALL | re.MULTILINE)
 
 for_each_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+run_each_notebook = pytest.mark.parametrize(
+    "notebook",
+    [
+        pytest.param(each, marks=pytest.mark.skipif(bool(books.trouble(each)), reason=books.trouble(each)))
+        for each in NOTEBOOKS
+    ],
+    ids=lambda notebook: notebook.stem,
+)
 
 
 @for_each_notebook
@@ -89,7 +98,7 @@ def package(tmp_path_factory):
 
 
 @pytest.mark.slow
-@for_each_notebook
+@run_each_notebook
 def test_a_notebook_prints_what_the_file_beside_it_says_and_its_pictures_have_texts(notebook, package):
     book = executed(notebook, package)
     assert output_of(book) == notebook.with_suffix(".out").read_text(encoding="utf-8")
@@ -101,7 +110,7 @@ def test_a_notebook_prints_what_the_file_beside_it_says_and_its_pictures_have_te
 
 
 @pytest.mark.slow
-@for_each_notebook
+@run_each_notebook
 def test_the_solutions_of_a_notebook_solve_its_exercises(notebook, package):
     solutions = tagged(executed(notebook, package, solved=True), "solution")
     assert [printed(cell) for cell in solutions if not printed(cell).startswith("solved")] == []

@@ -272,14 +272,14 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
 
 def _touched(work: Work) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
     """Return what a kernel reads and writes; small gaps between very many ranges are closed."""
-    reads, writes = (
-        tuple(
-            Extent(allocation.serial, start, stop)
-            for allocation, start, stop in (extents.at_most(MOST_EXTENTS) if type(extents) is Touches else extents)
-        )
-        for extents in (work.reads(), work.writes())
-    )
-    return reads, writes
+    return _extents(work.reads()), _extents(work.writes())
+
+
+def _extents(extents: Sequence[Any]) -> tuple[Extent, ...]:
+    if not extents:
+        return ()
+    ranges = extents.at_most(MOST_EXTENTS) if type(extents) is Touches else extents
+    return tuple(Extent(allocation.serial, start, stop) for allocation, start, stop in ranges)
 
 
 def _plain(subject: object, store: Store) -> object:

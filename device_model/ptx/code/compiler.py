@@ -14,7 +14,7 @@ from device_model.ptx.code.emitter import PRED, Emitter
 from device_model.ptx.code.flow import Block, blocks_of, callee, find_live, names_lanes, pointer_of, reads, writes
 from device_model.ptx.code.forms.fitting import check_function
 from device_model.ptx.code.frames import Frame, check_constants, frames_of
-from device_model.ptx.code.loops import loop_of, takes_time
+from device_model.ptx.code.loops import loop_of, takes_time, touches_nothing
 from device_model.ptx.code.names import Names
 from device_model.ptx.code.opcodes import BUILTINS, opcode_of
 from device_model.ptx.code.pressure import pressure_of
@@ -142,7 +142,7 @@ class Compiler:
         return Program(
             self.entry.name, code, self.carry + 1 + len(self._special), self._special, zeros, self.frame.shared_bytes,
             self.frame.dynamic_at, self.frame.local_bytes, self.frame.parameter_bytes, self.entry.limits,
-            self._pressure(), lines, self._places(), self._shared(), tells_time,
+            self._pressure(), lines, self._places(), self._shared(), tells_time, touches_nothing(self._blocks[0]),
         )  # fmt: skip
 
     def _loop(self, head: Block, last: int) -> Loop:

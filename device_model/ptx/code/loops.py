@@ -13,6 +13,7 @@ from device_model.ptx.text.syntax import Instruction, Register
 
 STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))  # accesses that may meet others
 _LOADS = frozenset(("ld", "ldu"))
+_LAST = frozenset(("ret", "exit"))
 _READS = frozenset(("atom", "mbarrier", "nanosleep", "call", "ld"))  # what others may change
 Number = Callable[[Block, Register], int]
 
@@ -20,6 +21,21 @@ Number = Callable[[Block, Register], int]
 def takes_time(block: Block) -> bool:
     """Whether a block of code reads the time, or lets time pass."""
     return any(item.name == "nanosleep" or reads_clock(item) for item in block.instructions)
+
+
+def touches_nothing(first: Block) -> bool:
+    """Whether a kernel that begins with this block ends with it, and leaves nothing behind: it only computes values."""
+    last = first.last
+    return (
+        last is not None
+        and last.name in _LAST
+        and last.guard is None
+        and all(map(_only_computes, first.instructions[:-1]))
+    )
+
+
+def _only_computes(item: Instruction) -> bool:
+    return not (_acts(item) or item.name in _LOADS or reads_clock(item))
 
 
 def loop_of(blocks: Sequence[Block], number: Number, *, calls: bool) -> Loop:

@@ -103,6 +103,7 @@ class Program:
         places: By line of PTX, what it was made from.
         shared: The variables in shared memory.
         tells_time: Whether the times of single warps matter: it reads them, sleeps, or has a loop that can be a wait.
+        touches_nothing: Whether all its launches of one shape do the same, and leave nothing but the time they take.
     """
 
     name: str
@@ -120,3 +121,4 @@ class Program:
     places: Mapping[int, Place]
     shared: Sequence[Variable] = ()
     tells_time: bool = False
+    touches_nothing: bool = False

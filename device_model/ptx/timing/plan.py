@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from device_model.ptx.lanes.clocks import Rates
 from device_model.ptx.lanes.program import Program
@@ -53,18 +54,23 @@ class Plan:
     use *card*.
 
     Attributes:
+        cores: SMs that have a block.
         registers: Registers of a thread.
         shared_bytes: Bytes of shared memory of a block.
         occupancy: How many blocks an SM holds, and why not more.
         resident: The same, and 1 if not even one fits.
         places: How many blocks the card holds.
         analysis: What an assembler makes of the kernel.
+        outcome: The times of the first launch, if the kernel touches nothing, so that those of all launches are these.
     """
+
+    outcome: Any = None
 
     def __init__(self, program: Program, card: Card, blocks: int, threads: int, shared: int = 0) -> None:
         self.program = program
         self.card = card
         self.blocks = blocks
+        self.cores = min(blocks, card.sms)
         self.registers = registers_of(program, card.spec)
         self.shared_bytes = program.shared_bytes + shared
         self.occupancy = occupancy(program, threads, shared, card.spec)

@@ -70,16 +70,9 @@ def call(stream):
     return acl_py.LaunchKernel(work, 1, (), stream)
 
 
-async def one_node():
-    """Make a graph of one node; return the node and an executable."""
-    graph = await acl_py.GraphCreate()
-    node = await acl_py.GraphAddNode(graph, call)
-    return node, await acl_py.GraphInstantiate(graph)
-
-
 NAMES = {name: getattr(acl_py, name) for name in dir(acl_py) if not name.startswith("_")} | {
     "np": np, "asyncio": asyncio, "acl_py": acl_py, "work": work, "double": double, "broken": broken,
-    "bad_function": bad_function, "call": call, "one_node": one_node,
+    "bad_function": bad_function, "call": call,
     "DEFAULT": acl_py.MemcpyKind.DEFAULT, "H2D": acl_py.MemcpyKind.HOST_TO_DEVICE,
     "D2H": acl_py.MemcpyKind.DEVICE_TO_HOST,
 }  # fmt: skip
@@ -642,6 +635,115 @@ await GraphAddEmptyNode(await GraphCreate(), [node])
 """,
     Kind.INVALID_VALUE,
     "is no node of",
+)
+case(
+    "graphs",
+    "A node without work",
+    "await GraphAddNode(await GraphCreate(), lambda stream: asyncio.sleep(0))",
+    Kind.INVALID_VALUE,
+    "0 pieces of work",
+    "queue one piece of work",
+)
+case(
+    "graphs",
+    "An edge that closes a loop",
+    """
+graph = await GraphCreate()
+first = await GraphAddNode(graph, call)
+second = await GraphAddNode(graph, call, [first])
+await GraphAddDependencies(graph, [(second, first)])
+""",
+    Kind.INVALID_VALUE,
+    "would close a loop",
+    "leave it out",
+)
+case(
+    "graphs",
+    "An edge that is not there",
+    """
+graph = await GraphCreate()
+first, second = await GraphAddNode(graph, call), await GraphAddNode(graph, call)
+await GraphRemoveDependencies(graph, [(first, second)])
+""",
+    Kind.INVALID_VALUE,
+    "no edge from",
+    "name one that is there",
+)
+case(
+    "graphs",
+    "A node that is gone",
+    """
+node = await GraphAddNode(await GraphCreate(), call)
+await GraphDestroyNode(node)
+await GraphNodeSetWork(node, call)
+""",
+    Kind.INVALID_VALUE,
+    "is gone",
+    "name a node that the graph has",
+)
+case(
+    "graphs",
+    "A node taken out of a graph that allocates memory",
+    """
+graph = await GraphCreate()
+node = await GraphAddNode(graph, lambda stream: MallocAsync(4096, stream))
+await GraphDestroyNode(node)
+""",
+    Kind.NOT_SUPPORTED,
+    "allocates memory",
+    "leave the nodes out from the start",
+)
+case(
+    "graphs",
+    "New work of another kind",
+    """
+node = await GraphAddNode(await GraphCreate(), call)
+await GraphNodeSetWork(node, lambda stream: MemsetAsync(buffer, 4096, 0, 4096, stream))
+""",
+    Kind.INVALID_VALUE,
+    "as the new work of",
+    "another kernel",
+)
+case(
+    "graphs",
+    "A node of another graph than the executable's",
+    """
+executable = await GraphInstantiate(await GraphCreate())
+other = await GraphAddNode(await GraphCreate(), call)
+await GraphExecNodeSetWork(executable, other, call)
+""",
+    Kind.INVALID_VALUE,
+    "the graph that it was made from",
+)
+case(
+    "graphs",
+    "An empty node, switched off",
+    """
+node = await GraphAddEmptyNode(graph := await GraphCreate())
+executable = await GraphInstantiate(graph)
+await GraphNodeSetEnabled(executable, node, False)
+""",
+    Kind.INVALID_VALUE,
+    "switch kernels, copies and fills",
+)
+case(
+    "graphs",
+    "Two nodes that ask one condition",
+    """
+graph, condition = await GraphCreate(), Condition(0)
+await GraphAddConditionalNode(graph, condition, NodeKind.IF)
+await GraphAddConditionalNode(graph, condition, NodeKind.IF)
+""",
+    Kind.INVALID_VALUE,
+    "create another condition",
+)
+case(
+    "graphs",
+    "A loop with two bodies",
+    "await GraphAddConditionalNode(await GraphCreate(), Condition(1), NodeKind.WHILE, 2)",
+    Kind.INVALID_VALUE,
+    "2 bodies of a",
+    "use 1",
 )
 case(
     "copies",

@@ -19,8 +19,9 @@ This page lists {count} mistakes. Each has the code that makes it and the messag
 {prelude}
 ```
 
-The device has a few megabytes, and the rules are CUDA's, if nothing else is said. A call that fails changes nothing.
-The runtime can be used afterwards; if the device itself has failed, after `ResetDevice()`. This page is printed by
+Kernels are called `work` and `double`, and `call(stream)` queues one for a node of a graph. The device has a few
+megabytes, and the rules are CUDA's, if nothing else is said. A call that fails changes nothing. The runtime can be used
+afterwards; if the device itself has failed, after `ResetDevice()`. This page is printed by
 `python -m tests.acl_py.misuse`, and a test compares it with that. `acl-py explain-error CODE` explains a code.
 
 Sections: {sections}.

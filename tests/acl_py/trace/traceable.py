@@ -1,6 +1,7 @@
 """Programs whose traces the charts are tried on; all on the tiny device, so that their times are known."""
 
 import asyncio
+from functools import cache
 
 import numpy as np
 from histories import D2H, H2D
@@ -169,7 +170,10 @@ async def pipeline(streams, rounds):
     await acl_py.SynchronizeDevice()
 
 
+@cache
 def trace_of(program):
+    """The trace of *program*, which runs once: no test changes it."""
+
     async def main():
         async with acl_py.simulate(device="tiny") as sim:
             await program(sim)

@@ -374,3 +374,22 @@ def test_launches_of_one_plan_take_as_long_as_what_each_of_them_does():
     cases = [(2, NOTHING), (20, NOTHING), (2, NOTHING), (2, Touched(10**6, 0, 10**6))]
     shared = new_plan()
     assert [took(shared, *case) for case in cases] == [took(new_plan(), *case) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("body", "touches_nothing"),
+    [
+        ("ret;", True),
+        (".reg .b32 %r<3>; mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 1; exit;", True),
+        (f"{INDEX} ret;", False),  # it reads its parameters
+        (".reg .pred %p1; .reg .b32 %r1; setp.eq.u32 %p1, %r1, 0; @%p1 ret; trap;", False),
+        (".reg .b64 %rd1; mov.u64 %rd1, %clock64; ret;", False),
+        ("bar.sync 0; ret;", False),
+        ("membar.gl; ret;", True),
+        ("nanosleep.u32 100; ret;", False),
+        ("trap;", False),
+        ("bra L; L: ret;", False),
+    ],
+)
+def test_a_kernel_touches_nothing_if_it_only_computes_on_the_way_to_its_end(body, touches_nothing):
+    assert program(body).touches_nothing == touches_nothing

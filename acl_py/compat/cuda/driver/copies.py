@@ -1,5 +1,6 @@
 """Copies of bytes, rows and planes."""
 
+from collections.abc import Coroutine
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -27,6 +28,10 @@ def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tu
     """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
     are not looked at.
     """
+    memory, ends = driver.runtime.memory, driver.ends
+    to, source = ends.get((dst, nbytes)), ends.get((src, nbytes))
+    if to is not None and source is not None and to.allocation.home is memory and source.allocation.home is memory:
+        return to, source
     driver.check_context()
     if not nbytes:
         return _NOWHERE, _NOWHERE
@@ -54,10 +59,12 @@ async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str 
     await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
-async def queue_bytes(driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = "") -> None:
+def queue_bytes(
+    driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = ""
+) -> Coroutine[Any, Any, Any]:
     """Queue a copy; a device must reach the ends that are named in *on_device*."""
     to, source = _ends(driver, dst, src, nbytes, on_device)
-    await native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+    return native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
 @answers("cuMemcpy")
@@ -85,27 +92,27 @@ async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> Non
 
 
 @answers("cuMemcpyAsync")
-async def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy between any two places."""
-    await queue_bytes(driver, dst, src, nbytes, stream)
+    return queue_bytes(driver, dst, src, nbytes, stream)
 
 
 @answers("cuMemcpyHtoDAsync_v2")
-async def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy from the host to a device."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _DST)
+    return queue_bytes(driver, dst, src, nbytes, stream, _DST)
 
 
 @answers("cuMemcpyDtoHAsync_v2")
-async def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy from a device to the host."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _SRC)
+    return queue_bytes(driver, dst, src, nbytes, stream, _SRC)
 
 
 @answers("cuMemcpyDtoDAsync_v2")
-async def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> None:
+def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
     """Queue a copy inside a device, or between two."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
+    return queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
 
 
 @answers("cuMemcpyPeer")

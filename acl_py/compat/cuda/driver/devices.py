@@ -15,11 +15,12 @@ from device_model.sm.spec import SmSpec
 _ATTRIBUTES = range(1, 148)  # CUdevice_attribute; those that are not named below are 0
 _SM = {"h200": (9, 0)}  # compute capabilities
 _WARP = 32
-# By number: what holds for each card of compute capability 9.0, and for what is simulated here.
+# By number: what an H200 answers (measured), of what is simulated here.
 _FIXED = {
     **dict(zip(range(2, 8), (*MOST_THREADS, *MOST_BLOCKS), strict=True)),
-    9: 65536, 10: _WARP, 11: 2**31 - 1, 14: 512, 15: 1, 19: 1, 30: 512, 31: 1, 32: 1, 36: 3201000, 37: 6144, 41: 1,
-    51: 32, 75: 9, 76: 0, 78: 1, 79: 1, 80: 1, 83: 1, 87: 2, 89: 1, 90: 1, 91: 1, 95: 1, 99: 1, 115: 1,
+    9: 65536, 10: _WARP, 11: 2**31 - 1, 14: 512, 15: 1, 19: 1, 30: 512, 31: 1, 32: 1, 36: 3201000, 37: 6016, 41: 1,
+    51: 32, 75: 9, 76: 0, 78: 1, 79: 1, 80: 1, 83: 1, 87: 2, 89: 1, 90: 1, 91: 1, 95: 1, 99: 1, 102: 1, 115: 1,
+    142: 1, 144: 1,
 }  # fmt: skip
 _OF_PROFILE: dict[int, Callable[[DeviceProfile, SmSpec], int]] = {
     1: lambda _, sm: sm.block_threads,

@@ -1,5 +1,6 @@
 """Events."""
 
+from collections.abc import Coroutine
 from typing import Any
 
 import acl_py as native
@@ -30,9 +31,9 @@ async def destroy(driver: Driver, event: Event) -> None:
 
 
 @answers("cuEventRecord")
-async def record(_: Driver, event: Event, stream: Any) -> None:
+def record(_: Driver, event: Event, stream: Any) -> Coroutine[Any, Any, Any]:
     """Record an event in a stream."""
-    await native.RecordEvent(event, stream)
+    return native.RecordEvent(event, stream)
 
 
 @answers("cuEventRecordWithFlags")

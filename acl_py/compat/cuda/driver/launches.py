@@ -1,7 +1,8 @@
 """Launches of kernels, and of functions of the host."""
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
+from itertools import accumulate
 from struct import Struct, unpack
 from typing import Any, NamedTuple
 
@@ -27,17 +28,17 @@ _DTYPES = {Family.SIGNED: "i", Family.FLOAT: "f"}  # of parameters; those of oth
 
 
 @answers("cuLaunchKernel")
-async def launch(_: Driver, function: Function, *where: Any) -> None:
+def launch(_: Driver, function: Function, *where: Any) -> Coroutine[Any, Any, Any]:
     """Launch a kernel."""
-    grid, block, (shared, stream, arguments, extra) = where[:3], where[3:6], where[6:]
-    await launch_on(function, grid, block, shared, stream, arguments, extra)
+    shared, stream, arguments, extra = where[6:]
+    return launch_on(function, where[:3], where[3:6], shared, stream, arguments, extra)
 
 
 @answers("cuLaunchCooperativeKernel")
-async def launch_cooperative(_: Driver, function: Function, *where: Any) -> None:
+def launch_cooperative(_: Driver, function: Function, *where: Any) -> Coroutine[Any, Any, Any]:
     """Launch a kernel whose blocks all run at the same time."""
-    grid, block, (shared, stream, arguments) = where[:3], where[3:6], where[6:]
-    await launch_on(function, grid, block, shared, stream, arguments, 0, is_cooperative=True)
+    shared, stream, arguments = where[6:]
+    return launch_on(function, where[:3], where[3:6], shared, stream, arguments, 0, is_cooperative=True)
 
 
 @answers("cuLaunchKernelEx")
@@ -54,8 +55,8 @@ async def launch_ex(driver: Driver, config: int, function: Function, arguments: 
 class Config(NamedTuple):
     """How a structure says that a kernel is to be launched."""
 
-    grid: Sequence[int]
-    block: Sequence[int]
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
     shared: int
     stream: int
     cluster: tuple[int, ...]
@@ -68,34 +69,35 @@ def config_at(address: int) -> Config:
     known = dict(_ATTRIBUTE.iter_unpack(own_memory.read(attributes, _ATTRIBUTE.size * count)))
     cluster = unpack("<3I", known[_CLUSTER][:12]) if _CLUSTER in known else ONE_BLOCK
     (is_cooperative,) = unpack("<i", known.get(_COOPERATIVE, bytes(4))[:4])
-    return Config(shape[:3], shape[3:], shared, stream, cluster, bool(is_cooperative))
+    return Config(tuple(shape[:3]), tuple(shape[3:]), shared, stream, cluster, bool(is_cooperative))
 
 
-async def launch_on(
+def launch_on(
     function: Function,
-    grid: Sequence[int],
-    block: Sequence[int],
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
     shared: int,
     stream: Any,
     arguments: int,
     extra: int,
     *,
     is_cooperative: bool = False,
-) -> None:
+) -> Coroutine[Any, Any, Any]:
     """Launch a kernel; its *arguments* are an array of addresses, or *extra* names a buffer with all of them."""
     kernel = function.kernel.cooperative() if is_cooperative else function.kernel
     raw = _from_buffer(function, extra) if extra else _from_pointers(function, arguments)
     values = [_value(parameter, data) for parameter, data in zip(kernel.parameters, raw, strict=True)]
-    await kernel[tuple(grid), tuple(block), stream, shared](*values)
+    return kernel[grid, block, stream, shared](*values)
 
 
 def _from_pointers(function: Function, arguments: int) -> list[bytes]:
     """Return the bytes of each argument; *arguments* is an array with their addresses."""
-    sizes = [nbytes for _, nbytes in function.offsets]
-    addresses = unpack(f"<{len(sizes)}Q", own_memory.read(arguments, 8 * len(sizes)))
-    data = own_memory.gather(list(zip(addresses, sizes, strict=True)))
-    ends = np.cumsum(sizes, dtype=int)
-    return [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    sizes, addresses = function.sizes, function.addresses
+    if not sizes:
+        return []
+    places = addresses.unpack(own_memory.read(arguments, addresses.size))
+    data = own_memory.gather(list(zip(places, sizes, strict=True)))
+    return [data[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
 
 def _from_buffer(function: Function, extra: int) -> list[bytes]:

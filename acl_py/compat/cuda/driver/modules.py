@@ -1,8 +1,9 @@
 """Modules: texts in PTX that are loaded in a context."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from struct import pack
+from struct import Struct, pack
 from typing import Any
 
 from acl_py import ptx
@@ -26,13 +27,15 @@ class Function:
         self.module = module
         self.kernel = kernel
         self.settings: dict[int, int] = {}  # attributes that were set, by number
+        self.sizes = [parameter.nbytes for parameter in kernel.parameters]
+        self.addresses = Struct(f"<{len(self.sizes)}Q")  # the array of addresses that a launch gets
 
     @property
     def context(self) -> Context:
         """The context of the module."""
         return self.module.context
 
-    @property
+    @cached_property
     def offsets(self) -> list[tuple[int, int]]:
         """Where in parameter memory each parameter begins, and its bytes."""
         found, end = [], 0

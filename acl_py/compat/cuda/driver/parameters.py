@@ -43,7 +43,7 @@ def kernel_at(driver: Driver, address: int, form: Struct = KERNEL) -> Queue:
     """Return what launches the kernel that a structure describes."""
     handle, *shape, shared, arguments, extra, kernel, _ = (*form.unpack(own_memory.read(address, form.size)), 0, 0)[:12]
     function = function_of(driver, handle or kernel)
-    return lambda stream: launch_on(function, shape[:3], shape[3:6], shared, stream, arguments, extra)
+    return lambda stream: launch_on(function, tuple(shape[:3]), tuple(shape[3:6]), shared, stream, arguments, extra)
 
 
 def copy_at(driver: Driver, address: int) -> Queue:

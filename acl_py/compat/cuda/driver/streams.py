@@ -1,5 +1,6 @@
 """Streams."""
 
+from collections.abc import Coroutine
 from typing import Any
 
 import acl_py as native
@@ -59,11 +60,11 @@ async def query(_: Driver, stream: Any) -> None:
 
 
 @answers("cuStreamWaitEvent")
-async def wait_event(_: Driver, stream: Any, event: Event, flags: int) -> None:
+def wait_event(_: Driver, stream: Any, event: Event, flags: int) -> Coroutine[Any, Any, Any]:
     """Let the work that comes next in a stream wait for an event."""
     if flags & ~_EXTERNAL:
         raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of waits")
-    await native.StreamWaitEvent(stream, event, external=bool(flags))
+    return native.StreamWaitEvent(stream, event, external=bool(flags))
 
 
 @answers("cuStreamGetPriority")

@@ -11,12 +11,12 @@ import gc
 from collections.abc import Callable, Coroutine
 from functools import cache, partial
 from struct import Struct
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
-from acl_py.compat.acl.face.turns import NO_TURN, Turn
+from acl_py.compat.acl.face.turns import NO_TURN
 from acl_py.compat.cuda.face import codes, images
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
@@ -34,6 +34,7 @@ _V = TypeVar("_V", bound=Verb)
 _Reader = Callable[[Driver, int], Any]
 _NUMBER = {"u4": Struct("<I"), "u8": Struct("<Q"), "i4": Struct("<i"), "f4": Struct("<f")}
 _HANDLE = _NUMBER["u8"]
+_UNKNOWN = None, None  # the kind of what is no handle, and its object
 
 
 class Extent(ctypes.Structure):
@@ -88,23 +89,9 @@ def callback(signature: Signature, *, is_twin: bool) -> Any:
 def callback_of(entry: "Entry") -> Any:
     """Return what C calls for *entry*: it must be kept alive."""
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
-
-    def call(*raw: Any) -> int:
-        try:
-            NOTHING % FITTED
-        except BaseException as error:
-            return SettingAgain.of(call(*raw), error)
-        try:
-            return entry.code(raw)
-        except BaseException as error:  # C cannot have it: it would go on with a random code
-            kept = error
-        for _ in raising_behind(kept):
-            return codes.UNKNOWN
-        raise AssertionError("the iterator has one step")
-
     # The name of the file tells reports which function was called: see sites.py.
-    code = undisturbed(call.__code__).replace(co_filename=f"{__file__}: {entry.signature.name}")
-    return prototype(FunctionType(code, globals(), entry.signature.name, None, call.__closure__))
+    code = undisturbed(Entry.answer.__code__).replace(co_filename=f"{__file__}: {entry.signature.name}")
+    return prototype(MethodType(FunctionType(code, globals(), entry.signature.name), entry))
 
 
 async def call(driver: Driver, name: str, *raw: int) -> None:
@@ -137,67 +124,89 @@ class Entry:
         self._is_per_thread = is_twin
         default = PER_THREAD_STREAM if is_twin else None
         parameters = list(enumerate(signature.parameters))
-        self._given = [(place, _reader(each, default)) for place, each in parameters if not each.is_out]
+        self._given = [place for place, each in parameters if not each.is_out]
+        given = [each for each in signature.parameters if not each.is_out]
+        self._readers = [(place, *reader) for place, each in enumerate(given) if (reader := _reader(each, default))]
         self._wanted = [(place, each) for place, each in parameters if each.is_out]
         self._placed = [(place, each.kind) for place, each in parameters if not each.is_out and each.kind in _PLACED]
 
-    def code(self, raw: tuple[Any, ...]) -> int:
-        """Make the call with the arguments *raw*, and return its code."""
-        scope = scope_var.get()
-        driver = driver_here(scope)
-        session, turn = driver.session, driver.session.turn
-        if scope is not None and isinstance(scope.context, Barred):
-            turn = NO_TURN
-        elif turn._is_owned() and session.is_in_the_middle():
-            return self._run(driver, NO_TURN, raw) if self._reads else self._put_off(driver, raw)
-        collects = gc.isenabled()
-        gc.disable()  # a finalizer in the middle of a call could not get results
+    def answer(self, *raw: Any) -> int:
+        """Make the call with what C has passed, in the scope of the driver's thread, and return its code.
+
+        All in one function, because the way to the line of the program leads over each frame.
+        """
         try:
-            code = self._run(driver, turn, raw)
-        finally:
-            if collects:
-                gc.enable()
-        if session.pending:
-            session.do_pending()
-        return code
+            NOTHING % FITTED
+        except BaseException as error:
+            return SettingAgain.of(self.answer(*raw), error)
+        try:
+            scope = scope_var.get()
+            driver = driver_here(scope)
+            session = driver.session
+            turn = session.turn
+            if scope is not None and isinstance(scope.context, Barred):
+                turn = NO_TURN
+            elif turn._is_owned() and session.is_in_the_middle():
+                if not self._reads:
+                    return self._put_off(driver, raw)
+                turn = NO_TURN
+            collects = gc.isenabled()
+            gc.disable()  # a finalizer in the middle of a call could not get results
+            try:
+                turn.acquire()
+                own = driver.threads.scope
+                outer, own.is_per_thread = own.is_per_thread, self._is_per_thread
+                place = self._place(driver, raw) if own.context is driver.nowhere else None
+                if place is not None:
+                    own.context = place
+                token = scope_var.set(own)
+                try:
+                    for _ in self.act(driver, raw).__await__():
+                        raise AssertionError(f"{self.signature.name} suspended, and its bridge is a blocking one")
+                    code = codes.SUCCESS
+                except (RefusedError, own_memory.FaultError, PtxError, AclError) as error:
+                    code = self.refused(driver, error)
+                finally:
+                    turn.release()
+                    if place is not None and own.context is place:
+                        own.context = driver.nowhere
+                    own.is_per_thread = outer
+                    scope_var.reset(token)
+            finally:
+                if collects:
+                    gc.enable()
+            if session.pending:
+                session.do_pending()
+            return code
+        except BaseException as error:  # C cannot have it: it would go on with a random code
+            kept = error
+        for _ in raising_behind(kept):
+            return codes.UNKNOWN
+        raise AssertionError("the iterator has one step")
 
     def _put_off(self, driver: Driver, raw: tuple[Any, ...]) -> int:
         """Make the call later: a finalizer makes it in the middle of another one, whose state must not change."""
         if self._wanted:
-            return self._failed(driver, codes.NOT_PERMITTED, "a finalizer asks for a result in the middle of a call")
-        driver.session.make_due(partial(self.code, raw))
+            what = "a finalizer asks for a result in the middle of a call"
+            return self.refused(driver, RefusedError(codes.NOT_PERMITTED, what))
+        driver.session.make_due(partial(self.answer, *raw))
         return codes.SUCCESS
 
-    def _run(self, driver: Driver, turn: Turn, raw: tuple[Any, ...]) -> int:
-        """Run the verb in the scope of the driver's thread."""
-        scope, own = scope_var.get(), driver.threads.scope
-        outer, own.is_per_thread = own.is_per_thread, self._is_per_thread
-        place = self._place(driver, raw) if own.context is driver.nowhere else None
-        if place is not None:
-            own.context = place
-        scope_var.set(own)
-        turn.acquire()
-        try:
-            for _ in self.act(driver, raw).__await__():
-                raise AssertionError(f"{self.signature.name} suspended, and its bridge is a blocking one")
-        except NotSimulatedError:
-            driver.session.warn_unsupported(self.signature.name, codes.NOT_SUPPORTED)
-            return codes.NOT_SUPPORTED
-        except RefusedError as refused:
-            return self._failed(driver, refused.code, refused.what)
-        except own_memory.FaultError as fault:
-            return self._failed(driver, codes.INVALID_VALUE, f"there is no such memory: {fault}")
-        except PtxError as error:
-            return self._failed(driver, images.refused(error).code, f"{error}")
-        except AclError as error:
-            return self._failed(driver, self.code_of(error), _sentence(driver, error))
-        finally:
-            turn.release()
-            if place is not None and own.context is place:
-                own.context = driver.nowhere
-            own.is_per_thread = outer
-            scope_var.set(scope)
-        return codes.SUCCESS
+    def refused(self, driver: Driver, error: Exception) -> int:
+        """Return the code of a call that *error* has ended."""
+        match error:
+            case NotSimulatedError():
+                driver.session.warn_unsupported(self.signature.name, codes.NOT_SUPPORTED)
+                return codes.NOT_SUPPORTED
+            case RefusedError():
+                return self._failed(driver, error.code, error.what)
+            case own_memory.FaultError():
+                return self._failed(driver, codes.INVALID_VALUE, f"there is no such memory: {error}")
+            case PtxError():
+                return self._failed(driver, images.refused(error).code, f"{error}")
+            case AclError():
+                return self._failed(driver, self.code_of(error), _sentence(driver, error))
+        raise error
 
     def _place(self, driver: Driver, raw: tuple[Any, ...]) -> Context | None:
         """Return the context in which a call is made where none is current: that of the first object which has one
@@ -212,7 +221,9 @@ class Entry:
 
     def act(self, driver: Driver, raw: tuple[Any, ...]) -> Coroutine[Any, Any, Any]:
         """Return the verb's run with what C has passed."""
-        return self._answered(driver, raw) if self._wanted else self._verb(driver, *self._read(driver, raw))
+        if self._wanted:
+            return self._answered(driver, raw)
+        return self._verb(driver, *self._read(driver, [*raw]))
 
     def code_of(self, error: AclError) -> int:
         """Return the code of a failed verb."""
@@ -222,15 +233,20 @@ class Entry:
         """Return the name of a code."""
         return f"CUDA_{codes.NAMES[code]}"
 
-    def _read(self, driver: Driver, raw: tuple[Any, ...]) -> list[Any]:
-        return [raw[place] if read is None else read(driver, raw[place]) for place, read in self._given]
+    def _read(self, driver: Driver, arguments: list[Any]) -> list[Any]:
+        """Put what they stand for in the place of the *arguments*, which C has passed."""
+        objects = driver.handles.objects
+        for place, kind, otherwise in self._readers:
+            known, thing = objects.get(arguments[place], _UNKNOWN)
+            arguments[place] = thing if known == kind else otherwise(driver, arguments[place])
+        return arguments
 
     async def _answered(self, driver: Driver, raw: tuple[Any, ...]) -> None:
         """Run the verb, and write its results where the caller wants them, if all of that can be written."""
         for place, parameter in self._wanted:
             if raw[place] or not parameter.is_optional:
                 own_memory.check(raw[place], _size(parameter))
-        result = await self._verb(driver, *self._read(driver, raw))
+        result = await self._verb(driver, *self._read(driver, [raw[place] for place in self._given]))
         results = result if len(self._wanted) > 1 else (result,)
         for (place, parameter), each in zip(self._wanted, results, strict=True):
             if raw[place]:
@@ -255,30 +271,22 @@ def _sentence(driver: Driver, error: AclError) -> str:
     return f"{error.what}; only a new process gets another context" if is_lost else sentence(error)
 
 
-def _reader(parameter: Parameter, default: StreamLike) -> _Reader | None:
-    """Return what makes an argument of what C has passed; None if that is the argument itself."""
+def _reader(parameter: Parameter, default: StreamLike) -> tuple[str, _Reader] | None:
+    """Return what makes an argument of what C has passed, unless it is the handle of an object of the kind that stands
+    before it; None if an argument is what C has passed.
+    """
     kind = parameter.kind
     if kind in NUMBERS or kind in _STRUCTURES or kind == "pointer":
         return None
     if kind == "text":
-        return lambda _, value: own_memory.text(value).decode(errors="replace")
+        return "", lambda _, value: own_memory.text(value).decode(errors="replace")
     if kind == "stream":
-        return _known_or(kind, lambda driver, value: driver.stream(value, default))
+        return kind, lambda driver, value: driver.stream(value, default)
     if kind == "context":
-        return lambda driver, value: driver.handles.find(kind, value) if value else None
+        return kind, lambda driver, value: driver.handles.find(kind, value) if value else None
     if kind == "function":
-        return _known_or(kind, function_of)
-    return _known_or(kind, lambda driver, value: driver.find(kind, value))
-
-
-def _known_or(kind: str, otherwise: _Reader) -> _Reader:
-    """Return what makes an object of its handle; *otherwise* does it for what is no handle of this kind."""
-
-    def read(driver: Driver, value: int) -> Any:  # the hot path of each call
-        known = driver.handles.objects.get(value)
-        return known[1] if known is not None and known[0] == kind else otherwise(driver, value)
-
-    return read
+        return kind, function_of
+    return kind, lambda driver, value: driver.find(kind, value)
 
 
 def function_of(driver: Driver, value: int) -> Any:

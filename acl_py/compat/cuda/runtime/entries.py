@@ -12,11 +12,11 @@ from acl_py.compat.cuda.driver import contexts, early
 from acl_py.compat.cuda.driver.devices import device
 from acl_py.compat.cuda.face import codes, exports
 from acl_py.compat.cuda.face.calls import Entry, Verb, not_simulated, verb_of
-from acl_py.compat.cuda.face.state import Driver, driver_here
+from acl_py.compat.cuda.face.codes import RefusedError
+from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import signatures
 from acl_py.compat.cuda.runtime.table import Function, read
 from acl_py.errors import AclError
-from acl_py.runtime.scopes import scope_var
 from device_model.contexts import Context
 from device_model.rules import CUDA
 
@@ -101,11 +101,11 @@ class RuntimeEntry(Entry):
         super().__init__(function.signature, verb, question, is_twin=is_twin)
         self._needs_context = function.needs_context
 
-    def code(self, raw: tuple[Any, ...]) -> int:
-        """Make the call, and keep its code if it is an error."""
-        code = super().code(raw)
-        if code not in (codes.SUCCESS, codes.NOT_READY):
-            kept(driver_here(scope_var.get())).thread.last_error = code
+    def refused(self, driver: Driver, error: Exception) -> int:
+        """Keep the code if it is an error."""
+        code = super().refused(driver, error)
+        if code != codes.NOT_READY:
+            kept(driver).thread.last_error = code
         return code
 
     async def act(self, driver: Driver, raw: tuple[Any, ...]) -> None:
@@ -128,10 +128,21 @@ class RuntimeEntry(Entry):
 class _LastError(RuntimeEntry):
     """cudaGetLastError or cudaPeekAtLastError: their code is an answer."""
 
-    def code(self, raw: tuple[Any, ...]) -> int:  # noqa: ARG002
-        """Return the last error of the thread."""
-        here = kept(driver_here(scope_var.get()))
-        return here.take_error() if self.signature.name == _TAKE else here.thread.last_error
+    def __init__(self, function: Function, verb: Verb, question: int, *, is_twin: bool) -> None:
+        super().__init__(function, verb, question, is_twin=is_twin)
+        self._reads = True
+
+    async def act(self, driver: Driver, raw: tuple[Any, ...]) -> None:  # noqa: ARG002
+        """Answer with the last error of the thread."""
+        here = kept(driver)
+        code = here.take_error() if self.signature.name == _TAKE else here.thread.last_error
+        if code != codes.SUCCESS:
+            raise RefusedError(code, "the last error")
+
+    def refused(self, _: Driver, error: Exception) -> int:
+        """Return the answer."""
+        assert isinstance(error, RefusedError), "nothing else is raised"
+        return error.code
 
 
 _TAKE, _PEEK = "cudaGetLastError", "cudaPeekAtLastError"
