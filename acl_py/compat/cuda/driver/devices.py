@@ -6,6 +6,7 @@ import acl_py as native
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.face.visible import uuid as bytes_of_uuid
 from acl_py.compat.cuda.library import own_memory
 from acl_py.verbs.ptx_kernels import MOST_BLOCKS, MOST_THREADS
 from device_model.device import Device
@@ -40,7 +41,12 @@ _OF_PROFILE: dict[int, Callable[[DeviceProfile, SmSpec], int]] = {
 
 
 def device(driver: Driver, ordinal: int) -> Device:
-    """Return the device with this number."""
+    """Return the device with this number, of those that the program sees."""
+    if driver.visible is not None and driver.visible <= ordinal < driver.runtime.profile.devices:
+        what = f"device {ordinal} is not visible"
+        raise driver.runtime.error(
+            native.Kind.INVALID_DEVICE, what, f"CUDA_VISIBLE_DEVICES shows {driver.visible}: name more of them in it"
+        )
     return driver.runtime.device(ordinal)
 
 
@@ -55,9 +61,10 @@ def sm_of(driver: Driver) -> SmSpec:
 
 
 @answers("cuDeviceGetCount")
-async def count(_: Driver) -> int:
-    """How many devices there are."""
-    return await native.GetDeviceCount()
+async def count(driver: Driver) -> int:
+    """How many devices the program sees."""
+    there = await native.GetDeviceCount()
+    return there if driver.visible is None else driver.visible
 
 
 @answers("cuDeviceGet", reads=True)
@@ -84,7 +91,7 @@ def write_text(address: int, length: int, text: str) -> None:
 @answers("cuDeviceGetUuid", "cuDeviceGetUuid_v2")
 async def uuid(driver: Driver, address: int, ordinal: int) -> None:
     """16 bytes that differ from device to device."""
-    own_memory.write(address, b"acl_py simulated"[:15] + bytes([device(driver, ordinal).ordinal]))
+    own_memory.write(address, bytes_of_uuid(device(driver, ordinal).ordinal))
 
 
 @answers("cuDeviceTotalMem_v2")

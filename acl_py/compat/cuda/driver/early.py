@@ -9,10 +9,11 @@ from pathlib import Path
 
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.calls import answers
-from acl_py.compat.cuda.face.codes import INVALID_VALUE, NAMES, NOT_FOUND, RefusedError
+from acl_py.compat.cuda.face.codes import INVALID_VALUE, NAMES, NO_DEVICE, NOT_FOUND, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.face.texts import c_text
 from acl_py.compat.cuda.face.versions import version_of
+from acl_py.compat.cuda.face.visible import visible
 from acl_py.compat.cuda.library import signatures
 
 EARLY = (
@@ -28,10 +29,14 @@ _PER_THREAD = 2  # the flag for functions whose stream 0 is the default stream o
 
 
 @answers("cuInit")
-async def init(_: Driver, flags: int) -> None:
+async def init(driver: Driver, flags: int) -> None:
     """Begin; a program may do so more than once."""
     if flags:
         raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
+    if driver.visible is None:
+        driver.visible = visible(driver.runtime.profile.devices)
+    if not driver.visible:
+        raise RefusedError(NO_DEVICE, "the variable CUDA_VISIBLE_DEVICES names no device that is there")
     load()
     exports.put(name for name, *_ in signatures.exported())
 

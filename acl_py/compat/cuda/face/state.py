@@ -96,6 +96,7 @@ class Driver:
         self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
         self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost
         self.physicals: dict[Any, Any] = {}  # memory that is mapped by the program, and who holds it
+        self.visible: int | None = None  # how many devices the program sees, from the first cuInit() on
         self.notes: dict[Any, Any] = {}  # settings without an effect here, for programs to read back
 
     def __repr__(self) -> str:
