@@ -109,10 +109,12 @@ class Suite(NamedTuple):
         return "--pyargs", f"{self.package}.{self.folder}.{module}", *self.options, "-k", apart and f"not ({apart})"
 
 
+# numba is a namespace in its wheel. pytest would import it a second time, as the package `cuda`.
+_AS_NAMED = ("--import-mode=importlib", "-o", "consider_namespace_packages=true")
 SUITES = {
     "core": Suite("cuda_core/tests"),
     "bindings": Suite("cuda_bindings/tests", options=("-p", "bindings_helpers")),
-    "numba": Suite("tests", "numba.cuda", ("--import-mode=importlib", "-p", "numba_fixtures"), needs_driver=True),
+    "numba": Suite("tests", "numba.cuda", (*_AS_NAMED, "-p", "numba_fixtures"), needs_driver=True),
     "stumpy": Suite("tests", options=("-W", "ignore::UserWarning"), pattern="test_gpu*.py", needs_driver=True),
 }
 
