@@ -89,9 +89,9 @@ only from those below it, and all of them may import device_model:
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have
-    callers codes errors ranges sites signatures whole_files
+    callers codes errors ranges sites signatures whole_files late_imports
                     the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
-                    functions of `acl`, files that are written whole or not at all
+                    functions of `acl`, files that are written whole or not at all, imports in the middle of a program
 """
 
 import importlib as _importlib

@@ -9,9 +9,9 @@ Hypothesis has three profiles. `fixed` is the default: the same few examples in 
 fails only when the code changes. `make test-slow` runs these tests with `many`, which has ten times as many of them.
 Tests that set a number of their own have it in both. A slow test takes `campaign`, whose examples are new in every run:
 
-    @settings(settings.get_profile("campaign"), max_examples=5_000)
+    @settings(settings.get_profile("campaign"), max_examples=many(1_500))
 
-None measures time, because a machine may be busy.
+`many` (tests/campaigns.py) lets a command run more of them. No profile measures time, because a machine may be busy.
 
 A process that a test starts finds the same acl_py as the test, in whichever folder it runs: its PYTHONPATH begins with
 this checkout. So the tests need no installation of the package.
@@ -33,9 +33,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
+from tests.campaigns import TIMES
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ROOT = str(Path(__file__).parents[1])
-SLOW_S = 600
+SLOW_S = 600 * TIMES
 UNTIMED = settings(
     deadline=None,
     print_blob=True,

@@ -58,6 +58,12 @@ def test_a_test_that_hangs_fails_at_its_limit_and_the_others_run(tmp_path):
     assert "1 failed, 2 passed" in printed
 
 
+def test_a_campaign_runs_as_many_times_its_programs_as_it_is_told():
+    program = "from tests.campaigns import many; print(many(500))"
+    runs = [forks.run("-c", program, cwd=ROOT, env=os.environ | {"TIMES": times}) for times in ("1", "10")]
+    assert [run.stdout for run in runs] == ["500\n", "5000\n"]
+
+
 PROGRAM = """
 import __main__, atexit, os, sys, threading, time
 

@@ -8,11 +8,9 @@ A module above this one that remembers something for each runtime keeps it in a 
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
-
-import numpy as np
 
 from acl_py import log, schedules
 from acl_py.callers import Callers
@@ -20,6 +18,7 @@ from acl_py.calls.acts import PLAIN, Act, Synchronised
 from acl_py.codes import named_code
 from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.findings import Findings
+from acl_py.late_imports import import_late
 from acl_py.runtime import injection
 from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
@@ -53,6 +52,8 @@ from device_model.streams import Stream
 from device_model.work import Work
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from acl_py.sanitizer.sanitizer import Sanitizer
 
 T = TypeVar("T")
@@ -129,7 +130,7 @@ class Runtime:
         self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
         self.cold: dict[str, None] = {}  # the calls that take longer next time: names of values of HostCosts
         self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over
-        self.rng = np.random.default_rng(seed)  # for programs that want chance and the same run every time
+        self._seed = seed
         self.closed: str | None = None  # why no verb works any more
         self.faults = Faults(self.scheduler, self.hooks)
         self.captures = Captures()
@@ -143,6 +144,12 @@ class Runtime:
 
     def __repr__(self) -> str:
         return f"<Runtime {self.profile.name} rules={self.rules.name} host_ns={self.host_ns}>"
+
+    @cached_property
+    def rng(self) -> "np.random.Generator":
+        """Random numbers for programs that want chance and the same run every time."""
+        generator: np.random.Generator = import_late("numpy.random").default_rng(self._seed)
+        return generator
 
     def device(self, ordinal: Integer) -> Device:
         """Device number *ordinal*, made when first asked for."""

@@ -7,14 +7,25 @@ they leave open, pairs.py judges and tells.
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple, TypeGuard
 
 from acl_py.ranges import ByteRanges
 from acl_py.sanitizer.pairs import Pairs, ranges_in
 from acl_py.sanitizer.shadow import Cell, Footprint, HostAccess, PlainUse, Shadow, Use, Uses
 from device_model.memory import Allocation
-from device_model.work import Kernel, PitchedCopy, Work
+from device_model.work import CoreKernel, Kernel, PitchedCopy, Work
 
 _FEW = 8  # ranges of an access of the host that are kept one by one
+
+
+class _Pair(NamedTuple):
+    """Two uses of an allocation that clocks leave without order: the *earlier* one *wrote* or read, the other too."""
+
+    earlier: Use
+    use: Use
+    allocation: Allocation
+    wrote: bool
+    writes: bool
 
 
 class Accesses:
@@ -25,6 +36,7 @@ class Accesses:
         self._expected: dict[int, tuple[Allocation, Use]] = {}  # what a graph will allocate, and its MallocAsync
         self._pairs = pairs
         self._shadows: dict[int, Shadow] = {}  # by the serial number of a life
+        self._unknown: dict[CoreKernel, list[_Pair]] = {}  # that are judged when a kernel has run
 
     def latest(self, allocation: Allocation) -> Use | None:
         """Return the latest use of *allocation*, which is alive; None if it was never used."""
@@ -58,7 +70,10 @@ class Accesses:
         shadow.end = end
 
     def close(self) -> None:
-        """Report the uses of memory that no launch has allocated."""
+        """Report the uses of memory that no launch has allocated, and judge the pairs with kernels that never ran."""
+        for pairs in self._unknown.values():
+            for pair in pairs:
+                self._judge(pair)
         for allocation, call in [*self._expected.values()]:
             self._report_unborn(allocation, call)
 
@@ -171,11 +186,32 @@ class Accesses:
                         if not self._pairs.is_plainly_ordered(earlier, use):
                             pairs[id(footprint), wrote] = earlier
         for (_, wrote), earlier in pairs.items():
-            touched = ByteRanges(ranges_in(earlier, allocation, writes=wrote))
-            both, _ = touched.split(ranges_in(use, allocation, writes=writes))
-            if both:
-                report = partial(self._pairs.add_race, earlier, use, allocation, both, wrote=wrote, writes=writes)
-                self._pairs.judge_once(earlier, use, allocation, self._pairs.is_ordered, report)
+            self._compare(_Pair(earlier, use, allocation, wrote, writes))
+
+    def _compare(self, pair: _Pair) -> None:
+        """Judge a pair, once the kernels in it have run of which only that shows what they touch."""
+        unknown = next((work for work in (pair.earlier.work, pair.use.work) if _is_unknown(work)), None)
+        if unknown is None:
+            self._judge(pair)
+        else:
+            self._unknown.setdefault(unknown, []).append(pair)
+
+    def _judge(self, pair: _Pair) -> None:
+        earlier, use, allocation, wrote, writes = pair
+        touched = ByteRanges(ranges_in(earlier, allocation, writes=wrote))
+        both, _ = touched.split(ranges_in(use, allocation, writes=writes))
+        if both:
+            report = partial(self._pairs.add_race, earlier, use, allocation, both, wrote=wrote, writes=writes)
+            self._pairs.judge_once(earlier, use, allocation, self._pairs.is_ordered, report)
+
+    def ran(self, work: CoreKernel) -> None:
+        """Judge the pairs for which *work* had to run."""
+        for pair in self._unknown.pop(work, ()):
+            self._compare(pair)
+
+
+def _is_unknown(work: object) -> TypeGuard[CoreKernel]:
+    return isinstance(work, CoreKernel) and work.alone and (work.result is None or work.result.timeline is None)
 
 
 def _each_once(uses: Iterable[tuple[Use, bool]]) -> Iterator[tuple[Use, bool]]:

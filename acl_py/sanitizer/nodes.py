@@ -14,7 +14,7 @@ from device_model.graphs.executable import Decision, Run
 from device_model.graphs.graph import Node, NodeKind
 from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
-from device_model.work import HostFunction
+from device_model.work import CoreKernel, HostFunction
 
 _LIVES = {NodeKind.ALLOCATE: LifeCall("MallocAsync"), NodeKind.FREE: LifeCall("FreeAsync")}
 
@@ -60,6 +60,8 @@ class Nodes:
 
     def _touch(self, op: NodeOp, use: Use, line: Line) -> None:
         """Compare what *op* touches with what came before, unless the launch before did the same."""
+        if isinstance(op.work, CoreKernel):  # each launch has its own, which knows what it touches
+            use = use._replace(work=op.work)
         op.stamp = use
         footprint = line.footprints.get(op.entry.node)
         if footprint is not None and footprint.is_repeated_by(op.work):

@@ -83,8 +83,8 @@ class Races(Check):
     def close(self) -> None:
         """Report what is left, and watch no more what tasks hand on."""
         self._signals.close()
-        self._pairs.close()
         self._accesses.close()
+        self._pairs.close()
         self.hosts.close()
 
     def tell_pageable(self, used: Callable[[], None]) -> None:
@@ -169,8 +169,9 @@ class Races(Check):
 
     @guarded
     def ran(self, op: Op, result: object) -> None:  # it is that of the work
-        """Say which instructions of a launch that raced made the accesses."""
+        """Judge what had to wait for a launch, and say which instructions of one that raced made the accesses."""
         if isinstance(op.work, CoreKernel):
+            self._accesses.ran(op.work)
             self._pairs.ran(op.work)
 
     # --- hooks: what the host knows

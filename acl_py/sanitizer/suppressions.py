@@ -9,7 +9,6 @@
 They are in a pyproject.toml: the nearest one with this table, in a folder or in those above it.
 """
 
-import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
@@ -71,6 +70,8 @@ def find(folder: Path) -> tuple[Suppression, ...]:
 
 
 def _table(file: Path) -> Any:
+    import tomllib  # most scripts have no such file
+
     try:
         project = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # the last: tables in tables, a thousand deep

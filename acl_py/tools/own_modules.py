@@ -9,7 +9,6 @@ import ast
 import sys
 import sysconfig
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -72,7 +71,7 @@ def reads_clock(source: bytes | str) -> bool:
     )
 
 
-class _OwnModules(MetaPathFinder):
+class _OwnModules:
     """Finds what Python's own finder would find next, and lets the modules of *folder* have another loader."""
 
     def __init__(self, folder: str) -> None:

@@ -28,7 +28,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from acl_py.compat.acl import hanging, install, processes
+from acl_py.compat.acl import hanging, processes
+from acl_py.compat.acl.face.modules import install_at_import
 from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
@@ -108,7 +109,7 @@ def run(
         ScriptError: the script cannot be read, or *check* raised it.
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
-    install(replace=True, on_hang=hanging.end_process, **options)
+    install_at_import(on_hang=hanging.end_process, **options)
     with switching.driver_of_script(), standing.watching():
         hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
         if clock is Clock.REAL:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acl_py as acl
+from tests.campaigns import many
 
 TASK = st.tuples(st.integers(0, 1), st.integers(1, 30), st.integers(0, 12))  # stream, launches, us of each kernel
 CANCEL = st.tuples(st.integers(0, 60), st.integers(0, 5))  # after us, which task
@@ -58,7 +59,7 @@ def test_whoever_is_cancelled_leaves_no_trace(tasks, cancels):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=2_000)
+@settings(settings.get_profile("campaign"), max_examples=many(700))
 @PROGRAMS
 def test_whoever_is_cancelled_leaves_no_trace_in_many_programs(tasks, cancels):
     _check(tasks, cancels)

@@ -420,7 +420,7 @@ def test_a_call_that_did_nothing_can_be_made_again(name, late):
     assert effect == _uncut(name)[1]
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 @LATE
 @pytest.mark.parametrize("means", [means for means in MEANS if means is not by_task], ids=lambda means: means.__name__)
 @pytest.mark.parametrize("name", CASES)

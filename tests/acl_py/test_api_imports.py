@@ -37,6 +37,26 @@ def test_importing_the_package_loads_no_recorder_and_no_reader_of_runs():
     assert {name for name in found if name.startswith(readers)} == {"acl_py.sanitizer", "acl_py.sanitizer.watch"}
 
 
+SCRIPT = """
+import sys
+before = [*sys.modules]
+import acl
+print(acl.rt.get_device_count(), file=sys.stderr)
+print(*before)
+"""
+
+
+def test_a_script_pays_for_what_it_imports_and_its_own_files_are_in_nobodys_way(tmp_path):
+    for name in ("calendar", "csv", "decimal", "random", "secrets"):
+        (tmp_path / f"{name}.py").write_text("raise AssertionError('a module of Python is meant')")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    found = modules_of("-m", "acl_py", "run", str(tmp_path / "script.py"))
+    assert not found & {"acl", "email", "multiprocessing", "random", "tomllib", "acl_py.compat.acl.report"}
+    rooms = ("acl_py.compat.acl.functions", "acl_py.compat.cuda.compilers.nv", "acl_py.sanitizer.sanitizer",
+             "device_model.ptx.code")  # fmt: skip
+    assert not [name for name in found if name.startswith(rooms)]
+
+
 PROGRAM = """
 import sys
 import numpy as np

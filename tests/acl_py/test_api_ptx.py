@@ -285,3 +285,28 @@ def test_a_trace_covers_very_many_ranges_by_fewer_and_the_launch_knows_them_all(
     assert len(kept) == 4096
     assert (kept[0].start, kept[-1].stop) == (0, 8 * 8191 + 1)
     assert all(one.stop < two.start for one, two in pairwise(kept))
+
+
+@pytest.mark.parametrize(("apart", "found"), [(4, []), (0, ["RACE"])])
+@pytest.mark.parametrize("in_graph", [False, True], ids=["streams", "graph"])
+def test_kernels_that_have_not_run_yet_race_only_for_the_bytes_that_they_touch(in_graph, apart, found):
+    async def main():
+        buffer, pinned = await acl.Malloc(1 << 20), await acl.MallocHost(1 << 20)
+        streams = [await acl.CreateStream(nonblocking=True) for _ in "12"]
+        store = (await ptx.load(kernel("st.global.u32 [%a], 7;")))["k"]
+        if in_graph:
+            graph = await acl.GraphCreate()
+            for place in (0, apart):
+                await acl.GraphAddNode(graph, lambda stream, place=place: store[1, 1, stream](buffer + place))
+            executable = await acl.GraphInstantiate(graph)
+            for _ in range(2):
+                await acl.GraphLaunch(executable, streams[0])
+        else:
+            for number, (stream, place) in enumerate(zip(streams, (0, apart), strict=True)):
+                half = 1 << 19
+                await acl.MemcpyAsync(pinned + number * half, half, buffer + half, half, DOWN, stream)
+                await store[1, 1, stream](buffer + place)
+        await acl.SynchronizeDevice()
+        return [finding.kind.name for finding in acl.current_simulation().findings]
+
+    assert run(main, sanitize="device") == found

@@ -24,6 +24,7 @@ from oracle import CELL, CELLS, Lane, Model, Piece, merge
 
 import acl_py as acl
 from acl_py import faults
+from tests.campaigns import many
 
 NBYTES = CELL * CELLS
 ANY = acl.MemcpyKind.DEFAULT
@@ -498,5 +499,5 @@ def test_random_programs_do_what_the_model_does(machine):
 @pytest.mark.slow
 @machines
 def test_many_random_programs_do_what_the_model_does(machine):
-    """10,000 steps and more for each machine."""
-    run_state_machine_as_test(machine, settings=settings(max_examples=250, stateful_step_count=60, **common))
+    """5,000 steps and more for each machine."""
+    run_state_machine_as_test(machine, settings=settings(max_examples=many(125), stateful_step_count=60, **common))

@@ -427,6 +427,7 @@ def test_a_forgotten_event_is_named_with_both_lines(kernel, kind, blocks, expect
         assert f"{instruction.name} ({instruction.pipe}) at {instruction.site}" in finding.text
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("kernel", "kind", "blocks", "expected"), HAZARDS)
 def test_with_hazards_off_nothing_is_looked_for(kernel, kind, blocks, expected):
     assert found(launch(kernel, *x_y_z(), kind=kind, blocks=blocks, hazards=False)) == []

@@ -9,6 +9,7 @@ import pytest
 
 from acl_py.compat.acl import install, uninstall
 from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face.modules import install_at_import, is_installed
 from acl_py.log import disable, enable
 from acl_py.signatures import read
 
@@ -100,6 +101,26 @@ def test_all_forms_of_import():
 
     assert memcpy is acl.rt.memcpy
     assert importlib.util.find_spec("acl") is not None
+
+
+def test_modules_that_are_made_at_the_import_are_like_those_that_are_made_at_once():
+    at_once = vars(install(device="tiny"))
+    uninstall()
+    install_at_import(device="tiny")
+    assert "acl" not in sys.modules
+    assert importlib.util.find_spec("acl").origin == "acl_py.compat.acl"
+    assert is_installed()
+    from acl.rt import memcpy
+
+    at_import = vars(sys.modules["acl"])
+    assert memcpy is sys.modules["acl.rt"].memcpy
+    assert {*at_import} == {*at_once}
+    names = ("__name__", "__loader__", "__package__", "__file__")
+    assert [at_import[name] for name in names] == [at_once[name] for name in names]
+    uninstall()
+    install_at_import(device="tiny")
+    uninstall()
+    assert not is_installed()
 
 
 def test_another_acl_is_not_shadowed_unless_that_is_wanted(monkeypatch):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from test_vendor_style_binding import RAW, SIGNATURES, check
 
 from acl_py import DeadlockError
+from tests.campaigns import many
 
 N = 256
 CHECKED = "wait_and_reset_notify", "get_function_name"  # whose numbers the binding itself checks
@@ -97,7 +98,7 @@ def test_any_calls_of_the_runtime_in_any_order(calls, seed):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=500)
+@settings(settings.get_profile("campaign"), max_examples=many(500))
 @given(st.lists(st.sampled_from(CALLS), max_size=100), st.integers(0, 1 << 32))
 def test_very_many_calls_in_any_order(calls, seed):
     play(calls, seed)

@@ -11,6 +11,7 @@ import acl_py as acl
 from acl_py.programs.format import ProgramError, parse
 from acl_py.programs.replay import replay
 from acl_py.verbs.kernels import Cost, InOut, kernel
+from tests.campaigns import many
 
 IN, OUT = acl.MemcpyKind.HOST_TO_DEVICE, acl.MemcpyKind.DEVICE_TO_HOST
 SIZE = 64
@@ -298,4 +299,5 @@ def test_random_runs_have_the_same_findings_in_their_replays():
 
 @pytest.mark.slow
 def test_many_random_runs_have_the_same_findings_in_their_replays():
-    assert sum(map(check_at_random, range(8, 530))) > 500
+    """522 had."""
+    assert sum(map(check_at_random, range(8, 8 + many(180)))) > many(170)

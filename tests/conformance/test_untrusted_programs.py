@@ -15,6 +15,7 @@ from acl_py.errors import DeadlockError
 from acl_py.programs.format import OPS, Program, ProgramError, load, parse
 from acl_py.programs.replay import replay
 from device_model import profile
+from tests.campaigns import many
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
 BUFFERS = {"d": {"space": "device", "bytes": 4096}, "g": {"space": "pageable", "bytes": 4096}}
@@ -361,7 +362,7 @@ def test_a_damaged_program_runs_or_is_refused_with_a_sentence(data):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=3_000)
+@settings(settings.get_profile("campaign"), max_examples=many(1_500))
 @given(st.data())
 def test_many_damaged_programs_run_or_are_refused_with_a_sentence(data):
     run_damaged(data)
@@ -386,7 +387,7 @@ def test_a_damaged_file_is_read_or_refused_with_a_sentence(tmp_path_factory, dat
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=3_000)
+@settings(settings.get_profile("campaign"), max_examples=many(1_500))
 @given(st.data())
 def test_many_damaged_files_are_read_or_refused_with_a_sentence(tmp_path_factory, data):
     read_damaged(data, tmp_path_factory.getbasetemp() / "damaged.json")
@@ -422,7 +423,7 @@ def test_a_program_runs_on_any_profile_that_is_read_or_is_refused_with_a_sentenc
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=1_000)
+@settings(settings.get_profile("campaign"), max_examples=many(500))
 @given(CHANGES)
 def test_a_program_runs_on_any_of_many_profiles_or_is_refused_with_a_sentence(changes):
     run_on_changed_profile(changes)

@@ -97,8 +97,9 @@ def test_a_single_copy_from_the_l2_takes_as_long_as_measured():
     assert distribution(errors(rows("cp_async.json", Latencies, kind="oneshot", l2_hit=True)))[2] < 8
 
 
-def test_bursts_take_as_long_as_measured():
+@pytest.mark.parametrize("every", [pytest.param(3, marks=pytest.mark.slow), 10])
+def test_bursts_take_as_long_as_measured(every):
     """Other numbers of threads: 64, 256 and 512."""
-    median, _, worst = distribution(errors(rows("bursts.json", Bursts, every=3)))
+    median, _, worst = distribution(errors(rows("bursts.json", Bursts, every=every)))
     assert median < 6
     assert worst < 14

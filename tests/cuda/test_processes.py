@@ -118,7 +118,11 @@ def test_objects_that_live_in_a_module_that_imported_the_script_end_before_the_s
     assert done.stdout == "ended\n"
 
 
-def test_a_destructor_in_c_that_calls_when_there_is_no_python_gets_a_code_however_the_script_has_ended(tmp_path):
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(("end", "code"), [("breaks", 1), ("well", 0)])
+def test_a_destructor_in_c_that_calls_when_there_is_no_python_gets_a_code_however_the_script_has_ended(
+    tmp_path, end, code
+):
     """What C calls at exit comes after the end of the interpreter, as destructors of threads do."""
     script = tmp_path / "script.py"
     script.write_text(dedent(BEGINS + """
@@ -128,9 +132,8 @@ def test_a_destructor_in_c_that_calls_when_there_is_no_python_gets_a_code_howeve
         sys.stderr.close()  # so the summary cannot be printed
         os.close(2)
     """), encoding="utf-8")  # fmt: skip
-    for end, code in (("well", 0), ("breaks", 1)):
-        command = [sys.executable, "-m", "acl_py", "run", script, end]  # an interpreter that ends
-        assert subprocess.run(command, cwd=forks.ROOT, capture_output=True, check=False).returncode == code
+    command = [sys.executable, "-m", "acl_py", "run", script, end]  # an interpreter that ends
+    assert subprocess.run(command, cwd=forks.ROOT, capture_output=True, check=False).returncode == code
 
 
 def test_a_process_that_a_script_starts_has_a_card_of_its_own(run, tmp_path):

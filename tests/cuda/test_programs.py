@@ -2,10 +2,12 @@
 
 import pytest
 
+from tests.campaigns import many
 from tests.cuda.players import InC, InVerbs
 from tests.cuda.programs import write
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("first", range(0, 100, 10))
 def test_programs_through_the_library_are_those_in_verbs(first):
     compare(range(first, first + 10))
@@ -13,7 +15,8 @@ def test_programs_through_the_library_are_those_in_verbs(first):
 
 @pytest.mark.slow
 def test_many_more_programs_are_the_same():
-    compare(range(1000, 2000))
+    """The last mistakes showed in programs 1,000 to 1,999: the one of 1358 was the last."""
+    compare(range(1000, 1000 + many(400)))
 
 
 def compare(seeds):

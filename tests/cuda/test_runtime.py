@@ -202,6 +202,26 @@ def test_what_is_not_simulated_is_801_by_name(runtime):
     assert list(current_session().unsupported) == ["cudaCreateTextureObject"]
 
 
+def test_graphs_nodes_and_contexts_have_numbers_of_their_own(runtime):
+    (_, graph), (_, other) = [runtime.get("cudaGraphCreate", OUT, 0) for _ in "12"]
+    nodes = [runtime.get("cudaGraphAddEmptyNode", OUT, each, 0, 0)[1] for each in (graph, graph, other)]
+    executables = [runtime.get("cudaGraphInstantiate", OUT, each, 0)[1] for each in (graph, other)]
+    _, context = runtime.get("cudaDeviceGetExecutionCtx", OUT, 1)
+    assert runtime.get("cudaDeviceGetExecutionCtx", OUT, 2)[0] == 101
+    calls = {
+        "cudaGraphGetId": (graph, other), "cudaGraphNodeGetToolsId": nodes, "cudaGraphNodeGetLocalId": nodes[:2],
+        "cudaGraphExecGetId": executables, "cudaExecutionCtxGetId": [context],
+    }  # fmt: skip
+    for name, things in calls.items():
+        found = [runtime.get(name, each, OUT) for each in things]
+        assert [code for code, _ in found] == [0] * len(things)
+        assert len(set(found)) == len(things)
+    assert [runtime.get("cudaGraphNodeGetContainingGraph", each, OUT) for each in nodes] == [
+        (0, graph), (0, graph), (0, other),
+    ]  # fmt: skip
+    assert [runtime.get("cudaExecutionCtxGetDevice", OUT, each) for each in (context, 0)] == [(0, 1), (1, 0)]
+
+
 def test_structures_of_graphs_go_there_and_back():
     ends = [*(0, 1, 2, 3, 4096, 64, 64, 2), *(0, 4, 5, 6, 8192, 32, 32, 3), 7, 8, 9]
     for kind in MemcpyKind(0), MemcpyKind(1), MemcpyKind(4):

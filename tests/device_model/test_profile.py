@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from device_model import overlay
 from device_model.profile import Curve, DeviceProfile, ProfileError, load, names, parse
+from tests.campaigns import many
 
 TINY = (resources.files("device_model") / "profiles" / "tiny.toml").read_text(encoding="utf-8")
 
@@ -332,7 +333,7 @@ def test_a_damaged_profile_is_read_or_refused_with_a_sentence(data):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=3_000)
+@settings(settings.get_profile("campaign"), max_examples=many(1_500))
 @given(st.data())
 def test_many_damaged_profiles_are_read_or_refused_with_a_sentence(data):
     read_damaged(data)

@@ -34,6 +34,7 @@ def test_a_failing_schedule_and_its_replay():
     assert err.rstrip().endswith("AssertionError: stale input"), "the script's own output is shown"
 
 
+@pytest.mark.slow  # it runs a script until it fails, and then again until the schedule is short
 def test_the_function_of_check():
     code, out, _ = explore("--check", "is_copied", "--seed=1", "acl_script.py")
     assert code == 4

@@ -59,6 +59,7 @@ def explored(tmp_path, *lines, options=()):
     return code, out, err, err.count("    missing: `work` does not wait for what `copies` was given")
 
 
+@pytest.mark.slow  # it runs a script fourteen times
 def test_what_any_run_has_is_found_and_one_schedule_that_has_it_is_shown(tmp_path):
     code, out, err, count = explored(tmp_path, "acl.run(main, print, True)", options=["--seed=1", "--runs=12"])
     assert (code, count) == (4, 1)

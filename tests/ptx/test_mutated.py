@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.campaigns import many
 from tests.ptx import mutated
 
 
@@ -14,7 +15,8 @@ def test_a_hundred_changed_texts_end_well(first):
 
 
 @pytest.mark.slow
-def test_five_thousand_changed_texts_end_well():
-    counts, bad = mutated.tried(range(5000))
+def test_many_changed_texts_end_well():
+    """The first 5,000 did (`python -m tests.ptx mutated`)."""
+    counts, bad = mutated.tried(range(100, 100 + many(1_000)))
     assert bad == []
-    assert counts["as the oracle"] > 400
+    assert counts["as the oracle"] > many(80)

@@ -15,6 +15,7 @@ import acl_py
 from acl_py.options import PARTS_OF_SCRIPTS, parts_of
 from acl_py.sanitizer.watch import watching
 from tests.samples.notebooks import trouble
+from tests.test_samples import LONG
 
 FOLDER = Path(__file__).parent.parent.parent / "samples"
 SAMPLES = [*sorted(FOLDER.glob("[0-9][0-9]_*.py")), *sorted((FOLDER / "aicore").glob("*.py"))]
@@ -25,6 +26,7 @@ APPS = [
         "flash/tuning.py", "moe/graph.py", "moe/moe.py", "server/server.py",
     )
 ]  # fmt: skip
+SLOW = [*APPS, *(sample for sample in SAMPLES if sample.stem in LONG)]
 NOTEBOOKS = sorted((FOLDER / "notebooks").glob("[0-9]*_*.py"))
 
 MEANT = {
@@ -93,7 +95,12 @@ def text_of(finding):
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    "sample", [*SAMPLES, *(pytest.param(app, marks=pytest.mark.slow) for app in APPS)], ids=lambda sample: sample.stem
+    "sample",
+    [
+        pytest.param(each, marks=pytest.mark.slow if each in APPS or each.stem in LONG else ())
+        for each in [*SAMPLES, *APPS]
+    ],
+    ids=lambda sample: sample.stem,
 )
 def test_a_sample_has_the_findings_that_it_means_to_show(sample, capfd):
     with watching(parts_of(PARTS_OF_SCRIPTS)) as watch:

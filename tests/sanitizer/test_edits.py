@@ -67,7 +67,7 @@ def answers() -> Iterator[tuple[Answer, bool]]:
 
 
 def test_edits_that_bring_a_race_are_told_from_those_that_do_not():
-    _check(4)
+    _check(2)
 
 
 @pytest.mark.slow

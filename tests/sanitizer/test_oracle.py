@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from acl_py.programs.format import parse
+from tests.campaigns import many
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end, enter, leave
 from tests.sanitizer.oracle.reading import Run, read
@@ -74,9 +75,10 @@ def test_reachability_is_what_all_schedules_have_in_common():
 
 @pytest.mark.slow
 def test_reachability_is_what_all_schedules_of_more_programs_have_in_common():
-    compared, differ = disagreements(range(1000, 2200), 3000)
+    """1,200 agreed."""
+    compared, differ = disagreements(range(1000, 1000 + many(400)), 3000)
     assert differ == []
-    assert compared > 600
+    assert compared > many(160)
 
 
 def calls_of(*steps, rules="cuda", events=("e",), run=None):

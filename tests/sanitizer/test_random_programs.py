@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests.campaigns import many
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.comparing import Difference, compare_random
 
@@ -15,9 +16,9 @@ def differences(seeds: Iterable[int]) -> tuple[int, list[Difference]]:
 
 
 def test_the_sanitizer_and_the_oracle_agree_on_random_programs():
-    count, differ = differences(range(40))
+    count, differ = differences(range(25))
     assert differ == []
-    assert count > 38
+    assert count > 23
 
 
 def test_they_agree_on_programs_with_callbacks():
@@ -36,7 +37,8 @@ def test_a_host_function_that_was_not_called_has_touched_nothing():
 
 
 @pytest.mark.slow
-def test_the_sanitizer_and_the_oracle_agree_on_5000_random_programs():
-    count, differ = differences(range(5000))
+def test_the_sanitizer_and_the_oracle_agree_on_many_random_programs():
+    """5,000 agreed; the last mistakes that they showed were those of programs 1319, 1806, 1807 and 2014."""
+    count, differ = differences(range(many(2_100)))
     assert differ == []
-    assert count > 4900
+    assert count > many(2_050)

@@ -1,7 +1,6 @@
 """Scripts that would hang on a card: the process ends at once, with exit code 3, and prints the reason."""
 
 import builtins
-import multiprocessing
 import os
 import sys
 import threading
@@ -12,10 +11,10 @@ from types import FrameType
 from typing import NamedTuple
 
 from acl_py.callers import described
-from acl_py.compat.acl import report
 from acl_py.compat.acl.face.failed_calls import Failures
 from acl_py.compat.acl.face.session import current_session, guest_failures
 from acl_py.errors import DeadlockError, full_text
+from acl_py.late_imports import import_late
 from acl_py.sanitizer import watch
 from acl_py.sites import RUNNER, Site
 from acl_py.trace.rows.timeline import Timeline
@@ -79,7 +78,8 @@ def _is_pool_worker() -> bool:
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _EXECUTORS_WORKER:
             return True
         frame = frame.f_back
-    return "PoolWorker" in multiprocessing.current_process().name
+    processes = sys.modules.get("multiprocessing.process")  # a worker of a pool has it
+    return processes is not None and "PoolWorker" in processes.current_process().name
 
 
 def show(error: DeadlockError) -> None:
@@ -98,6 +98,7 @@ def summarize() -> Summary:
         print(end="", flush=True)  # what the script printed comes first, also where both outputs go into one file
     session = current_session()
     if session is not None:
+        report = import_late("acl_py.compat.acl.report")  # with what it names, which scripts without a card lack
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
     if guest_failures:
         print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)

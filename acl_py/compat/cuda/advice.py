@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from acl_py.compat.acl.face import session as sessions
 from acl_py.compat.cuda.face.state import CARD, RULES
 from device_model.observe import Observer
 from device_model.ops import Op
-from device_model.ptx.advice import advise
-from device_model.ptx.results import Result
+
+if TYPE_CHECKING:
+    from device_model.ptx.results import Result
 
 
 class Advice(Observer):
@@ -19,6 +21,8 @@ class Advice(Observer):
 
     def op_ended(self, op: Op) -> None:
         """Keep the result of a kernel."""
+        from device_model.ptx.results import Result  # imported here: most programs ask for no advice
+
         result = getattr(op.work, "result", None)
         if isinstance(result, Result) and result.timeline is not None:
             self._last[op.work.label.name] = result
@@ -28,6 +32,8 @@ class Advice(Observer):
         return {name: result.timeline.duration_ns / 1000 for name, result in self._last.items() if result.timeline}
 
     def __str__(self) -> str:
+        from device_model.ptx.advice import advise  # imported here, too
+
         return "\n".join(
             "\n".join([f"{name}, {self.times_us()[name]:.2f} us:", *map(str, advise(result))])
             for name, result in self._last.items()

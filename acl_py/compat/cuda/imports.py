@@ -1,14 +1,13 @@
 """What happens when a program imports a package for CUDA: its compilers are interposed, its runtime is replaced."""
 
 import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
+from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
 
-class _After(Loader):
+class _After:
     """Loads a module as *inner* does, and calls *then* with it."""
 
     def __init__(self, inner: Any, then: Callable[[ModuleType], object]) -> None:
@@ -29,11 +28,11 @@ class _After(Loader):
         self._then(module)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Calls functions by the name of a module: those of *before* when it is imported, *after* when it has been."""
 
     def __init__(
-        self, before: dict[str, Callable[[], object]], after: dict[str, Callable[[ModuleType], object]]
+        self, before: Mapping[str, Callable[[], object]], after: Mapping[str, Callable[[ModuleType], object]]
     ) -> None:
         self._before = before
         self._after = after
@@ -46,11 +45,11 @@ class _Finder(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _After(spec.loader, self._after[name])
+            spec.loader = _After(spec.loader, self._after[name])  # type: ignore[assignment]  # not importlib.abc's
         return spec
 
 
-def watch(before: dict[str, Callable[[], object]], after: dict[str, Callable[[ModuleType], object]]) -> None:
+def watch(before: Mapping[str, Callable[[], object]], after: Mapping[str, Callable[[ModuleType], object]]) -> None:
     """Call the functions of *before* and *after* with imports from now on. The first call counts."""
     if not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(before, after))

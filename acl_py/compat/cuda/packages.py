@@ -5,7 +5,8 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.metadata import PackageNotFoundError, version
+
+from acl_py.late_imports import import_late
 
 OWN_RUNTIME = ("cupy", "torch")  # they bring a runtime that asks a driver for tables which are not documented
 _ELSEWHERE = "NUMBA_CUDA_DRIVER"  # the path of the driver that numba loads
@@ -26,9 +27,10 @@ def troubles() -> Iterator[str]:
 
 
 def _version(name: str) -> str:
+    metadata = import_late("importlib.metadata")
     try:
-        return version(name)
-    except PackageNotFoundError:
+        return str(metadata.version(name))
+    except metadata.PackageNotFoundError:
         return ""
 
 

@@ -15,10 +15,10 @@ from acl_py.compat.acl import processes
 from acl_py.compat.acl.face import session
 from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.cuda import imports, packages
-from acl_py.compat.cuda.compilers import nvjitlink, nvrtc
 from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.codes import DEINITIALIZED, NOT_INITIALIZED
+from acl_py.late_imports import import_late
 
 _REPLACING = f"{__package__}.runtime.replacing"  # imported with the vendor's module only
 _PACKAGES = ("cuda.bindings.driver", "cuda.core", "numba.cuda.cudadrv.driver")
@@ -81,13 +81,17 @@ def begin() -> None:
         import_module(_REPLACING).put()
     imports.watch(
         {
-            f"cuda.bindings.{folder}{compiler.__name__.rpartition('.')[2]}": compiler.interpose
+            f"cuda.bindings.{folder}{compiler}": partial(_interpose, compiler)
             for folder in ("", "_internal.")
-            for compiler in (nvrtc, nvjitlink)
+            for compiler in ("nvrtc", "nvjitlink")
         }
         | {name: partial(packages.tell_of_runtime, name) for name in packages.OWN_RUNTIME},
         {"cuda.bindings.cyruntime": _replace_runtime},
     )
+
+
+def _interpose(compiler: str) -> None:
+    import_late(f"{__package__}.compilers.{compiler}").interpose()
 
 
 def _replace_runtime(module: ModuleType) -> None:

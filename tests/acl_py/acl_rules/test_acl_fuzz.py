@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acl_py as acl
+from tests.campaigns import many
 
 STREAMS, EVENTS = 3, 3
 WORK = [busy("short", 3), busy("long", 400)]
@@ -104,6 +105,6 @@ def test_random_programs_leave_nothing_behind(steps):
 
 @pytest.mark.slow
 @given(st.lists(STEP, max_size=60))
-@settings(settings.get_profile("campaign"), max_examples=3_000)
+@settings(settings.get_profile("campaign"), max_examples=many(1_000))
 def test_many_random_programs_leave_nothing_behind(steps):
     check(steps)

@@ -12,6 +12,7 @@ from miniature import Host
 
 from acl_py.waiting import clock
 from acl_py.waiting.bridge import Bridge
+from tests.campaigns import many
 
 TASKS, STREAMS = 6, 4
 ns = st.one_of(st.sampled_from([0, 100, 700, 1_000, 3_300, 10_000, 20_000]), st.integers(0, 60_000))
@@ -119,7 +120,7 @@ def test_random_programs_take_the_ideal_times(run, found):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=5_000, phases=[Phase.generate, Phase.shrink])
+@settings(settings.get_profile("campaign"), max_examples=many(1_500), phases=[Phase.generate, Phase.shrink])
 @given(found=programs())
 def test_many_random_programs_take_the_ideal_times(run, found):
     _check(run, found)
@@ -132,7 +133,7 @@ def test_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=1_000, phases=[Phase.generate, Phase.shrink])
+@settings(settings.get_profile("campaign"), max_examples=many(400), phases=[Phase.generate, Phase.shrink])
 @given(found=programs())
 def test_many_random_programs_take_the_ideal_times_with_a_tiny_budget(run, found):
     _check_with_a_tiny_budget(run, found)
@@ -188,7 +189,7 @@ def test_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=5_000, phases=[Phase.generate, Phase.shrink])
+@settings(settings.get_profile("campaign"), max_examples=many(1_500), phases=[Phase.generate, Phase.shrink])
 @given(found=timed_programs())
 def test_many_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
     _check(run_simulated, found)
@@ -200,7 +201,7 @@ def test_random_programs_with_timers_take_the_ideal_times_with_a_tiny_budget(run
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=1_000, phases=[Phase.generate, Phase.shrink])
+@settings(settings.get_profile("campaign"), max_examples=many(400), phases=[Phase.generate, Phase.shrink])
 @given(found=timed_programs())
 def test_many_random_programs_with_timers_take_the_ideal_times_with_a_tiny_budget(run_simulated, found):
     _check_with_a_tiny_budget(run_simulated, found)

@@ -15,6 +15,7 @@ from acl_py.errors import DeadlockError
 from acl_py.order.relate import Relate
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
+from tests.campaigns import many
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end
 from tests.sanitizer.oracle.reading import read
@@ -396,13 +397,13 @@ def differing(recorded, calls, steps, relation):
     return differ, pairs
 
 
-SEEDS = [(*range(90), 521, 931, 1055), *(range(first, first + 500) for first in range(100, 5_100, 500))]
+SEEDS = [(*range(45), 521, 931, 1055), *(range(first, first + 500) for first in range(45, 45 + many(2_000), 500))]
 
 
 @pytest.mark.parametrize("seeds", [SEEDS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in SEEDS[1:])])
 def test_the_relation_of_a_recording_is_what_the_documents_promise_and_the_device_keeps(seeds):
-    """Random programs against the oracle of the sanitizer, with which programs that run agree, too: 5,000 in the slow
-    suite.
+    """Random programs against the oracle of the sanitizer, with which programs that run agree, too. 5,000 agreed; the
+    mistakes that they found last were those of programs 521, 931 and 1055.
     """
     all_pairs = 0
     for seed in seeds:

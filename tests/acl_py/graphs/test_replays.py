@@ -8,6 +8,7 @@ from histories import H2D
 from replaying import DEVICE, HOST, NBYTES, program, queue, run
 
 import acl_py as acl
+from tests.campaigns import many
 
 RUNS = 3  # of each program, with other bytes of the host each time
 
@@ -109,10 +110,10 @@ def check(seeds, effects="strong"):
             assert found == expected, f"program {seed}, {way.__name__}, {rules}"
 
 
-@pytest.mark.one_in(6)
-@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.one_in(12)
+@pytest.mark.parametrize("first", range(0, 300, 25))
 def test_300_random_programs_leave_the_same_bytes_as_graphs(first):
-    check(range(first, first + 50))
+    check(range(first, first + 25))
 
 
 @pytest.mark.one_in(2)
@@ -123,5 +124,6 @@ def test_luck_changes_no_bytes_of_graphs(effects, first):
 
 
 @pytest.mark.slow
-def test_2000_random_programs_leave_the_same_bytes_as_graphs():
-    check(range(2_000))
+def test_many_random_programs_leave_the_same_bytes_as_graphs():
+    """2,000 did; the mistake that they found, a wait for an event of a capture, came early."""
+    check(range(300, 300 + many(600)))

@@ -15,6 +15,7 @@ from acl_py.trace.rows.recorder import Trace
 from device_model.completions import Why
 from device_model.engines.workers import INLINE_BYTES
 from device_model.observe import Observer
+from tests.campaigns import many
 
 CELLS = 16
 A, LONG, NOTHING = busy("A", 10), busy("long", 1_000), busy("nothing", 0)
@@ -363,12 +364,14 @@ async def test_a_failure_in_a_thread_keeps_the_kernels_behind_it_from_running():
     assert not ran
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", range(0, 20, 10))
 def test_random_programs_cannot_tell_that_kernels_ran_in_streaks(first):
     check(range(first, first + 10))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 1_000, 250))
-def test_1000_random_programs_cannot_tell_that_kernels_ran_in_streaks(first):
-    check(range(first, first + 250))
+@pytest.mark.parametrize("first", range(20, 20 + many(400), 100))
+def test_many_random_programs_cannot_tell_that_kernels_ran_in_streaks(first):
+    """2,000 could not."""
+    check(range(first, first + 100))

@@ -1,10 +1,5 @@
-"""A plug-in of pytest for numba-cuda's tests: the fixture that they ask for, which their wheel does not bring.
+"""A plug-in of pytest with the fixture that numba-cuda's tests ask for, which its wheel does not bring."""
 
-pytest takes numba's package for one of the name `cuda`, because the folder above it is no package. So the package of
-that name is there before: pytest would import numba's a second time.
-"""
-
-import cuda.bindings  # noqa: F401 - see above
 import pytest
 
 

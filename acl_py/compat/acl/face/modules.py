@@ -17,6 +17,7 @@ from typing import Any
 from acl_py.compat.acl.face import host_objects, session
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.options import SessionOptions, brought_in
+from acl_py.late_imports import standard_library_first
 from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
@@ -71,11 +72,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
         raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")
     chosen = SessionOptions(**options)
     modules = build()
-    session.end()
-    session.guest_failures.clear()
-    brought_in.clear()
-    host_objects.objects.clear()
-    session.options = chosen
+    _begin(chosen)
     for name, module in modules.items():
         before = sys.modules.get(name)
         if before is not None and not _is_ours(before):
@@ -84,13 +81,56 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     return modules["acl"]
 
 
+def install_at_import(**options: Any) -> None:
+    """Do what `install(replace=True)` does, but make the modules only when a program imports `acl`."""
+    if any(name in sys.modules for name in _NAMES):
+        install(replace=True, **options)
+        return
+    _begin(SessionOptions(**options))
+    sys.meta_path.insert(0, _Maker())
+
+
+def _begin(options: SessionOptions) -> None:
+    """End the session, and let the next one have these *options*."""
+    session.end()
+    session.guest_failures.clear()
+    brought_in.clear()
+    host_objects.objects.clear()
+    session.options = options
+
+
+class _Maker:
+    """Makes the modules when a program first imports `acl`; until then it stands in `sys.meta_path`."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Find `acl`; the others are there when it is."""
+        return ModuleSpec(name, self, origin=_ORIGIN) if name == "acl" else None  # type: ignore[arg-type]
+
+    def create_module(self, _: ModuleSpec) -> ModuleType:
+        """Make all modules."""
+        with standard_library_first():
+            made = build()
+        sys.modules.update(made)
+        return made["acl"]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the module be as `build` has made it."""
+        sys.meta_path.remove(self)
+        module.__spec__, module.__loader__, module.__package__ = _spec("acl"), None, None
+
+
+def _spec(name: str) -> ModuleSpec:
+    return ModuleSpec(name, None, origin=_ORIGIN)
+
+
 def is_installed() -> bool:
     """Return whether `import acl` finds the simulated module."""
-    return _is_ours(sys.modules.get("acl"))
+    return _is_ours(sys.modules.get("acl")) or any(isinstance(each, _Maker) for each in sys.meta_path)
 
 
 def uninstall() -> None:
     """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker)]
     for name in _NAMES:
         if _is_ours(sys.modules.get(name)):
             del sys.modules[name]
@@ -110,7 +150,7 @@ def build() -> dict[str, ModuleType]:
         if not hasattr(made[signature.module], signature.name):
             setattr(made[signature.module], signature.name, _stand_in(signature))
     for name, module in made.items():
-        module.__spec__ = ModuleSpec(name, None, origin=_ORIGIN)
+        module.__spec__ = _spec(name)
     made["acl"].__file__ = str(IMPORTED)
     return made
 

@@ -6,6 +6,7 @@ from acl_py.compat.cuda.driver.user_objects import forget_graphs
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
+from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph, Node, NodeKind
 
 _TYPES = {  # CUgraphNodeType
@@ -70,6 +71,36 @@ async def dependents_v2(driver: Driver, node: Node, place: int, data: int, count
 async def node_type(_: Driver, node: Node) -> int:
     """What kind of node it is."""
     return _TYPES[node.kind]
+
+
+@answers("cuGraphNodeGetContainingGraph")
+async def graph_of(_: Driver, node: Node) -> Graph:
+    """The graph that has a node."""
+    return node.graph
+
+
+@answers("cuGraphNodeGetLocalId")
+async def local_id(driver: Driver, node: Node) -> int:
+    """A number that no other node of its graph has, and that it keeps."""
+    return driver.handle("node", node)
+
+
+@answers("cuGraphNodeGetToolsId")
+async def tools_id(driver: Driver, node: Node) -> int:
+    """A number that no other node has."""
+    return driver.handle("node", node)
+
+
+@answers("cuGraphGetId")
+async def graph_id(driver: Driver, graph: Graph) -> int:
+    """A number that no other graph has."""
+    return driver.handle("graph", graph)
+
+
+@answers("cuGraphExecGetId")
+async def executable_id(driver: Driver, executable: Executable) -> int:
+    """A number that no other executable has."""
+    return driver.handle("exec", executable)
 
 
 @answers("cuGraphAddDependencies")

@@ -5,9 +5,9 @@ A driver refuses PTX that is newer than itself, so one that is older than the co
 
 import re
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 from acl_py.compat.cuda.face.state import Driver
+from acl_py.late_imports import import_late
 
 _OLDEST = 13000  # whose answers were measured
 _COMPILERS = ("nvidia-cuda-nvrtc", "nvidia-nvjitlink", "nvidia-nvvm")  # wheels; those for older CUDA have other names
@@ -36,8 +36,9 @@ def _of_compilers() -> int:
 
 def _installed(package: str) -> int:
     """Return the version of CUDA that *package* is of; 0 if it is not installed."""
+    metadata = import_late("importlib.metadata")
     try:
-        found = _NUMBERS.match(version(package))
-    except PackageNotFoundError:
+        found = _NUMBERS.match(metadata.version(package))
+    except metadata.PackageNotFoundError:
         return 0
     return int(found[1]) * 1000 + int(found[2]) * 10 if found else 0

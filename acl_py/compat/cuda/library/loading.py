@@ -3,7 +3,6 @@
 import ctypes
 import os
 import platform
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -69,6 +68,8 @@ def _loaded(content: bytes) -> ctypes.CDLL:
         descriptor = os.memfd_create("acl_py")
         os.write(descriptor, content)
         return ctypes.CDLL(f"/proc/self/fd/{descriptor}", ctypes.RTLD_GLOBAL)  # it stays open: the path is its name
+    import tempfile
+
     try:
         with tempfile.NamedTemporaryFile(suffix=".so") as file:
             file.write(content)

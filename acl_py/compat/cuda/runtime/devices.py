@@ -12,6 +12,7 @@ from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.face.versions import version_of
 from acl_py.compat.cuda.library import own_memory
 from acl_py.compat.cuda.runtime.entries import answers, kept, use_device
+from device_model.contexts import Context
 
 _PROPERTIES = Path(__file__).with_name("properties.txt")
 _FLAGS = 0x1F  # how a host waits, and what it maps
@@ -73,6 +74,30 @@ async def enable_peer(_: Driver, peer: int, flags: int) -> None:
 async def disable_peer(_: Driver, peer: int) -> None:
     """End this access."""
     await native.DeviceDisablePeerAccess(peer)
+
+
+@answers("cudaDeviceGetExecutionCtx")
+async def execution_context(driver: Driver, ordinal: int) -> Context:
+    """The primary context of a device: the only one that this runtime names."""
+    return device(driver, ordinal).primary
+
+
+@answers("cudaExecutionCtxGetDevice")
+async def device_of(_: Driver, context: Context | None) -> int:
+    """The device of a context."""
+    return _named(context).device.ordinal
+
+
+@answers("cudaExecutionCtxGetId")
+async def id_of(driver: Driver, context: Context | None) -> int:
+    """A number that no other context has."""
+    return driver.handle("context", _named(context))
+
+
+def _named(context: Context | None) -> Context:
+    if context is None:
+        raise RefusedError(INVALID_VALUE, "the context is 0")
+    return context
 
 
 # --- properties
