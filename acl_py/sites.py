@@ -264,7 +264,7 @@ def is_installed(file: str) -> bool:
         return False
     places = "stdlib", "platstdlib", "purelib", "platlib", "scripts"
     folders = (f"{sysconfig.get_path(name)}{os.sep}" for name in places)
-    return _is_foreign(file) or file.startswith(tuple(folders))
+    return _is_foreign(file) or os.path.abspath(file).startswith(tuple(folders))  # "../env/bin/acl-py" is installed
 
 
 def note_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,7 +7,7 @@ they leave open, pairs.py judges and tells.
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from acl_py.ranges import ByteRanges
 from acl_py.sanitizer.pairs import Pairs, ranges_in
@@ -190,7 +190,7 @@ class Accesses:
 
     def _compare(self, pair: _Pair) -> None:
         """Judge a pair, once the kernels in it have run of which only that shows what they touch."""
-        unknown = next((each.work for each in (pair.earlier, pair.use) if _is_unknown(each.work)), None)
+        unknown = next((work for work in (pair.earlier.work, pair.use.work) if _is_unknown(work)), None)
         if unknown is None:
             self._judge(pair)
         else:
@@ -210,7 +210,7 @@ class Accesses:
             self._compare(pair)
 
 
-def _is_unknown(work: object) -> bool:
+def _is_unknown(work: object) -> TypeGuard[CoreKernel]:
     return isinstance(work, CoreKernel) and work.alone and (work.result is None or work.result.timeline is None)
 
 

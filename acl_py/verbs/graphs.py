@@ -9,6 +9,7 @@ from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin
 from acl_py.runtime.graph_memory import GraphMemory
 from acl_py.runtime.runtime import Runtime
+from acl_py.sites import Site
 from acl_py.verbs.captures import check_dependencies, check_graph
 from acl_py.verbs.memory import give_to_pool
 from acl_py.verbs.streams import StreamLike, resolve
@@ -17,7 +18,7 @@ from device_model.errors import shown
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Condition, Graph, Node, NodeKind
 from device_model.integers import integer
-from device_model.memory import Buffer
+from device_model.memory import Allocation, Buffer
 from device_model.work import Lane
 
 
@@ -194,7 +195,7 @@ async def GraphClone(graph: Graph) -> Graph:
 
 @verb(cuda="cudaGraphDestroy", step="graph_destroy")
 async def GraphDestroy(graph: Graph) -> None:
-    """Destroy *graph*. Its executables stay.
+    """Destroy *graph*. Its executables stay. If it has had none, nothing can allocate its memory any more.
 
     Stands for cudaGraphDestroy.
 
@@ -218,7 +219,17 @@ async def GraphDestroy(graph: Graph) -> None:
             raise runtime.refuse(Kind.INVALID_VALUE, what, "end the capture first")
     graph.destroyed = site
     runtime.pay(runtime.profile.graphs.begin)
+    if not graph.is_bound:
+        _release(runtime, graph, site)
     runtime.called(GraphDestroy.__name__, enter, site, Destroyed(graph))
+
+
+def _release(runtime: Runtime, graph: Graph, site: Site) -> None:
+    """Give back the memory of a graph that no executable can allocate any more."""
+    for node in graph.nodes:
+        memory = node.subject
+        if node.kind is NodeKind.ALLOCATE and isinstance(memory, Allocation) and memory.freed is None:
+            give_to_pool(runtime, memory, Buffer(memory, 0, memory.nbytes), None, NOTHING, site)
 
 
 @verb(cuda="cudaGraphInstantiate", step="instantiate")

@@ -1,7 +1,9 @@
 """Sites: an error, an operation and a call name the user's line, however the verb was run; on asyncio and uvloop."""
 
 import asyncio
+import os
 import sys
+import sysconfig
 from pathlib import Path
 
 import anyio
@@ -11,7 +13,7 @@ import uvloop
 from histories import busy, calls
 
 import acl_py as acl
-from acl_py.sites import site_of
+from acl_py.sites import is_installed, site_of
 
 A = busy("A", 1)
 
@@ -363,3 +365,12 @@ def test_an_await_that_can_never_end_says_what_it_waits_for():
 
     site, text = acl.run(main, device="tiny", workers=1)
     assert f": waits for A on stream 1 ({site}) can never end" in text
+
+
+def test_a_program_of_an_environment_is_installed_however_it_was_named():
+    program = Path(sysconfig.get_path("scripts"), "acl-py")
+    assert [is_installed(f"{program}"), is_installed(os.path.relpath(program)), is_installed(__file__)] == [
+        True,
+        True,
+        False,
+    ]

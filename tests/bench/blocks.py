@@ -22,6 +22,7 @@ from tests.bench.measure import say
 from tests.bench.pipelines import Bursts, Cycles, Latencies, Pipelines
 
 DATA = Path(__file__).parents[1] / "cta" / "data"
+FILES = "*.json"  # those of DATA that are summed up
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 WIDTHS = {"ld4": 4, "ld8": 8, "ld16": 16, "st4": 4, "st8": 8, "st16": 16}
 
@@ -144,7 +145,7 @@ def main(arguments=()):
     parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows")
     options = parser.parse_args(arguments)
     written = []
-    for file in options.files or sorted(DATA.glob("*.json")):
+    for file in options.files or sorted(DATA.glob(FILES)):
         rows, forms = predicted(json.loads(file.read_text())["rows"])
         written += rows
         if options.files:

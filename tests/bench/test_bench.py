@@ -30,7 +30,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "changes": {},
     "sanitizer": {"OPS": 240, "RUNS": 1, "LIMITS_US": {8: 1.5}, "LIVE": 9, "FLAT_OPS": (20, 40)},
     "explore": {"OPS": 48, "RUNS": 1},
-    "blocks": {},
+    "blocks": {"FILES": "[bms]*.json"},  # tests/cta/test_cta_pipelines.py has rows of the two others
     "kernels": {"ABLATION": False},
     "attention": {"HEADS": 1, "LENGTH": 64, "BLOCKS": 1, "ROUNDS": 1},
 }

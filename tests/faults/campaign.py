@@ -250,7 +250,7 @@ def run(program: Program, every: int = 1, say=lambda _: None) -> Outcome:
     threads, before = threading.active_count(), runtimes()
     for fault, expected in islice(rules_for(program, calls, ops), 0, None, every):
         try:
-            with limited(10):
+            with limited(60):  # a machine may be busy: a run that takes 0.4 s of a processor took 20
                 end = asyncio.run(one(program, fault, expected))
                 if outcome.runs % ANEW == ANEW - 1:
                     asyncio.run(run_anew(program, plain))

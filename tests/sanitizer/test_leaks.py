@@ -188,3 +188,24 @@ def test_a_leak_says_what_to_call_and_behind_which_line():
         "Free('weights') before the program ends",
         "DestroyStream('up') before the program ends",
     ]
+
+
+@pytest.mark.parametrize(
+    ("launches", "found"),
+    [(-1, []), (0, []), (1, [("1 allocation of device memory, 64 B, never freed", "MallocAsync", 3)])],
+)
+def test_memory_of_a_graph_leaks_once_it_was_launched(launches, found):
+    async def main():
+        stream = await acl.CreateStream()
+        await acl.BeginCapture(stream)
+        await acl.MallocAsync(64, stream)
+        graph = await acl.EndCapture(stream)
+        if launches >= 0:
+            executable = await acl.GraphInstantiate(graph)
+            for _ in range(launches):
+                await acl.GraphLaunch(executable, stream)
+            await acl.GraphExecDestroy(executable)
+        await acl.GraphDestroy(graph)
+        await acl.DestroyStream(stream)
+
+    assert leaks(main, rules="cuda") == found
