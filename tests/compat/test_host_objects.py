@@ -72,7 +72,9 @@ def test_a_write_beyond_the_end_of_an_object_is_refused(acl):
         assert "make it larger, or copy less" in acl.get_recent_err_msg()
         assert bytes(kept) == bytes(N)
         assert len(beyond()) == len(rets)
-        assert report(session()).count("failed: ") >= len(rets)
+        assert report(session()).partition("failed: ")[2].count("acl.rt.") >= len(
+            rets
+        )  # calls with one answer share a line
         done(acl.rt.memcpy(address, N, device, N, D2H), acl.rt.memcpy2d(address, 32, device, 32, 32, 2, D2H))
         assert bytes(kept) == bytes([7]) * N
         session().warned.clear()
