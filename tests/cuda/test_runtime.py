@@ -255,3 +255,11 @@ def test_copies_without_a_stream_take_that_of_the_thread_in_a_program_that_wants
         assert (name, runtime(name, *arguments), runtime("cudaDeviceSynchronize")) == (name, 0, 0)
     streams = [row.stream for row in current_session().trace.timeline().ops]
     assert streams == ["per_thread"] * 4 + ["legacy"] * 2 + ["per_thread"] * 3
+
+
+def test_a_function_with_another_number_of_arguments_than_the_table_has_is_not_simulated(cuda):
+    others = replacing.functions({"cudaMalloc": 3, "cudaFree": 1})
+    address = ctypes.c_uint64()
+    malloc = ctypes.CFUNCTYPE(ctypes.c_int)(others.address("cudaMalloc"))
+    assert malloc(ctypes.byref(address), ctypes.c_uint64(64), ctypes.c_uint64(0)) == 801
+    assert address.value == 0

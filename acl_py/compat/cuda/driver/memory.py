@@ -1,6 +1,7 @@
 """Memory: of the device, pinned, registered, managed and stream-ordered, and what is known of an address."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from struct import pack, unpack
 from typing import Any
 
@@ -37,8 +38,13 @@ async def allocate_pitch(driver: Driver, width: int, height: int, element: int) 
 async def free(driver: Driver, address: int) -> None:
     """Free memory of the device; 0 is no memory, and nothing happens."""
     if address:
-        with driver.thread.anywhere():
+        with _around(driver, address):
             await native.Free(address)
+
+
+def _around(driver: Driver, address: int) -> AbstractContextManager[None]:
+    """Make a call about memory that the program has: it needs no current context (measured)."""
+    return driver.thread.anywhere() if driver.runtime.memory.holder(address) is not None else nullcontext()
 
 
 @answers("cuMemGetInfo_v2")
@@ -84,7 +90,7 @@ async def allocate_host_with_flags(driver: Driver, nbytes: int, flags: int) -> i
 @answers("cuMemFreeHost")
 async def free_host(driver: Driver, address: int) -> None:
     """Free pinned memory."""
-    with driver.thread.anywhere():
+    with _around(driver, address):
         await native.FreeHost(address)
     driver.notes.pop(("flags", address), None)
 

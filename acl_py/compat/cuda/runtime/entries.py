@@ -2,14 +2,19 @@
 
 Where no context is current in the thread, a call makes the primary context of the thread's device current, and the
 first such call retains it. Codes are those of the runtime, cudaError_t, and the last one of each thread is kept.
+
+A program replaces the functions when it imports the package, and may call none. So the modules of their verbs, and of
+the driver, are imported by the first call.
 """
 
 import threading
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
-from acl_py.compat.cuda.driver import contexts, early
-from acl_py.compat.cuda.driver.devices import device
+from acl_py.compat.cuda.driver import early
 from acl_py.compat.cuda.face import codes, exports
 from acl_py.compat.cuda.face.calls import Entry, Verb, not_simulated, verb_of
 from acl_py.compat.cuda.face.codes import RefusedError
@@ -43,7 +48,16 @@ def answers(*names: str) -> Callable[[_V], _V]:
 
 def answered() -> frozenset[str]:
     """Return the functions that a coroutine of the runtime answers."""
+    load()
     return frozenset(_verbs)
+
+
+@cache
+def load() -> None:
+    """Import the modules of all functions, which makes their verbs known."""
+    early.load()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        import_module(f"{__package__}.{file.stem}")
 
 
 class _Thread(threading.local):
@@ -76,6 +90,9 @@ def kept(driver: Driver) -> Kept:
 
 async def use_device(driver: Driver, ordinal: int) -> None:
     """Make the primary context of a device current."""
+    from acl_py.compat.cuda.driver import contexts  # imported here: with the first call
+    from acl_py.compat.cuda.driver.devices import device
+
     known, primary = kept(driver).retained, device(driver, ordinal).primary
     if primary not in known:
         await contexts.retain(driver, ordinal)
@@ -95,11 +112,13 @@ def _is_gone(context: Context) -> bool:
 
 
 class RuntimeEntry(Entry):
-    """One function of the runtime."""
+    """One function of the runtime; one that is not simulated has no verb."""
 
-    def __init__(self, function: Function, verb: Verb, question: int, *, is_twin: bool) -> None:
-        super().__init__(function.signature, verb, question, is_twin=is_twin)
+    def __init__(self, function: Function, *, is_twin: bool, is_simulated: bool = True) -> None:
+        super().__init__(function.signature, not_simulated, codes.SUCCESS, is_twin=is_twin)
         self._needs_context = function.needs_context
+        self._same = function.same
+        self._is_found = not is_simulated  # whether its verb is
 
     def refused(self, driver: Driver, error: Exception) -> int:
         """Keep the code if it is an error."""
@@ -112,9 +131,20 @@ class RuntimeEntry(Entry):
         """Run the verb in a context."""
         if not exports.has("cuCtxSynchronize"):
             await early.init(driver, 0)
+        if not self._is_found:
+            self._find()
         if self._needs_context:
             await have_context(driver)
         await super().act(driver, raw)
+
+    def _find(self) -> None:
+        """Find the verb, once its module is imported."""
+        load()
+        if self._same:
+            self._verb, self._question = verb_of(self._same)
+        else:
+            self._verb = _verbs.get(self.signature.name, not_simulated)
+        self._is_found = True
 
     def code_of(self, error: AclError) -> int:
         """Return the runtime's code of a failed verb."""
@@ -128,8 +158,8 @@ class RuntimeEntry(Entry):
 class _LastError(RuntimeEntry):
     """cudaGetLastError or cudaPeekAtLastError: their code is an answer."""
 
-    def __init__(self, function: Function, verb: Verb, question: int, *, is_twin: bool) -> None:
-        super().__init__(function, verb, question, is_twin=is_twin)
+    def __init__(self, function: Function, *, is_twin: bool) -> None:
+        super().__init__(function, is_twin=is_twin)
         self._reads = True
 
     async def act(self, driver: Driver, raw: tuple[Any, ...]) -> None:  # noqa: ARG002
@@ -153,7 +183,6 @@ def entry(name: str, count: int, *, is_per_thread: bool) -> RuntimeEntry:
     function = read().get(name)
     if function is None or len(function.signature.parameters) != count:
         function = Function(signatures.signature(name, ()), False, "")
-        return RuntimeEntry(function, not_simulated, codes.SUCCESS, is_twin=False)
-    verb, question = verb_of(function.same) if function.same else (_verbs.get(name, not_simulated), codes.SUCCESS)
+        return RuntimeEntry(function, is_twin=False, is_simulated=False)
     kind = _LastError if name in (_TAKE, _PEEK) else RuntimeEntry
-    return kind(function, verb, question, is_twin=is_per_thread and function.has_twin)
+    return kind(function, is_twin=is_per_thread and function.has_twin)

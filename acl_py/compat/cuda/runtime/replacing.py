@@ -8,11 +8,8 @@ Its functions come here while the driver lives.
 import ctypes
 import os
 from collections.abc import Iterable, Mapping
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from acl_py.compat.cuda.driver import early
 from acl_py.compat.cuda.face import codes, exports
 from acl_py.compat.cuda.face.calls import Entry, callback_of
 from acl_py.compat.cuda.library.loading import Library
@@ -63,9 +60,6 @@ class Functions:
 
 def functions(counts: Mapping[str, int]) -> Functions:
     """Return functions of the runtime by name, in place; *counts* says how many arguments a program passes to each."""
-    early.load()
-    for file in Path(__file__).parent.glob("*.py"):
-        import_module(f"{__package__}.{file.stem}")
     is_per_thread = os.environ.get(_PER_THREAD, "0") not in ("", "0")
     made = Functions(entry(name, count, is_per_thread=is_per_thread) for name, count in counts.items())
     made.put()
