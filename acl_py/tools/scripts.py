@@ -120,7 +120,9 @@ def run(
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _end_on_sigterm)
             if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=_end_at_once_on_sigterm)
+                os.register_at_fork(
+                    before=_hold_sigterm, after_in_parent=_let_sigterm_come, after_in_child=_end_at_once_on_sigterm
+                )
         for file in register:
             try:
                 runpy.run_path(str(file))
@@ -238,6 +240,18 @@ def _end_on_sigterm(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+_masks: dict[int, Iterable[int]] = {}  # the signals that a thread that forks had blocked before
+
+
+def _hold_sigterm() -> None:
+    """Block SIGTERM while this thread forks: Python forgets signals that come before the new process has begun."""
+    _masks[threading.get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _let_sigterm_come() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _masks.pop(threading.get_ident()))
+
+
 def _end_at_once_on_sigterm() -> None:
     """Let a forked process, which has no summary, end by SIGTERM without any Python.
 
@@ -246,6 +260,7 @@ def _end_at_once_on_sigterm() -> None:
     """
     if signal.getsignal(signal.SIGTERM) is _end_on_sigterm:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _let_sigterm_come()
 
 
 def _execute(program: Callable[[ModuleType], object], main: ModuleType) -> int:
