@@ -18,7 +18,7 @@ def run(text, cwd, **variables):
 
 def test_a_driver_elsewhere_and_a_wheel_of_another_version_are_told(monkeypatch):
     monkeypatch.setenv("NUMBA_CUDA_DRIVER", "/usr/lib/libcuda.so.1")
-    monkeypatch.setattr(packages, "_version", lambda name: {"cuda-bindings": "11.8.7"}.get(name, "13.0.88"))
+    monkeypatch.setattr(packages, "version_of", lambda name: {"cuda-bindings": "11.8.7"}.get(name, "13.0.88"))
     elsewhere, wheel = packages.troubles()
     assert elsewhere.startswith("NUMBA_CUDA_DRIVER is '/usr/lib/libcuda.so.1', so numba loads that")
     assert wheel.endswith(" 11.8.7 is for CUDA 11, and the simulated driver for CUDA 13: install 'cuda-bindings==13.*'")
@@ -26,7 +26,7 @@ def test_a_driver_elsewhere_and_a_wheel_of_another_version_are_told(monkeypatch)
 
 def test_nothing_is_told_of_packages_that_fit_or_are_not_there(monkeypatch):
     monkeypatch.delenv("NUMBA_CUDA_DRIVER", raising=False)
-    monkeypatch.setattr(packages, "_version", lambda name: "12.9.1")
+    monkeypatch.setattr(packages, "version_of", lambda name: "12.9.1")
     assert list(packages.troubles()) == []
 
 

@@ -19,14 +19,15 @@ def troubles() -> Iterator[str]:
     if path := os.environ.get(_ELSEWHERE):
         yield f"{_ELSEWHERE} is {path!r}, so numba loads that and not the simulated card: unset the variable"
     for name in _WHEELS:
-        installed = _version(name)
+        installed = version_of(name)
         major = int(installed.partition(".")[0] or 0)
         if installed and major not in _MAJORS:
             remedy = f"install '{name}=={_MAJORS[-1]}.*'"
             yield f"{name} {installed} is for CUDA {major}, and the simulated driver for CUDA {_MAJORS[-1]}: {remedy}"
 
 
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """Return the version of a package that is installed; "" if it is not."""
     metadata = import_late("importlib.metadata")
     try:
         return str(metadata.version(name))

@@ -70,9 +70,16 @@ def call(stream):
     return acl_py.LaunchKernel(work, 1, (), stream)
 
 
+async def one_node():
+    """Make a graph of one node; return the node and an executable."""
+    graph = await acl_py.GraphCreate()
+    node = await acl_py.GraphAddNode(graph, call)
+    return node, await acl_py.GraphInstantiate(graph)
+
+
 NAMES = {name: getattr(acl_py, name) for name in dir(acl_py) if not name.startswith("_")} | {
     "np": np, "asyncio": asyncio, "acl_py": acl_py, "work": work, "double": double, "broken": broken,
-    "bad_function": bad_function, "call": call,
+    "bad_function": bad_function, "call": call, "one_node": one_node,
     "DEFAULT": acl_py.MemcpyKind.DEFAULT, "H2D": acl_py.MemcpyKind.HOST_TO_DEVICE,
     "D2H": acl_py.MemcpyKind.DEVICE_TO_HOST,
 }  # fmt: skip
