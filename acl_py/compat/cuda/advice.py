@@ -42,14 +42,9 @@ class Advice(Observer):
 
 @contextmanager
 def advising() -> Iterator[Advice]:
-    """Watch the kernels of a block, which must wait for them; the block gets their `Advice`.
+    """Watch the kernels that a block launches and waits for; it gets their `Advice`, to be printed behind the block.
 
-    For example:
-
-        with acl_py.compat.cuda.advising() as advice:
-            kernel[blocks, threads](x, y)
-            cuda.synchronize()
-        print(advice)
+    samples/cuda/coalescing.py shows it.
     """
     sessions.prefer(CARD, RULES)
     hooks, advice = sessions.session().runtime.hooks, Advice()
