@@ -26,6 +26,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "page": {"SIZES": (120, 240)},
     "accuracy": {},
     "copies": {},
+    "lanes": {"RUNS": 1, "LAUNCHES": 2, "ROWS": ()},
     "graphs": {},
     "changes": {},
     "sanitizer": {"OPS": 240, "RUNS": 1, "LIMITS_US": {8: 1.5}, "LIVE": 9, "FLAT_OPS": (20, 40)},
