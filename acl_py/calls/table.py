@@ -15,6 +15,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from acl_py.late_imports import standard_library_first
 from device_model.rules import HostCall
 from device_model.work import Label
 
@@ -81,7 +82,8 @@ def verb(
 @cache
 def all_verbs() -> Mapping[str, Verb]:
     """Return every verb by its name."""
-    package = import_module(_VERBS)
-    for module in iter_modules(package.__path__):
-        import_module(f"{_VERBS}.{module.name}")
+    with standard_library_first():
+        package = import_module(_VERBS)
+        for module in iter_modules(package.__path__):
+            import_module(f"{_VERBS}.{module.name}")
     return MappingProxyType(_TABLE)
