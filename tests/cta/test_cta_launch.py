@@ -142,10 +142,11 @@ async def test_each_kind_of_kernel_needs_its_kind_of_cores():
             await cores[1]()
 
 
-async def test_elements_that_no_register_holds_are_refused_at_the_call():
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+async def test_elements_that_no_register_holds_are_refused_at_the_call(dtype):
     async with acl.simulate(device="h200"):
-        y = acl.Array(await acl.Malloc(1024), np.complex128)
-        with pytest.raises(TypeError, match=r"argument x of <thread-block kernel scale>: .* not with complex128"):
+        y = acl.Array(await acl.Malloc(1024), dtype)
+        with pytest.raises(TypeError, match=rf"argument x of <thread-block kernel scale>: .* not with {dtype}"):
             await scale[1](y, y, 1)
 
 
