@@ -113,12 +113,12 @@ def test_shuffles_and_votes_work_within_warps():
         for row, value in enumerate(
             (
                 cta.shfl_xor(t, 5), cta.shfl_down(t, 1), cta.shfl_up(t, 2), cta.shfl(t, 3, 8), cta.ballot(t % 32 < 4),
-                cta.any_sync(t == 40), cta.all_sync(t < 40),
+                cta.any_sync(t == 40), cta.all_sync(t < 40), cta.shfl_xor(t, 1, 16), cta.shfl_xor(t, 16, 16),
             )
         ):  # fmt: skip
             x[row, t] = value
 
-    x = np.zeros((7, 64), np.int64)
+    x = np.zeros((9, 64), np.int64)
     launch(kernel, x, threads=64)
     t = np.arange(64)
     lane = t % 32
@@ -129,6 +129,8 @@ def test_shuffles_and_votes_work_within_warps():
     assert (x[4] == 15).all()
     assert (x[5] == (t >= 32)).all()
     assert (x[6] == (t < 32)).all()
+    assert (x[7] == t ^ 1).all()
+    assert (x[8] == np.where(lane < 16, t, t - 16)).all()  # the group of a lane and those before it
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -31,10 +31,13 @@ def shfl_down(value: Any, delta: int, width: int = WARP) -> Register:
 
 
 def shfl_xor(value: Any, mask: int, width: int = WARP) -> Register:
-    """Return the value of the lane whose number is this one's with the bits of *mask* flipped (__shfl_xor_sync)."""
+    """Return the value of the lane whose number is this one's with the bits of *mask* flipped (__shfl_xor_sync).
+
+    That lane may be in an earlier group of *width* lanes; a lane whose other one is in a later group keeps its value.
+    """
     lanes = _lanes(width)
     other = lanes ^ mask
-    return _shuffle(value, np.where(other // width == lanes // width, other, lanes), "shfl.bfly")
+    return _shuffle(value, np.where(other // width <= lanes // width, other, lanes), "shfl.bfly")
 
 
 def ballot(condition: Any) -> Register:
