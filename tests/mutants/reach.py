@@ -9,6 +9,7 @@ import ast
 import json
 import os
 import re
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -98,6 +99,9 @@ class _Watch:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         test = item.nodeid.partition("::")[0]
+        if sys.gettrace() is None:  # a test with a trace function of its own has put an end to it
+            self._coverage.stop()
+            self._coverage.start()
         self._coverage.switch_context(test)
         begin = time.monotonic()
         try:
