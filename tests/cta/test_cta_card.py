@@ -102,13 +102,14 @@ def test_an_sm_with_one_block_more_takes_longer():
     assert max(ends[0::2]) > 1.8 * max(ends[1::2])
 
 
-def test_the_part_of_the_time_that_units_work():
+@pytest.mark.parametrize(("op", "unit"), [(Op.FMA, Unit.FMA), (Op.SFU, Unit.SFU)])
+def test_the_part_of_the_time_that_units_work(op, unit):
     card = Card(1, 1, SPEC)
     rows = chain(64)
-    rows[0].chains = 0
+    rows[0].chains, rows[0].op = 0, op
     card.add(rows * 100)
     busy = card.play().busy
-    assert busy[Unit.FMA] == pytest.approx(1 / 4, rel=0.01)  # one scheduler of four
+    assert busy[unit] == pytest.approx(1 / 4, rel=0.01)  # one scheduler of four
     assert busy[Unit.LSU] == 0
 
 

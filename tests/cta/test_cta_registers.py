@@ -133,6 +133,18 @@ def test_shuffles_and_votes_work_within_warps():
     assert (x[8] == np.where(lane < 16, t, t - 16)).all()  # the group of a lane and those before it
 
 
+def test_lanes_whose_rows_ldmatrix_does_not_load_may_name_any_place():
+    def kernel(y):
+        t = cta.tid
+        s = cta.shared(np.float16, (8, 32))
+        s[t // 4, t % 4 * 8] = 1
+        y[t] = cta.ldmatrix(s.at[t % 8, cta.select(t < 8, 0, 1)], 1)[:, 0]
+
+    y = np.zeros(32, np.float16)
+    launch(kernel, y)
+    assert (y[::4] == 1).all()  # the first element of each row
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_tile_from_ldmatrix_is_the_product_and_counts_its_instructions(exact):
     """Each of two warps multiplies its own 32 x 32 by one 32 x 16."""
