@@ -477,7 +477,7 @@ class Device:
                 self.call_hook(self.hooks.shown, op)
             return outcome
         used = [*allocations_of(work.reads()), *allocations_of(work.writes())]
-        if not used or all(each.pages is None for each in used):
+        if all(each.pages is None for each in used):
             return outcome
         late_ns = self.move_pages(op, 0)
         duration_ns, released = outcome

@@ -98,7 +98,7 @@ def summarize() -> Summary:
         print(end="", flush=True)  # what the script printed comes first, also where both outputs go into one file
     session = current_session()
     if session is not None:
-        report = import_late("acl_py.compat.acl.report")  # with what it names, which scripts without a card lack
+        report = import_late("acl_py.compat.acl.report")  # late: a script that makes no call needs none of it
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
     if guest_failures:
         print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)

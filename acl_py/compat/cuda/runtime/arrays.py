@@ -16,7 +16,7 @@ from acl_py.compat.cuda.runtime.entries import answers
 _CHANNELS = Struct("<4iI")  # cudaChannelFormatDesc: the bits of each channel, and the kind of its numbers
 _EXTENT, _FLAGS = Struct("<3Q"), Struct("<I")
 _INVALID_CHANNEL_DESCRIPTOR = 20
-_NONE = 3  # cudaChannelFormatKind; those behind it pack, compress or split the channels
+_LAST_PLAIN = 3  # cudaChannelFormatKind; those behind it pack, compress or split the channels
 _FORMATS = {  # CUarray_format: the kind of numbers, and their bits
     1: (1, 8), 2: (1, 16), 3: (1, 32), 8: (0, 8), 9: (0, 16), 10: (0, 32), 0x10: (2, 16), 0x20: (2, 32),
 }  # fmt: skip
@@ -39,11 +39,11 @@ async def allocate_planes(_: Driver, channels: int, extent: Extent, flags: int) 
 def _format_at(address: int) -> tuple[int, int]:
     """Return the driver's format and the number of channels that a structure describes."""
     *bits, kind = _CHANNELS.unpack(own_memory.read(address, _CHANNELS.size))
-    if kind > _NONE:
+    if kind > _LAST_PLAIN:
         raise RefusedError(NOT_SUPPORTED, f"arrays of channels of the kind {kind} are not simulated")
     used = [each for each in bits if each]
     format_ = _NUMBERS.get((kind, bits[0]))
-    if format_ is None or bits != [bits[0]] * len(used) + [0] * (4 - len(used)) or len(used) == _NONE:
+    if format_ is None or bits != [bits[0]] * len(used) + [0] * (4 - len(used)) or len(used) not in (1, 2, 4):
         raise RefusedError(_INVALID_CHANNEL_DESCRIPTOR, f"there are no channels of {bits} bits of the kind {kind}")
     return format_, len(used)
 
