@@ -165,10 +165,10 @@ def chosen(name: str, *arguments: str) -> Chosen:
         else:
             names.append(each)
     folder = Path(options["--suites"]).resolve() if "--suites" in options else _numba_folder()
-    device = options.get("--device", "h200")
-    device = str(Path(device).resolve()) if Path(device).is_file() else device  # the tests run in other folders
     out = Path(options["--json"]) if "--json" in options else None
-    return Chosen(SUITES[name], folder, names, out, ("--device", device))
+    device = options.get("--device", "")
+    device = str(Path(device).resolve()) if Path(device).is_file() else device  # the tests run in other folders
+    return Chosen(SUITES[name], folder, names, out, ("--device", device) if device else ())
 
 
 def run(name: str, *arguments: str) -> None:
@@ -208,8 +208,9 @@ def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterat
     lost = here.get("", "")  # why the file has no outcomes
     if "" in card or not card:  # the card could not collect the file, or has not seen it
         card = dict.fromkeys(here, "")
+    names = renamed(card, here)
     for name, on_card in card.items():
-        result = here.get(name) or lost or "missing"
+        result = here.get(names.get(name, name)) or lost or "missing"
         if name in _NEWER.get(path.stem, ()):
             continue
         alike = alone.get(name) == result  # it fails for reasons of its own
@@ -218,6 +219,24 @@ def _counted(here: Outcomes, card: Outcomes, path: Path, suite: Suite) -> Iterat
             yield Case(name, on_card, result)
     if suite.package:
         yield from (Case(name, "", f"not run: it {reason}") for name, reason in _APART.get(path.stem, {}).items())
+
+
+def renamed(card: Iterable[str], here: Iterable[str]) -> dict[str, str]:
+    """Return the names that cases of the card have here, where they differ: versions of pytest name some parameters
+    otherwise. The cases of a function are in the same order.
+    """
+    old, new = ([each for each in names if each not in others] for names, others in ((card, here), (here, card)))
+    of = {name: [each for each in new if _function(each) == name] for name in {_function(each) for each in old}}
+    return {
+        one: other
+        for name, others in of.items()
+        if len(lost := [each for each in old if _function(each) == name]) == len(others)
+        for one, other in zip(lost, others, strict=True)
+    }
+
+
+def _function(case: str) -> str:
+    return case.partition("[")[0]
 
 
 def _is_excluded(name: str, result: str) -> bool:
