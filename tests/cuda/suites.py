@@ -68,6 +68,9 @@ _NEWER = {
             "code that is only for the linker is refused by the package"
         ),
     },
+    "test_program_cache": {
+        "test_filestream_touch_atime_swallows_fstat_failure": "a pytest that makes no call of os.fstat() of its own",
+    },
     "test_caching": dict.fromkeys(
         ("CUDAAndCPUCachingTest::test_cpu_and_cuda_reuse", "CUDAAndCPUCachingTest::test_cpu_and_cuda_targets"),
         "a numba that notes the times of source files, as its own cache does; numba 0.68 notes their contents",
