@@ -2,6 +2,7 @@
 
 import json
 import os
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,17 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     options = {"device": "ascend310p3", "devices": 2, "register": [str(tmp_path / "mine.py")]}
     done = run_python(code, ACL_PY_RUN=json.dumps(options))
     assert done.stdout.split()[:1] + done.stdout.split()[2:] == ["registered", "Ascend310P3", "2", "0"]
+
+
+@pytest.mark.parametrize(("names", "finds"), [(("ACL_PY_RUN",), True), ((), False)])
+def test_python_adds_the_folder_at_its_start_where_acl_py_is_installed_and_the_variable_is_set(
+    monkeypatch, names, finds
+):
+    root = Path(acl.__file__).parents[4]
+    monkeypatch.setattr(sys, "path", ["here"])
+    monkeypatch.setattr(os, "environ", dict.fromkeys(names, "{}"))
+    site.addpackage(str(root), "acl_py_run.pth", set())
+    assert sys.path == [*([str(acl.IMPORTED.parent.parent)] if finds else []), "here"]
 
 
 @pytest.mark.one_in(2)

@@ -2,7 +2,8 @@
 
 Strong accesses are those that the memory model lets meet without a race: `ld` and `st` that are volatile, relaxed,
 acquire or release, and atomic operations. Some of them order what their threads do besides: flags, locks
-(`exch`, `cas`), and every atomic operation of a kernel that has fences.
+(`exch`, `cas`), and every atomic operation of a kernel that has fences. What arrives at an mbarrier releases, and a
+wait for its phase acquires; to make one is a plain store.
 """
 
 from collections.abc import Iterable
@@ -63,6 +64,8 @@ class Lines:
             elif item.name in ("bar", "barrier"):
                 count = 2 + 2 * ("red" in item.modifiers)
                 self._barriers[item.line] = Waiting(len(item.operands) >= count, "arrive" in item.modifiers)
+            elif any(each.startswith("mbarrier") for each in (item.name, *item.modifiers)):
+                self._accesses.update(_of_mbarrier(item))
 
     def access(self, kind: str, line: int) -> Access:
         """Return the access of *kind*, "load", "store" or "change", in *line*."""
@@ -93,3 +96,11 @@ def _access(item: Instruction, *, has_fences: bool, is_used: bool) -> Access:
         acquires=is_strong and item.name == "ld",
         is_constant=bool(words & {"const", "param"}),
     )
+
+
+def _of_mbarrier(item: Instruction) -> dict[tuple[str, int], Access]:
+    """Return what an instruction does to an mbarrier that was made before."""
+    orders = "relaxed" not in item.modifiers
+    if item.modifiers[0] in ("test_wait", "try_wait"):
+        return {("load", item.line): Access(item.line, is_strong=True, acquires=orders)}
+    return {("change", item.line): Access(item.line, is_strong=True, releases=orders)}

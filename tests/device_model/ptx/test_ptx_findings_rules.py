@@ -273,3 +273,21 @@ def test_a_parameter_that_is_written_through_another_one_is_looked_at_as_well():
     address = np.uint64(1 << 60)  # of the first array
     made = findings(text, np.arange(96, dtype="u4"), address, block=(64, 1, 1))
     assert [each.rule.name for each in made] == ["WAR"]
+
+
+def test_arrivals_at_an_mbarrier_order_what_came_before_them_for_those_that_wait():
+    make = ".shared .align 8 .b8 m[8]; .reg .b64 %v; setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [m], COUNT;\n"
+    turn = "xor.b32 %s, %s, 128; mov.u32 %b, s; add.u32 %b, %b, %s;\n"
+    wait = "L: mbarrier.try_wait.{}shared.b64 %q, [m], {};\n@!%q bra L;\n"
+    read = "ld.shared.u32 %r, [%b];\nret;"
+    arrive = "mbarrier.arrive.{}shared.b64 %v, [m];\n"
+    body = f"{make}bar.sync 0;\nst.shared.u32 [%b], %t;\n{turn}".replace("COUNT", "64")
+    known = body + arrive.format("") + wait.format("", "%v") + read
+    assert found(known, block=(64, 1, 1)) == []
+    assert found(known.replace("arrive.", "arrive.relaxed.cta."), block=(64, 1, 1)) == [("RAW", "bar.sync")]
+    assert found(known.replace("try_wait.", "try_wait.relaxed.cta."), block=(64, 1, 1)) == [("RAW", "bar.sync")]
+    assert found(known.replace("bar.sync 0;\n", "\n"), block=(64, 1, 1)) == [("RAW", "bar.sync")]  # it is not made yet
+    copy = """@!%p bra L; mbarrier.arrive.expect_tx.shared.b64 _, [m], 256;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%a], 256, [m];\n"""
+    copied = make.replace("COUNT", "1") + "bar.sync 0;\n" + copy + wait.format("parity.", "0") + read
+    assert found(copied, block=(64, 1, 1)) == []
