@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from device_model.ptx.checks.fences import Fences
 from device_model.ptx.checks.flags import Flags
 from device_model.ptx.checks.lines import Access
 from device_model.ptx.checks.order import Order
 from device_model.ptx.checks.picking import picked, table
-from device_model.ptx.checks.races import Report, Suspects, suspects
+from device_model.ptx.checks.races import ATOMIC, NO_ACQUIRE, NO_RELEASE, Report, Suspects, suspects
 from device_model.ptx.checks.rules import Rule
 from device_model.ptx.checks.shadows import LANE, STAMP, STRONG, Shadow
 from device_model.ptx.lanes.group import Array, Group, Ints, Lanes
@@ -35,13 +36,14 @@ class _Seen(NamedTuple):
 class GlobalChecks:
     """Checks the accesses of a launch to global memory."""
 
-    __slots__ = ("_flags", "_launch", "_report", "_shadows", "_written")
+    __slots__ = ("_fences", "_flags", "_launch", "_report", "_shadows", "_written")
 
     def __init__(self, launch: Launch, report: Report, written: Sequence[int] | None) -> None:
         self._launch = launch
         self._report = report
         self._shadows: dict[int, Shadow] = {}
-        self._flags: Flags | None = None
+        self._flags: Flags | None = None  # both are made when the kernel uses a lock or a flag, or runs a fence
+        self._fences: Fences | None = None
         self._written: list[int] | None = None  # where the regions begin that the kernel may change; None: anywhere
         if written is not None:
             values = [int(launch.parameters[at : at + 8].view(np.uint64)[0]) for at in written]
@@ -90,16 +92,27 @@ class GlobalChecks:
         self._check_readers(at, order, seen, access)
         seen.shadow.write(seen.where, seen.mine)
 
-    def synchronise(self, at: Lanes, order: Order, now: int, *, releases: bool, acquires: bool) -> None:
+    def synchronise(self, at: Lanes, order: Order, now: int, access: Access, space: str) -> None:
         """The lanes use a lock or a flag: other blocks may know by it what theirs did."""
-        if self._flags is None:
-            self._flags = Flags(self._launch)
-        self._flags.use(at, order, now, releases=releases, acquires=acquires)
+        flags, fences = self._known()
+        flags.use(at, order, now, releases=access.releases, acquires=access.acquires)
+        fences.use_as(access, at, order, now, is_inner=space == "shared")
+
+    def fence(self, at: Lanes, order: Order, now: int) -> None:
+        """The lanes run a fence."""
+        self._known()[1].fence(at, order, now)
+
+    def _known(self) -> tuple[Flags, Fences]:
+        if self._flags is None or self._fences is None:
+            self._flags, self._fences = Flags(self._launch), Fences(self._launch)
+        return self._flags, self._fences
 
     def barrier(self, group: Group, blocks: Array) -> None:
         """Threads of *blocks*, a mask, have waited for each other."""
         if self._flags is not None:
             self._flags.barrier(group, blocks)
+        if self._fences is not None:
+            self._fences.barrier(group, blocks)
 
     def _see(
         self, at: Lanes, address: Array, nbytes: int, access: Access, values: Sequence[Array] = (), *,
@@ -146,19 +159,40 @@ class GlobalChecks:
         if values and wrong.any():
             wrong &= self._changes(seen, found.at // seen.granules, at, values)
         if wrong.any():
-            self._report.race(rule, 0, found.part(wrong), access, lambda at: _bytes(seen, at // seen.granules))
+            for missing, part in self._by_cause(found.part(wrong)):
+                self._report.race(rule, 0, part, access, lambda at: _bytes(seen, at // seen.granules), missing)
+
+    def _by_cause(self, found: Suspects) -> list[tuple[str, Suspects]]:
+        """Return what is missing between two blocks, and the suspects that lack it."""
+        if self._flags is None or self._fences is None:
+            return [(ATOMIC, found)]
+        block, thread, other_block, other = self._places(found)
+        flagged = self._flags.know(block, thread, other_block, other, found.stamp)
+        shown = self._fences.shows(other_block, other, found.stamp)
+        masks = (ATOMIC, ~flagged), (NO_RELEASE, flagged & ~shown), (NO_ACQUIRE, flagged & shown)
+        return [(missing, found.part(mask)) for missing, mask in masks if mask.any()]
 
     def _knows(self, at: Lanes, order: Order, found: Suspects) -> Array:
-        block, thread = np.divmod(found.lane, self._launch.threads)
-        other_block, other = np.divmod(found.other, self._launch.threads)
+        block, thread, other_block, other = places = self._places(found)
         is_own = block == other_block
         known = np.zeros(len(block), np.bool_)
         if is_own.any():
             inner = block[is_own] - at.group.first
             known[is_own] = order.knows(inner, thread[is_own], other[is_own], found.stamp[is_own])
-        if self._flags is not None:
-            known |= ~is_own & self._flags.know(block, thread, other_block, other, found.stamp)
+        if self._flags is not None and self._fences is not None:
+            flagged = ~is_own & self._flags.know(*places, found.stamp)
+            if flagged.any():
+                known |= flagged & (self._fences.know(*places, found.stamp) | self._are_strong(found.stamp))
         return known
+
+    def _places(self, found: Suspects) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the blocks and threads of suspects, and of those before them."""
+        return *np.divmod(found.lane, self._launch.threads), *np.divmod(found.other, self._launch.threads)
+
+    def _are_strong(self, stamps: Ints) -> Array:
+        """Return which accesses are strong: what has read a flag comes after its store, without a fence."""
+        each, place = np.unique(stamps, return_inverse=True)
+        return np.array([self._report.access(stamp).is_strong for stamp in each.tolist()])[place]
 
     def _changes(self, seen: _Seen, which: Ints, at: Lanes, values: Sequence[Array]) -> Array:
         """Return which of the lanes store another value than memory has."""
