@@ -7,9 +7,9 @@ toolkit are searched in the folders of the variable CUDA_HEADERS, with a colon b
 what was compiled.
 
 Each kernel is loaded, and launched with arguments that are made up: an array for a pointer, a small number for a
-number. So "ran" does not say that the values are right. "stopped" is a kernel that these arguments lead out of its
-arrays; "slow" one that takes more than `SECONDS`; "refused" has an instruction that is not supported, or a function
-that is not there; "crashed" is a mistake of ours.
+number, as `TRIES` says. So "ran" does not say that the values are right. "stopped" is a kernel that all of these lead
+out of its arrays; "slow" one that takes more than `SECONDS` with some of them, and does not end with the others;
+"refused" has an instruction that is not supported, or a function that is not there; "crashed" is a mistake of ours.
 """
 
 import hashlib
@@ -29,13 +29,14 @@ try:
 except ImportError:
     nvrtc = None  # what was compiled before can still run
 from device_model.kernel.findings import KernelError, KernelHangError
+from device_model.ptx.checks.origins import begins_at, origins_of
 from device_model.ptx.code.compiler import compile_kernel
 from device_model.ptx.lanes.arrays import ArrayMemory
 from device_model.ptx.lanes.launch import Launch
 from device_model.ptx.runner import run
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
-from device_model.ptx.text.syntax import Address, Register, Space, Symbol
+from device_model.ptx.text.syntax import Address, Instruction, Register, Space, Symbol
 from device_model.ptx.text.types import Family
 from tests.ptx import sources
 
@@ -65,6 +66,9 @@ COLUMNS = ("found", "compiled", "kernels", "loaded", "ran", "stopped", "slow", "
 _OPTIONS = ("--gpu-architecture=sm_90", "-lineinfo", "-default-device", "--std=c++17", "-w")
 _TEXTURES = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:tex|tld4|txq|suld|sust|sured|suq)\.", re.MULTILINE)
 _COMPILER_SECONDS = 120
+# What a number is, and how many threads a block has, unless the text says that. Fewer rounds of loops come after more; the last number
+# counts all threads.
+TRIES = ((32, 64), (8, 32), (1, 32), (0, 32), (64, 32))
 UNITS = 1 << 18  # elements of 32 bits in an array
 GRID, SHARED = (2, 1, 1), 16384  # of each launch
 _PREFIX = """
@@ -233,21 +237,22 @@ def outcome_of(module, name):
         program = compile_kernel(module, name, addresses)
     except PtxError as error:
         return "refused", error.what, None
+    workspace = memory.add(np.zeros(64, np.uint8))  # where the blocks of a cooperative launch are counted
+    environment = {1: workspace >> 32, 2: workspace & 0xFFFFFFFF}
     outcome = "stopped", "", None
-    for number, threads in ((32, 64), (8, 32), (1, 32), (0, 32)):
+    for number, threads in TRIES:
         given = made_up(module.functions[name], number)
-        block = program.limits.get("reqntid", (min(threads, *program.limits.get("maxntid", (threads,))),))
+        block = program.limits.get("reqntid") or program.limits.get("maxntid") or (threads,)
         block = (*block, 1, 1)[:3]
         arguments = _laid_out(module.functions[name], program, memory, given)
-        launch = Launch(GRID, block, arguments, memory, SHARED)
+        launch = Launch(GRID, block, arguments, memory, SHARED, environment=environment)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
         try:
             run(program, launch)
         except (KernelError, KernelHangError) as error:
-            outcome = "stopped", str(error), None
+            outcome = outcome if outcome[0] == "slow" else ("stopped", str(error), None)
         except _TooSlowError:
             outcome = "slow", f"more than {SECONDS} s", None
-            break
         else:
             return "ran", "", (block, given)
         finally:
@@ -269,8 +274,10 @@ def _too_slow(_signal, _frame):
 
 
 def _pointers(function):
-    """The names of parameters that are converted to addresses."""
-    loaded, found = {}, set()
+    """The names of parameters that are addresses, or are converted to such for a function."""
+    origins, loaded = origins_of(function), {}
+    begun = {begins_at(item, origins) for item in function.body if isinstance(item, Instruction)}
+    found = {each.name for each in function.parameters if f"[{each.name}]" in begun}
     for item in function.body:
         if getattr(item, "name", "") == "ld" and "param" in item.modifiers and isinstance(item.operands[1], Address):
             base = item.operands[1].base

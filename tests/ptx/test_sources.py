@@ -49,3 +49,20 @@ def test_a_kernel_runs_or_is_stopped_or_refused():
     assert outcome("st.global.u32 [0], %n;")[0] == "stopped"
     what, why, _ = outcome("wgmma.fence.sync.aligned;")
     assert (what, why.partition(" ")[0]) == ("refused", "wgmma.fence.sync.aligned")
+
+
+def test_made_up_arguments_follow_from_how_the_kernel_uses_its_parameters():
+    def ran(body, directive=""):
+        text = HEAD + KERNEL.replace("cvta.to.global.u64 %a, %a;", "").replace(") {", f") {directive} {{", 1)
+        outcome, _, given = corpus.outcome_of(parse(text.replace("BODY", body)), "k")
+        return outcome, given
+
+    plain = [None, bytes([32, 0, 0, 0])]
+    assert ran("add.u64 %a, %a, 8; st.u32 [%a], %n;") == ("ran", ((64, 1, 1), plain))
+    assert ran("st.u32 [%a], %n;", ".maxntid 256") == ("ran", ((256, 1, 1), plain))
+    all_threads = ".reg .pred %p; setp.lt.u32 %p, %n, 64; @%p trap; st.u32 [%a], %n;"
+    assert ran(all_threads) == ("ran", ((32, 1, 1), [None, bytes([64, 0, 0, 0])]))
+    grid_barrier = """
+        .reg .u32 %h; mov.u32 %n, %envreg2; mov.u32 %h, %envreg1; mov.b64 %a, {%n, %h};
+        atom.global.add.u32 %n, [%a+4], 1;"""
+    assert ran(grid_barrier)[0] == "ran"
