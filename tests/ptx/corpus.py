@@ -66,8 +66,8 @@ COLUMNS = ("found", "compiled", "kernels", "loaded", "ran", "stopped", "slow", "
 _OPTIONS = ("--gpu-architecture=sm_90", "-lineinfo", "-default-device", "--std=c++17", "-w")
 _TEXTURES = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:tex|tld4|txq|suld|sust|sured|suq)\.", re.MULTILINE)
 _COMPILER_SECONDS = 120
-# What a number is, and how many threads a block has, unless the text says that. Fewer rounds of loops come after more; the last number
-# counts all threads.
+# What a number is, and how many threads a block has, unless the text says that. Numbers that give fewer rounds of loops
+# come after those that give more; the last one counts all threads.
 TRIES = ((32, 64), (8, 32), (1, 32), (0, 32), (64, 32))
 UNITS = 1 << 18  # elements of 32 bits in an array
 GRID, SHARED = (2, 1, 1), 16384  # of each launch
