@@ -29,6 +29,7 @@ class Access(NamedTuple):
         parts: How long its vector is.
         is_strong: Whether it does not race with others that are strong.
         is_volatile: Whether it is only volatile: lanes of one warp do not order shared memory by that.
+        is_narrow: Whether its scope ends with the block: between blocks it is not strong.
         releases: Whether it can be the store of a flag, or the end of a lock.
         acquires: Whether it can be the load of a flag, or the begin of a lock.
         is_release: Whether it needs no fence before it to show other blocks what its thread did.
@@ -40,6 +41,7 @@ class Access(NamedTuple):
     parts: int = 1
     is_strong: bool = False
     is_volatile: bool = False
+    is_narrow: bool = False
     releases: bool = False
     acquires: bool = False
     is_release: bool = False
@@ -105,6 +107,7 @@ def _access(item: Instruction, *, has_fences: bool, is_used: bool) -> Access:
             item.line,
             parts,
             is_strong=True,
+            is_narrow=not is_wide,
             releases=orders,
             acquires=orders and is_used,
             is_release=is_wide and bool(words & _RELEASES),
@@ -116,6 +119,7 @@ def _access(item: Instruction, *, has_fences: bool, is_used: bool) -> Access:
         parts,
         is_strong,
         is_volatile="volatile" in words,
+        is_narrow=not is_wide,
         releases=is_strong and item.name == "st",
         acquires=is_strong and item.name == "ld",
         is_release=is_wide and "release" in words,

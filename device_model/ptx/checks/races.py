@@ -20,6 +20,7 @@ _VERBS = {Rule.RAW: ("reads", "may still write it"), Rule.WAR: ("writes", "may s
 
 
 ATOMIC = "an atomic operation"  # what is missing between two blocks
+NARROW = "the scope of the device"
 NO_RELEASE, NO_ACQUIRE = "a fence before the flag is set", "a fence after the flag is read"
 
 

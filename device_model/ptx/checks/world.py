@@ -10,7 +10,7 @@ from device_model.ptx.checks.flags import Flags
 from device_model.ptx.checks.lines import Access
 from device_model.ptx.checks.order import Order
 from device_model.ptx.checks.picking import picked, table
-from device_model.ptx.checks.races import ATOMIC, NO_ACQUIRE, NO_RELEASE, Report, Suspects, suspects
+from device_model.ptx.checks.races import ATOMIC, NARROW, NO_ACQUIRE, NO_RELEASE, Report, Suspects, suspects
 from device_model.ptx.checks.rules import Rule
 from device_model.ptx.checks.shadows import LANE, STAMP, STRONG, Shadow
 from device_model.ptx.lanes.group import Array, Group, Ints, Lanes
@@ -82,6 +82,7 @@ class GlobalChecks:
         last = seen.shadow.write(seen.where, seen.mine)
         if last is not None and not access.is_strong:
             self._check_lanes(seen, last, access, at, values)
+        self._check_scope(seen, last, access)
 
     def change(self, at: Lanes, order: Order, address: Array, nbytes: int, access: Access) -> None:
         """Check and note an atomic operation."""
@@ -90,7 +91,7 @@ class GlobalChecks:
             return
         self._check(Rule.RAW, at, order, seen, seen.shadow.writes[seen.where], access)
         self._check_readers(at, order, seen, access)
-        seen.shadow.write(seen.where, seen.mine)
+        self._check_scope(seen, seen.shadow.write(seen.where, seen.mine), access)
 
     def synchronise(self, at: Lanes, order: Order, now: int, access: Access, space: str) -> None:
         """The lanes use a lock or a flag: other blocks may know by it what theirs did."""
@@ -135,7 +136,7 @@ class GlobalChecks:
             shadow = self._shadows[base] = Shadow(region.stop - base)
         lanes, places = picked(at, address, values)
         where, count = shadow.places(0, places - base, nbytes)
-        word = self._report.stamp(access) << STAMP | STRONG * access.is_strong
+        word = self._report.stamp(access) << STAMP | STRONG * (access.is_strong and not access.is_narrow)
         mine = (lanes + at.group.first * self._launch.threads & LANE) + word
         if count > 1:
             mine = np.repeat(mine, count)
@@ -155,30 +156,38 @@ class GlobalChecks:
         found = suspects(words, seen.mine, 1)
         if found is None:
             return
-        wrong = ~self._knows(at, order, found)
+        wrong = ~self._knows(at, order, found, access)
         if values and wrong.any():
             wrong &= self._changes(seen, found.at // seen.granules, at, values)
         if wrong.any():
-            for missing, part in self._by_cause(found.part(wrong)):
+            for missing, part in self._by_cause(found.part(wrong), access):
                 self._report.race(rule, 0, part, access, lambda at: _bytes(seen, at // seen.granules), missing)
 
-    def _by_cause(self, found: Suspects) -> list[tuple[str, Suspects]]:
+    def _by_cause(self, found: Suspects, access: Access) -> list[tuple[str, Suspects]]:
         """Return what is missing between two blocks, and the suspects that lack it."""
-        if self._flags is None or self._fences is None:
-            return [(ATOMIC, found)]
-        block, thread, other_block, other = self._places(found)
-        flagged = self._flags.know(block, thread, other_block, other, found.stamp)
-        shown = self._fences.shows(other_block, other, found.stamp)
-        masks = (ATOMIC, ~flagged), (NO_RELEASE, flagged & ~shown), (NO_ACQUIRE, flagged & shown)
+        narrow = self._are_strong(found.stamp) & access.is_strong
+        flagged = shown = np.zeros(len(narrow), np.bool_)
+        if self._flags is not None and self._fences is not None:
+            block, thread, other_block, other = self._places(found)
+            flagged = ~narrow & self._flags.know(block, thread, other_block, other, found.stamp)
+            shown = self._fences.shows(other_block, other, found.stamp)
+        masks = (
+            (NARROW, narrow),
+            (ATOMIC, ~narrow & ~flagged),
+            (NO_RELEASE, flagged & ~shown),
+            (NO_ACQUIRE, flagged & shown),
+        )
         return [(missing, found.part(mask)) for missing, mask in masks if mask.any()]
 
-    def _knows(self, at: Lanes, order: Order, found: Suspects) -> Array:
+    def _knows(self, at: Lanes, order: Order, found: Suspects, access: Access) -> Array:
         block, thread, other_block, other = places = self._places(found)
         is_own = block == other_block
         known = np.zeros(len(block), np.bool_)
         if is_own.any():
             inner = block[is_own] - at.group.first
             known[is_own] = order.knows(inner, thread[is_own], other[is_own], found.stamp[is_own])
+            if access.is_strong:
+                known |= is_own & self._are_strong(found.stamp)
         if self._flags is not None and self._fences is not None:
             flagged = ~is_own & self._flags.know(*places, found.stamp)
             if flagged.any():
@@ -203,6 +212,17 @@ class GlobalChecks:
             old = seen.region.peek(np.dtype(f"u{size}"), places + number)
             differs |= _of(at, value, seen.lanes[which]) != old
         return differs
+
+    def _check_scope(self, seen: _Seen, last: Array | None, access: Access) -> None:
+        """Report lanes of different blocks that change one address at the same time, with the scope of a block."""
+        if last is None or not access.is_narrow:
+            return
+        threads = self._launch.threads
+        apart = np.flatnonzero((last & LANE) // threads != (seen.mine & LANE) // threads)
+        if len(apart):
+            stamps = np.full(len(apart), self._report.now)
+            found = Suspects(apart, seen.mine[apart] & LANE, last[apart] & LANE, stamps)
+            self._report.race(Rule.WAW, 0, found, access, lambda at: _bytes(seen, at // seen.granules), NARROW)
 
     def _check_lanes(self, seen: _Seen, last: Array, access: Access, at: Lanes, values: Sequence[Array]) -> None:
         """Report lanes that store something else than the lane that counts, at the same address."""

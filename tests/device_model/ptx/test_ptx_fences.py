@@ -67,8 +67,9 @@ def test_a_release_and_an_acquire_need_no_fence_and_theirs_are_not_those_of_the_
     assert found(message(right)) == []
     assert found(message(right | {"SET": "red.release.gpu.global.add.u32 [%a+4], 1"})) == []
     assert found(message(right | {"GET": "atom.acquire.gpu.global.or.b32 %r, [%a+4], 0"})) == []
-    assert found(message(right | {"SET": "st.release.cta.global.u32 [%a+4], 1"})) == [("RAW", BEFORE, 3, 8)]
-    assert found(message(right | {"GET": "ld.acquire.cta.global.u32 %r, [%a+4]"})) == [("RAW", AFTER, 3, 8)]
+    of_block = ("RAW", "the scope of the device", 4, 6)
+    assert found(message(right | {"SET": "st.release.cta.global.u32 [%a+4], 1"})) == [of_block, ("RAW", BEFORE, 3, 8)]
+    assert found(message(right | {"GET": "ld.acquire.cta.global.u32 %r, [%a+4]"})) == [of_block, ("RAW", AFTER, 3, 8)]
     assert found(message(right | {"GET": "ld.relaxed.gpu.global.u32 %r, [%a+4]"})) == [("RAW", AFTER, 3, 8)]
 
 
@@ -186,3 +187,11 @@ def test_a_plain_load_may_guess_what_a_compare_and_swap_then_checks(copy):
     assert found(body, grid=3, block=64) == []
     assert found(body.replace("%old, [%a]", "%old, [%a+8]").replace("LOOP:", "LOOP: red.global.add.u64 [%a+8], 1;"),
                  grid=3, block=64) != []  # fmt: skip
+
+
+@pytest.mark.parametrize("access", ["red.{}.global.add.u32 [%a], 1;", "st.relaxed.{}.global.u32 [%a], %c;"])
+def test_an_access_for_the_block_races_with_those_of_other_blocks(access):
+    assert found(access.format("relaxed.gpu" if "red" in access else "gpu") + " ret;", block=64) == []
+    narrow = access.format("relaxed.cta" if "red" in access else "cta") + " ret;"
+    assert found(narrow, grid=1, block=64) == []
+    assert {missing for _, missing, *_ in found(narrow, block=64)} == {"the scope of the device"}
