@@ -213,7 +213,7 @@ class Hazards(Watch):
     def _load_local(self, at: Lanes, local: LocalShadow, address: Array, nbytes: int, access: Access) -> None:
         size = nbytes // access.parts
         step = min(size, 8)
-        for byte in range(0, nbytes, step):
+        for byte in (each for each in range(0, nbytes, step) if each // size not in access.unused):
             nothing = local.unwritten(*_lanes(at, address + np.uint64(byte)), step)
             if nothing.any():
                 lane = int(at.flat.reshape(-1)[int(nothing.argmax())])

@@ -5,12 +5,12 @@ atomic operations, and loads that a `cas` checks (`guesses`). Some of them order
 locks (`exch`, `cas`), and every atomic operation of a kernel that has fences.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from device_model.ptx.checks.guesses import guesses
 from device_model.ptx.code.flow import reads, writes
-from device_model.ptx.text.syntax import Function, Instruction
+from device_model.ptx.text.syntax import Function, Instruction, Operand, Vector
 
 _STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
 _LOCKS = frozenset(("exch", "cas"))
@@ -35,6 +35,7 @@ class Access(NamedTuple):
         is_release: Whether it needs no fence before it to show other blocks what its thread did.
         is_acquire: Whether it needs no fence behind it to show its thread what other blocks did.
         is_constant: Whether nothing can change what it reads.
+        unused: The parts of its vector that nothing reads, such as the padding of a structure.
     """
 
     line: int
@@ -47,6 +48,7 @@ class Access(NamedTuple):
     is_release: bool = False
     is_acquire: bool = False
     is_constant: bool = False
+    unused: tuple[int, ...] = ()
 
 
 class Waiting(NamedTuple):
@@ -65,7 +67,7 @@ class Lines:
         functions = list(functions)
         items = [item for each in functions for item in each.body or () if isinstance(item, Instruction)]
         guessed = {line: None for each in functions for line in guesses(each)}
-        used = {each: None for item in items for each in reads(item)}
+        used: dict[Operand, None] = {each: None for item in items for each in reads(item)}
         has_fences = any(item.name in _FENCES for item in items)
         self._fences = {item.line: None for item in items if item.name in _FENCES and _WIDE & {*item.modifiers}}
         for item in items:
@@ -74,8 +76,9 @@ class Lines:
                 self._accesses[key] = _access(
                     item, has_fences=has_fences, is_used=any(each in used for each in writes(item))
                 )
-                if item.name == "ld" and item.line in guessed:
-                    self._accesses[key] = self._accesses[key]._replace(is_strong=True)
+                if item.name == "ld":
+                    access = self._accesses[key]._replace(unused=_unused(item, used))
+                    self._accesses[key] = access._replace(is_strong=access.is_strong or item.line in guessed)
             elif item.name in ("bar", "barrier"):
                 count = 2 + 2 * ("red" in item.modifiers)
                 self._barriers[item.line] = Waiting(len(item.operands) >= count, "arrive" in item.modifiers)
@@ -95,6 +98,13 @@ class Lines:
     def barrier(self, line: int) -> Waiting:
         """Return the barrier in *line*."""
         return self._barriers.get(line, Waiting())
+
+
+def _unused(item: Instruction, used: Mapping[Operand, None]) -> tuple[int, ...]:
+    """Return which parts of the vector that *item* loads are not among the registers that are *used*."""
+    result = item.operands[0]
+    parts = result.parts if isinstance(result, Vector) else ()
+    return tuple(number for number, part in enumerate(parts) if part not in used)
 
 
 def _access(item: Instruction, *, has_fences: bool, is_used: bool) -> Access:
