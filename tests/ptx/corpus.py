@@ -20,6 +20,7 @@ import signal
 import sys
 import traceback
 from collections import Counter
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -240,10 +241,8 @@ def outcome_of(module, name):
     workspace = memory.add(np.zeros(64, np.uint8))  # where the blocks of a cooperative launch are counted
     environment = {1: workspace >> 32, 2: workspace & 0xFFFFFFFF}
     outcome = "stopped", "", None
-    for number, threads in TRIES:
+    for number, block in _tries(program.limits):
         given = made_up(module.functions[name], number)
-        block = program.limits.get("reqntid") or program.limits.get("maxntid") or (threads,)
-        block = (*block, 1, 1)[:3]
         arguments = _laid_out(module.functions[name], program, memory, given)
         launch = Launch(GRID, block, arguments, memory, SHARED, environment=environment)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -258,6 +257,15 @@ def outcome_of(module, name):
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     return outcome
+
+
+def _tries(limits):
+    """Yield numbers for a kernel, and blocks: as large as it says, and smaller ones if it may have these."""
+    for number, threads in TRIES:
+        bound = limits.get("reqntid") or limits.get("maxntid") or (threads,)
+        fewer = limits.get("reqntid") or (min(threads, prod(bound)),)
+        for block in dict.fromkeys((*each, 1, 1)[:3] for each in (bound, fewer)):
+            yield number, block
 
 
 class _TooSlowError(BaseException):
