@@ -17,17 +17,18 @@ from device_model.ptx.lanes.launch import Launch
 
 
 class Fences(Flags):
-    """The uses of locks and flags in a launch, and the fences, as stamps."""
+    """The uses of locks and flags in a launch, and the fences, as stamps.
+
+    Of each warp it has what came before its last fence, and its last load of a flag. Of each block it has what came
+    before a barrier that a fence of any thread came behind.
+    """
 
     __slots__ = ("_covered", "_fenced", "_loaded")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
-        self._fenced = np.zeros(len(self._released), np.int64)  # by warp: it has run a fence after what came before
-        self._covered = np.zeros(
-            launch.blocks, np.int64
-        )  # by block: a fence came after a barrier after what came before
-        self._loaded = np.zeros(len(self._released), np.int64)  # by warp: its last load of a flag
+        self._fenced, self._loaded = np.zeros((2, len(self._released)), np.int64)
+        self._covered = np.zeros(launch.blocks, np.int64)
 
     def fence(self, at: Lanes, order: Order, now: int) -> None:
         """The lanes run a fence, after the access *now*."""

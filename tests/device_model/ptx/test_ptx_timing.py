@@ -422,8 +422,9 @@ def test_a_warp_whose_time_is_read_spends_the_same_on_fences():
 
 def test_fences_of_several_warps_take_their_time_at_the_same_time():
     def of_rounds(count, block):
-        body = f"""{PLACE} mov.u32 %r5, {count}; $again: ld.global.f32 %f1, [%rd4]; add.f32 %f1, %f1, 0f3F800000;
-            st.global.f32 [%rd4], %f1; membar.gl; add.s32 %r5, %r5, -1; setp.ne.s32 %p1, %r5, 0; @%p1 bra $again; ret;"""
+        body = f"""{PLACE} mov.u32 %r5, {count};
+            $again: ld.global.f32 %f1, [%rd4]; add.f32 %f1, %f1, 0f3F800000; st.global.f32 [%rd4], %f1; membar.gl;
+            add.s32 %r5, %r5, -1; setp.ne.s32 %p1, %r5, 0; @%p1 bra $again; ret;"""
         return cycles(body, 1, block)
 
     one, eight = ((of_rounds(200, block) - of_rounds(100, block)) / 100 for block in (32, 256))
