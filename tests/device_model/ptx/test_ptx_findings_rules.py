@@ -137,8 +137,20 @@ def test_bytes_that_nobody_wrote():
 
 
 def test_each_half_of_a_vector_is_looked_at():
-    body = ".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {%r, %x}, [s]; ret;"
+    body = ".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {%r, %x}, [s]; add.u32 %r, %r, %x; ret;"
     assert found(body) == [("UNWRITTEN_READ", "a store")]
+
+
+@pytest.mark.parametrize("part", ["%x", "_"])
+def test_a_part_of_a_vector_that_nothing_reads_may_be_padding(part):
+    shared = (
+        f".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {{%r, {part}}}, [s]; st.global.u32 [%a], %r;"
+    )
+    local = f".reg .u32 %x; st.local.u32 [l], 1; ld.local.v2.u32 {{%r, {part}}}, [l]; st.global.u32 [%a], %r;"
+    assert found(shared + "ret;") == found(local + "ret;") == []
+    if part == "%x":
+        read = "st.global.u32 [%a+4], %x; ret;"
+        assert found(shared + read) == found(local + read) == [("UNWRITTEN_READ", "a store")]
 
 
 def test_a_number_of_which_some_bytes_were_written_may_be_a_structure_with_padding():
