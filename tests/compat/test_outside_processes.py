@@ -9,7 +9,7 @@ from textwrap import dedent
 
 import pytest
 
-from acl_py.compat.acl.face import modules as acl
+from acl_py.compat.acl.face.making import make
 from tests import forks
 
 POOL = """\
@@ -74,7 +74,7 @@ def test_another_script_finds_acl_its_models_and_its_operators(run, tmp_path):
 
 def finding(**variables):
     """The environment of a process that finds `acl` by the path alone, without `acl-py run`."""
-    path = (str(Path(acl.build()["acl"].__file__).parents[1]), *(each for each in sys.path if each))
+    path = (str(Path(make()["acl"].__file__).parents[1]), *(each for each in sys.path if each))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), **variables}
 
 
@@ -93,7 +93,7 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     command = [sys.executable, "-W", "error", "-c", dedent(code)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=finding())
     assert done.stdout.split()[1:] == ["Ascend910B3", "8", "0"]
-    assert done.stdout.startswith(acl.build()["acl"].__file__)
+    assert done.stdout.startswith(make()["acl"].__file__)
     assert done.stderr.startswith("acl-py: failed: acl.rt.free() at <string>:4")
     (tmp_path / "mine.py").write_text("print('registered')\n")
     options = {"device": "ascend310p3", "devices": 2, "register": [str(tmp_path / "mine.py")]}
