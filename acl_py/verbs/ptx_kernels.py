@@ -215,10 +215,9 @@ class PtxKernel(Launchable[...]):
             raise TypeError(
                 f"{self!r} is launched as kernel[grid, block, stream, shared]; the last two may be left out"
             )
-        grid, block, *more = where
-        stream = more[0] if more else None
-        shared = integer("shared", more[1]) if len(more) > 1 else 0
-        shape = Shape(_dims("the grid", grid), _dims("the block", block), shared)
+        stream = where[2] if len(where) > 2 else None
+        shared = integer("shared", where[3]) if len(where) > 3 else 0
+        shape = Shape(_dims("the grid", where[0]), _dims("the block", where[1]), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
@@ -274,7 +273,7 @@ class PtxKernel(Launchable[...]):
         """Return the work of one launch of *shape* with *args*."""
         plan = self._plan(runtime, shape)
         given: list[Extent] = []
-        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)]
+        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)] if args else ()
         parameters = pack(self._function, values)
         device, latency = current_scope().context.device, runtime.profile.latency
         return Launch(
