@@ -220,9 +220,17 @@ class PtxKernel(Launchable[...]):
         shape = Shape(_dims("the grid", where[0]), _dims("the block", where[1]), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
-            return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
+            return LaunchKernel(shaped, shaped.blocks, args, stream)
 
+        shaped = ShapedKernel(self, shape)
         return launch
+
+    def shaped(self, *shape: int) -> "ShapedKernel":
+        """Return what `LaunchKernel` takes for launches of a *shape*: blocks in each of the three directions, threads
+        of a block in each, and bytes of dynamic shared memory.
+        """
+        x, y, z, in_x, in_y, in_z, shared = shape
+        return ShapedKernel(self, Shape((x, y, z), (in_x, in_y, in_z), shared))
 
     def cooperative(self) -> "PtxKernel":
         """Return the kernel for launches whose blocks all run at the same time, and may wait for one another.
@@ -362,14 +370,15 @@ class PtxKernel(Launchable[...]):
             raise runtime.error(Kind.INVALID_VALUE, what, remedy)
 
 
-class _Shaped(Launchable[...]):
-    """A kernel with its grid and block, for one launch."""
+class ShapedKernel(Launchable[...]):
+    """A kernel with its grid, which has so many *blocks*, and its blocks."""
 
     def __init__(self, kernel: PtxKernel, shape: Shape) -> None:
         self.name = kernel.name
         self.label = kernel.label
         self._kernel = kernel
         self._shape = shape
+        self.blocks = prod(shape.grid)
 
     def __repr__(self) -> str:
         return repr(self._kernel)
