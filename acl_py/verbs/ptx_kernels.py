@@ -201,6 +201,7 @@ class PtxKernel(Launchable[...]):
         self._program = program
         self._is_cooperative = False
         self._shared_limit = 0
+        self._shaped: dict[tuple[int, ...], ShapedKernel] = {}  # by shape
         self._plans: dict[Shape, Plan] = {}  # of shapes that were checked
         self._profile: DeviceProfile | None = None  # the one of these plans
 
@@ -217,20 +218,23 @@ class PtxKernel(Launchable[...]):
             )
         stream = where[2] if len(where) > 2 else None
         shared = integer("shared", where[3]) if len(where) > 3 else 0
-        shape = Shape(_dims("the grid", where[0]), _dims("the block", where[1]), shared)
+        shaped = self.shaped(*_dims("the grid", where[0]), *_dims("the block", where[1]), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(shaped, shaped.blocks, args, stream)
 
-        shaped = ShapedKernel(self, shape)
         return launch
 
     def shaped(self, *shape: int) -> "ShapedKernel":
         """Return what `LaunchKernel` takes for launches of a *shape*: blocks in each of the three directions, threads
         of a block in each, and bytes of dynamic shared memory.
         """
-        x, y, z, in_x, in_y, in_z, shared = shape
-        return ShapedKernel(self, Shape((x, y, z), (in_x, in_y, in_z), shared))
+        shaped = self._shaped.get(shape)
+        if shaped is None:
+            if len(self._shaped) == _SHAPES:
+                self._shaped.clear()
+            shaped = self._shaped[shape] = ShapedKernel(self, Shape(shape[:3], shape[3:6], shape[6]))  # type: ignore[arg-type]
+        return shaped
 
     def cooperative(self) -> "PtxKernel":
         """Return the kernel for launches whose blocks all run at the same time, and may wait for one another.

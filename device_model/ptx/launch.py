@@ -190,7 +190,7 @@ class Launch(CoreKernel):
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
         self.result = Result()
         if self.plan.outcome is not None:
-            return self._took(self.plan.outcome, (), ())
+            return self._took_as_before(*self.plan.outcome)
         self._settings.clear()
         launch = lanes.Launch(
             self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
@@ -263,8 +263,18 @@ class Launch(CoreKernel):
         read, written = self._memory.read(), self._memory.written()
         timeline = Timeline(self._timing, read, written, self._overhead_ns)
         if self.plan.program.touches_nothing:
-            self.plan.outcome = timeline
+            cores = ((timeline.duration_ns, self.cores),)
+            self.plan.outcome = timeline, Occupation(timeline.duration_ns, cores)
         return self._took(timeline, read, written)
+
+    def _took_as_before(self, timeline: Timeline, occupation: Occupation) -> Occupation:
+        """Take as long as the first launch of a kernel that touches nothing."""
+        if 0 < self.limit_ns < timeline.duration_ns:
+            return self._took(timeline, (), ())
+        assert self.result is not None, "it has begun"
+        self._read = self._written = ()
+        self.result.timeline, self.released = timeline, occupation.released
+        return occupation
 
     def _took(self, timeline: Timeline, read: Sequence[Extent], written: Sequence[Extent]) -> Occupation:
         assert self.result is not None, "it has run"

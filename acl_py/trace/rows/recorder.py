@@ -319,7 +319,7 @@ class Trace(Observer):
         store, work = self._store, op.work
         index = len(store) - 1
         left_out = store.instructions.note(index, op.start_ns, result)
-        findings = tuple(map(str, result.findings))
+        findings = tuple(map(str, result.findings)) if result.findings else ()
         assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
         number = op.capture if isinstance(op, NodeOp) else -1
         store.core_runs[index] = CoreRun(

@@ -80,7 +80,7 @@ def launch_on(
     """
     raw = _from_buffer(function, extra) if extra else _from_pointers(function, arguments)
     values = [_value(*each) for each in zip(function.kernel.parameters, raw, strict=True)] if raw else ()
-    shaped = function.kernel.cooperative().shaped(*shape) if is_cooperative else function.shaped(shape)
+    shaped = (function.kernel.cooperative() if is_cooperative else function.kernel).shaped(*shape)
     return native.LaunchKernel(shaped, shaped.blocks, values, stream)
 
 

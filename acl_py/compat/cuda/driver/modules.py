@@ -14,12 +14,10 @@ from acl_py.compat.cuda.face.images import refused, text_at, text_of
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs.ptx_kernels import PtxKernel, PtxModule, ShapedKernel
+from acl_py.verbs.ptx_kernels import PtxKernel, PtxModule
 from device_model.contexts import Context
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
-
-_MOST_SHAPES = 256  # that are kept for a kernel
 
 
 class Function:
@@ -29,7 +27,6 @@ class Function:
         self.module = module
         self.kernel = kernel
         self.settings: dict[int, int] = {}  # attributes that were set, by number
-        self._shaped: dict[tuple[int, ...], ShapedKernel] = {}  # by grid, block and bytes of shared memory
         self.sizes = [parameter.nbytes for parameter in kernel.parameters]
         self.addresses = Struct(f"<{len(self.sizes)}Q")  # the array of addresses that a launch gets
 
@@ -37,15 +34,6 @@ class Function:
     def context(self) -> Context:
         """The context of the module."""
         return self.module.context
-
-    def shaped(self, shape: tuple[int, ...]) -> ShapedKernel:
-        """Return the kernel for launches of a *shape*: grid, block and bytes of shared memory."""
-        shaped = self._shaped.get(shape)
-        if shaped is None:
-            if len(self._shaped) >= _MOST_SHAPES:
-                self._shaped.clear()
-            shaped = self._shaped[shape] = self.kernel.shaped(*shape)
-        return shaped
 
     @cached_property
     def offsets(self) -> list[tuple[int, int]]:
