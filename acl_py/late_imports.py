@@ -35,16 +35,15 @@ def standard_library_first() -> Iterator[None]:
 
 def _in_place_of_the_librarys() -> list[str]:
     """Return the modules of the program that have a name of the standard library's."""
-    own = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
-    return [
-        name
-        for name, file in own
-        if file and name.partition(".")[0] in sys.stdlib_module_names and not file.startswith(_FIRST)
-    ]
+    named = [name for name in list(sys.modules) if name.partition(".")[0] in sys.stdlib_module_names]
+    files = {name: getattr(sys.modules[name], "__file__", None) for name in named}
+    return [name for name, file in files.items() if file and not file.startswith(_FIRST)]
 
 
 def import_late(name: str) -> ModuleType:
     """Return the module *name*, imported now if it was not before."""
+    if name in sys.modules:  # another thread may still import it: then this one waits
+        return import_module(name)
     with standard_library_first():
         return import_module(name)
 
