@@ -199,7 +199,7 @@ class _Watching:
     """Watches the simulations of all tests: fails tests that have findings, and writes recordings."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from acl_py.options import parts_of
+        from acl_py.parts import parts_of
         from acl_py.sanitizer import watch
         from acl_py.sanitizer.suppressions import SuppressionError, find
 

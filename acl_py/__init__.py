@@ -35,6 +35,7 @@ only from those below it, and all of them may import device_model:
         objects tasks                   what the calls are about; several tasks
         portability                     one program, tried under other rules
         kernels                         what programs launch
+    public          what programs import from the package
     simulation      run, simulate, open
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
@@ -94,207 +95,25 @@ only from those below it, and all of them may import device_model:
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have
-    callers codes errors ranges sites signatures whole_files late_imports
-                    the ground: tasks, return codes, exceptions, ranges of bytes, lines of the user's program, the
-                    functions of `acl`, files that are written whole or not at all, imports in the middle of a program
+    callers codes errors parts ranges sites signatures whole_files late_imports
+                    the ground: tasks, return codes, exceptions, parts of the sanitizer, ranges of bytes, lines of the
+                    user's program, the functions of `acl`, files that are written whole or not at all, imports in the
+                    middle of a program
 """
 
-import importlib as _importlib
 import typing
-from types import ModuleType as _ModuleType
 
-from acl_py.errors import AclError as AclError
-from acl_py.errors import DeadlockError as DeadlockError
-from acl_py.errors import Kind as Kind
-from acl_py.errors import ProfileError as ProfileError
-from acl_py.simulation import Simulation as Simulation
-from acl_py.simulation import current_simulation as current_simulation
-from acl_py.simulation import new_event_loop as new_event_loop
-from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name
-from acl_py.simulation import run as run
-from acl_py.simulation import simulate as simulate
-from acl_py.verbs.arrays import Array as Array
-from acl_py.verbs.arrays import In as In
-from acl_py.verbs.arrays import InOut as InOut
-from acl_py.verbs.arrays import Out as Out
-from acl_py.verbs.callbacks import CallbackBlock as CallbackBlock
-from acl_py.verbs.callbacks import LaunchCallback as LaunchCallback
-from acl_py.verbs.callbacks import LaunchHostFunc as LaunchHostFunc
-from acl_py.verbs.callbacks import ProcessReport as ProcessReport
-from acl_py.verbs.callbacks import SubscribeReport as SubscribeReport
-from acl_py.verbs.callbacks import UnsubscribeReport as UnsubscribeReport
-from acl_py.verbs.captures import BeginCapture as BeginCapture
-from acl_py.verbs.captures import BeginCaptureToGraph as BeginCaptureToGraph
-from acl_py.verbs.captures import CaptureInfo as CaptureInfo
-from acl_py.verbs.captures import CaptureState as CaptureState
-from acl_py.verbs.captures import EndCapture as EndCapture
-from acl_py.verbs.captures import IsCapturing as IsCapturing
-from acl_py.verbs.captures import ThreadExchangeStreamCaptureMode as ThreadExchangeStreamCaptureMode
-from acl_py.verbs.captures import UpdateCaptureDependencies as UpdateCaptureDependencies
-from acl_py.verbs.captures import capture as capture
-from acl_py.verbs.copies import Memcpy as Memcpy
-from acl_py.verbs.copies import Memcpy2d as Memcpy2d
-from acl_py.verbs.copies import Memcpy2dAsync as Memcpy2dAsync
-from acl_py.verbs.copies import MemcpyAsync as MemcpyAsync
-from acl_py.verbs.copies import MemcpyAsyncWithCondition as MemcpyAsyncWithCondition
-from acl_py.verbs.copies import MemcpyKind as MemcpyKind
-from acl_py.verbs.devices import Context as Context
-from acl_py.verbs.devices import CreateContext as CreateContext
-from acl_py.verbs.devices import DestroyContext as DestroyContext
-from acl_py.verbs.devices import Finalize as Finalize
-from acl_py.verbs.devices import GetCurrentContext as GetCurrentContext
-from acl_py.verbs.devices import GetDevice as GetDevice
-from acl_py.verbs.devices import GetDeviceCount as GetDeviceCount
-from acl_py.verbs.devices import GetRunMode as GetRunMode
-from acl_py.verbs.devices import Init as Init
-from acl_py.verbs.devices import ResetDevice as ResetDevice
-from acl_py.verbs.devices import ResetDeviceForce as ResetDeviceForce
-from acl_py.verbs.devices import RunMode as RunMode
-from acl_py.verbs.devices import SetCurrentContext as SetCurrentContext
-from acl_py.verbs.devices import SetDevice as SetDevice
-from acl_py.verbs.devices import SynchronizeDevice as SynchronizeDevice
-from acl_py.verbs.devices import SynchronizeDeviceWithTimeout as SynchronizeDeviceWithTimeout
-from acl_py.verbs.events import CreateEvent as CreateEvent
-from acl_py.verbs.events import CreateEventExWithFlag as CreateEventExWithFlag
-from acl_py.verbs.events import CreateEventWithFlag as CreateEventWithFlag
-from acl_py.verbs.events import DestroyEvent as DestroyEvent
-from acl_py.verbs.events import EventElapsedTime as EventElapsedTime
-from acl_py.verbs.events import EventFlag as EventFlag
-from acl_py.verbs.events import EventQuery as EventQuery
-from acl_py.verbs.events import EventRecord as EventRecord
-from acl_py.verbs.events import EventSynchronize as EventSynchronize
-from acl_py.verbs.events import GetEventAvailNum as GetEventAvailNum
-from acl_py.verbs.events import GetEventTimestamp as GetEventTimestamp
-from acl_py.verbs.events import QueryEventStatus as QueryEventStatus
-from acl_py.verbs.events import QueryEventWaitStatus as QueryEventWaitStatus
-from acl_py.verbs.events import RecordEvent as RecordEvent
-from acl_py.verbs.events import ResetEvent as ResetEvent
-from acl_py.verbs.events import SynchronizeEvent as SynchronizeEvent
-from acl_py.verbs.events import SynchronizeEventWithTimeout as SynchronizeEventWithTimeout
-from acl_py.verbs.failures import ExceptionInfo as ExceptionInfo
-from acl_py.verbs.failures import FailureMode as FailureMode
-from acl_py.verbs.failures import SetExceptionInfoCallback as SetExceptionInfoCallback
-from acl_py.verbs.failures import SetOpExecuteTimeOut as SetOpExecuteTimeOut
-from acl_py.verbs.failures import SetOpWaitTimeOut as SetOpWaitTimeOut
-from acl_py.verbs.failures import SetStreamFailureMode as SetStreamFailureMode
-from acl_py.verbs.fills import Memset as Memset
-from acl_py.verbs.fills import MemsetAsync as MemsetAsync
-from acl_py.verbs.graph_nodes import GraphAddConditionalNode as GraphAddConditionalNode
-from acl_py.verbs.graph_nodes import GraphAddDependencies as GraphAddDependencies
-from acl_py.verbs.graph_nodes import GraphAddNode as GraphAddNode
-from acl_py.verbs.graph_nodes import GraphDestroyNode as GraphDestroyNode
-from acl_py.verbs.graph_nodes import GraphExecNodeSetWork as GraphExecNodeSetWork
-from acl_py.verbs.graph_nodes import GraphNodeSetEnabled as GraphNodeSetEnabled
-from acl_py.verbs.graph_nodes import GraphNodeSetWork as GraphNodeSetWork
-from acl_py.verbs.graph_nodes import GraphRemoveDependencies as GraphRemoveDependencies
-from acl_py.verbs.graphs import GraphAddChildGraphNode as GraphAddChildGraphNode
-from acl_py.verbs.graphs import GraphAddEmptyNode as GraphAddEmptyNode
-from acl_py.verbs.graphs import GraphAddIfNode as GraphAddIfNode
-from acl_py.verbs.graphs import GraphClone as GraphClone
-from acl_py.verbs.graphs import GraphCreate as GraphCreate
-from acl_py.verbs.graphs import GraphDestroy as GraphDestroy
-from acl_py.verbs.graphs import GraphExecDestroy as GraphExecDestroy
-from acl_py.verbs.graphs import GraphExecUpdate as GraphExecUpdate
-from acl_py.verbs.graphs import GraphInstantiate as GraphInstantiate
-from acl_py.verbs.graphs import GraphInstantiateFlag as GraphInstantiateFlag
-from acl_py.verbs.graphs import GraphLaunch as GraphLaunch
-from acl_py.verbs.graphs import GraphUpload as GraphUpload
-from acl_py.verbs.host import GetLastError as GetLastError
-from acl_py.verbs.host import HostThread as HostThread
-from acl_py.verbs.host import HostWork as HostWork
-from acl_py.verbs.host import PeekAtLastError as PeekAtLastError
-from acl_py.verbs.host import Sleep as Sleep
-from acl_py.verbs.kernels import Cost as Cost
-from acl_py.verbs.kernels import LaunchKernel as LaunchKernel
-from acl_py.verbs.kernels import block_kernel as block_kernel
-from acl_py.verbs.kernels import kernel as kernel
-from acl_py.verbs.managed import CPU_DEVICE_ID as CPU_DEVICE_ID
-from acl_py.verbs.managed import INVALID_DEVICE_ID as INVALID_DEVICE_ID
-from acl_py.verbs.managed import Advice as Advice
-from acl_py.verbs.managed import MallocManaged as MallocManaged
-from acl_py.verbs.managed import MemAdvise as MemAdvise
-from acl_py.verbs.managed import MemAttach as MemAttach
-from acl_py.verbs.managed import MemoryType as MemoryType
-from acl_py.verbs.managed import MemPrefetchAsync as MemPrefetchAsync
-from acl_py.verbs.managed import MemRangeGetAttribute as MemRangeGetAttribute
-from acl_py.verbs.managed import PointerAttributes as PointerAttributes
-from acl_py.verbs.managed import PointerGetAttributes as PointerGetAttributes
-from acl_py.verbs.managed import RangeAttribute as RangeAttribute
-from acl_py.verbs.managed import StreamAttachMemAsync as StreamAttachMemAsync
-from acl_py.verbs.marks import annotate as annotate
-from acl_py.verbs.marks import mark as mark
-from acl_py.verbs.memory import Buffer as Buffer
-from acl_py.verbs.memory import Free as Free
-from acl_py.verbs.memory import FreeAsync as FreeAsync
-from acl_py.verbs.memory import FreeHost as FreeHost
-from acl_py.verbs.memory import FreeHostWithDevSync as FreeHostWithDevSync
-from acl_py.verbs.memory import FreeWithDevSync as FreeWithDevSync
-from acl_py.verbs.memory import GetMemInfo as GetMemInfo
-from acl_py.verbs.memory import HostRegister as HostRegister
-from acl_py.verbs.memory import HostUnregister as HostUnregister
-from acl_py.verbs.memory import Malloc as Malloc
-from acl_py.verbs.memory import MallocAsync as MallocAsync
-from acl_py.verbs.memory import MallocHost as MallocHost
-from acl_py.verbs.memory import SetMemPoolThreshold as SetMemPoolThreshold
-from acl_py.verbs.peers import DeviceCanAccessPeer as DeviceCanAccessPeer
-from acl_py.verbs.peers import DeviceDisablePeerAccess as DeviceDisablePeerAccess
-from acl_py.verbs.peers import DeviceEnablePeerAccess as DeviceEnablePeerAccess
-from acl_py.verbs.peers import DevicePeerAccessStatus as DevicePeerAccessStatus
-from acl_py.verbs.signals import Compare as Compare
-from acl_py.verbs.signals import CreateNotify as CreateNotify
-from acl_py.verbs.signals import DestroyNotify as DestroyNotify
-from acl_py.verbs.signals import Notify as Notify
-from acl_py.verbs.signals import RecordNotify as RecordNotify
-from acl_py.verbs.signals import ResetNotifies as ResetNotifies
-from acl_py.verbs.signals import ValueWait as ValueWait
-from acl_py.verbs.signals import ValueWrite as ValueWrite
-from acl_py.verbs.signals import WaitAndResetNotify as WaitAndResetNotify
-from acl_py.verbs.streams import LEGACY_STREAM as LEGACY_STREAM
-from acl_py.verbs.streams import PER_THREAD_STREAM as PER_THREAD_STREAM
-from acl_py.verbs.streams import CreateStream as CreateStream
-from acl_py.verbs.streams import CreateStreamWithConfig as CreateStreamWithConfig
-from acl_py.verbs.streams import DestroyStream as DestroyStream
-from acl_py.verbs.streams import DestroyStreamForce as DestroyStreamForce
-from acl_py.verbs.streams import DeviceGetStreamPriorityRange as DeviceGetStreamPriorityRange
-from acl_py.verbs.streams import GetStreamAvailableNum as GetStreamAvailableNum
-from acl_py.verbs.streams import Status as Status
-from acl_py.verbs.streams import StreamAbort as StreamAbort
-from acl_py.verbs.streams import StreamFlag as StreamFlag
-from acl_py.verbs.streams import StreamGetPriority as StreamGetPriority
-from acl_py.verbs.streams import StreamQuery as StreamQuery
-from acl_py.verbs.streams import StreamWaitEvent as StreamWaitEvent
-from acl_py.verbs.streams import SynchronizeStream as SynchronizeStream
-from acl_py.verbs.streams import SynchronizeStreamWithTimeout as SynchronizeStreamWithTimeout
-from acl_py.verbs.task_groups import CaptureTaskGrpBegin as CaptureTaskGrpBegin
-from acl_py.verbs.task_groups import CaptureTaskGrpEnd as CaptureTaskGrpEnd
-from acl_py.verbs.task_groups import CaptureTaskUpdateBegin as CaptureTaskUpdateBegin
-from acl_py.verbs.task_groups import CaptureTaskUpdateEnd as CaptureTaskUpdateEnd
-from acl_py.verbs.task_groups import TaskGroup as TaskGroup
-from device_model.graphs.capture import CaptureMode as CaptureMode
-from device_model.graphs.capture import CaptureStatus as CaptureStatus
-from device_model.graphs.executable import Executable as Executable
-from device_model.graphs.graph import Condition as Condition
-from device_model.graphs.graph import Graph as Graph
-from device_model.graphs.graph import Node as Node
-from device_model.graphs.graph import NodeKind as NodeKind
-from device_model.handles import Event as Event
-from device_model.handles import Stream as Stream
-from device_model.observe import Observer as Observer
-from device_model.profile import DeviceProfile as DeviceProfile
-from device_model.rules import SyncRules as SyncRules
+from acl_py.late_imports import import_late as _import_late
+from acl_py.late_imports import late_names as _late_names
 
 if typing.TYPE_CHECKING:
     from acl_py import asc as asc
     from acl_py import cta as cta
     from acl_py import ptx as ptx
     from acl_py import trace as trace
-
-
-def __getattr__(name: str) -> _ModuleType:
-    """Return `acl_py.asc`, `cta`, `ptx` or `trace`, which are loaded when they are first used."""
-    if name in ("asc", "cta", "ptx", "trace"):
-        return _importlib.import_module(f"acl_py.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from acl_py.public import *  # noqa: F403 - its names are those of the package
+else:
+    __getattr__, __dir__ = _late_names(globals())
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -303,12 +122,12 @@ def load_ipython_extension(shell: object) -> None:
     Raises:
         ValueError: The environment variable ACL_PY_RUN is not what it must be.
     """
-    _importlib.import_module("acl_py.compat.notebook").load(shell)
+    _import_late("acl_py.compat.notebook").load(shell)
 
 
 def unload_ipython_extension(shell: object) -> None:
     """Do what `%unload_ext acl_py` asks for: print the summary, and end the session."""
-    _importlib.import_module("acl_py.compat.notebook").unload(shell)
+    _import_late("acl_py.compat.notebook").unload(shell)
 
 
 __version__ = "0.1.0"  # pyproject.toml takes it from here

@@ -42,7 +42,7 @@ def _run_at_once(words: list[str], *, is_sanitized: bool = True) -> None:
 
 
 def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: bool) -> None:
-    from acl_py.options import PARTS_OF_SCRIPTS
+    from acl_py.parts import PARTS_OF_SCRIPTS
     from acl_py.sanitizer.suppressions import SuppressionError
     from acl_py.tools import scripts
     from acl_py.tools.sanitizing import Sanitized

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from device_model.errors import DeviceError as DeviceError
 from device_model.errors import Kind as Kind
+from device_model.errors import ProfileError as ProfileError
 from device_model.errors import text_of
-from device_model.profile import ProfileError as ProfileError
-from device_model.rules import Code
 
 if TYPE_CHECKING:
     from acl_py.trace.rows.timeline import Timeline
     from device_model.chains import Link
+    from device_model.rules import Code
 
 
 def full_text(error: BaseException) -> str:
@@ -42,7 +42,7 @@ class AclError(DeviceError):
     was wrong; *remedy*, what to do about it.
     """
 
-    def __init__(self, kind: Kind, code: Code, what: str, remedy: str = "") -> None:
+    def __init__(self, kind: Kind, code: "Code", what: str, remedy: str = "") -> None:
         super().__init__(kind, what, remedy)
         self.code = code.value
         self.name = code.name

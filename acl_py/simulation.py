@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
 from acl_py.findings import Finding, Findings
-from acl_py.options import HOST_TIMES, Options, SanitizerPart, parts_of
+from acl_py.options import HOST_TIMES, Options
+from acl_py.parts import SanitizerPart, parts_of
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var

@@ -9,7 +9,6 @@ notes this line for every task whose coroutine is not the user's own. A call of 
 finalizer at its end makes it, or a thread of C. Its site says so.
 """
 
-import asyncio
 import os
 import sys
 import sysconfig
@@ -20,10 +19,14 @@ from importlib.util import find_spec
 from inspect import CO_COROUTINE
 from pathlib import Path
 from types import CodeType, CoroutineType, FrameType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import device_model
+from acl_py.late_imports import imported
+
+if TYPE_CHECKING:
+    import asyncio
 
 # The folder of acl_py: the one constant from which paths in the package and to its files are made.
 PACKAGE = str(Path(__file__).parent) + os.sep
@@ -204,8 +207,9 @@ def _is_own(code: CodeType) -> bool:
 
 def _running() -> "_Coroutine | None":
     """Return the coroutine of the running task; None without a task, or if its coroutine shows no frame."""
+    asyncio = imported("asyncio")
     try:
-        task = asyncio.current_task()
+        task = None if asyncio is None else asyncio.current_task()
     except RuntimeError:
         return None  # no loop: a blocking call
     coroutine = None if task is None else task.get_coro()
@@ -267,7 +271,7 @@ def is_installed(file: str) -> bool:
     return _is_foreign(file) or os.path.abspath(file).startswith(tuple(folders))  # "../env/bin/acl-py" is installed
 
 
-def note_tasks(loop: asyncio.AbstractEventLoop) -> None:
+def note_tasks(loop: "asyncio.AbstractEventLoop") -> None:
     """From now on note, for each task of *loop* that is nothing but a verb, the line that made it."""
     previous = loop.get_task_factory()
     if isinstance(previous, _Factory):
@@ -284,7 +288,7 @@ def called_function(site: object, otherwise: str = "acl") -> str:
 
 
 # The class of the tasks that some event loops make.
-task_types: WeakKeyDictionary[asyncio.AbstractEventLoop, type["asyncio.Task[Any]"]] = WeakKeyDictionary()
+task_types: WeakKeyDictionary["asyncio.AbstractEventLoop", type["asyncio.Task[Any]"]] = WeakKeyDictionary()
 
 
 class _Factory:
@@ -294,20 +298,20 @@ class _Factory:
         self.previous = previous
         self.users = 1
 
-    def __call__(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> Any:
+    def __call__(self, loop: "asyncio.AbstractEventLoop", coro: Any, **options: Any) -> Any:
         if isinstance(coro, CoroutineType) and is_foreign(coro.cr_code):
             site = _nearest(sys._getframe(1))
             if site is not None:
                 _made[coro] = site  # before the task is made: an eager one begins at once
         return self._make(loop, coro, options)
 
-    def _make(self, loop: asyncio.AbstractEventLoop, coro: Any, options: dict[str, Any]) -> Any:
+    def _make(self, loop: "asyncio.AbstractEventLoop", coro: Any, options: dict[str, Any]) -> Any:
         if self.previous is None:
-            return task_types.get(loop, asyncio.Task)(coro, loop=loop, **options)
+            return (task_types.get(loop) or imported("asyncio").Task)(coro, loop=loop, **options)
         return self.previous(loop, coro, **options)
 
 
-def forget_tasks(loop: asyncio.AbstractEventLoop) -> None:
+def forget_tasks(loop: "asyncio.AbstractEventLoop") -> None:
     """Give *loop* back its earlier task factory, unless the program has set another one."""
     factory: object = loop.get_task_factory()
     if isinstance(factory, _Factory):

@@ -476,8 +476,10 @@ class Device:
             if outcome.has_shown:
                 self.call_hook(self.hooks.shown, op)
             return outcome
-        used = [*allocations_of(work.reads()), *allocations_of(work.writes())]
-        if all(each.pages is None for each in used):
+        reads, writes = work.reads(), work.writes()
+        if not (reads or writes):
+            return outcome
+        if all(each.pages is None for each in (*allocations_of(reads), *allocations_of(writes))):
             return outcome
         late_ns = self.move_pages(op, 0)
         duration_ns, released = outcome

@@ -85,6 +85,10 @@ class Kind(Enum):
     UNKNOWN = "the device failed"
 
 
+class ProfileError(ValueError):
+    """A profile that cannot be used; the message names the file and the field."""
+
+
 class DeviceError(Exception):
     """A request that the device model refuses, or work that failed on it.
 

@@ -26,6 +26,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from device_model.aicore.core.spec import CoreSpec
 from device_model.completions import Nanoseconds
+from device_model.errors import ProfileError as ProfileError
 from device_model.errors import printable
 from device_model.kernel.ranges import MOST, Count, Few
 from device_model.library.spec import LibrarySpec
@@ -37,10 +38,6 @@ _SOURCES = ("measured", "documented", "assumed")
 _FOLDER = Path(__file__).with_name("profiles")
 RunMode = Annotated[int, 0, 1]
 _MEMO = 4096  # sizes whose times a curve remembers
-
-
-class ProfileError(ValueError):
-    """A profile that cannot be used; the message names the file and the field."""
 
 
 class Curve(dict[int, Nanoseconds]):

@@ -227,6 +227,7 @@ def _prepare():
     from typer.testing import CliRunner
 
     import acl_py.asc
+    import acl_py.compat.cuda.driver.early
     import acl_py.cta
     import acl_py.explain
     import acl_py.explore.preloaded

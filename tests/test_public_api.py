@@ -8,7 +8,7 @@ import pytest
 import acl_py
 from acl_py import asc, cta
 
-VERBS = [name for name, thing in vars(acl_py).items() if inspect.iscoroutinefunction(thing)]
+VERBS = [name for name, thing in vars(acl_py.public).items() if inspect.iscoroutinefunction(thing)]
 EXPECTED = """
     Init Finalize SetDevice GetDevice GetDeviceCount GetRunMode ResetDevice SynchronizeDevice
     DeviceCanAccessPeer DeviceEnablePeerAccess DeviceDisablePeerAccess DevicePeerAccessStatus

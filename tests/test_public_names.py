@@ -36,7 +36,8 @@ FILE = Path(__file__).with_name("public_names.json")
 
 def names_of(package):
     """What *package* gives to those who import from it: neither its modules nor what begins with an underscore."""
-    things = vars(importlib.import_module(package))
+    module = importlib.import_module(package)
+    things = {name: getattr(module, name) for name in dir(module)}
     return {
         name: thing
         for name, thing in sorted(things.items())

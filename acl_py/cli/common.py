@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from acl_py import recorded
 from acl_py.causes.pages import explained
 from acl_py.faults import Fault, FaultError, parse
-from acl_py.options import ALL_PARTS, parts_of
+from acl_py.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects

@@ -17,7 +17,7 @@ from acl_py.explore.gathering import Gathering
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.sanitizer.reports import judge
 from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
 from acl_py.schedules import Deviation, Effects, Replay, parse

@@ -33,7 +33,7 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
-from acl_py.options import PARTS_OF_SCRIPTS
+from acl_py.parts import PARTS_OF_SCRIPTS
 from acl_py.sanitizer import reports
 from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having

@@ -16,7 +16,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import PINNED, Case, EditError, queues
 from acl_py.explain.edits import Edit, apply
 from acl_py.findings import Finding, Kind
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.programs.format import STEP, ProgramError
 from acl_py.programs.replay import Replay, replay
 from acl_py.recorded import not_known

@@ -2,9 +2,9 @@
 
 import gc
 
-import acl_py  # noqa: F401 - scripts import it
-from acl_py.compat.acl.face import modules
+import acl_py.public  # noqa: F401 - scripts import it
+from acl_py.compat.acl.face.making import make
 from acl_py.explore import scripts  # noqa: F401 - the processes run it
 
-modules.build()
+make()
 gc.freeze()  # the processes share these objects as long as no collection touches them

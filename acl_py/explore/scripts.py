@@ -22,7 +22,7 @@ from acl_py.errors import full_text
 from acl_py.explore.functions import found_by
 from acl_py.explore.outcomes import Outcome
 from acl_py.findings import Finding
-from acl_py.options import SanitizerPart
+from acl_py.parts import SanitizerPart
 from acl_py.sanitizer.watch import Watch, watching
 from acl_py.schedules import Decide, Deviation, Point, Schedule, effects_of, following, having
 from acl_py.tools import scripts

@@ -4,7 +4,7 @@ from functools import partial
 
 from acl_py.findings import FAILURE, Findings
 from acl_py.host_arrays.views import UNSEEN, Views
-from acl_py.options import SanitizerPart
+from acl_py.parts import SanitizerPart
 from acl_py.ranges import Ranges
 from acl_py.runtime.runtime import Runtime
 from acl_py.sanitizer.check import guarded

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from acl_py.findings import Finding, Findings
-from acl_py.options import SanitizerPart
-from acl_py.runtime.runtime import Runtime
+from acl_py.parts import SanitizerPart
 
 if TYPE_CHECKING:
+    from acl_py.runtime.runtime import Runtime
     from acl_py.trace import Trace
 
 
@@ -38,7 +38,7 @@ class Watch:
         """Keep the recordings of the simulations that begin from now on, with *instructions* of each launch."""
         self.traces, self.instructions = [], instructions
 
-    def keep(self, runtime: Runtime, trace: "Trace | None") -> None:
+    def keep(self, runtime: "Runtime", trace: "Trace | None") -> None:
         """Keep the findings of a simulation that begins and, if they are wanted, its *trace*."""
         if self.traces is not None and trace is not None:
             self.traces.append(trace)
@@ -75,7 +75,7 @@ class Watch:
         return new
 
 
-def _is_alive(kept: ref[Runtime]) -> bool:
+def _is_alive(kept: "ref[Runtime]") -> bool:
     runtime = kept()
     return runtime is not None and runtime.closed is None
 

@@ -14,9 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from acl_py.compat.acl import simulated_time
-
-_TIME = simulated_time.__name__
+_TIME = "acl_py.compat.acl.simulated_time"
 _LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 
 CLOCKS = {f"{clock}{unit}" for clock in ("time", "monotonic", "perf_counter") for unit in ("", "_ns")}

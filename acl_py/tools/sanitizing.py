@@ -3,18 +3,21 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acl_py import __version__
 from acl_py.findings import Finding
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.sanitizer import watch
 from acl_py.sanitizer.reports import Report, ReportForm, judge
 from acl_py.sanitizer.suppressions import find
-from acl_py.trace import Trace
 from acl_py.whole_files import write_text
 
+if TYPE_CHECKING:
+    from acl_py.trace import Trace
+
 FOUND = 4  # the exit code if there are findings
-Fix = Callable[[Report, Sequence[Trace]], Report]
+Fix = Callable[[Report, Sequence["Trace"]], Report]
 
 
 class Sanitized:

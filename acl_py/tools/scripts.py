@@ -19,28 +19,27 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import thread as pool
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acl_py.compat.acl import hanging, processes
+from acl_py.compat.acl.face.current import current_session
 from acl_py.compat.acl.face.modules import install_at_import
-from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.face.tracebacks import hide_own_frames, hide_own_frames_of_uncaught_errors
 from acl_py.compat.acl.hanging import View
 from acl_py.compat.cuda import standing, switching
 from acl_py.errors import DeadlockError, full_text
+from acl_py.late_imports import imported
 from acl_py.tools.own_modules import compile_on_simulated_clock, import_on_simulated_clock, reads_clock
-from acl_py.trace.rows.timeline import Timeline
 
 if TYPE_CHECKING:
     from acl_py.sanitizer.watch import Watch
     from acl_py.tools.sanitizing import Sanitized
+    from acl_py.trace.rows.timeline import Timeline
 
 _INTERRUPTED = 130
 _FAILED = 4  # calls failed, or there are findings
@@ -66,8 +65,7 @@ class Clock(Enum):
     SIMULATED = "simulated"
 
 
-@dataclass(frozen=True)
-class Main:
+class Main(NamedTuple):
     """A program that can run as `__main__`: *execute* gets the module."""
 
     name: str  # sys.argv[0]
@@ -151,7 +149,7 @@ def folder_of(program: str, form: Form) -> Path:
     return Path(program).parent if form is Form.FILE and program != "-" else Path.cwd()
 
 
-def _tell_clock(main: Main, _: Sequence[Timeline]) -> bool:
+def _tell_clock(main: Main, _: "Sequence[Timeline]") -> bool:
     """Say in a line which clock the script has read, if it reads one and has used a card; it writes no file."""
     if current_session() is not None and any(map(_reads_clock, _own_sources(main))):
         print("  time: time.* is real time in this script; `--clock simulated` gives the card's", file=sys.stderr)
@@ -176,7 +174,7 @@ def _reads_clock(source: bytes | str) -> bool:
         return False
 
 
-def _show_findings(sanitized: "Sanitized", _: Sequence[Timeline]) -> bool:
+def _show_findings(sanitized: "Sanitized", _: "Sequence[Timeline]") -> bool:
     try:
         sanitized.show()
     except OSError as error:
@@ -217,8 +215,10 @@ def _compile(source: bytes | str, name: str) -> CodeType:
 
 def _end() -> hanging.Summary:
     """Do what Python does at the end of a script, except for the threads of its pools. Then print the summary."""
+    pool = imported("concurrent.futures.thread")
+    of_pools = () if pool is None else pool._threads_queues
     for thread in threading.enumerate():  # join() shows which thread is awaited: see threads.py
-        if not (thread is threading.current_thread() or thread.daemon or thread in pool._threads_queues):
+        if not (thread is threading.current_thread() or thread.daemon or thread in of_pools):
             thread.join()
     atexit._run_exitfuncs()
     processes.let_go_of_script()

@@ -413,7 +413,7 @@ async def LaunchKernel(
     site = site_of(_getframe(1))
     if type(stream) is not Stream or stream.home is not scope.context:
         stream = _resolve(scope, kernel, stream)
-    if type(kernel) is not KernelFunction or type(block_dim) is not int or not 1 <= block_dim <= MAX_BLOCKS:
+    if not isinstance(kernel, Launchable) or type(block_dim) is not int or not 1 <= block_dim <= MAX_BLOCKS:
         block_dim = _check_launch(scope, kernel, block_dim)
     work = kernel.work(runtime, block_dim, tuple(args))
     op = Op(work, 0, work.nbytes, site, enter)

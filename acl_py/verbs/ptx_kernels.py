@@ -190,6 +190,7 @@ class PtxKernel(Launchable[...]):
         self._program = program
         self._is_cooperative = False
         self._shared_limit = 0
+        self._shaped: dict[tuple[int, ...], ShapedKernel] = {}  # by shape
         self._plans: dict[Shape, Plan] = {}  # of shapes that were checked
         self._profile: DeviceProfile | None = None  # the one of these plans
 
@@ -204,15 +205,25 @@ class PtxKernel(Launchable[...]):
             raise TypeError(
                 f"{self!r} is launched as kernel[grid, block, stream, shared]; the last two may be left out"
             )
-        grid, block, *more = where
-        stream = more[0] if more else None
-        shared = integer("shared", more[1]) if len(more) > 1 else 0
-        shape = Shape(_dims("the grid", grid), _dims("the block", block), shared)
+        stream = where[2] if len(where) > 2 else None
+        shared = integer("shared", where[3]) if len(where) > 3 else 0
+        shaped = self.shaped(*_dims("the grid", where[0]), *_dims("the block", where[1]), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
-            return LaunchKernel(_Shaped(self, shape), prod(shape.grid), args, stream)
+            return LaunchKernel(shaped, shaped.blocks, args, stream)
 
         return launch
+
+    def shaped(self, *shape: int) -> "ShapedKernel":
+        """Return what `LaunchKernel` takes for launches of a *shape*: blocks in each of the three directions, threads
+        of a block in each, and bytes of dynamic shared memory.
+        """
+        shaped = self._shaped.get(shape)
+        if shaped is None:
+            if len(self._shaped) == _SHAPES:
+                self._shaped.clear()
+            shaped = self._shaped[shape] = ShapedKernel(self, Shape(shape[:3], shape[3:6], shape[6]))  # type: ignore[arg-type]
+        return shaped
 
     def cooperative(self) -> "PtxKernel":
         """Return the kernel for launches whose blocks all run at the same time, and may wait for one another.
@@ -263,7 +274,7 @@ class PtxKernel(Launchable[...]):
         """Return the work of one launch of *shape* with *args*."""
         plan = self._plan(runtime, shape)
         given: list[Extent] = []
-        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)]
+        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)] if args else ()
         parameters = pack(self._function, values)
         if runtime.runs_ptx:
             return DriverLaunch(
@@ -356,14 +367,15 @@ class PtxKernel(Launchable[...]):
             raise runtime.error(Kind.INVALID_VALUE, what, remedy)
 
 
-class _Shaped(Launchable[...]):
-    """A kernel with its grid and block, for one launch."""
+class ShapedKernel(Launchable[...]):
+    """A kernel with its grid, which has so many *blocks*, and its blocks."""
 
     def __init__(self, kernel: PtxKernel, shape: Shape) -> None:
         self.name = kernel.name
         self.label = kernel.label
         self._kernel = kernel
         self._shape = shape
+        self.blocks = prod(shape.grid)
 
     def __repr__(self) -> str:
         return repr(self._kernel)

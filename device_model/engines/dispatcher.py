@@ -340,6 +340,9 @@ class Dispatcher(Engine):
             return
         duration_ns, released = outcome
         left = op.cores_held
+        if len(released) == 1 and released[0] == (duration_ns, left):
+            self.scheduler.at(max(now, start + duration_ns), self._core_ended_at_once, op)
+            return
         for after_ns, count in released:
             left -= count
             self.scheduler.at(max(now, start + after_ns), self._cores_released, (op, count))
@@ -352,7 +355,14 @@ class Dispatcher(Engine):
         self.freed = op
         self.open_cores += count
         op.cores_held -= count
-        self.request_grant()
+        if self.list:
+            self.request_grant()
+
+    def _core_ended_at_once(self, op: Op) -> None:
+        """Free all cores of a core kernel, and end it: for most kernels both are at the same time."""
+        self.open_cores += op.cores_held
+        op.cores_held = 0
+        self._core_ended(op)
 
     def _core_ended(self, op: Op) -> None:
         """End a core kernel."""

@@ -36,8 +36,7 @@ class DeviceMemory:
         self, registry: Memory, given: Sequence[Allocation], ordinal: int, peers: Collection[int], *,
         has_workspace: bool = False,
     ) -> None:  # fmt: skip
-        workspace = Region(np.zeros(_WORKSPACE_BYTES, np.uint8), _WORKSPACE, in_place=True)
-        self._workspace = workspace if has_workspace else None
+        self._workspace = _workspace() if has_workspace else None
         self._registry = registry
         self._given = given
         self._ordinal = ordinal
@@ -105,3 +104,7 @@ class DeviceMemory:
         for allocation, region in self._of_allocation.items():
             if not allocation.is_dropped:
                 region.show(memory.array(allocation, 0, np.uint8, allocation.nbytes))
+
+
+def _workspace() -> Region:
+    return Region(np.zeros(_WORKSPACE_BYTES, np.uint8), _WORKSPACE, in_place=True)

@@ -29,7 +29,6 @@ from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
 from device_model.ptx.timing.estimate import Timing
 from device_model.ptx.timing.plan import Plan
-from device_model.touches import NOTHING, Touches
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause, Work
 
 _BYTE = np.dtype(np.uint8)
@@ -187,11 +186,11 @@ class Launch(CoreKernel):
         self.limit_ns = limit_ns
         self.blocks = plan.blocks
         self.cores = plan.cores
-        self.nbytes = sum([stop - start for _, start, stop in given])
+        self.nbytes = sum([stop - start for _, start, stop in given]) if given else 0
         self.result: Result | None = None
         self.released: Sequence[tuple[int, int]] = ()
-        allocations = [allocation for allocation, _, _ in given]
-        self.moves_pages = any(each.pages is not None for each in allocations)  # type: ignore[misc]
+        allocations = [allocation for allocation, _, _ in given] if given else []
+        self.moves_pages = bool(given) and any(each.pages is not None for each in allocations)  # type: ignore[misc]
         self.parameters = parameters
         self._memory = DeviceMemory(memory, allocations, device, peers, has_workspace=is_cooperative)
         self._read: Sequence[Extent] = given
@@ -227,7 +226,7 @@ class Launch(CoreKernel):
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
         self.result = Result()
         if self.plan.outcome is not None:
-            return self._took(self.plan.outcome, NOTHING, NOTHING)
+            return self._took_as_before(*self.plan.outcome)
         self._settings.clear()
         launch = lanes.Launch(
             self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
@@ -300,10 +299,20 @@ class Launch(CoreKernel):
         read, written = self._memory.read(), self._memory.written()
         timeline = Timeline(self._timing, read, written, self._overhead_ns)
         if self.plan.program.touches_nothing:
-            self.plan.outcome = timeline
+            cores = ((timeline.duration_ns, self.cores),)
+            self.plan.outcome = timeline, Occupation(timeline.duration_ns, cores)
         return self._took(timeline, read, written)
 
-    def _took(self, timeline: Timeline, read: Touches, written: Touches) -> Occupation:
+    def _took_as_before(self, timeline: Timeline, occupation: Occupation) -> Occupation:
+        """Take as long as the first launch of a kernel that touches nothing."""
+        if 0 < self.limit_ns < timeline.duration_ns:
+            return self._took(timeline, (), ())
+        assert self.result is not None, "it has begun"
+        self._read = self._written = ()
+        self.result.timeline, self.released = timeline, occupation.released
+        return occupation
+
+    def _took(self, timeline: Timeline, read: Sequence[Extent], written: Sequence[Extent]) -> Occupation:
         assert self.result is not None, "it has run"
         self._read, self._written, self.result.timeline = read, written, timeline
         if 0 < self.limit_ns < timeline.duration_ns:

@@ -48,7 +48,7 @@ class Timeline:
         return f"SM of {program}"
 
 
-@dataclass
+@dataclass(slots=True)
 class Result:
     """The result of a launch.
 
@@ -67,4 +67,4 @@ class Result:
     @property
     def output(self) -> str:
         """The text that printf has written."""
-        return "".join([text for _, _, text in self.messages])
+        return "".join([text for _, _, text in self.messages]) if self.messages else ""

@@ -59,8 +59,8 @@ OTHERS = "Types of the device"
 
 def names_of(package: str) -> list[str]:
     """Return the names that *package* gives to those who import from it."""
-    things = vars(importlib.import_module(package))
-    return sorted(name for name, thing in things.items() if name[0] != "_" and not isinstance(thing, ModuleType))
+    module = importlib.import_module(package)
+    return sorted(name for name in dir(module) if name[0] != "_" and not isinstance(getattr(module, name), ModuleType))
 
 
 def write(pages: Path) -> None:

@@ -16,7 +16,7 @@ from device_model.rules import RULES
 from tests.acl_py.misuse.cases import CASES, NAMES
 from tests.acl_py.misuse.run import code_of
 
-VERBS = {name: verb for name, verb in vars(acl_py).items() if inspect.iscoroutinefunction(verb)}
+VERBS = {name: verb for name, verb in vars(acl_py.public).items() if inspect.iscoroutinefunction(verb)}
 SECTIONS = ("Args", "Waits", "Returns", "Raises", "Example")
 # What acl_py.verbs says once for all verbs; the last two are failures of a context.
 COMMON = {

@@ -24,7 +24,7 @@ def modules_of(*command):
 
 
 def test_importing_the_package_leaves_out_what_only_some_programs_need():
-    found = modules_of("-c", "import sys, acl_py; print(*sys.modules)")
+    found = modules_of("-c", "import sys, acl_py; acl_py.run; print(*sys.modules)")
     assert "acl_py.verbs.kernels" in found
     assert not found & ONLY_FOR_SOME
     assert not found & {"numpy.random", "device_model.aicore.runner", "acl_py.cli", "acl_py.compat", "gzip"}
@@ -32,7 +32,7 @@ def test_importing_the_package_leaves_out_what_only_some_programs_need():
 
 def test_importing_the_package_loads_no_recorder_and_no_reader_of_runs():
     """Of the sanitizer, only what asks whether all simulations of the process are sanitized."""
-    found = modules_of("-c", "import sys, acl_py; print(*sys.modules)")
+    found = modules_of("-c", "import sys, acl_py; acl_py.run; print(*sys.modules)")
     readers = tuple(f"acl_py.{room}" for room in ("causes", "explain", "order", "recorded", "sanitizer", "trace"))
     assert {name for name in found if name.startswith(readers)} == {"acl_py.sanitizer", "acl_py.sanitizer.watch"}
 

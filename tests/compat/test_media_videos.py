@@ -12,7 +12,7 @@ from video import DECODE_NS, ENCODE_NS, NV12_BYTES, Decoder, Encoder, H, Reports
 from acl_py import DeadlockError
 from acl_py.compat.acl import register_decoder, register_encoder, unregister_decoder, unregister_encoder
 from acl_py.compat.acl.face.session import session
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.sanitizer.watch import watching
 
 

@@ -10,7 +10,8 @@ from textwrap import dedent
 
 import pytest
 
-from acl_py.compat.acl.face import modules as acl
+from acl_py.compat.acl.face.making import make
+from acl_py.compat.acl.face.modules import IMPORTED
 from tests import forks
 
 POOL = """\
@@ -75,7 +76,7 @@ def test_another_script_finds_acl_its_models_and_its_operators(run, tmp_path):
 
 def finding(**variables):
     """The environment of a process that finds `acl` by the path alone, without `acl-py run`."""
-    path = (str(Path(acl.build()["acl"].__file__).parents[1]), *(each for each in sys.path if each))
+    path = (str(Path(make()["acl"].__file__).parents[1]), *(each for each in sys.path if each))
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), **variables}
 
 
@@ -94,7 +95,7 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     command = [sys.executable, "-W", "error", "-c", dedent(code)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=finding())
     assert done.stdout.split()[1:] == ["Ascend910B3", "8", "0"]
-    assert done.stdout.startswith(acl.build()["acl"].__file__)
+    assert done.stdout.startswith(make()["acl"].__file__)
     assert done.stderr.startswith("acl-py: failed: acl.rt.free() at <string>:4")
     (tmp_path / "mine.py").write_text("print('registered')\n")
     options = {"device": "ascend310p3", "devices": 2, "register": [str(tmp_path / "mine.py")]}
@@ -106,11 +107,10 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
 def test_python_adds_the_folder_at_its_start_where_acl_py_is_installed_and_the_variable_is_set(
     monkeypatch, names, finds
 ):
-    root = Path(acl.__file__).parents[4]
     monkeypatch.setattr(sys, "path", ["here"])
     monkeypatch.setattr(os, "environ", dict.fromkeys(names, "{}"))
-    site.addpackage(str(root), "acl_py_run.pth", set())
-    assert sys.path == [*([str(acl.IMPORTED.parent.parent)] if finds else []), "here"]
+    site.addpackage(str(forks.ROOT), "acl_py_run.pth", set())
+    assert sys.path == [*([str(IMPORTED.parent.parent)] if finds else []), "here"]
 
 
 @pytest.mark.one_in(2)

@@ -8,7 +8,7 @@ from pictures import NV12, Hardware
 from acl_py.compat.acl import Tensor, register_model, unregister_model
 from acl_py.host_arrays.host_view import HostView
 from acl_py.host_arrays.views import UNSEEN
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.sanitizer.watch import watching
 
 UBYTE = 2

@@ -10,7 +10,7 @@ from roundtrips import differences, document_of
 
 import acl_py
 from acl_py.compat.acl import uninstall
-from acl_py.compat.acl.face.failed_calls import Failures
+from acl_py.compat.acl.face import current
 from acl_py.runtime.runtime import Runtime
 from acl_py.trace import Trace
 
@@ -38,7 +38,9 @@ def timelines(path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Runtime, "close", close_and_keep)
-        patched.setattr(Failures, "are_told_at_once", False)  # a script of acl sets it for the rest of its process
+        patched.setattr(
+            current, "are_failures_told_at_once", False
+        )  # a script of acl sets it for the rest of its process
         patched.setattr(sys, "argv", [str(path)])
         patched.chdir(path.parent)
         patched.syspath_prepend(str(path.parent))

@@ -13,7 +13,7 @@ from acl_py.compat.acl.face.session import current_session
 from acl_py.compat.acl.report import report
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.calls import answered
-from acl_py.compat.cuda.face.images import wrapped
+from acl_py.compat.cuda.face.wrappers import wrapped
 from acl_py.compat.cuda.library.signatures import read
 from device_model.profile import load
 from tests.cuda.calling import EMPTY, OUT, PTX, Cuda, pointers

@@ -170,7 +170,7 @@ def test_a_child_of_fork_begins_anew_if_its_parent_has_made_no_call(run):
 def test_each_function_answers_3_before_the_driver_begins_and_in_a_child_of_fork_and_4_at_exit(run):
     done = run("""
     from acl_py.compat.cuda import install
-    from acl_py.compat.cuda.driver.early import EARLY
+    from acl_py.compat.cuda.face.exports import EARLY
     from acl_py.compat.cuda.library.signatures import exported
     install(device="tiny")
     """ + BEGINS + """

@@ -1,7 +1,7 @@
 """String literals in the product that are exactly the name of a verb, or of a step of stream programs.
 
 What a verb does is to be said in one place; each literal elsewhere is a place that says it again. Docstrings do not
-count, nor do the arguments of `@verb(...)`, which is that one place, nor acl_py/__init__.py, which re-exports. Of the
+count, nor do the arguments of `@verb(...)`, which is that one place, nor acl_py/public.py, which re-exports. Of the
 steps those of one word do not count, such as "wait" and "record": they are names of other things, too.
 
     python -m tests.measures literals [--files]     the totals; with --files also the literals of each file
@@ -18,7 +18,7 @@ from pathlib import Path
 from acl_py.calls.table import all_verbs
 from tests.measures.sources import ROOT, docstrings, files
 
-_RE_EXPORTS = ROOT / "acl_py" / "__init__.py"
+_RE_EXPORTS = ROOT / "acl_py" / "public.py"
 # Where the table of steps is, or was.
 _TABLES = ("acl_py.calls.steps", "acl_py.programs.format", "acl_py.programs.programs", "acl_py.tools.programs")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import acl_py
-from acl_py.options import PARTS_OF_SCRIPTS, parts_of
+from acl_py.parts import PARTS_OF_SCRIPTS, parts_of
 from acl_py.sanitizer.watch import watching
 from tests.samples.notebooks import trouble
 from tests.test_samples import LONG

@@ -15,7 +15,7 @@ from acl_py.explain.cases import Case
 from acl_py.explain.fixes import FIXED, MOST_TRIED, Fixer, Mended, try_fixes
 from acl_py.explain.recordings import case_of
 from acl_py.findings import Finding
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.programs.format import Program, parse
 from acl_py.programs.replay import replay
 from acl_py.sanitizer.watch import watching

@@ -8,7 +8,7 @@ import pytest
 import acl_py
 from acl_py import asc
 from acl_py.findings import Findings
-from acl_py.options import SanitizerPart, parts_of
+from acl_py.parts import SanitizerPart, parts_of
 from acl_py.sanitizer import Access, Finding, Kind, Span
 from acl_py.sanitizer.watch import watching
 

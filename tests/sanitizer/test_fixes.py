@@ -9,7 +9,7 @@ import acl_py as acl
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.fixes import Fixer, try_fixes
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
 from acl_py.sanitizer.watch import watching

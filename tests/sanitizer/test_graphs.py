@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 import acl_py as acl
-from acl_py.options import parts_of
 from acl_py.order.launches import Launches
+from acl_py.parts import parts_of
 from acl_py.sanitizer.watch import watching
 from tests.acl_py.graphs.replaying import DEVICE, HOST, NBYTES, Wait, program, queue
 from tests.campaigns import many

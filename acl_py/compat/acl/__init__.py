@@ -2,6 +2,7 @@
 
 The rooms, from the top down:
 
+    public                          what programs import from the package
     processes hanging report        processes of a script; what a hang prints; the summary of a session
     functions/                      base rt mdl op blas media prof util: a folder for each module of the binding
     standins/                       models, operators and kernel binaries, described in Python or in files
@@ -10,20 +11,11 @@ The rooms, from the top down:
                                     failed calls, tracebacks
 """
 
-from acl_py.compat.acl.face.modules import install as install
-from acl_py.compat.acl.face.modules import uninstall as uninstall
-from acl_py.compat.acl.face.session import handle_of as handle_of
-from acl_py.compat.acl.face.session import object_of as object_of
-from acl_py.compat.acl.standins.kernels import Parameter as Parameter
-from acl_py.compat.acl.standins.kernels import register_kernel as register_kernel
-from acl_py.compat.acl.standins.kernels import unregister_kernel as unregister_kernel
-from acl_py.compat.acl.standins.models import Tensor as Tensor
-from acl_py.compat.acl.standins.models import register_model as register_model
-from acl_py.compat.acl.standins.models import unregister_model as unregister_model
-from acl_py.compat.acl.standins.operators import register_op as register_op
-from acl_py.compat.acl.standins.operators import unregister_op as unregister_op
-from acl_py.compat.acl.standins.videos import VideoSettings as VideoSettings
-from acl_py.compat.acl.standins.videos import register_decoder as register_decoder
-from acl_py.compat.acl.standins.videos import register_encoder as register_encoder
-from acl_py.compat.acl.standins.videos import unregister_decoder as unregister_decoder
-from acl_py.compat.acl.standins.videos import unregister_encoder as unregister_encoder
+import typing
+
+from acl_py.late_imports import late_names as _late_names
+
+if typing.TYPE_CHECKING:
+    from acl_py.compat.acl.public import *  # noqa: F403 - its names are those of the package
+else:
+    __getattr__, __dir__ = _late_names(globals())

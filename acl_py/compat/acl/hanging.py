@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from acl_py.callers import described
-from acl_py.compat.acl.face.failed_calls import Failures
-from acl_py.compat.acl.face.session import current_session, guest_failures
+from acl_py.compat.acl.face import current
+from acl_py.compat.acl.face.current import current_session
 from acl_py.errors import DeadlockError, full_text
-from acl_py.late_imports import import_late
+from acl_py.late_imports import import_late, imported
 from acl_py.sanitizer import watch
 from acl_py.sites import RUNNER, Site
-from acl_py.trace.rows.timeline import Timeline
-from acl_py.wording import reword
+
+if TYPE_CHECKING:
+    from acl_py.trace.rows.timeline import Timeline
 
 # What makes something of the recordings of a run's simulations; False if it could not write a file that was asked for.
-View = Callable[[Sequence[Timeline]], bool]
+View = Callable[[Sequence["Timeline"]], bool]
 
 
 class Summary(NamedTuple):
@@ -32,6 +32,7 @@ class Summary(NamedTuple):
 
 
 HUNG = 3
+_WORDING = "acl_py.wording"  # imported where there is something to say, as the module of callers
 _STDLIB = str(Path(os.__file__).parent) + os.sep
 _EXECUTORS_WORKER = "concurrent.futures.process", "_process_worker"
 views: list[View] = []  # of this run; they follow its summary
@@ -66,7 +67,7 @@ def note_end(text: str) -> None:
     if session is None:
         return
     if session.trace is not None:
-        session.trace.error = reword(text, session.words)
+        session.trace.error = import_late(_WORDING).reword(text, session.words)
     if session.runtime.sanitizer is not None:
         session.runtime.sanitizer.end_with_error()
 
@@ -87,7 +88,8 @@ def show(error: DeadlockError) -> None:
     lines = [f"acl-py: on a card this would hang\n{error}", *getattr(error, "__notes__", ())]
     lines += ["where the threads of the script are:", *(f"  {line}" for line in _whereabouts())]
     session = current_session()
-    print(reword("\n".join(lines), "acl" if session is None else session.words), file=sys.stderr)
+    text = import_late(_WORDING).reword("\n".join(lines), "acl" if session is None else session.words)
+    print(text, file=sys.stderr)
 
 
 def summarize() -> Summary:
@@ -100,17 +102,18 @@ def summarize() -> Summary:
     if session is not None:
         report = import_late("acl_py.compat.acl.report")  # late: a script that makes no call needs none of it
         print(f"acl-py: {report.report(session)}", file=sys.stderr)
+    guest_failures = getattr(imported("acl_py.compat.acl.face.session"), "guest_failures", ())
     if guest_failures:
         print("\n".join(["acl-py: inside simulations of the native API", *guest_failures.lines()]), file=sys.stderr)
     written = []
-    if not Failures.are_told_at_once:
+    if not current.are_failures_told_at_once:
         timelines = list(_timelines())
         written = [view(timelines) for view in views]
     failed = len(guest_failures) + (0 if session is None else len(session.failures))
     return Summary(failed, all(written))
 
 
-def _timelines() -> Iterator[Timeline]:
+def _timelines() -> "Iterator[Timeline]":
     """Yield the recordings of the simulations that did something, in the order of their beginnings. Views may run
     programs, whose simulations are not the script's.
     """
@@ -137,7 +140,8 @@ def _whereabouts() -> Iterator[str]:
             where = "has finished the script and waits for the other threads"
         else:
             continue
-        yield f"{'the main thread' if is_main else described(thread)}: {where}"
+        name = "the main thread" if is_main else import_late("acl_py.callers").described(thread)
+        yield f"{name}: {where}"
 
 
 def _is_scripts(frame: FrameType) -> bool:

@@ -23,11 +23,13 @@ from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import hanging
-from acl_py.compat.acl.face import session
+from acl_py.compat.acl.face import current
 from acl_py.compat.acl.face.modules import IMPORTED, install, is_installed
-from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.acl.face.tracebacks import hide_own_frames_of_uncaught_errors
+from acl_py.late_imports import imported
+from acl_py.sanitizer import watch
 
+_is_taking_over = False
 _FOLDER = IMPORTED.parent.parent
 _VARIABLE = "ACL_PY_RUN"
 _LISTS = {"models": "paths", "register": "paths", "faults": "rules"}  # options that are lists, and of what
@@ -46,15 +48,25 @@ def hand_on(register: Sequence[Path], options: dict[str, Any]) -> None:
     if str(_FOLDER) not in sys.path:
         sys.path.insert(1, str(_FOLDER))  # multiprocessing gives its processes the path of this one
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=session.tell_failures_at_once)
+        os.register_at_fork(after_in_child=_tell_failures_at_once)
+
+
+def _tell_failures_at_once() -> None:
+    """Print failed calls as they happen from now on: a process that a script started prints no summary."""
+    current.are_failures_told_at_once = True
+    watch.forget_all()
+    if sessions := imported("acl_py.compat.acl.face.session"):
+        sessions.forget_failures()
 
 
 def let_go_of_script() -> None:
-    """Let the objects of the script's module end, as Python does at its end.
+    """Let the objects of the script's module end, as Python does at its end. If nothing was simulated, Python does it.
 
     Modules may have imported it, such as Python's `rlcompleter`: they let go of it, too. If something else still holds
     it, its names lose their objects.
     """
+    if imported("acl_py.simulation") is None:
+        return
     main = sys.modules.pop("__main__", ModuleType("__main__"))
     for module in list(sys.modules.values()):
         if getattr(module, "__dict__", {}).get("__main__") is main:
@@ -72,13 +84,22 @@ def take_over() -> None:
     Raises:
         ValueError: ACL_PY_RUN is not what it must be.
     """
-    if is_installed():
+    global _is_taking_over
+    if _is_taking_over or is_installed():  # what is imported meanwhile may look for the packages that come here
         return
+    _is_taking_over = True
+    try:
+        _install()
+    finally:
+        _is_taking_over = False
+
+
+def _install() -> None:
     hide_own_frames_of_uncaught_errors()
     options = options_of_environment()
     register = options.pop("register", [])
     install(replace=True, on_hang=hanging.end_process, **options)
-    session.tell_failures_at_once()
+    _tell_failures_at_once()
     for file in register:
         runpy.run_path(file)
 
@@ -98,6 +119,8 @@ def read_options(text: str) -> dict[str, Any]:
     Raises:
         ValueError: It is not a JSON object, or has something else than these options.
     """
+    from acl_py.compat.acl.face.options import SessionOptions  # imported here: a script may need none of it
+
     known = {"register", *(field.name for field in fields(SessionOptions))} - {"on_hang"}
     try:
         options = json.loads(text)

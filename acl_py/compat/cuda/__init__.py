@@ -3,6 +3,7 @@
 The modules, from the top down:
 
     testing     the driver in a run of pytest
+    public      what programs import from the package
     switching   the driver is put in place, and ends
     imports     what happens when a package for CUDA is imported
     packages standing advice
@@ -14,6 +15,11 @@ The modules, from the top down:
     library/    the shared object, which Python writes, and the signatures of its functions
 """
 
-from acl_py.compat.cuda.advice import advising as advising
-from acl_py.compat.cuda.switching import install as install
-from acl_py.compat.cuda.switching import uninstall as uninstall
+import typing
+
+from acl_py.late_imports import late_names as _late_names
+
+if typing.TYPE_CHECKING:
+    from acl_py.compat.cuda.public import *  # noqa: F403 - its names are those of the package
+else:
+    __getattr__, __dir__ = _late_names(globals())

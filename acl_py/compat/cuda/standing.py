@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from acl_py.compat.acl.face.session import current_session
+from acl_py.compat.acl.face.current import current_session
 from acl_py.sites import is_installed
 
 _EVERY_S = 2  # of real time

@@ -12,13 +12,10 @@ from types import ModuleType
 from typing import Any
 
 from acl_py.compat.acl import processes
-from acl_py.compat.acl.face import session
-from acl_py.compat.acl.face.options import SessionOptions
 from acl_py.compat.cuda import imports, packages
-from acl_py.compat.cuda.driver.early import EARLY
 from acl_py.compat.cuda.face import exports
 from acl_py.compat.cuda.face.codes import DEINITIALIZED, NOT_INITIALIZED
-from acl_py.late_imports import import_late
+from acl_py.late_imports import import_late, imported
 
 _REPLACING = f"{__package__}.runtime.replacing"  # imported with the vendor's module only
 _PACKAGES = ("cuda.bindings.driver", "cuda.core", "numba.cuda.cudadrv.driver")
@@ -47,16 +44,17 @@ def install(**options: Any) -> None:
         TypeError: There is no such option.
         ValueError: An option cannot be used.
     """
-    chosen = SessionOptions(**options)
+    sessions: Any = import_late("acl_py.compat.acl.face.session")  # a script that makes no call needs none of it
+    chosen = sessions.SessionOptions(**options)
     begin()
     _end_at_exit()
-    session.end()
-    session.options = chosen
+    sessions.begin_anew(chosen)
 
 
 def uninstall() -> None:
     """Undo `install`: end the session. Functions of the driver answer from now on that it is not initialized."""
-    session.end()
+    if sessions := imported("acl_py.compat.acl.face.session"):
+        sessions.end()
     _clear(NOT_INITIALIZED)
 
 
@@ -76,7 +74,7 @@ def begin() -> None:
             f"{package} has looked for a driver of CUDA already, found none, and does not look again: call "
             "acl_py.compat.cuda.install() first, or run the script with acl-py run"
         )
-    exports.put(EARLY)
+    exports.put(exports.EARLY)
     if _REPLACING in sys.modules:
         import_module(_REPLACING).put()
     imports.watch(

@@ -316,15 +316,14 @@ class Trace(Observer):
         """Store the run of the cores; this follows the row of the operation."""
         if result.timeline is None:  # the launch was stopped
             return
-        index = len(self) - 1
-        left_out = self._store.instructions.note(index, op.start_ns, result)
-        findings = tuple(map(str, result.findings))
-        work = op.work
+        store, work = self._store, op.work
+        index = len(store) - 1
+        left_out = store.instructions.note(index, op.start_ns, result)
+        findings = tuple(map(str, result.findings)) if result.findings else ()
         assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
-        released = tuple(work.released)
         number = op.capture if isinstance(op, NodeOp) else -1
-        self._store.core_runs[index] = CoreRun(
-            work.blocks, result.timeline.busy_us, findings, left_out, released, number
+        store.core_runs[index] = CoreRun(
+            work.blocks, result.timeline.busy_us, findings, left_out, tuple(work.released), number
         )
 
     def failed(self, op: Op, error: DeviceError) -> None:  # noqa: ARG002 - the calls that fail because of it have it

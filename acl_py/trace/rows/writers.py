@@ -256,8 +256,15 @@ def _node_writers(
     return run_queued, node_queued, nodes_ran
 
 
+_NOTHING: tuple[tuple[Extent, ...], tuple[Extent, ...]] = ((), ())
+
+
 def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
     """Return the numbers of both ends of a copy or a fill and the offsets there; of a kernel, its number."""
+    if isinstance(work, CoreKernel):
+        reads, writes = work.reads(), work.writes()
+        touched = (_extents(reads), _extents(writes)) if reads or writes else _NOTHING
+        return launches[work.blocks, 0, True, *touched], NO_OP, 0, 0
     if isinstance(work, Copy):
         return work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
     if isinstance(work, Fill):
@@ -265,8 +272,6 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
     if isinstance(work, Kernel):
         number = work.number = launches[work.blocks, work.block_ns, work.exclusive, *_touched(work)]
         return number, NO_OP, 0, 0
-    if isinstance(work, CoreKernel):
-        return launches[work.blocks, 0, True, *_touched(work)], NO_OP, 0, 0
     return NO_OP, NO_OP, 0, 0
 
 

@@ -61,7 +61,8 @@ class Plan:
         resident: The same, and 1 if not even one fits.
         places: How many blocks the card holds.
         analysis: What an assembler makes of the kernel.
-        outcome: The times of the first launch, if the kernel touches nothing, so that those of all launches are these.
+        outcome: The times of the first launch and how long it took cores, if the kernel touches nothing, so that those
+            of all launches are these.
     """
 
     outcome: Any = None

@@ -14,7 +14,7 @@ import numpy as np
 
 import acl_py as acl
 from acl_py.findings import Finding, Kind
-from acl_py.options import parts_of
+from acl_py.parts import parts_of
 from acl_py.programs import kernels
 from acl_py.programs.format import Program, Step
 from acl_py.sanitizer.watch import watching

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from sys import _getframe
 
 from acl_py.codes import named_code
+from acl_py.compat.acl.face import current
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, called_function, site_of
 from acl_py.wording import reword
@@ -47,8 +48,6 @@ class _Group:
 
 class Failures:
     """The failures of a session in groups, in the order of the first of each; any thread may add to them."""
-
-    are_told_at_once = False  # True in a process that prints no summary
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str, int], _Group] = {}  # by what failed, the line, and the code
@@ -86,7 +85,7 @@ class Failures:
                 printable(f"{what}{site}"), printable(reword(text, called_function(site)))
             )
             is_shown = len(self._groups) <= _SHOWN
-        if self.are_told_at_once and is_shown:
+        if current.are_failures_told_at_once and is_shown:
             print(f"acl-py: failed: {group}\n", end="", file=sys.stderr)  # in one piece: other processes print, too
 
     def lines(self) -> Iterator[str]:

@@ -1,31 +1,23 @@
-"""The module objects that scripts import: `acl` and its sub-modules, with nothing in them but the functions.
-
-A function that signatures.txt lists and no file in functions/ defines has no meaning on a simulated device. It is made
-here: it takes the arguments that the list says, and returns that it is not supported.
-"""
+"""How scripts find `acl` and its sub-modules: they are made when a script imports them."""
 
 import sys
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from acl_py.compat.acl.face import host_objects, session
-from acl_py.compat.acl.face.binding import takes
-from acl_py.compat.acl.face.options import SessionOptions, brought_in
-from acl_py.late_imports import standard_library_first
-from acl_py.signatures import Signature, read
+from acl_py.compat.acl.face import current
+from acl_py.late_imports import import_late, imported, standard_library_first
 from acl_py.sites import PACKAGE
 
-_SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
-_NAMES = ("acl", *(f"acl.{name}" for name in _SUBMODULES))
-_ORIGIN = "acl_py.compat.acl"
+SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
+NAMES = ("acl", *(f"acl.{name}" for name in SUBMODULES))
+ORIGIN = "acl_py.compat.acl"
 IMPORTED = Path(PACKAGE, "compat", "path", "acl", "__init__.py")  # what `import acl` finds by the path alone
-_FUNCTIONS = Path(PACKAGE, "compat", "acl", "functions")  # a folder for each module
+_FACE = __package__
+_SESSION = f"{_FACE}.session"
+_NEVER_WRONG = {"on_hang"}  # options that need no check
 _replaced: dict[str, ModuleType] = {}  # modules of these names that were there before
 
 
@@ -70,9 +62,9 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
     """
     if not replace and (other := _other()):
         raise RuntimeError(f"there is already a module acl: {other}; install(replace=True) puts this one in its place")
-    chosen = SessionOptions(**options)
-    modules = build()
-    _begin(chosen)
+    chosen = import_late(f"{_FACE}.options").SessionOptions(**options)
+    modules = _made()
+    import_late(_SESSION).begin_anew(chosen)
     for name, module in modules.items():
         before = sys.modules.get(name)
         if before is not None and not _is_ours(before):
@@ -82,21 +74,18 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
 
 
 def install_at_import(**options: Any) -> None:
-    """Do what `install(replace=True)` does, but make the modules only when a program imports `acl`."""
-    if any(name in sys.modules for name in _NAMES):
+    """Do what `install(replace=True)` does, but make the modules only when a program imports `acl`.
+
+    A script that imports nothing else of this package and makes no call starts fast.
+    """
+    if any(name in sys.modules for name in NAMES):
         install(replace=True, **options)
         return
-    _begin(SessionOptions(**options))
+    if options.keys() <= _NEVER_WRONG and not imported(_SESSION):
+        current.asked = options
+    else:
+        import_late(_SESSION).begin_anew(import_late(f"{_FACE}.options").SessionOptions(**options))
     sys.meta_path.insert(0, _Maker())
-
-
-def _begin(options: SessionOptions) -> None:
-    """End the session, and let the next one have these *options*."""
-    session.end()
-    session.guest_failures.clear()
-    brought_in.clear()
-    host_objects.objects.clear()
-    session.options = options
 
 
 class _Maker:
@@ -104,23 +93,29 @@ class _Maker:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
         """Find `acl`; the others are there when it is."""
-        return ModuleSpec(name, self, origin=_ORIGIN) if name == "acl" else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self, origin=ORIGIN) if name == "acl" else None  # type: ignore[arg-type]
 
     def create_module(self, _: ModuleSpec) -> ModuleType:
         """Make all modules."""
-        with standard_library_first():
-            made = build()
+        made = _made()
         sys.modules.update(made)
         return made["acl"]
 
     def exec_module(self, module: ModuleType) -> None:
         """Let the module be as `build` has made it."""
         sys.meta_path.remove(self)
-        module.__spec__, module.__loader__, module.__package__ = _spec("acl"), None, None
+        module.__spec__, module.__loader__, module.__package__ = spec_of("acl"), None, None
 
 
-def _spec(name: str) -> ModuleSpec:
-    return ModuleSpec(name, None, origin=_ORIGIN)
+def _made() -> dict[str, ModuleType]:
+    with standard_library_first():
+        modules: dict[str, ModuleType] = import_late(f"{_FACE}.making").make()
+    return modules
+
+
+def spec_of(name: str) -> ModuleSpec:
+    """Return the spec of the module *name*."""
+    return ModuleSpec(name, None, origin=ORIGIN)
 
 
 def is_installed() -> bool:
@@ -131,52 +126,18 @@ def is_installed() -> bool:
 def uninstall() -> None:
     """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker)]
-    for name in _NAMES:
+    for name in NAMES:
         if _is_ours(sys.modules.get(name)):
             del sys.modules[name]
     sys.modules.update(_replaced)
     _replaced.clear()
-    session.end()
-
-
-def build() -> dict[str, ModuleType]:
-    """Return new module objects by name: "acl", "acl.rt" and the others."""
-    made = {name: ModuleType(name, "The vendor's binding on a simulated device.") for name in _NAMES}
-    for submodule in _SUBMODULES:
-        setattr(made["acl"], submodule, made[f"acl.{submodule}"])
-    for function in _functions():
-        setattr(made[function.__module__], function.__name__, function)
-    for signature in read():
-        if not hasattr(made[signature.module], signature.name):
-            setattr(made[signature.module], signature.name, _stand_in(signature))
-    for name, module in made.items():
-        module.__spec__ = _spec(name)
-    made["acl"].__file__ = str(IMPORTED)
-    return made
-
-
-@cache
-def _functions() -> tuple[Callable[..., Any], ...]:
-    """Return what the files in functions/ define with `takes`, `runs`, `gives` or `does`."""
-    files = sorted(_FUNCTIONS.glob("*/*.py"))
-    modules = [import_module(f"{_ORIGIN}.functions.{file.parent.name}.{file.stem}") for file in files]
-    return tuple(each for module in modules for each in vars(module).values() if hasattr(each, "letters"))
-
-
-@cache
-def _stand_in(signature: Signature) -> Callable[..., Any]:
-    def answer(*_: object) -> Any:
-        return signature.failure(session.session().not_supported(signature.full_name.removeprefix("acl.")))
-
-    answer.__name__ = signature.name
-    answer.__module__ = f"{_ORIGIN}.functions.{signature.module.removeprefix('acl').lstrip('.') or 'base'}"
-    answer.__doc__ = "Not simulated: gives 207000 where it gives a code."
-    return takes(signature.letters)(answer)
+    if sessions := imported(_SESSION):
+        sessions.end()
 
 
 def _is_ours(module: ModuleType | None) -> bool:
     spec = getattr(module, "__spec__", None)
-    return spec is not None and spec.origin == _ORIGIN
+    return spec is not None and spec.origin == ORIGIN
 
 
 def _other() -> str | None:

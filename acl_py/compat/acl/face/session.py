@@ -20,11 +20,13 @@ from typing import Any, cast
 
 from acl_py import log
 from acl_py.codes import named_code
+from acl_py.compat.acl.face import current
+from acl_py.compat.acl.face.current import current_session as current_session
 from acl_py.compat.acl.face.failed_calls import Failures, WorkFailures, sentence
 from acl_py.compat.acl.face.handles import INVALID_PARAM as INVALID_PARAM  # of the C layer
 from acl_py.compat.acl.face.handles import Handles
 from acl_py.compat.acl.face.host_objects import objects
-from acl_py.compat.acl.face.options import SessionOptions
+from acl_py.compat.acl.face.options import SessionOptions, brought_in
 from acl_py.compat.acl.face.turns import NO_TURN, GuestTurn, Turn, is_barred
 from acl_py.errors import AclError, Kind
 from acl_py.faults import Guard
@@ -32,7 +34,6 @@ from acl_py.runtime.blocking import BlockingBridge, take_part
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import SUCCESS as NO_ERROR
 from acl_py.runtime.scopes import Barred, Scope, last_error, opened, scope_var
-from acl_py.sanitizer.watch import forget_all
 from acl_py.simulation import build, simulation_of
 from acl_py.sites import called_function, site_of
 from acl_py.trace import Trace
@@ -351,10 +352,9 @@ class _Mine(threading.local):
 
 
 mine = _Mine()
-options = SessionOptions()
+options = SessionOptions(**current.asked)
 guest_failures = Failures()  # in all simulations of the native API
 ended: list[Session] = []  # sessions of the process that have ended, for reports
-_own: OwnSession | None = None
 _lock = threading.RLock()  # re-entrant: a finalizer may call during `end`
 
 
@@ -382,18 +382,17 @@ def prefer(device: str, rules: str) -> None:
     otherwise.
     """
     global options
-    if _own is None:
+    if current.own is None:
         options = replace(options, device=options.device or device, rules=options.rules or rules)
 
 
 def own_session() -> OwnSession:
     """Return the session of the process; it begins with the first call outside a simulation."""
-    global _own
-    if _own is None:
+    if current.own is None:
         with _lock, _NoCollection():
-            if _own is None:
-                _own = OwnSession(options)
-    return _own
+            if current.own is None:
+                current.own = OwnSession(options)
+    return current.own
 
 
 class _NoCollection:
@@ -408,25 +407,27 @@ class _NoCollection:
             gc.enable()
 
 
-def tell_failures_at_once() -> None:
-    """Print failed calls as they happen from now on: a process that a script started prints no summary."""
-    Failures.are_told_at_once = True
-    forget_all()
+def forget_failures() -> None:
+    """Forget which calls have failed."""
     guest_failures.clear()
-    if _own is not None:
-        _own.failures.clear()
+    if current.own is not None:
+        current.own.failures.clear()
 
 
-def current_session() -> OwnSession | None:
-    """Return the session of the process, or None if it has not begun."""
-    return _own
+def begin_anew(chosen: SessionOptions) -> None:
+    """End the session, and let the next one have the options *chosen*."""
+    global options
+    end()
+    guest_failures.clear()
+    brought_in.clear()
+    objects.clear()
+    options = chosen
 
 
 def end() -> Session | None:
     """End the session of the process and add it to `ended`; the next call begins another session."""
-    global _own
     with _lock:
-        over, _own = _own, None
+        over, current.own = current.own, None
     if over is None:
         return None
     with over.bridge.lock:

@@ -14,8 +14,7 @@ from typing import Any
 
 from acl_py.compat.cuda.compilers.guarded import address_of, guarded
 from acl_py.compat.cuda.compilers.wheels import library, names_in
-from acl_py.compat.cuda.face.images import unwrapped, wrapped
-from acl_py.compat.cuda.face.linked import joined, limited
+from acl_py.compat.cuda.face.wrappers import unwrapped, wrapped
 from acl_py.compat.cuda.library import own_memory
 from acl_py.compat.cuda.library.loading import Library
 
@@ -180,6 +179,8 @@ class _Interposed:
         return _SUCCESS, link.image
 
     def _text(self, link: _Link) -> bytes:
+        from acl_py.compat.cuda.face.linked import joined, limited  # imported here: few programs link
+
         texts = [data.rstrip(b"\0").decode(errors="replace") for data in link.of(_PTX)]
         if intermediate := link.of(_LTOIR):
             texts.insert(0, self._compiled(link.options, intermediate).decode(errors="replace"))

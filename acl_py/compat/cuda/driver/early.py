@@ -16,14 +16,6 @@ from acl_py.compat.cuda.face.versions import version_of
 from acl_py.compat.cuda.face.visible import visible
 from acl_py.compat.cuda.library import signatures
 
-EARLY = (
-    "cuInit",
-    "cuDriverGetVersion",
-    "cuGetErrorName",
-    "cuGetErrorString",
-    "cuGetProcAddress",
-    "cuGetProcAddress_v2",
-)
 _FOUND, _NO_SUCH_FUNCTION, _TOO_NEW = range(3)  # CUdriverProcAddressQueryResult
 _PER_THREAD = 2  # the flag for functions whose stream 0 is the default stream of the thread
 

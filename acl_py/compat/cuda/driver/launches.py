@@ -30,15 +30,15 @@ _DTYPES = {Family.SIGNED: "i", Family.FLOAT: "f"}  # of parameters; those of oth
 @answers("cuLaunchKernel")
 def launch(_: Driver, function: Function, *where: Any) -> Coroutine[Any, Any, Any]:
     """Launch a kernel."""
-    shared, stream, arguments, extra = where[6:]
-    return launch_on(function, where[:3], where[3:6], shared, stream, arguments, extra)
+    stream, arguments, extra = where[7:]
+    return launch_on(function, where[:7], stream, arguments, extra)
 
 
 @answers("cuLaunchCooperativeKernel")
 def launch_cooperative(_: Driver, function: Function, *where: Any) -> Coroutine[Any, Any, Any]:
     """Launch a kernel whose blocks all run at the same time."""
-    shared, stream, arguments = where[6:]
-    return launch_on(function, where[:3], where[3:6], shared, stream, arguments, 0, is_cooperative=True)
+    stream, arguments = where[7:]
+    return launch_on(function, where[:7], stream, arguments, 0, is_cooperative=True)
 
 
 @answers("cuLaunchKernelEx")
@@ -48,8 +48,8 @@ async def launch_ex(driver: Driver, config: int, function: Function, arguments: 
     if given.cluster != ONE_BLOCK:
         what = f"a launch with clusters of {given.cluster}"
         raise driver.runtime.error(native.Kind.NOT_SUPPORTED, what, "leave them out")
-    queue, shape = driver.stream(given.stream), (given.grid, given.block, given.shared)
-    await launch_on(function, *shape, queue, arguments, extra, is_cooperative=given.is_cooperative)
+    queue, shape = driver.stream(given.stream), (*given.grid, *given.block, given.shared)
+    await launch_on(function, shape, queue, arguments, extra, is_cooperative=given.is_cooperative)
 
 
 class Config(NamedTuple):
@@ -73,21 +73,15 @@ def config_at(address: int) -> Config:
 
 
 def launch_on(
-    function: Function,
-    grid: tuple[int, ...],
-    block: tuple[int, ...],
-    shared: int,
-    stream: Any,
-    arguments: int,
-    extra: int,
-    *,
-    is_cooperative: bool = False,
+    function: Function, shape: tuple[int, ...], stream: Any, arguments: int, extra: int, *, is_cooperative: bool = False
 ) -> Coroutine[Any, Any, Any]:
-    """Launch a kernel; its *arguments* are an array of addresses, or *extra* names a buffer with all of them."""
-    kernel = function.kernel.cooperative() if is_cooperative else function.kernel
+    """Launch a kernel of a *shape*: grid, block and bytes of shared memory. Its *arguments* are an array of addresses,
+    or *extra* names a buffer with all of them.
+    """
     raw = _from_buffer(function, extra) if extra else _from_pointers(function, arguments)
-    values = [_value(parameter, data) for parameter, data in zip(kernel.parameters, raw, strict=True)]
-    return kernel[grid, block, stream, shared](*values)
+    values = [_value(*each) for each in zip(function.kernel.parameters, raw, strict=True)] if raw else ()
+    shaped = (function.kernel.cooperative() if is_cooperative else function.kernel).shaped(*shape)
+    return native.LaunchKernel(shaped, shaped.blocks, values, stream)
 
 
 def _from_pointers(function: Function, arguments: int) -> list[bytes]:

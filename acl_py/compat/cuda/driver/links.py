@@ -7,9 +7,10 @@ from typing import Any
 import acl_py as native
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
-from acl_py.compat.cuda.face.images import check_version, text_at, wrapped
+from acl_py.compat.cuda.face.images import check_version, text_at
 from acl_py.compat.cuda.face.linked import joined, limited
 from acl_py.compat.cuda.face.state import Driver
+from acl_py.compat.cuda.face.wrappers import wrapped
 from acl_py.compat.cuda.library import own_memory
 
 _CUBIN, _PTX, _LIBRARY = 0, 1, 4  # CUjitInputType

@@ -41,9 +41,9 @@ _HOST_MEMORY, _DEVICE_MEMORY = 1, 2  # CUmemorytype
 
 def kernel_at(driver: Driver, address: int, form: Struct = KERNEL) -> Queue:
     """Return what launches the kernel that a structure describes."""
-    handle, *shape, shared, arguments, extra, kernel, _ = (*form.unpack(own_memory.read(address, form.size)), 0, 0)[:12]
+    handle, *shape, arguments, extra, kernel, _ = (*form.unpack(own_memory.read(address, form.size)), 0, 0)[:12]
     function = function_of(driver, handle or kernel)
-    return lambda stream: launch_on(function, tuple(shape[:3]), tuple(shape[3:6]), shared, stream, arguments, extra)
+    return lambda stream: launch_on(function, tuple(shape), stream, arguments, extra)
 
 
 def copy_at(driver: Driver, address: int) -> Queue:

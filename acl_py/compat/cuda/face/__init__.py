@@ -2,10 +2,11 @@
 
 The modules:
 
-    exports                 the library in this process, and its callbacks
+    exports                 the library in this process; its functions import what follows when they are called
     calls                   from C to a coroutine, and back
     state                   the driver of a simulation, and the contexts of a thread
-    images linked           what programs hand over as code of kernels; texts that become one
+    images wrappers linked  what programs hand over as code of kernels; PTX that stands for machine code; texts that
+                            become one
     versions                the version of the driver
     brief                   calls for which there is no verb
     handles codes texts     handles of objects, codes of failures, texts for C

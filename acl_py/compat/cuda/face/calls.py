@@ -6,12 +6,10 @@ caller wants the results, one value for each. Handles are made for objects among
 call that fails writes nothing.
 """
 
-import ctypes
 import gc
 from collections.abc import Callable, Coroutine
 from functools import cache, partial
 from struct import Struct
-from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 from acl_py import log
@@ -21,7 +19,8 @@ from acl_py.compat.cuda.face import codes, images
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
 from acl_py.compat.cuda.face.state import Driver, driver_here
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
+from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind
+from acl_py.compat.cuda.library.callbacks import STRUCTURES, Answer
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
 from acl_py.runtime.scopes import Barred, scope_var
@@ -35,26 +34,6 @@ _Reader = Callable[[Driver, int], Any]
 _NUMBER = {"u4": Struct("<I"), "u8": Struct("<Q"), "i4": Struct("<i"), "f4": Struct("<f")}
 _HANDLE = _NUMBER["u8"]
 _UNKNOWN = None, None  # the kind of what is no handle, and its object
-
-
-class Extent(ctypes.Structure):
-    """cudaExtent."""
-
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("width", "height", "depth"))
-
-
-class PitchedPointer(ctypes.Structure):
-    """cudaPitchedPtr."""
-
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("address", "pitch", "width", "height"))
-
-
-_STRUCTURES: dict[str, Any] = {"b64": ctypes.c_ubyte * 64, "extent": Extent, "pitched": PitchedPointer}
-_C_TYPES: dict[str, Any] = _STRUCTURES | {
-    "u1": ctypes.c_uint8, "u2": ctypes.c_uint16, "u4": ctypes.c_uint32, "i4": ctypes.c_int32, "f4": ctypes.c_float,
-}  # fmt: skip
-
-
 _PLACED = frozenset(("stream", "event", "function", "module", "array"))  # kinds of objects that have a context
 _answers: dict[str, Verb] = {}
 _questions: dict[str, int] = {}  # by function, a code that answers a question and is no failure
@@ -81,17 +60,9 @@ def answered() -> frozenset[str]:
     return frozenset(_answers)
 
 
-def callback(signature: Signature, *, is_twin: bool) -> Any:
-    """Return what C calls for the function of *signature*, or for its twin: it must be kept alive."""
-    return callback_of(_entry(signature.name, is_twin=is_twin))
-
-
-def callback_of(entry: "Entry") -> Any:
-    """Return what C calls for *entry*: it must be kept alive."""
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, entry.signature.parameters))
-    # The name of the file tells reports which function was called: see sites.py.
-    code = undisturbed(Entry.answer.__code__).replace(co_filename=f"{__file__}: {entry.signature.name}")
-    return prototype(MethodType(FunctionType(code, globals(), entry.signature.name), entry))
+def answer_of(name: str, *, is_twin: bool) -> Answer:
+    """Return what answers the function *name*, or its twin."""
+    return _entry(name, is_twin=is_twin).answer
 
 
 async def call(driver: Driver, name: str, *raw: int) -> None:
@@ -107,10 +78,6 @@ def _entry(name: str, *, is_twin: bool) -> "Entry":
 def verb_of(name: str) -> tuple[Verb, int]:
     """Return what runs for the driver's function *name*, and the code that answers a question and is no failure."""
     return _answers.get(name, not_simulated), _questions.get(name, codes.NOT_SUPPORTED)
-
-
-def _c_type(parameter: Parameter) -> Any:
-    return ctypes.c_uint64 if parameter.is_out else _C_TYPES.get(parameter.kind, ctypes.c_uint64)
 
 
 class Entry:
@@ -276,7 +243,7 @@ def _reader(parameter: Parameter, default: StreamLike) -> tuple[str, _Reader] | 
     before it; None if an argument is what C has passed.
     """
     kind = parameter.kind
-    if kind in NUMBERS or kind in _STRUCTURES or kind == "pointer":
+    if kind in NUMBERS or kind in STRUCTURES or kind == "pointer":
         return None
     if kind == "text":
         return "", lambda _, value: own_memory.text(value).decode(errors="replace")

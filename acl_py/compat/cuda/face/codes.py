@@ -1,8 +1,6 @@
 """The codes of the driver, CUresult: their names, and the code of each kind of failure."""
 
-from acl_py.errors import AclError
-from device_model.errors import Kind
-from device_model.rules import CUDA
+from acl_py.errors import AclError, Kind
 
 SUCCESS = 0
 INVALID_VALUE = 1
@@ -84,4 +82,6 @@ class NotSimulatedError(RefusedError):
 
 def code_of(error: AclError) -> int:
     """Return the driver's code of a failed verb, whatever the rules in force call it."""
+    from device_model.rules import CUDA  # imported here: before the first call no verb fails
+
     return _OWN.get(error.kind) or CUDA.codes[error.kind].value

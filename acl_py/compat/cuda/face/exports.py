@@ -1,20 +1,30 @@
 """The library of the driver in this process: it is loaded once, and its functions come here while the driver lives."""
 
-import ctypes
 import os
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from acl_py.compat.acl.face import session
-from acl_py.compat.cuda.face.calls import callback
-from acl_py.compat.cuda.face.codes import NOT_INITIALIZED
+from acl_py.compat.acl.face.current import current_session
+from acl_py.compat.cuda.face.codes import NOT_INITIALIZED, UNKNOWN
+from acl_py.compat.cuda.library.callbacks import Answer, Late, address_of, callback_of
 from acl_py.compat.cuda.library.loading import Library
-from acl_py.compat.cuda.library.signatures import exported
+from acl_py.compat.cuda.library.signatures import Signature, exported
+from acl_py.late_imports import import_late
 
 SONAMES = ("libcuda.so.1", "libcuda.so")
+EARLY = (  # what programs may call before cuInit()
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+)
+_EARLY = "acl_py.compat.cuda.driver.early"  # the module that answers them
 _is_ended = False
 _callbacks: dict[str, Any] = {}  # they live as long as the process: C may hold them anywhere
+_late: list[Any] = []  # those that have made others, too: calls may be in them
 
 
 @cache
@@ -32,7 +42,7 @@ def library() -> Library:
 def _end_in_child() -> None:
     """Let a child of fork have no driver, as in CUDA, if its parent has begun to use it."""
     global _is_ended
-    if session.current_session() is not None:
+    if current_session() is not None:
         _is_ended = True
         clear(NOT_INITIALIZED)
 
@@ -53,8 +63,20 @@ def put(names: Iterable[str]) -> None:
     for name, signature, is_twin in exported():
         if name in wanted:
             if name not in _callbacks:
-                _callbacks[name] = callback(signature, is_twin=is_twin)
-            library().put(name, ctypes.cast(_callbacks[name], ctypes.c_void_p).value or 0)
+                late = Late(partial(_answer_of, name, signature, is_twin=is_twin), UNKNOWN)
+                _callbacks[name] = callback_of(signature, late.answer)
+            library().put(name, address_of(_callbacks[name]))
+
+
+def _answer_of(name: str, signature: Signature, *, is_twin: bool) -> Answer:
+    """Return what answers the first call of the function *name*, and let it answer all later ones."""
+    import_late(_EARLY)
+    answer: Answer = import_late(f"{__package__}.calls").answer_of(signature.name, is_twin=is_twin)
+    _late.append(_callbacks[name])
+    _callbacks[name] = callback_of(signature, answer)
+    if library().has(name):
+        library().put(name, address_of(_callbacks[name]))
+    return answer
 
 
 def has(name: str) -> bool:

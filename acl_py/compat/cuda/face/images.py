@@ -1,11 +1,9 @@
 """Images: what a program hands over as the code of its kernels.
 
-It is text in PTX, or what the interposed compilers give out where a card's compilers make machine code: PTX again, in a
-wrapper. Machine code itself is refused.
+It is text in PTX, or PTX in a wrapper (wrappers.py). Machine code itself is refused.
 """
 
 import re
-from struct import Struct
 
 from acl_py.compat.cuda.face.codes import (
     INVALID_IMAGE,
@@ -17,27 +15,13 @@ from acl_py.compat.cuda.face.codes import (
 )
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.compat.cuda.face.versions import newest_ptx
+from acl_py.compat.cuda.face.wrappers import HEAD, MACHINE_CODE, MARK, unwrapped
 from acl_py.compat.cuda.library import own_memory
 from acl_py.runtime.scopes import scope_var
 from device_model.ptx.text.errors import PtxError, Refusal
 
-_ELF, _FAT = b"\x7fELF", b"\x50\xed\x55\xba"  # how machine code begins, and a collection of it
-_HEAD = Struct("<16s16sQ")
-_IDENT, _MARK = _ELF + b"\x02\x01\x01", b"acl_py PTX"
+_FAT = b"\x50\xed\x55\xba"  # how a collection of machine code begins
 _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
-
-
-def wrapped(text: bytes) -> bytes:
-    """Return what a program takes for machine code, with *text* in it."""
-    return _HEAD.pack(_IDENT, _MARK, len(text)) + text + b"\0"
-
-
-def unwrapped(image: bytes) -> bytes | None:
-    """Return the text in *image*, or None if it is no wrapper."""
-    if not image.startswith(_IDENT) or len(image) < _HEAD.size:
-        return None
-    _, mark, nbytes = _HEAD.unpack_from(image)
-    return image[_HEAD.size : _HEAD.size + nbytes] if mark.startswith(_MARK) else None
 
 
 def text_at(address: int) -> str:
@@ -53,7 +37,7 @@ def text_at(address: int) -> str:
 def text_of(image: bytes) -> str:
     """Return the PTX in *image*; `RefusedError` as for `text_at`."""
     data = unwrapped(image)
-    if data is None and image.startswith((_FAT, _ELF)):
+    if data is None and image.startswith((_FAT, MACHINE_CODE)):
         raise RefusedError(NO_BINARY_FOR_GPU, "the image is machine code, which cannot be run: load PTX instead")
     text = (image if data is None else data).rstrip(b"\0").decode(errors="replace")
     check_version(text)
@@ -62,14 +46,14 @@ def text_of(image: bytes) -> str:
 
 def _image_at(address: int) -> bytes:
     """Return the image at *address*; of machine code no more than its beginning, because its end is not known."""
-    start = own_memory.read(address, len(_ELF))
+    start = own_memory.read(address, len(MACHINE_CODE))
     if start == _FAT:
         return start
-    if start != _ELF:
+    if start != MACHINE_CODE:
         return own_memory.text(address)
-    head = own_memory.read(address, _HEAD.size)
-    _, mark, nbytes = _HEAD.unpack(head)
-    return own_memory.read(address, _HEAD.size + nbytes) if mark.startswith(_MARK) else head
+    head = own_memory.read(address, HEAD.size)
+    _, mark, nbytes = HEAD.unpack(head)
+    return own_memory.read(address, HEAD.size + nbytes) if mark.startswith(MARK) else head
 
 
 def check_version(text: str) -> None:

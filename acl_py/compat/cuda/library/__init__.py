@@ -6,5 +6,5 @@ The modules:
     elf machine             the file, and its code for each kind of processor
     signatures              names, versions and arguments of the driver's functions: functions.txt
     own_memory              reading and writing memory at any address
-    behind                  exceptions in a callback
+    callbacks behind        what C calls in Python; exceptions in it
 """

@@ -89,6 +89,7 @@ def _signature(line: str) -> Signature:
     return Signature(name, int(since), ending, tuple(map(_parameter, parameters)))
 
 
+@cache  # many functions have the same ones
 def _parameter(text: str) -> Parameter:
     name, _, kind = text.partition(":")
     is_out, is_optional = kind.startswith("out."), kind.endswith("?")

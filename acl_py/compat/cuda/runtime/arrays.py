@@ -6,10 +6,10 @@ from typing import Any
 from acl_py.compat.cuda.driver import copies, cuda_arrays
 from acl_py.compat.cuda.driver.copies import Box, End
 from acl_py.compat.cuda.driver.cuda_arrays import CudaArray, Form, copy_bytes, copy_in, copy_out
-from acl_py.compat.cuda.face.calls import Extent
 from acl_py.compat.cuda.face.codes import NOT_SUPPORTED, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.compat.cuda.library.callbacks import Extent
 from acl_py.compat.cuda.runtime.copies import kind_of
 from acl_py.compat.cuda.runtime.entries import answers
 

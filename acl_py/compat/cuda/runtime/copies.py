@@ -7,10 +7,10 @@ from typing import Any
 import acl_py as native
 from acl_py.compat.cuda.driver import copies as driver_copies
 from acl_py.compat.cuda.driver import fills
-from acl_py.compat.cuda.face.calls import Extent, PitchedPointer
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.compat.cuda.library.callbacks import Extent, PitchedPointer
 from acl_py.compat.cuda.runtime.entries import answers
 from acl_py.compat.cuda.runtime.structures import PEER_PLANES, PLANES, arrays_of_runtime, planes_of_driver
 from acl_py.verbs.copies import MemcpyKind

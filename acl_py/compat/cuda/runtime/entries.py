@@ -20,7 +20,8 @@ from acl_py.compat.cuda.face.calls import Entry, Verb, not_simulated, verb_of
 from acl_py.compat.cuda.face.codes import RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import signatures
-from acl_py.compat.cuda.runtime.table import Function, read
+from acl_py.compat.cuda.library.callbacks import Answer
+from acl_py.compat.cuda.runtime.table import Function, function_of
 from acl_py.errors import AclError
 from device_model.contexts import Context
 from device_model.rules import CUDA
@@ -178,11 +179,11 @@ class _LastError(RuntimeEntry):
 _TAKE, _PEEK = "cudaGetLastError", "cudaPeekAtLastError"
 
 
-def entry(name: str, count: int, *, is_per_thread: bool) -> RuntimeEntry:
-    """Return the entry of the function *name*. It is not simulated unless the table has it with *count* arguments."""
-    function = read().get(name)
-    if function is None or len(function.signature.parameters) != count:
+def answer_of(name: str, count: int, *, is_per_thread: bool) -> Answer:
+    """Return what answers the function *name*. It is not simulated unless the table has it with *count* arguments."""
+    function = function_of(name, count)
+    if function is None:
         function = Function(signatures.signature(name, ()), False, "")
-        return RuntimeEntry(function, is_twin=False, is_simulated=False)
+        return RuntimeEntry(function, is_twin=False, is_simulated=False).answer
     kind = _LastError if name in (_TAKE, _PEEK) else RuntimeEntry
-    return kind(function, is_twin=is_per_thread and function.has_twin)
+    return kind(function, is_twin=is_per_thread and function.has_twin).answer

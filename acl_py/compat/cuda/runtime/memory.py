@@ -3,9 +3,9 @@
 from struct import Struct
 
 from acl_py.compat.cuda.driver import memory as driver_memory
-from acl_py.compat.cuda.face.calls import Extent
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.compat.cuda.library.callbacks import Extent
 from acl_py.compat.cuda.runtime.entries import answers
 from device_model.memory import Allocation, Space
 

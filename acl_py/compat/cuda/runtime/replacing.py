@@ -7,13 +7,16 @@ Its functions come here while the driver lives.
 
 import ctypes
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from acl_py.compat.cuda.face import codes, exports
-from acl_py.compat.cuda.face.calls import Entry, callback_of
+from acl_py.compat.cuda.library.callbacks import Answer, Late, address_of, callback_of
 from acl_py.compat.cuda.library.loading import Library
-from acl_py.compat.cuda.runtime.entries import entry
+from acl_py.compat.cuda.library.signatures import Signature, signature
+from acl_py.compat.cuda.runtime.table import function_of
+from acl_py.late_imports import import_late
 
 MODULE = "cuda.bindings.cyruntime"
 _SONAME, _PREFIX = "libacl_py_runtime.so", "acl_py_"  # no name of the vendor's, which other libraries look for
@@ -29,21 +32,44 @@ _made: list["Functions"] = []
 
 
 class Functions:
-    """Functions of the runtime in this process, which *entries* answer."""
+    """Functions of the runtime in this process; *counts* says how many arguments a program passes to each."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._callbacks = {entry.signature.name: callback_of(entry) for entry in entries}  # C may hold them anywhere
+    def __init__(self, counts: Mapping[str, int], *, is_per_thread: bool) -> None:
+        self._counts = counts
+        self._is_per_thread = is_per_thread
+        self._callbacks = {name: self._late(name) for name in counts}
+        self._kept = list(self._callbacks.values())  # C may hold them anywhere
         names = [f"{_PREFIX}{name}" for name in self._callbacks]
         self._library = Library((_SONAME,), names, codes.NOT_INITIALIZED)
         os.register_at_fork(after_in_child=self._end_in_child)
         _made.append(self)
 
+    def _late(self, name: str) -> Any:
+        return callback_of(self._signature(name), Late(partial(self._answer_of, name), codes.UNKNOWN).answer)
+
+    def _signature(self, name: str) -> Signature:
+        function = function_of(name, self._counts[name])
+        return signature(name, ()) if function is None else function.signature
+
+    def _answer_of(self, name: str) -> Answer:
+        """Return what answers the first call of the function *name*, and let it answer all later ones."""
+        entries = import_late(f"{__package__}.entries")
+        answer: Answer = entries.answer_of(name, self._counts[name], is_per_thread=self._is_per_thread)
+        self._callbacks[name] = callback_of(self._signature(name), answer)
+        self._kept.append(self._callbacks[name])
+        if self._library.has(f"{_PREFIX}{name}"):
+            self._put(name)
+        return answer
+
+    def _put(self, name: str) -> None:
+        self._library.put(f"{_PREFIX}{name}", address_of(self._callbacks[name]))
+
     def put(self) -> None:
         """Let calls come here from now on, unless this process can have no driver."""
         if exports.is_ended():
             return
-        for name, callback in self._callbacks.items():
-            self._library.put(f"{_PREFIX}{name}", ctypes.cast(callback, ctypes.c_void_p).value or 0)
+        for name in self._callbacks:
+            self._put(name)
 
     def _end_in_child(self) -> None:
         if exports.is_ended():
@@ -61,7 +87,7 @@ class Functions:
 def functions(counts: Mapping[str, int]) -> Functions:
     """Return functions of the runtime by name, in place; *counts* says how many arguments a program passes to each."""
     is_per_thread = os.environ.get(_PER_THREAD, "0") not in ("", "0")
-    made = Functions(entry(name, count, is_per_thread=is_per_thread) for name, count in counts.items())
+    made = Functions(counts, is_per_thread=is_per_thread)
     made.put()
     return made
 

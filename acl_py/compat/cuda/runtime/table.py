@@ -45,6 +45,12 @@ def read() -> dict[str, Function]:
     return {line.partition(" ")[0]: _function(line) for line in _FILE.read_text().splitlines()}
 
 
+def function_of(name: str, count: int) -> Function | None:
+    """Return the function *name* if the table has it with *count* arguments."""
+    function = read().get(name)
+    return None if function is None or len(function.signature.parameters) != count else function
+
+
 def _function(line: str) -> Function:
     name, context, *rest = line.split()
     same = rest[1] if rest[:1] == ["="] else ""
