@@ -68,8 +68,8 @@ Script = Annotated[
     ),
 ]
 _USUAL = (
-    "The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 for `acl`, "
-    "and h200 for CUDA."
+    "The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 for "
+    "`acl`, and h200 for CUDA."
 )
 UsualDevice = Annotated[str | None, typer.Option(help=_USUAL)]
 _AnyDevice = Annotated[

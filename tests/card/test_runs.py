@@ -10,7 +10,7 @@ import acl_py
 from acl_py import faults
 from acl_py.calls.table import all_verbs
 from acl_py.card.runtime import refused
-from acl_py.compat.acl.face import session as sessions
+from acl_py.compat.acl.face.session import current_session
 from acl_py.errors import AclError, Kind
 from tests.cuda.calling import PTX
 from tests.forks import ROOT
@@ -287,9 +287,9 @@ def test_nothing_is_left_of_a_hundred_runs(card):
 
     for _ in range(100):
         acl_py.run(main, device=card)
-    if (own := sessions._own) is not None:  # the simulated driver
-        [device] = own.runtime.devices
-        assert own.runtime.memory.leaks() == []
+    if (session := current_session()) is not None:  # of the simulated driver
+        [device] = session.runtime.devices
+        assert session.runtime.memory.leaks() == []
         assert device.primary.streams == {}
 
 
