@@ -7,7 +7,7 @@ entry of its stream. Work of a stream is done in order: a mark that is reached s
 
 A mark costs a call, so it is made as late as possible:
 
-* when an entry is waited for that others follow already, or when others follow one that is waited for;
+* when others follow what is waited for;
 * in front of a wait, a host function or work of the legacy stream, if entries before it have no mark: a mark behind
   these would wait for them, too, and perhaps for ever.
 
@@ -126,6 +126,8 @@ class CardStream(Stream):
         if work.done:
             return
         self.mark_all()
+        if self.is_legacy:
+            self._mark_others()
         self.driver(self.driver.cu.cuStreamWaitEvent, self.handle, event, 0)
         self._add()
 
@@ -160,8 +162,6 @@ class CardStream(Stream):
         number = self._numbers.get(completion, 0)
         if number > self._asked:
             self._asked = number
-            if self._marked < number < self._last:
-                self.mark_all()
         if number:
             self.context.asked[self] = None
 

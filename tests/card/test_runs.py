@@ -18,6 +18,24 @@ from tests.forks import ROOT
 pytestmark = pytest.mark.filterwarnings("error")
 KIND = acl_py.MemcpyKind.DEFAULT
 NBYTES = 4096
+SPIN = """
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry spin(.param .u64 nanoseconds)
+{
+    .reg .u64 %end, %now, %left;
+    .reg .pred %on;
+    ld.param.u64 %left, [nanoseconds];
+    mov.u64 %now, %globaltimer;
+    add.u64 %end, %now, %left;
+again:
+    mov.u64 %now, %globaltimer;
+    setp.lt.u64 %on, %now, %end;
+    @%on bra again;
+    ret;
+}
+"""
 
 
 @acl_py.kernel(cost=acl_py.Cost(us=5))
@@ -80,6 +98,54 @@ def test_an_event_that_is_recorded_again_stands_for_its_last_record(card):
         return (await download(buffer, stream))[0]
 
     assert acl_py.run(main, device=card) == 0x02020202
+
+
+def test_what_is_waited_for_needs_nothing_that_was_queued_behind_it(card):
+    """Work behind a wait for another stream: the host does not wait for that one."""
+
+    async def main():
+        first, second, event = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+        buffer, spin = await acl_py.Malloc(NBYTES), (await acl_py.ptx.load(SPIN))["spin"]
+        await spin[1, 1, second](50_000_000)
+        await acl_py.RecordEvent(event, second)
+        filled = await acl_py.MemsetAsync(buffer, NBYTES, 1, NBYTES, first)
+        await acl_py.StreamWaitEvent(first, event)
+        await acl_py.MemsetAsync(buffer, NBYTES, 2, NBYTES, first)
+        await filled
+        return await acl_py.QueryEventStatus(event)
+
+    assert acl_py.run(main, device=card) is acl_py.Status.NOT_READY
+
+
+def test_a_record_is_over_although_its_event_is_recorded_elsewhere(card):
+    async def main():
+        first, second, event = await acl_py.CreateStream(), await acl_py.CreateStream(), await acl_py.CreateEvent()
+        buffer, spin = await acl_py.Malloc(NBYTES), (await acl_py.ptx.load(SPIN))["spin"]
+        await acl_py.MemsetAsync(buffer, NBYTES, 1, NBYTES, first)
+        earlier = await acl_py.RecordEvent(event, first)
+        await spin[1, 1, second](50_000_000)
+        await acl_py.RecordEvent(event, second)
+        await acl_py.StreamWaitEvent(first, event)
+        await earlier
+        return await acl_py.QueryEventStatus(event)
+
+    assert acl_py.run(main, device=card) is acl_py.Status.NOT_READY
+
+
+def test_what_is_waited_for_needs_no_work_of_the_legacy_stream_behind_it(card):
+    async def main():
+        blocking, other = await acl_py.CreateStream(), await acl_py.CreateStream(nonblocking=True)
+        event, buffer = await acl_py.CreateEvent(), await acl_py.Malloc(NBYTES)
+        await (await acl_py.ptx.load(SPIN))["spin"][1, 1, other](50_000_000)
+        await acl_py.RecordEvent(event, other)
+        filled = await acl_py.MemsetAsync(buffer, NBYTES, 1, NBYTES, blocking)
+        await acl_py.StreamWaitEvent(None, event)
+        await acl_py.MemsetAsync(buffer, NBYTES, 2, NBYTES)
+        await acl_py.MemsetAsync(buffer, NBYTES, 3, NBYTES, blocking)
+        await filled
+        return await acl_py.QueryEventStatus(event)
+
+    assert acl_py.run(main, device=card) is acl_py.Status.NOT_READY
 
 
 async def _after(completion, order, name):
