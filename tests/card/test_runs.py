@@ -132,15 +132,28 @@ def test_a_record_is_over_although_its_event_is_recorded_elsewhere(card):
     assert acl_py.run(main, device=card) is acl_py.Status.NOT_READY
 
 
-def test_what_is_waited_for_needs_no_work_of_the_legacy_stream_behind_it(card):
+async def _wait(event):
+    await acl_py.StreamWaitEvent(None, event)
+
+
+async def _record(event):  # noqa: ARG001 - one of its own, which is reached behind the work of all blocking streams
+    await acl_py.RecordEvent(await acl_py.CreateEvent(), None)
+
+
+async def _work(event):
+    await (await acl_py.ptx.load(SPIN))["spin"][1, 1](50_000_000)
+    await acl_py.RecordEvent(event, None)
+
+
+@pytest.mark.parametrize("queue", [_wait, _record, _work])
+def test_what_is_waited_for_needs_nothing_of_the_legacy_stream_behind_it(card, queue):
     async def main():
-        blocking, other = await acl_py.CreateStream(), await acl_py.CreateStream(nonblocking=True)
+        blocking, other = await acl_py.CreateStream(), await acl_py.CreateStream(nonblocking=queue is _wait)
         event, buffer = await acl_py.CreateEvent(), await acl_py.Malloc(NBYTES)
         await (await acl_py.ptx.load(SPIN))["spin"][1, 1, other](50_000_000)
         await acl_py.RecordEvent(event, other)
         filled = await acl_py.MemsetAsync(buffer, NBYTES, 1, NBYTES, blocking)
-        await acl_py.StreamWaitEvent(None, event)
-        await acl_py.MemsetAsync(buffer, NBYTES, 2, NBYTES)
+        await queue(event)
         await acl_py.MemsetAsync(buffer, NBYTES, 3, NBYTES, blocking)
         await filled
         return await acl_py.QueryEventStatus(event)
