@@ -136,7 +136,7 @@ async def _wait(event):
     await acl_py.StreamWaitEvent(None, event)
 
 
-async def _record(event):  # noqa: ARG001 - one of its own, which is reached behind the work of all blocking streams
+async def _record(_):
     await acl_py.RecordEvent(await acl_py.CreateEvent(), None)
 
 
