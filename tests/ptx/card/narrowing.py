@@ -6,6 +6,7 @@ nothing wrong with it, and the assembler is not free to choose what differs.
 
 import multiprocessing
 import sys
+import time
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from tests.ptx.card import comparing, run, variants
 from tests.ptx.card.jobs import program
 from tests.ptx.shrinking import shrunk
 
-SECONDS = 240  # that a program may take
+SECONDS = 240  # that all programs may take, beside each other
 
 
 def narrow(folder, results):
@@ -31,8 +32,9 @@ def narrow(folder, results):
         process.start()
         theirs.close()
         started.append((job, process, ours))
+    deadline = time.monotonic() + SECONDS
     for job, process, pipe in started:
-        _print(f"{job['name']}:\n{_said(pipe)}")
+        _print(f"{job['name']}:\n{_said(pipe, deadline)}")
         process.kill()
         process.join()
 
@@ -100,9 +102,9 @@ def _narrow(part, job, pipe):
         pipe.send(f"{type(error).__name__}: {error}")
 
 
-def _said(pipe):
+def _said(pipe, deadline):
     try:
-        return pipe.recv() if pipe.poll(SECONDS) else f"more than {SECONDS} s"
+        return pipe.recv() if pipe.poll(max(0, deadline - time.monotonic())) else f"more than {SECONDS} s"
     except EOFError:
         return "its process has ended"
 
