@@ -29,7 +29,7 @@ test-slow: $(VENV)/ready
 
 # The tests that need packages for CUDA, which are skipped elsewhere. No GPU is needed.
 test-cuda: .venv-cuda/ready
-	.venv-cuda/bin/pytest --quiet --numprocesses logical -m "not slow" tests/cuda tests/samples/test_cuda_samples.py
+	.venv-cuda/bin/pytest --quiet --numprocesses logical -m "not slow" tests/cuda tests/card tests/samples/test_cuda_samples.py
 	.venv-cuda/bin/pytest --quiet -k "11_cuda or README" tests/samples/test_notebooks.py tests/test_code_blocks.py
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.

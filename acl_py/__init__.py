@@ -64,6 +64,11 @@ only from those below it, and all of them may import device_model:
         rows/                           what is stored: rows, their columns, the recorder, saved recordings
         views/                          charts and reports as text, figures, Chrome traces, formats of other profilers
         page/                           the page for a browser
+    card/           a real card in place of the model
+        opening runtime contexts        from options to a card; what the model is asked for elsewhere
+        streams events memory work      what the host knows of work; objects of the driver; which call work makes
+        kernels host_functions          kernels in PTX; Python in its turn in a stream
+        bridge driver clock             how tasks wait; functions and codes of the driver; real time
     options         what a simulation is begun with
     faults asc cta ptx
                     fault rules; the languages of core kernels and of thread-block kernels; kernels in PTX

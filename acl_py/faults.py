@@ -76,6 +76,7 @@ class Guard:
                 rule, end = fault.install(runtime)
                 self.rules.append(rule)
                 self._ends.append(end)
+                runtime.admit(rule)
         except BaseException:
             self.remove()
             raise

@@ -1,6 +1,8 @@
 """The options of a simulation, and what each of them may be."""
 
-from dataclasses import dataclass
+import os
+import re
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 
@@ -10,8 +12,17 @@ from device_model.overlay import load as lay
 from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
 
+DEVICE, _BODIES_OF = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
 HOST_TIMES = ("modelled", "measured")
 _CLOCKS = ("simulated", "real", None)
+_BODIES = (None, "refuse", "host", "time")
+_CARD = re.compile(r"cuda:(\d{1,4})")
+
+
+def card_of(device: object) -> int | None:
+    """Return the number of the card that *device* names, as "cuda:0" does; None for a device that is simulated."""
+    match = _CARD.fullmatch(device) if isinstance(device, str) else None
+    return None if match is None else int(match[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,17 @@ class Options:
     sanitize: bool | str | None = None
     effects: str | None = None
     overlay: str | Path | None = None
+    bodies: str | None = None
+
+    @property
+    def card(self) -> int | None:
+        """The number of the card that the device names; None for a device that is simulated."""
+        return card_of(self.device)
+
+    def placed(self) -> "Options":
+        """Return these options for the device that the environment names, if it does: whatever the program says."""
+        device = os.environ.get(DEVICE)
+        return replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF)) if device else self
 
     def check(self) -> None:
         """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and
@@ -56,6 +78,26 @@ class Options:
             raise ValueError(f"host_time must be one of {', '.join(HOST_TIMES)}, not {self.host_time!r}")
         if self.clock not in _CLOCKS:
             raise ValueError(f"clock must be 'simulated', 'real' or None, not {self.clock!r}")
+        if self.bodies not in _BODIES:
+            raise ValueError(f"bodies must be one of {', '.join(map(repr, _BODIES))}, not {self.bodies!r}")
+        if self.card is not None:
+            self._check_card()
+        elif self.bodies is not None:
+            raise ValueError(f"bodies={self.bodies!r} is for cards: on the model each body runs, in its modelled time")
+
+    def _check_card(self) -> None:
+        """Refuse options that a card has no use for."""
+        for name, value, why in (
+            ("workers", self.workers, "the card does the work"),
+            ("instructions", self.instructions or None, "a card tells no instructions"),
+            ("effects", self.effects, "a card shows the effects that it has"),
+            ("overlay", self.overlay, "calls take the time that they take"),
+            ("sanitize", self.sanitize or None, "sanitize the program on the model"),
+            ("host_time", None if self.host_time == HOST_TIMES[0] else self.host_time, "time is real"),
+            ("clock", "simulated" if self.clock == "simulated" else None, "time is real"),
+        ):
+            if value is not None:
+                raise ValueError(f"{name}={value!r} with device={self.device!r}: {why}; leave it out")
 
     def profile_and_rules(self) -> tuple[DeviceProfile, SyncRules]:
         """Return the profile with the overlay, and the rules, which are by default those of the profile.

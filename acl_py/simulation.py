@@ -119,8 +119,10 @@ class Simulation(Handle):
 
         A task in it must not wait for the device: RuntimeError.
         """
-        assert isinstance(self.runtime.bridge, Bridge), f"{self!r} has no event loop"
-        return self.runtime.bridge.hold()
+        bridge: Any = self.runtime.bridge
+        assert hasattr(bridge, "hold"), f"{self!r} has no event loop"
+        block: AbstractContextManager[None] = bridge.hold()
+        return block
 
     def fault(self, *faults: Fault) -> Guard:
         """Put fault rules (see acl_py.faults) in force, until `remove()` of the returned guard or the end of a block.
@@ -181,6 +183,14 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
             overlay.
     """
     options.check()
+    if options.card is not None:
+        from acl_py.card.opening import build as on_card  # imported here: most programs use no card
+
+        card = on_card(options)
+        recorder = _recorder(options, card, 0) if options.trace else None
+        if (watch := current_watch()) is not None:
+            watch.keep(card, recorder)
+        return card, recorder
     profile, rules = options.profile_and_rules()
     watch = current_watch()
     parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()
@@ -233,10 +243,12 @@ def _begin(options: Options) -> tuple[Simulation, Scope]:
     loop = asyncio.get_running_loop()
     runtime, recorder = build(options)
     _set_clock(options, loop)
-    runtime.bridge = Bridge(runtime, warns_of_timers=options.clock is None)
+    if options.card is None:
+        runtime.bridge = Bridge(runtime, warns_of_timers=options.clock is None)
     note_tasks(loop)
-    runtime.device(0).uses = 1
-    return Simulation(runtime, recorder, loop), Scope(runtime, runtime.device(0).primary)
+    first = runtime.device(runtime.first)
+    first.uses = 1
+    return Simulation(runtime, recorder, loop), Scope(runtime, first.primary)
 
 
 def _set_clock(options: Options, loop: asyncio.AbstractEventLoop) -> None:
@@ -288,6 +300,7 @@ async def simulate(
     sanitize: bool | str | None = None,
     effects: str | None = None,
     overlay: str | Path | None = None,
+    bodies: str | None = None,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -298,7 +311,8 @@ async def simulate(
         print(sim.report())
 
     Args:
-        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile.
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" for a card of this
+            machine (docs/card.md).
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels. By default one for each
             processor that the process may use. The result does not depend on it.
@@ -323,17 +337,34 @@ async def simulate(
             "strong".
         overlay: What calls take on another host, or from a framework: the name of an overlay ("torch") or the path of
             a `.toml` file, whose values take the place of the profile's (docs/programs.md).
+        bodies: On a card only: what the launch of a kernel with a body in Python does. "refuse": it is refused; the
+            default. "host": the body runs on the host, in its turn in the stream. "time": the cores are busy as long as
+            its cost says, and no byte changes (docs/card.md).
 
     Raises:
         TypeError: An option is of a type that it cannot be of.
         ValueError: An option has a value that it cannot have.
         ProfileError: The profile or the overlay cannot be used; a ValueError.
         RuntimeError: No event loop is running, or it cannot have that clock.
+        ImportError: The device is a card, and the package cuda-bindings is not installed.
+        AclError: The device is a card that is not there, or this process has lost it.
     """
     with _simulating(
         Options(
-            device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects, overlay
-        )
+            device,
+            rules,
+            workers,
+            host_time,
+            trace,
+            instructions,
+            seed,
+            hang_after,
+            clock,
+            sanitize,
+            effects,
+            overlay,
+            bodies,
+        ).placed()
     ) as sim:
         yield sim
 
@@ -352,6 +383,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     sanitize: bool | str | None = None,
     effects: str | None = None,
     overlay: str | Path | None = None,
+    bodies: str | None = None,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -364,8 +396,20 @@ def open(  # noqa: A001 - acl_py.open is the name
     """
     sim, scope = _begin(
         Options(
-            device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects, overlay
-        )
+            device,
+            rules,
+            workers,
+            host_time,
+            trace,
+            instructions,
+            seed,
+            hang_after,
+            clock,
+            sanitize,
+            effects,
+            overlay,
+            bodies,
+        ).placed()
     )
     opened.append(scope)
     last_error.set(SUCCESS)
@@ -388,6 +432,7 @@ def run(
     sanitize: bool | str | None = None,
     effects: str | None = None,
     overlay: str | Path | None = None,
+    bodies: str | None = None,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -404,7 +449,8 @@ def run(
     Args:
         main: The coroutine function.
         args: Its arguments.
-        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile.
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" for a card of this
+            machine (docs/card.md).
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels.
         uvloop: Whether the event loop is one of uvloop, which must be installed.
@@ -419,6 +465,7 @@ def run(
         effects: "strong": operations have their effects at their ends. "weak": operations that no promise
             puts in order take effect in the other order. "torn": the same, with half of the bytes.
         overlay: What calls take on another host, or from a framework: "torch", or the path of a `.toml` file.
+        bodies: On a card only: what launches of kernels with a body in Python do: "refuse", "host" or "time".
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
@@ -426,8 +473,20 @@ def run(
         DeadlockError: *main* waits for something that can never come.
     """
     options = Options(
-        device, rules, workers, host_time, trace, instructions, seed, hang_after, clock, sanitize, effects, overlay
-    )
+        device,
+        rules,
+        workers,
+        host_time,
+        trace,
+        instructions,
+        seed,
+        hang_after,
+        clock,
+        sanitize,
+        effects,
+        overlay,
+        bodies,
+    ).placed()
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)
         raise TypeError(f"acl_py.run() takes a coroutine function and its arguments, run(main, ...), not {what}")
@@ -441,7 +500,12 @@ def run(
             "acl_py.run() inside a running event loop; use `async with acl_py.simulate()` there, "
             "and in a notebook cell `sim = acl_py.open()`, then `await main()`"
         )
-    with page_set_aside(), asyncio.Runner(loop_factory=_loop_factory(options.clock, uvloop)) as runner:
+    with (
+        page_set_aside(),
+        asyncio.Runner(
+            loop_factory=_loop_factory("real" if options.card is not None else options.clock, uvloop)
+        ) as runner,
+    ):
         result = runner.run(whole())
         admit()  # a signal that came while the simulation ended
         return result

@@ -121,6 +121,10 @@ class Event(handles.Event):
         stream.wait(self.work)
         return self.work
 
+    def ms_since(self, start: "Event") -> float:
+        """Return the milliseconds from the time of *start* to that of this event, by the device."""
+        return (self.timestamp_ns() - start.timestamp_ns()) / 1e6
+
     def timestamp_ns(self) -> Nanoseconds:
         """Return when the record took place on the device: after the call, and after all work that it recorded."""
         assert self.work is not None, f"{self!r} has no time"

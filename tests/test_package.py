@@ -52,7 +52,9 @@ def test_the_wheel_has_the_packages_and_their_data_and_nothing_else(dist):
     texts = [path.relative_to(FOLDER) for path in FOLDER.rglob("[0-9]*_*.*") if "__pycache__" not in path.parts]
     notebooks = {f"acl_py/teaching/data/notebooks/{text.as_posix()}" for text in texts}
     assert len(notebooks) == 3 * len(NOTEBOOKS)  # each with its output and its solutions
-    assert {name for name in names if ".dist-info/" not in name} == here | notebooks | {"acl_py_pytest.py"}
+    assert {name for name in names if ".dist-info/" not in name} == here | notebooks | {
+        "acl_py_pytest.py", "acl_py_run.pth",
+    }  # fmt: skip
 
 
 def test_the_source_archive_can_be_tested(dist):
@@ -98,6 +100,11 @@ def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, 
     done = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True)
     assert "us" in done.stdout
     assert (tmp_path / "demo.html").read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-E', '-c', 'import acl; print(acl.rt.__name__)'])"
+    done = subprocess.run(
+        [programs / "acl-py", "run", "-c", child], check=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == "acl.rt\n"
     nbformat = pytest.importorskip("nbformat", reason="pip install -e '.[notebooks]'")
     install(f"{wheel}[notebooks]", programs)
     subprocess.run([programs / "acl-py", "notebooks", "course"], check=True, cwd=tmp_path, capture_output=True)

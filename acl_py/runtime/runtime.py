@@ -24,7 +24,7 @@ from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
 from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.routes import asynchronous, routes_of
-from acl_py.runtime.scopes import Barred, last_error
+from acl_py.runtime.scopes import Barred, current_scope, last_error
 from acl_py.sites import Site
 from acl_py.waiting import deadlocks
 from acl_py.waiting.deadlocks import Poll, Waiting
@@ -35,7 +35,7 @@ from device_model.device import Device
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError, code_of, shown_number
 from device_model.events import Event
-from device_model.faults import REMEDY, Faults, Verdict
+from device_model.faults import REMEDY, Faults, Rule, Verdict
 from device_model.graphs.capture import take
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from acl_py.sanitizer.sanitizer import Sanitizer
+    from device_model.ptx.text.syntax import Module
 
 T = TypeVar("T")
 _COOLED = ("launch", "copy", "copy_on_device", "fill", "record", "wait", "host_function")  # by cold caches
@@ -101,6 +102,10 @@ class Runtime:
     """One simulation: some devices, their memory and one host clock."""
 
     bridge: _Bridge
+    first = 0  # the device that is current at the beginning
+    runs_ptx = False  # a driver runs kernels in PTX
+    stages = True  # the host moves bytes of pageable memory to and from pinned memory itself
+    takes_guests = True  # calls of `acl` and of the driver of CUDA go to this run, if they are made in it
 
     def __init__(
         self,
@@ -119,12 +124,11 @@ class Runtime:
         self.hang_after = hang_after
         self.routes = routes_of(rules.copy_kind)
         self.async_routes = asynchronous(self.routes)
-        self.scheduler = Scheduler()
+        self.scheduler = self.make_clock()
         self.hooks = Hooks()
         schedules.enter(self)
         self.workers = Workers(self.scheduler, workers)
-        capacities = [profile.memory.bytes] * profile.devices
-        self.memory = Memory(capacities, profile.memory.alignment, self.error, is_board=profile.is_board)
+        self.memory = self.make_memory()
         self.host_ns: Nanoseconds = 0
         self.horizon_ns: float = END_NS + 1  # a call that would reach it asks the bridge
         self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
@@ -162,10 +166,35 @@ class Runtime:
                     f"there is no device {shown_number(ordinal)}",
                     f"profile {self.profile.name} has devices 0 to {self.profile.devices - 1}",
                 )
-            device = Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
-            self._devices[number] = device
+            device = self._devices[number] = self.make_device(number)
             injection.update_alerts(self, device)
         return device
+
+    def make_clock(self) -> Scheduler:
+        """Return the clock of the run, and of its devices."""
+        return Scheduler()
+
+    def make_memory(self) -> Memory:
+        """Return the memory of the run."""
+        memory = self.profile.memory
+        capacities = [memory.bytes] * self.profile.devices
+        return Memory(capacities, memory.alignment, self.error, is_board=self.profile.is_board)
+
+    def make_device(self, number: int) -> Device:
+        """Return device *number*."""
+        return Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
+
+    def load_module(self, module: "Module", text: str, made: object) -> "dict[str, Buffer]":  # noqa: ARG002 - cards
+        """Load *module*, which was parsed from *text*, on the current device; return its variables."""
+        from device_model.ptx.variables import place  # imported here: most programs have no kernels in PTX
+
+        return place(module, self.memory, current_scope().context.device.ordinal, made)
+
+    def unload_module(self, module: "Module") -> None:
+        """Note that *module* is not used any more."""
+
+    def admit(self, rule: Rule) -> None:
+        """Raise ValueError if a fault *rule* cannot strike here; all can on the model."""
 
     def state(self, kind: type[T]) -> T:
         """Return the one *kind* of this runtime, made without arguments when it is first asked for.

@@ -127,6 +127,15 @@ class Array(Handle):
         """Return the values in host memory for `np.asarray`; device memory is refused, as by Buffer.numpy()."""
         return np.array(self.buffer.numpy(self.dtype, self.shape), dtype, copy=copy)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The values for torch, CuPy and numba, which compute on the card that they are on.
+
+        Raises:
+            AttributeError: The memory is simulated or on the host, so no other library can use it.
+        """
+        return model.cuda_array(self.buffer, self.dtype, self.shape)
+
     def view(self, access: Access) -> npt.NDArray[Any]:
         """The array that a kernel gets."""
         view = self._readable if access is Access.IN else self._writable

@@ -567,7 +567,7 @@ async def EventElapsedTime(start: handles.Event, end: handles.Event) -> float:
             _check_time(scope, event)
     finally:
         runtime.called(EventElapsedTime.__name__, enter, site, Plain((start, end)))
-    return (end.timestamp_ns() - start.timestamp_ns()) / 1e6
+    return end.ms_since(start)
 
 
 def _check_time(scope: Scope, event: Event) -> None:
@@ -581,7 +581,7 @@ def _check_time(scope: Scope, event: Event) -> None:
         raise scope.runtime.error(
             Kind.NOT_RECORDED, f"{event!r} has no time", "record it on a stream with RecordEvent() first"
         )
-    if not event.work.done:
+    if not event.done:
         raise scope.runtime.error(Kind.NO_TIME_YET, f"{event!r} has no time yet", "synchronise with it before asking")
 
 

@@ -96,7 +96,7 @@ async def Memset(dst: Memory, dest_max: Integer, value: Integer, count: Integer,
 async def _fill_and_wait(scope: Scope, fill: Fill, site: Site) -> None:
     runtime = scope.runtime
     completion = await _fill(runtime, transfers.sync_stream(scope), fill, site)
-    if ((fill.pinned or fill.moves_pages) and fill.nbytes) or runtime.rules.sync_copy is SyncCopy.OUTSIDE:
+    if (fill.dst.space is not Space.DEVICE and fill.nbytes) or runtime.rules.sync_copy is SyncCopy.OUTSIDE:
         await transfers.ended(runtime, completion, "Memset()", site)
     runtime.check_context(scope.context)
 

@@ -346,7 +346,7 @@ async def MallocAsync(
         if not pool.has_room(nbytes, rank):
             rank = _rank_any
     mapped = mapped_bytes(runtime, pool)
-    buffer, after = pool.take(nbytes, rank, site)
+    buffer, after = pool.take(nbytes, rank, site, stream)
     buffer.allocation.given_name = name
     if stream.branch is not None:
         runtime.pay(runtime.profile.graphs.captured)

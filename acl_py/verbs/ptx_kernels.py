@@ -19,26 +19,24 @@ from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from acl_py.wording import plain
-from device_model import memory as model
 from device_model.completions import AllOf
 from device_model.integers import integer
-from device_model.memory import Buffer, Origin, Space
+from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import pack
-from device_model.ptx.code.compiler import check, compile_kernel, function_addresses
+from device_model.ptx.code.compiler import check, compile_kernel
 from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
-from device_model.ptx.launch import Launch, Shape
+from device_model.ptx.launch import DriverLaunch, Launch, Shape
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
 from device_model.ptx.text.syntax import Space as StateSpace
 from device_model.ptx.timing.plan import Card, Plan, occupancy
-from device_model.ptx.variables import initial, layout
 from device_model.sm.occupancy import resident_blocks
 from device_model.sm.spec import SmSpec
-from device_model.work import Extent, Label, Lane
+from device_model.work import Extent, Label, Lane, Work
 
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
@@ -69,22 +67,12 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     scope = current_scope()
     runtime = scope.runtime
     _spec(runtime, "a module in PTX")
-    module = parse(text.decode(errors="replace") if isinstance(text, bytes) else text)
+    source = text.decode(errors="replace") if isinstance(text, bytes) else text
+    module = parse(source)
     check(module)
     module = with_stack(module)
-    places, size = layout(module)
-    addresses: dict[str, int] = {}
-    buffer = None
-    if size:
-        ordinal = scope.context.device.ordinal
-        buffer = runtime.memory.malloc(ordinal, size, site_of(_getframe(1)), Origin.MODULE)
-        addresses = {name: buffer.address + at for name, at in places.items()}
-        view = model.array(buffer.allocation, 0, np.uint8, size)
-        view[:] = 0
-        for name, at in places.items():
-            data = initial(module.variables[name], {**function_addresses(module), **addresses})
-            view[at : at + len(data)] = np.frombuffer(data, np.uint8)
-    return PtxModule(module, addresses, buffer, hazards=hazards)
+    variables = runtime.load_module(module, source, site_of(_getframe(1)))
+    return PtxModule(module, variables, hazards=hazards)
 
 
 class PtxModule(Mapping[str, "PtxKernel"]):
@@ -92,11 +80,10 @@ class PtxModule(Mapping[str, "PtxKernel"]):
     variable.
     """
 
-    def __init__(self, module: Module, addresses: Mapping[str, int], buffer: Buffer | None, *, hazards: bool) -> None:
+    def __init__(self, module: Module, variables: Mapping[str, Buffer], *, hazards: bool) -> None:
         self._module = module
         self._hazards = hazards
-        self._addresses = addresses
-        self._buffer = buffer
+        self._variables = variables
         self._kernels: dict[str, PtxKernel] = {}
 
     def __repr__(self) -> str:
@@ -108,7 +95,8 @@ class PtxModule(Mapping[str, "PtxKernel"]):
             function = self._module.functions.get(name)
             if function is None or not function.is_entry or function.body is None:
                 raise KeyError(f"there is no kernel {name!r} in the module; it has {', '.join(self) or 'none'}")
-            program = compile_kernel(self._module, name, self._addresses)
+            addresses = {name: each.address for name, each in self._variables.items()}
+            program = compile_kernel(self._module, name, addresses)
             kernel = self._kernels[name] = PtxKernel(self._module, program, hazards=self._hazards)
         return kernel
 
@@ -126,30 +114,31 @@ class PtxModule(Mapping[str, "PtxKernel"]):
         Raises:
             KeyError: There is no such variable.
         """
-        if name not in self._addresses or self._buffer is None:
+        if name not in self._variables:
             raise KeyError(
-                f"there is no variable {name!r} in the module; it has {', '.join(self._addresses) or 'none'}"
+                f"there is no variable {name!r} in the module; it has {', '.join(self._variables) or 'none'}"
             )
-        start = self._addresses[name] - self._buffer.address
-        return self._buffer[start : start + self._module.variables[name].nbytes]
+        return self._variables[name]
 
     async def unload(self) -> None:
         """Give the memory of the variables back, once the device is idle; it has no kernels and variables then.
 
         Stands for cuModuleUnload. Apart from the wait it takes no simulated time.
         """
-        buffer, self._buffer = self._buffer, None
-        self._module, self._kernels = _EMPTY, {}
-        if buffer is None or buffer.allocation.freed is not None:
-            return
+        held = list({each.allocation: None for each in self._variables.values() if each.allocation.freed is None})
+        module, self._module, self._kernels, self._variables = self._module, _EMPTY, {}, {}
         scope = current_scope()
         runtime, site = scope.runtime, site_of(_getframe(1))
-        device = runtime.device(buffer.allocation.device)
-        work = AllOf([device.work()])
-        await runtime.wait(work, "the unload of a module", site, [device], promised=False, sleeps=not work.done)
-        runtime.check_context(scope.context)
-        runtime.workers.flush(buffer.allocation)
-        runtime.memory.free(buffer, site)
+        if held:
+            device = runtime.device(held[0].device)
+            work = AllOf([device.work()])
+            await runtime.wait(work, "the unload of a module", site, [device], promised=False, sleeps=not work.done)
+            runtime.check_context(scope.context)
+        for allocation in held:
+            runtime.workers.flush(allocation)
+            runtime.memory.free(Buffer(allocation, 0, allocation.nbytes), site)
+        if module is not _EMPTY:
+            runtime.unload_module(module)
 
 
 _EMPTY = Module((0, 0), "", 64, {}, {}, {})  # of what is unloaded
@@ -281,11 +270,15 @@ class PtxKernel(Launchable[...]):
     def _allowed_shared(self, spec: SmSpec) -> int:
         return max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes
 
-    def work_of(self, runtime: Runtime, plan: Plan, shape: Shape, args: Sequence[Any]) -> Launch:
+    def work_of(self, runtime: Runtime, plan: Plan, shape: Shape, args: Sequence[Any]) -> Work:
         """Return the work of one launch of *shape*, which uses the card as *plan* says, with *args*."""
         given: list[Extent] = []
         values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)] if args else ()
         parameters = pack(self._function, values)
+        if runtime.runs_ptx:
+            return DriverLaunch(
+                self.label, self._module, self._program.name, shape, parameters, given, self._is_cooperative
+            )
         device, latency = current_scope().context.device, runtime.profile.latency
         return Launch(
             self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
@@ -388,7 +381,7 @@ class ShapedKernel(Launchable[...]):
     def __repr__(self) -> str:
         return repr(self._kernel)
 
-    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch:  # noqa: ARG002 - the grid says it
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:  # noqa: ARG002 - the grid says it
         """Return the work of the launch."""
         kernel = self._kernel
         if self._plans is not kernel._plans or kernel._profile is not runtime.profile:

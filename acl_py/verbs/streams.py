@@ -99,7 +99,7 @@ def resolve(
 def resolve_any(scope: Scope, stream: StreamLike) -> Stream:
     """Return the stream that *stream* means in *scope*, whether it captures or not; refuse one that is gone."""
     context = scope.context
-    if type(stream) is Stream and stream.home is context and context.error is None:
+    if isinstance(stream, Stream) and stream.home is context and context.error is None:
         return stream  # most streams; the rest of the function would find the same, more slowly
     if stream is None:
         return context.default

@@ -69,14 +69,14 @@ async def at_once(scope: Scope, copy: Copy, name: str, site: Site) -> None:
 async def in_default_stream(scope: Scope, copy: Copy, site: Site) -> None:
     """Copy in the default stream; the host does not wait for copies inside the device, nor for the last staged part."""
     runtime, stream = scope.runtime, scope.default
-    if copy.label is H2H:
+    if copy.label is H2H and runtime.stages:
         await by_host(runtime, stream, copy, site)
-    elif copy.src.space is Space.PAGEABLE:  # of whatever size: measured, sync-h2d-*
+    elif copy.src.space is Space.PAGEABLE and runtime.stages:  # of whatever size: measured, sync-h2d-*
         await runtime.wait(stream.turn(), f"Memcpy() in {stream.name}", site, (stream,), sleeps=False)
         completion = await stage(runtime, stream, copy, site)
         if copy.moves_pages:  # measured, managed-memcpy-sync
             await runtime.wait(completion, f"Memcpy() in {stream.name}", site, (stream,), promised=False, sleeps=False)
-    elif copy.dst.space is Space.PAGEABLE:
+    elif copy.dst.space is Space.PAGEABLE and runtime.stages:
         await unstage(runtime, stream, copy, site, promised=True)
     else:
         op = await queue(runtime, stream, copy, site)
@@ -145,6 +145,8 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
     if not copy.nbytes:
         runtime.pay(runtime.costs.other)
         return NOTHING
+    if not runtime.stages:
+        return await queue(runtime, stream, copy, site)
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)
         return NOTHING

@@ -22,6 +22,7 @@ from device_model.memory.allocation import Allocation as Allocation
 from device_model.memory.allocation import Buffer as Buffer
 from device_model.memory.allocation import Origin as Origin
 from device_model.memory.allocation import Space as Space
+from device_model.memory.allocation import cuda_array as cuda_array
 from device_model.memory.allocation import describe as describe
 from device_model.memory.allocation import size_text as size_text
 from device_model.memory.backing import CHUNK as CHUNK

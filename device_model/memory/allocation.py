@@ -10,7 +10,7 @@ Messages name allocations by their numbers, never by addresses of host memory, b
 from collections.abc import Sequence
 from enum import Enum, IntEnum
 from math import prod
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,8 @@ class Allocation:
         "space",
         "view",
     )
+
+    is_on_card: ClassVar[bool] = False  # a real one, so that other libraries can use its address
 
     def __init__(
         self,
@@ -270,8 +272,31 @@ class Buffer(Handle):
         watch = None if home is None else home.watch_view if allocation.pages is None else home.watch_managed
         return array if watch is None else watch(allocation, array)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The bytes for torch, CuPy and numba, which compute on the card that this memory is on.
+
+        Raises:
+            AttributeError: The memory is simulated or on the host, so no other library can use it.
+        """
+        return cuda_array(self, np.dtype(np.uint8), (self.nbytes,))
+
     def __repr__(self) -> str:
         return f"<Buffer {describe(self.allocation, self.offset, self.nbytes)}>"
+
+
+def cuda_array(buffer: Buffer, dtype: "np.dtype[Any]", shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return what `__cuda_array_interface__` says of *buffer* as values of *dtype* in an array of *shape*.
+
+    Raises:
+        AttributeError: The memory is not on a card, or was freed.
+    """
+    if not buffer.allocation.is_on_card:
+        raise AttributeError(f"{buffer!r} is not on a card, so only acl_py can use it; on device='cuda:0' others can")
+    if buffer.allocation.freed is not None:
+        raise AttributeError(f"{buffer!r} is no longer alive")
+    data = buffer.allocation.address + buffer.offset, False
+    return {"version": 3, "shape": shape, "typestr": dtype.str, "data": data, "strides": None, "stream": None}
 
 
 def describe(allocation: Allocation, offset: int, nbytes: int) -> str:

@@ -156,9 +156,13 @@ class Directory:
             address, nbytes, space, origin, view, self.fail,
             device=device, cold=cold, made=made, owner=owner, serial=self._serial,
         )  # fmt: skip
-        allocation.home = self
         allocation.pages = pages
-        self._space(address).add(allocation)
+        return self.enter(allocation)
+
+    def enter(self, allocation: Allocation) -> Buffer:
+        """Note that *allocation* lives from now on, and return the buffer over it."""
+        allocation.home = self
+        self._space(allocation.address).add(allocation)
         return whole(allocation)
 
     def end_life(self, allocation: Allocation, site: object, *, drop: bool) -> None:

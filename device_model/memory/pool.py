@@ -147,12 +147,17 @@ class Pool:
         return not self._max_bytes or self.reserved_current + size <= self._max_bytes
 
     def take(
-        self, nbytes: int, order: Callable[[Block], int | None], made: object = None
+        self,
+        nbytes: int,
+        order: Callable[[Block], int | None],
+        made: object = None,
+        stream: object = None,  # noqa: ARG002 - a card needs the stream
     ) -> tuple[Buffer, object | None]:
         """Take *nbytes*: a free block that *order* allows, or otherwise a new one.
 
         *order* ranks a block, or returns None if it must not be reused here. The smallest rank wins, then the best fit,
-        then the longest unused. Returns the buffer, and the `free_op` of a block that was reused.
+        then the longest unused. *stream* is the one that asks. Returns the buffer, and the
+        `free_op` of a block that was reused.
         """
         nbytes = self._memory.check_size(nbytes, Origin.POOL)
         size = self._size(nbytes)
@@ -282,6 +287,7 @@ class AddressedPool(Pool):
         nbytes: int,
         order: Callable[[Block], int | None],  # noqa: ARG002 - it has no blocks
         made: object = None,
+        stream: object = None,  # noqa: ARG002 - nor an order
     ) -> tuple[Buffer, object | None]:
         """Take *nbytes*, which are new memory."""
         nbytes = self._memory.check_size(nbytes, Origin.POOL)

@@ -117,12 +117,13 @@ class Memory(Directory):
         """
         arena = self.arena(device)
         arena.used = 0
-        for allocation in self.leaks():
+        for allocation in self._living():
             if allocation.device == device and allocation.origin is Origin.MALLOC_HOST:
                 arena.used += arena.size(allocation.nbytes)
             elif allocation.device == device:
                 self._end(allocation, site)
-                self.left_to_reset.append(allocation)
+                if allocation.origin is not Origin.MODULE:
+                    self.left_to_reset.append(allocation)
         self.virtual.forget(device)
         for pool in self.pools_on[device]:
             pool.is_destroyed = True
@@ -309,8 +310,10 @@ class Memory(Directory):
 
         What a module has for its variables is not among them: the program does not free it.
         """
-        living = (each for each in (*self._device, *self._host) if each.origin is not Origin.MODULE)
-        return sorted(living, key=lambda allocation: allocation.serial)
+        return [each for each in self._living() if each.origin is not Origin.MODULE]
+
+    def _living(self) -> list[Allocation]:
+        return sorted((*self._device, *self._host), key=lambda allocation: allocation.serial)
 
     def _registrable(self, thing: object, nbytes: Integer | None) -> npt.NDArray[Any]:
         """Return an array over the memory to register, after all checks except the one for overlaps."""

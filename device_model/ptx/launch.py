@@ -29,7 +29,7 @@ from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
 from device_model.ptx.timing.estimate import Timing
 from device_model.ptx.timing.plan import Plan
-from device_model.work import CoreKernel, Extent, Label, Occupation, Pause
+from device_model.work import CoreKernel, Extent, Label, Occupation, Pause, Work
 
 _BYTE = np.dtype(np.uint8)
 # The first class that fits counts.
@@ -52,6 +52,42 @@ class Shape(NamedTuple):
     grid: Dim3
     block: Dim3
     shared: int = 0
+
+
+class DriverLaunch(Work):
+    """A launch that a driver makes: the kernel *entry* of *module*, with its parameter memory.
+
+    *given* is the memory that its arguments name.
+    """
+
+    __slots__ = ("_given", "entry", "is_cooperative", "label", "module", "nbytes", "parameters", "shape")
+
+    def __init__(
+        self,
+        label: Label,
+        module: Module,
+        entry: str,
+        shape: Shape,
+        parameters: Bytes,
+        given: Sequence[Extent],
+        is_cooperative: bool,
+    ) -> None:
+        self.label = label
+        self.module = module
+        self.entry = entry
+        self.shape = shape
+        self.parameters = parameters
+        self.is_cooperative = is_cooperative
+        self._given = given
+        self.nbytes = sum([stop - start for _, start, stop in given])
+
+    def reads(self) -> Sequence[Extent]:
+        """Return all memory that the arguments name."""
+        return self._given
+
+    def writes(self) -> Sequence[Extent]:
+        """Return all memory that the arguments name."""
+        return self._given
 
 
 class Condition(Protocol):

@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from device_model.memory import Buffer, Memory, Origin, array
+from device_model.ptx.code.compiler import function_addresses
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.syntax import Module, Space, Variable
 
@@ -30,3 +34,19 @@ def initial(variable: Variable, addresses: Mapping[str, int]) -> bytes:
         value = (addresses[symbol.name] + symbol.offset >> shift) % (1 << 8 * nbytes)
         data[at : at + nbytes] = value.to_bytes(nbytes, "little")
     return bytes(data)
+
+
+def place(module: Module, memory: Memory, device: int, made: object) -> dict[str, Buffer]:
+    """Allocate the variables of *module* on *device*, in one piece, and write what they hold at first."""
+    places, size = layout(module)
+    if not size:
+        return {}
+    whole = memory.malloc(device, size, made, Origin.MODULE)
+    variables = {name: whole[at : at + module.variables[name].nbytes] for name, at in places.items()}
+    addresses = {**function_addresses(module), **{name: each.address for name, each in variables.items()}}
+    view = array(whole.allocation, 0, np.uint8, size)
+    view[:] = 0
+    for name, at in places.items():
+        data = initial(module.variables[name], addresses)
+        view[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    return variables

@@ -48,6 +48,18 @@ def kernel(body, parameters=".param .u64 y"):
     return f"{HEAD}.visible .entry k({parameters}) {{ .reg .u64 %a; ld.param.u64 %a, [y]; {body} ret; }}"
 
 
+def test_a_reset_frees_the_variables_of_modules_once():
+    async def main():
+        module = await ptx.load(TRIPLE)
+        before, _ = await acl.GetMemInfo()
+        await acl.ResetDevice(0)
+        after, _ = await acl.GetMemInfo()
+        await module.unload()
+        return before < after == (await acl.GetMemInfo())[0]
+
+    assert run(main)
+
+
 def test_a_kernel_runs_in_its_stream_and_what_it_stores_is_there_behind_it():
     async def main():
         values = np.arange(N, dtype=np.uint32)

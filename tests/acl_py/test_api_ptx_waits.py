@@ -147,7 +147,7 @@ def test_a_barrier_of_the_grid_ends_when_its_last_block_has_come():
         behind = [stamp - op.start_ns for stamp in (await numbers(y, np.uint64, 133))[1:]]
         return op.end_ns - op.start_ns, min(behind), max(behind), texts(op)
 
-    assert run(main) == (1_001_420, 1_000_648, 1_000_656, [])
+    assert run(main) == (1_001_583, 1_000_811, 1_000_819, [])
 
 
 ROTATION = kernel(
@@ -203,7 +203,7 @@ def test_a_block_consumes_what_another_one_produces_each_time_when_it_is_there()
         stamps = (await numbers(y, np.uint64, 7))[4:]
         return [stamp - op.start_ns for stamp in stamps], op.end_ns - op.start_ns, texts(op)
 
-    assert run(main) == ([100_512, 200_946, 301_380], 302_316, [])
+    assert run(main) == ([100_804, 201_862, 302_919], 304_186, [])
 
 
 BACKOFF = kernel(

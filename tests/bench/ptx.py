@@ -135,7 +135,8 @@ def predict(text, row):
     traffic = profile.library.traffic
     card = Card(profile.sm, profile.cores.count, traffic.kept_bytes, traffic.lost_bytes)
     timing = Timing(Plan(program, card, made.blocks, made.threads, made.dynamic_shared), made)
-    made.watches = (timing.watch,)
+    clock = made.clock = timing.clock
+    made.watches = (timing.watch,) if clock is None else (clock, timing.watch)
     run(program, made)
     touched = Touched.of(*(
         Touches([(each, getattr(each, how)()) for each in memory.regions]) for how in ("read", "written")
@@ -143,7 +144,8 @@ def predict(text, row):
     begin = perf_counter()
     warm, cold = timing.estimate(touched), timing.estimate(touched, is_cold=True)
     us = 1000 / profile.sm.khz
-    return {"graph": round(NODE_US + warm.cycles * us, 3), "cold": round(NODE_US + COLD_US + cold.cycles * us, 3),
+    graph, alone = (each.cycles if clock is None else clock.whole(each.cycles) for each in (warm, cold))
+    return {"graph": round(NODE_US + graph * us, 3), "cold": round(NODE_US + COLD_US + alone * us, 3),
             "own_registers": warm.registers, "resident": warm.resident, "busy": round(warm.busy, 2),
             "time_s": round((perf_counter() - begin) / 2, 3)}  # fmt: skip
 

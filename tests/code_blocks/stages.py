@@ -145,6 +145,14 @@ print(sys.argv[1:], codes, hex(found.value))
 """
 CUDA_SAYS = "[0, 0, 0, 0, 0, 0, 0] 0x505050505050505"
 
+# A program for a card, with the simulated driver in place of one.
+ON_CARD = """import acl_py, acl_py.compat.cuda
+acl_py.compat.cuda.install(device="h200")
+async def main():
+    await acl_py.Free(await acl_py.Malloc(64))
+    print("on", acl_py.current_simulation().runtime.profile.name)
+"""
+
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
@@ -158,6 +166,12 @@ STAGES: dict[tuple[str, str], Stage] = {
     ),
     ("cuda", "import acl_py.compat.cuda"): Stage(
         "python block.py", "block.py", f"{{block}}\n{OF_CUDA}", says=CUDA_SAYS
+    ),
+    ("card", 'acl_py.run(main, device="h200")  # the model, in a'): Stage(
+        "python block.py", "block.py", f"{ON_CARD}{{block}}", says="on NVIDIA H200", needs=("cuda.bindings",)
+    ),
+    ("card", "ACL_PY_DEVICE=cuda:0 ACL_PY_BODIES=host python tra"): Stage(
+        files={"training_loop.py": f"{ON_CARD}acl_py.run(main)"}, says="on NVIDIA H200", needs=("cuda.bindings",)
     ),
     ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
         files={"infer.py": f"import sys\n{SET_UP}print(sys.argv[1:])\n", "package/infer.py": "print('module')\n"},

@@ -2,6 +2,7 @@
 
 import json
 import os
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from textwrap import dedent
 import pytest
 
 from acl_py.compat.acl.face.making import make
+from acl_py.compat.acl.face.modules import IMPORTED
 from tests import forks
 
 POOL = """\
@@ -99,6 +101,16 @@ def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     options = {"device": "ascend310p3", "devices": 2, "register": [str(tmp_path / "mine.py")]}
     done = run_python(code, ACL_PY_RUN=json.dumps(options))
     assert done.stdout.split()[:1] + done.stdout.split()[2:] == ["registered", "Ascend310P3", "2", "0"]
+
+
+@pytest.mark.parametrize(("names", "finds"), [(("ACL_PY_RUN",), True), ((), False)])
+def test_python_adds_the_folder_at_its_start_where_acl_py_is_installed_and_the_variable_is_set(
+    monkeypatch, names, finds
+):
+    monkeypatch.setattr(sys, "path", ["here"])
+    monkeypatch.setattr(os, "environ", dict.fromkeys(names, "{}"))
+    site.addpackage(str(forks.ROOT), "acl_py_run.pth", set())
+    assert sys.path == [*([str(IMPORTED.parent.parent)] if finds else []), "here"]
 
 
 @pytest.mark.one_in(2)

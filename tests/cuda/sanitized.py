@@ -1,4 +1,4 @@
-"""Public test suites under the sanitizer: what it finds in each file.
+"""Public test suites under the sanitizer: what it finds in each file, and how its cases end.
 
 Findings of one kind at the same lines are one row, with how often it was found. A leak is told by its kind alone:
 pytest keeps objects, and processes end with what they have.
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.cuda import suites
-from tests.cuda.suites import Suite
+from tests.cuda.suites import Chosen, Outcomes
 
-_SANITIZED = ("-m", "acl_py", "run", "--sanitize", "--findings-format", "json", "--findings")
+_SANITIZED = ("--sanitize", "--findings-format", "json", "--findings")
 _CUT = 160  # columns of a text
 
 
@@ -26,15 +26,20 @@ class Row(NamedTuple):
 
 
 def run(name: str, *arguments: str) -> None:
-    """Run the suite *name*, and print a line by file and each row of findings."""
+    """Run the suite *name*, and print a line by file, each row of findings, and each case that has not passed."""
     what = suites.chosen(name, *arguments)
-    results = {}
+    results, ends = {}, {}
     for file, path in what.files():
-        results[file] = found = _findings(path, what.suite)
-        print(f"{file:<60} {found.total():5} {dict(sorted(_by_kind(found).items()))}", flush=True)
+        results[file], ends[file] = _run(path, what)
+        kinds = dict(sorted(_by_kind(results[file]).items()))
+        print(f"{file:<60} {results[file].total():5} {kinds}; {suites.in_words(ends[file])}", flush=True)
     for file, found in results.items():
         for row, count in found.items():
             print(f"{file}: {count} {row.kind} at {', '.join(row.places)}: {row.text[:_CUT]}")
+    for file, cases in ends.items():
+        for case, outcome in cases.items():
+            if not outcome.startswith(("pass", "skip")):
+                print(f"{file}: {case}: {outcome[:_CUT]}")
     what.write({file: [[*row, count] for row, count in found.items()] for file, found in results.items()})
 
 
@@ -45,15 +50,17 @@ def _by_kind(found: Counter[Row]) -> Counter[str]:
     return kinds
 
 
-def _findings(path: Path, suite: Suite) -> Counter[Row]:
-    """Run a file in a process of its own, and return what was found; a row of the kind "lost" if it has not ended."""
+def _run(path: Path, what: Chosen) -> tuple[Counter[Row], Outcomes]:
+    """Run a file in a process of its own. Return what was found, and how the cases ended; a row of the kind "lost" has
+    what ended a process without a report.
+    """
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "findings.json"
-        tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *suite.arguments(path))
-        ended = suites.run_python([*_SANITIZED, str(report), *tests], place, suites.LIMIT_S)
+        command = ("-m", "acl_py", "run", *what.options, *_SANITIZED, str(report), "-m", "pytest")
+        here = suites.outcomes(command, path, what.suite)
         if not report.exists():
-            return Counter([Row("lost", (), ended)])
-        return read(json.loads(report.read_text(encoding="utf-8")))
+            return Counter([Row("lost", (), here.get("", ""))]), here
+        return read(json.loads(report.read_text(encoding="utf-8"))), here
 
 
 def read(report: dict) -> Counter[Row]:

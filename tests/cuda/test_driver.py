@@ -138,6 +138,12 @@ def test_a_library_has_kernels_and_variables_in_each_context(h200):
     assert (h200("cuLibraryUnload", library), h200("cuLibraryUnload", library)) == (0, 400)
 
 
+@pytest.mark.parametrize("before", [("cuCtxSetCurrent", 0), ("cuDevicePrimaryCtxReset_v2", 0)])
+def test_a_library_is_unloaded_without_a_context_too(h200, before):
+    code, library = h200.get("cuLibraryLoadData", OUT, PTX.encode(), None, None, 0, None, None, 0)
+    assert (code, h200(*before), h200("cuLibraryUnload", library)) == (0, 0, 0)
+
+
 def test_kernels_of_a_file_are_named_without_a_context_and_asked_with_one(h200, tmp_path):
     images = {"text": (PTX.encode(), 0), "wrapped": (wrapped(PTX.encode()), 0), "code": (b"\x7fELF" + bytes(200), 209)}
     _, context = h200.get("cuCtxPopCurrent_v2", OUT)

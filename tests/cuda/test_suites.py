@@ -44,3 +44,8 @@ def test_findings_at_the_same_lines_are_one_row_and_leaks_one_in_all():
     leaks = [{"kind": "leak", "text": f"stream {n}", "count": 1, "accesses": [{"site": f"a.py:{n}"}]} for n in (3, 4)]
     race, leak = sanitized.Row("race", ("a.py:1", "a.py:2"), "a and b"), sanitized.Row("leak", (), "")
     assert sanitized.read({"findings": [finding, finding, *leaks]}) == {race: 4, leak: 2}
+
+
+def test_cases_that_another_pytest_names_otherwise_are_the_same_cases():
+    card, here = ["test_a[\\n-1]", "test_a[\\n-2]", "test_b", "test_c[x]"], ["test_a[k0-1]", "test_a[k1-2]", "test_b"]
+    assert suites.renamed(card, here) == {"test_a[\\n-1]": "test_a[k0-1]", "test_a[\\n-2]": "test_a[k1-2]"}

@@ -6,17 +6,15 @@ without the functions of the host. NVRTC (the wheels cuda-bindings and nvidia-cu
 toolkit are searched in the folders of the variable CUDA_HEADERS, with a colon between them. The folder DIR/.ptx keeps
 what was compiled.
 
-Each kernel is loaded, and launched with arguments that are made up: an array for a pointer, a small number for a
-number. So "ran" does not say that the values are right. "stopped" is a kernel that these arguments lead out of its
-arrays; "slow" one that takes more than `SECONDS`; "refused" has an instruction that is not supported, or a function
-that is not there; "crashed" is a mistake of ours.
+Each kernel is loaded, and launched with arguments that are made up (`trying`): "ran" does not say that the values are
+right. Kernels of one source share the variables of their module, as in a program that loads it once. "refused" has an
+instruction that is not supported, or a function that is not there; "crashed" is a mistake of ours.
 """
 
 import hashlib
 import multiprocessing
 import os
 import re
-import signal
 import sys
 import traceback
 from collections import Counter
@@ -28,16 +26,9 @@ try:
     from cuda.bindings import nvrtc
 except ImportError:
     nvrtc = None  # what was compiled before can still run
-from device_model.kernel.findings import KernelError, KernelHangError
-from device_model.ptx.code.compiler import compile_kernel
-from device_model.ptx.lanes.arrays import ArrayMemory
-from device_model.ptx.lanes.launch import Launch
-from device_model.ptx.runner import run
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
-from device_model.ptx.text.syntax import Address, Register, Space, Symbol
-from device_model.ptx.text.types import Family
-from tests.ptx import sources
+from tests.ptx import sources, trying
 
 REPOSITORIES = {
     "BBuf/how-to-optim-algorithm-in-cuda": "10a3a8d243037e2544686eb673fda86fba23143f",
@@ -60,13 +51,10 @@ REPOSITORIES = {
     "siboehm/SGEMM_CUDA": "60cba6f9b20a198116c76f18de8047f44df8c8b8",
     "xlite-dev/LeetCUDA": "cb6a0497e829741fc5e3ad5e43a5beed0d85edcd",
 }
-SECONDS = 10  # that a launch may take
 COLUMNS = ("found", "compiled", "kernels", "loaded", "ran", "stopped", "slow", "refused", "crashed", "textures")
 _OPTIONS = ("--gpu-architecture=sm_90", "-lineinfo", "-default-device", "--std=c++17", "-w")
 _TEXTURES = re.compile(r"^\s*(?:@!?%p\d+\s+)?(?:tex|tld4|txq|suld|sust|sured|suq)\.", re.MULTILINE)
 _COMPILER_SECONDS = 120
-UNITS = 1 << 18  # elements of 32 bits in an array
-GRID, SHARED = (2, 1, 1), 16384  # of each launch
 _PREFIX = """
 typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; typedef unsigned long long uint64_t;
@@ -77,7 +65,7 @@ def main(words):
     if not words:
         sys.exit("usage: python -m tests.ptx corpus DIR [NAME ...]")
     folder, names = Path(words[0]), words[1:]
-    watch_time()
+    trying.watch_time()
     total, whys = Counter(), Counter()
     _print(f"{'repository':52}{'commit':11}{''.join(f'{each:>9}' for each in COLUMNS)}")
     for repository, commit in sorted(REPOSITORIES.items()):
@@ -200,11 +188,12 @@ def _texts(text, where, counts, whys):
         counts["refused"] += 1
         whys[f"refused: {_shape(error.what)}  ({where})"] += 1
         return
+    held = trying.variables_of(module)
     for name in entries:
         counts["kernels"] += 1
         try:
             with np.errstate(all="ignore"):
-                outcome, why, _ = outcome_of(module, name)
+                outcome, why, _ = trying.outcome_in(module, name, held)
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             outcome, why = "crashed", f"{type(error).__name__}: {error} in {Path(last.filename).name}:{last.lineno}"
@@ -219,91 +208,3 @@ def _texts(text, where, counts, whys):
 
 def _shape(text):
     return re.sub(r"%\w+", "%r", text)[:150]
-
-
-def outcome_of(module, name):
-    """What becomes of one kernel, why, and the block and the arguments with which it ran (see `made_up`)."""
-    memory, addresses = ArrayMemory(), {}
-    for variable in module.variables.values():
-        if variable.space in (Space.GLOBAL, Space.CONST):
-            contents = np.zeros(max(16, -(-variable.nbytes // 16) * 16), np.uint8)
-            contents[: len(variable.data)] = np.frombuffer(variable.data, np.uint8)
-            addresses[variable.name] = memory.add(contents)
-    try:
-        program = compile_kernel(module, name, addresses)
-    except PtxError as error:
-        return "refused", error.what, None
-    outcome = "stopped", "", None
-    for number, threads in ((32, 64), (8, 32), (1, 32), (0, 32)):
-        given = made_up(module.functions[name], number)
-        block = program.limits.get("reqntid", (min(threads, *program.limits.get("maxntid", (threads,))),))
-        block = (*block, 1, 1)[:3]
-        arguments = _laid_out(module.functions[name], program, memory, given)
-        launch = Launch(GRID, block, arguments, memory, SHARED)
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
-        try:
-            run(program, launch)
-        except (KernelError, KernelHangError) as error:
-            outcome = "stopped", str(error), None
-        except _TooSlowError:
-            outcome = "slow", f"more than {SECONDS} s", None
-            break
-        else:
-            return "ran", "", (block, given)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    return outcome
-
-
-class _TooSlowError(BaseException):
-    """A launch takes longer than it may; no except clause of a kernel catches it."""
-
-
-def watch_time():
-    """Let a launch end that takes too long."""
-    signal.signal(signal.SIGALRM, _too_slow)
-
-
-def _too_slow(_signal, _frame):
-    raise _TooSlowError
-
-
-def _pointers(function):
-    """The names of parameters that are converted to addresses."""
-    loaded, found = {}, set()
-    for item in function.body:
-        if getattr(item, "name", "") == "ld" and "param" in item.modifiers and isinstance(item.operands[1], Address):
-            base = item.operands[1].base
-            if isinstance(base, Symbol) and isinstance(item.operands[0], Register):
-                loaded[item.operands[0]] = base.name
-        elif getattr(item, "name", "") == "cvta" and item.operands[1] in loaded:
-            found.add(loaded[item.operands[1]])
-    return found
-
-
-def made_up(function, number):
-    """Made-up arguments: None for an array of `UNITS` numbers of 32 bits, otherwise the bytes of *number*."""
-    pointers = _pointers(function)
-    given = []
-    for parameter in function.parameters:
-        if parameter.is_pointer or parameter.name in pointers:
-            given.append(None)
-        elif parameter.type.family in (Family.FLOAT, Family.BRAIN):
-            given.append(np.array([1], parameter.type.dtype).tobytes())
-        else:
-            value = np.array([number if not parameter.shape else 0]).astype(parameter.type.dtype)
-            given.append(value.tobytes().ljust(parameter.nbytes, b"\0"))
-    return given
-
-
-def _laid_out(function, program, memory, given):
-    """The bytes of the parameters."""
-    held = np.zeros(max(16, -(-program.parameter_bytes // 16) * 16), np.uint8)
-    at = 0
-    for parameter, data in zip(function.parameters, given, strict=True):
-        at = -(-at // parameter.align) * parameter.align
-        if data is None:
-            data = memory.add((np.arange(UNITS) % 4).astype(np.int32)).to_bytes(8, "little")
-        held[at : at + len(data)] = np.frombuffer(data, np.uint8)
-        at += parameter.nbytes
-    return held

@@ -10,8 +10,11 @@ from device_model.ptx.text.parser import parse
 from tests.ptx import oracle
 
 
-def on_device(program, name="k"):
-    """Return the bytes of each argument after the program has run on the device."""
+def on_device(program, name="k", watch=None):
+    """Return the bytes of each argument after the program has run on the device.
+
+    *watch* makes who looks at it, of the module and the kernel.
+    """
     module = parse(program.text)
     memory = ArrayMemory()
     addresses = {}
@@ -31,7 +34,8 @@ def on_device(program, name="k"):
         at += -at % variable.align
         parameters[at : at + len(given)] = np.frombuffer(given, np.uint8)
         at += len(given)
-    run(compiled, Launch(program.grid, program.block, parameters, memory, program.dynamic))
+    watches = () if watch is None else (watch(module, compiled),)
+    run(compiled, Launch(program.grid, program.block, parameters, memory, program.dynamic, watches=watches))
     return [each.tobytes() for each in after]
 
 

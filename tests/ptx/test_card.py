@@ -1,9 +1,11 @@
 """What is made for a card to run, and what is said of its answers."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.ptx import programs, running
-from tests.ptx.card import comparing, making, operands, run, singles, variants, warps
+from tests.ptx.card import comparing, making, narrowing, operands, run, singles, variants, warps
 from tests.ptx.card.jobs import Part, program
 
 ADD = singles.Single("add.u32", "u32", ("u32", "u32"))
@@ -101,3 +103,20 @@ sub.rn.f64 %x, %x, %y; st.global.f64 [%p], %x; ret;"""
         card = np.array([first, two], np.uint64).view(np.uint8)
         assert variants.explain(made, "k", found, [card]) is is_explained
     assert not variants.explain(made, "k", found, [np.array([two, one], np.uint64).view(np.uint8)])
+
+
+def test_a_program_that_a_card_computes_otherwise_is_left_with_the_lines_that_it_needs():
+    """The card here takes `cnot` for `not`. Of its value `%c` nothing is stored, so that is left out first."""
+    needed = [
+        ".version 8.4", ".target sm_90", ".visible .entry k(.param .u64 p)", "{", ".reg .u64 %a; .reg .b32 %x, %y, %c;",
+        "ld.param.u64 %a, [p];", "cnot.b32 %y, 5;", "st.global.b32 [%a+4], %y;", "}",
+    ]  # fmt: skip
+    lines = [*needed[:6], "mov.b32 %x, 5;", "cnot.b32 %c, %x;", needed[6], "add.u32 %x, %x, %y;", needed[7],
+             "bar.sync 0;", "st.global.b32 [%a], %x;", "ret;", "}"]  # fmt: skip
+    made = programs.Program("\n".join(lines), (1, 1, 1), (1, 1, 1), [bytearray(16)], 0)
+
+    def on_card(program):
+        return running.on_device(replace(program, text=program.text.replace("cnot.b32", "not.b32")))
+
+    assert narrowing.narrowed(made, running.on_device) is made
+    assert narrowing.narrowed(made, on_card).text.splitlines() == needed

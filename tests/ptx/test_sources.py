@@ -1,7 +1,7 @@
 """What the corpus finds in files, and what becomes of a kernel that it loads."""
 
 from device_model.ptx.text.parser import parse
-from tests.ptx import corpus, sources
+from tests.ptx import sources, trying
 
 PYTHON = '''
 import cupy
@@ -43,9 +43,37 @@ def test_of_a_file_only_what_the_card_runs_is_kept():
 
 def test_a_kernel_runs_or_is_stopped_or_refused():
     def outcome(body):
-        return corpus.outcome_of(parse(HEAD + KERNEL.replace("BODY", body)), "k")
+        return trying.outcome_of(parse(HEAD + KERNEL.replace("BODY", body)), "k")
 
     assert outcome("st.global.u32 [%a], %n;") == ("ran", "", ((64, 1, 1), [None, bytes([32, 0, 0, 0])]))
     assert outcome("st.global.u32 [0], %n;")[0] == "stopped"
     what, why, _ = outcome("wgmma.fence.sync.aligned;")
     assert (what, why.partition(" ")[0]) == ("refused", "wgmma.fence.sync.aligned")
+
+
+def test_made_up_arguments_follow_from_how_the_kernel_uses_its_parameters():
+    def ran(body, directive=""):
+        text = HEAD + KERNEL.replace("cvta.to.global.u64 %a, %a;", "").replace(") {", f") {directive} {{", 1)
+        outcome, _, given = trying.outcome_of(parse(text.replace("BODY", body)), "k")
+        return outcome, given
+
+    plain = [None, bytes([32, 0, 0, 0])]
+    assert ran("add.u64 %a, %a, 8; st.u32 [%a], %n;") == ("ran", ((64, 1, 1), plain))
+    assert ran("st.u32 [%a], %n;", ".maxntid 256") == ("ran", ((256, 1, 1), plain))
+    all_threads = ".reg .pred %p; setp.lt.u32 %p, %n, 64; @%p trap; st.u32 [%a], %n;"
+    assert ran(all_threads) == ("ran", ((32, 1, 1), [None, bytes([64, 0, 0, 0])]))
+    grid_barrier = """
+        .reg .u32 %h; mov.u32 %n, %envreg2; mov.u32 %h, %envreg1; mov.b64 %a, {%n, %h};
+        atom.global.add.u32 %n, [%a+4], 1;"""
+    assert ran(grid_barrier)[0] == "ran"
+
+
+def test_kernels_of_a_module_share_its_variables():
+    """The second one goes through a pointer that the first one has kept."""
+    both = """.global .u64 kept;
+        .visible .entry keep(.param .u64 x) { .reg .u64 %a; ld.param.u64 %a, [x]; st.global.u64 [kept], %a; ret; }
+        .visible .entry use() { .reg .u64 %a; ld.global.u64 %a, [kept]; st.u32 [%a], 1; ret; }"""
+    module = parse(HEAD + both)
+    held = trying.variables_of(module)
+    assert trying.outcome_of(module, "use")[0] == "stopped"
+    assert [trying.outcome_in(module, name, held)[0] for name in ("use", "keep", "use")] == ["stopped", "ran", "ran"]

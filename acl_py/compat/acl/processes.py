@@ -3,7 +3,8 @@
 The folder that PYTHONPATH names has a module `acl`, which puts the simulated one in its place, and a `sitecustomize`,
 which Python runs first: it puts the driver of CUDA in place where a process uses it. ACL_PY_RUN has the options: a JSON
 object with those of `install`, and with `register`, a list of files to run first. `acl-py run` sets both, so that what
-a script starts, with multiprocessing or as another script, finds its `acl` and its driver too.
+a script starts, with multiprocessing or as another script, finds its `acl` and its driver too. A wheel also brings
+acl_py_run.pth, a line that Python runs at its start: it adds the folder where only ACL_PY_RUN is set.
 
 Each process is a host with its own simulation: cards, memory and time are not shared. It prints no summary, because a
 pool ends its workers without warning; instead it prints each failed call at once.

@@ -2,7 +2,7 @@
 
 A thread that releases something shows what its warp did before, and what the whole block did before its last barrier. A
 thread that acquires something lets its warp know what was shown, and after the next barrier its block. Which lock or
-flag it was is not looked at.
+flag it was is not looked at, and fences are not: `fences` has those.
 """
 
 import numpy as np
@@ -26,8 +26,7 @@ class Flags:
 
     def use(self, at: Lanes, order: Order, now: int, *, releases: bool, acquires: bool) -> None:
         """The lanes release or acquire something."""
-        block, thread = np.broadcast_arrays(at.block, at.thread)
-        warp = ((block + at.group.first) * self._warps + thread // WARP).reshape(-1)
+        warp = self._warps_of(at)
         if releases:
             self._released[warp] = now
             own = at.block.reshape(-1)
@@ -42,6 +41,15 @@ class Flags:
 
     def know(self, block: Ints, thread: Ints, other_block: Ints, other: Ints, stamp: Ints) -> Array:
         """Return for each access of a thread of another block whether *thread* of *block* knows that it is over."""
-        shown = np.maximum(self._shown[other_block], self._released[other_block * self._warps + other // WARP])
         seen = np.maximum(self._seen[block], self._acquired[block * self._warps + thread // WARP])
-        return np.asarray((stamp < shown) & (stamp < seen))
+        return np.asarray(self.shows(other_block, other, stamp) & (stamp < seen))
+
+    def shows(self, block: Ints, thread: Ints, stamp: Ints) -> Array:
+        """Return for each access of *thread* of *block* whether the block has shown it to others."""
+        shown = np.maximum(self._shown[block], self._released[block * self._warps + thread // WARP])
+        return np.asarray(stamp < shown)
+
+    def _warps_of(self, at: Lanes) -> Ints:
+        """Return the number in the launch of the warp of each lane."""
+        block, thread = np.broadcast_arrays(at.block, at.thread)
+        return np.asarray(((block + at.group.first) * self._warps + thread // WARP).reshape(-1))

@@ -97,7 +97,7 @@ class Hazards(Watch):
             else:
                 self._load_local(at, blocks.local, address, nbytes, access)
         if access.acquires:
-            self._synchronise(at, blocks, access)
+            self._synchronise(at, space, blocks, access)
 
     def store(self, at: Lanes, space: str, address: Array, nbytes: int, values: Sequence[Array]) -> None:
         """Check a store."""
@@ -111,7 +111,7 @@ class Hazards(Watch):
             else:
                 _store_local(at, blocks.local, address, nbytes)
         if access.releases:
-            self._synchronise(at, blocks, access)
+            self._synchronise(at, space, blocks, access)
 
     def change(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
         """Check an atomic operation."""
@@ -122,7 +122,13 @@ class Hazards(Watch):
         elif space == "shared" and self._is_inside(at, space, address, nbytes, access.line):
             blocks.shared.change(at, address, nbytes, access)
         if access.releases or access.acquires:
-            self._synchronise(at, blocks, access)
+            self._synchronise(at, space, blocks, access)
+
+    def fence(self, at: Lanes) -> None:
+        """Note a fence."""
+        assert self._report is not None, "the launch has begun"
+        if self.lines.is_fence(at.group.launch.line):
+            self._all().fence(at, self._groups[at.group.first].order, self._report.now)
 
     def arrive(self, at: Lanes, number: int) -> None:
         """The lanes arrive at a barrier."""
@@ -167,12 +173,12 @@ class Hazards(Watch):
             f"{named & _EVERYBODY:#x} there; what it gets is not defined", (line,),
         )  # fmt: skip
 
-    def _synchronise(self, at: Lanes, blocks: _Blocks, access: Access) -> None:
+    def _synchronise(self, at: Lanes, space: str, blocks: _Blocks, access: Access) -> None:
         assert self._report is not None, "the launch has begun"
         now = self._report.now
         blocks.shared.spread()
         blocks.order.synchronise(at, now, releases=access.releases, acquires=access.acquires)
-        self._all().synchronise(at, blocks.order, now, releases=access.releases, acquires=access.acquires)
+        self._all().synchronise(at, blocks.order, now, access, space)
 
     def _is_inside(self, at: Lanes, space: str, address: Array, nbytes: int, line: int) -> bool:
         """Return whether an access is inside of its memory; report it if it is outside of its variable.
@@ -207,7 +213,7 @@ class Hazards(Watch):
     def _load_local(self, at: Lanes, local: LocalShadow, address: Array, nbytes: int, access: Access) -> None:
         size = nbytes // access.parts
         step = min(size, 8)
-        for byte in range(0, nbytes, step):
+        for byte in (each for each in range(0, nbytes, step) if each // size not in access.unused):
             nothing = local.unwritten(*_lanes(at, address + np.uint64(byte)), step)
             if nothing.any():
                 lane = int(at.flat.reshape(-1)[int(nothing.argmax())])

@@ -72,7 +72,10 @@ def table(at: Lanes, value: Array) -> Array:
 def _crossed(group: Group, address: Array, blocks: Ints, columns: int) -> tuple[Ints, Ints]:
     threads = np.arange(group.threads) if columns > 1 else _ends(group.threads)
     lanes = blocks[:, None] * group.threads + threads
-    return lanes.reshape(-1), np.broadcast_to(address.view(np.int64), lanes.shape).reshape(-1)
+    places = address.view(np.int64)
+    if places.shape != lanes.shape:
+        places = np.broadcast_to(places, lanes.shape)
+    return lanes.reshape(-1), places.reshape(-1)
 
 
 def _ends(count: int) -> Ints:

@@ -19,6 +19,11 @@ _VERBS = {Rule.RAW: ("reads", "may still write it"), Rule.WAR: ("writes", "may s
           Rule.WAW: ("writes", "may still write it")}  # fmt: skip
 
 
+ATOMIC = "an atomic operation"  # what is missing between two blocks
+NARROW = "the scope of the device"
+NO_RELEASE, NO_ACQUIRE = "a fence before the flag is set", "a fence after the flag is read"
+
+
 class Suspects(NamedTuple):
     """Lanes that access what others have accessed since the last barrier.
 
@@ -98,8 +103,14 @@ class Report:
         where = f"block {indices(block, launch.grid)}, thread {indices(thread, launch.block)}"
         self.findings.add(key, PtxFinding(rule, text, where, (block, thread), places, missing))
 
-    def race(self, rule: Rule, first_block: int, wrong: Suspects, access: Access, what: Callable[[int], str]) -> None:
-        """Report *wrong*, whose lanes are counted from *first_block* on; *what* names the bytes of one of them."""
+    def race(
+        self, rule: Rule, first_block: int, wrong: Suspects, access: Access, what: Callable[[int], str],
+        between: str = ATOMIC,
+    ) -> None:  # fmt: skip
+        """Report *wrong*, whose lanes are counted from *first_block* on.
+
+        *what* names the bytes of one of them, and *between* what is missing between two blocks.
+        """
         threads = self._launch.threads
         stamps = np.unique(wrong.stamp)[-_MOST:]
         for stamp in stamps.tolist():
@@ -107,18 +118,19 @@ class Report:
             lane, other = wrong.lane[at], wrong.other[at]
             far = (lane // threads != other // threads) * 2 + (lane % threads // WARP != other % threads // WARP)
             worst = int(at[int(far.argmax())])
-            self._race(rule, first_block, worst, wrong, access, what)
+            self._race(rule, first_block, worst, wrong, access, what, between)
 
     def _race(
-        self, rule: Rule, first_block: int, worst: int, wrong: Suspects, access: Access, what: Callable[[int], str]
-    ) -> None:
+        self, rule: Rule, first_block: int, worst: int, wrong: Suspects, access: Access, what: Callable[[int], str],
+        between: str,
+    ) -> None:  # fmt: skip
         launch = self._launch
         before = self.access(int(wrong.stamp[worst]))
         block, thread = divmod(int(wrong.lane[worst]), launch.threads)
         other_block, other = divmod(int(wrong.other[worst]), launch.threads)
         is_far = block != other_block
         near = "syncwarp" if thread // WARP == other // WARP else "bar.sync"
-        missing = "an atomic operation" if is_far else near
+        missing = between if is_far else near
         verb, still = _VERBS[rule]
         whose = f"thread {indices(other, launch.block)}"
         if is_far:

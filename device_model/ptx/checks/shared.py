@@ -98,6 +98,8 @@ class SharedChecks:
         nothing = words.reshape(len(seen.thread), -1) == 0
         if seen.granules > access.parts:
             nothing = nothing.reshape(len(seen.thread), access.parts, -1).all(2)
+        if access.unused and nothing.shape[1] == access.parts:
+            nothing[:, access.unused] = False
         wrong = np.flatnonzero(nothing.any(1))
         if not len(wrong):
             return

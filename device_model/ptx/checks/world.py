@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from device_model.ptx.checks.fences import Fences
 from device_model.ptx.checks.flags import Flags
 from device_model.ptx.checks.lines import Access
 from device_model.ptx.checks.order import Order
 from device_model.ptx.checks.picking import picked, table
-from device_model.ptx.checks.races import Report, Suspects, suspects
+from device_model.ptx.checks.races import ATOMIC, NARROW, NO_ACQUIRE, NO_RELEASE, Report, Suspects, suspects
 from device_model.ptx.checks.rules import Rule
 from device_model.ptx.checks.shadows import LANE, STAMP, STRONG, Shadow
 from device_model.ptx.lanes.group import Array, Group, Ints, Lanes
@@ -35,13 +36,14 @@ class _Seen(NamedTuple):
 class GlobalChecks:
     """Checks the accesses of a launch to global memory."""
 
-    __slots__ = ("_flags", "_launch", "_report", "_shadows", "_written")
+    __slots__ = ("_fences", "_flags", "_launch", "_report", "_shadows", "_written")
 
     def __init__(self, launch: Launch, report: Report, written: Sequence[int] | None) -> None:
         self._launch = launch
         self._report = report
         self._shadows: dict[int, Shadow] = {}
-        self._flags: Flags | None = None
+        self._flags: Flags | None = None  # both are made when the kernel uses a lock or a flag, or runs a fence
+        self._fences: Fences | None = None
         self._written: list[int] | None = None  # where the regions begin that the kernel may change; None: anywhere
         if written is not None:
             values = [int(launch.parameters[at : at + 8].view(np.uint64)[0]) for at in written]
@@ -80,6 +82,7 @@ class GlobalChecks:
         last = seen.shadow.write(seen.where, seen.mine)
         if last is not None and not access.is_strong:
             self._check_lanes(seen, last, access, at, values)
+        self._check_scope(seen, last, access)
 
     def change(self, at: Lanes, order: Order, address: Array, nbytes: int, access: Access) -> None:
         """Check and note an atomic operation."""
@@ -88,18 +91,29 @@ class GlobalChecks:
             return
         self._check(Rule.RAW, at, order, seen, seen.shadow.writes[seen.where], access)
         self._check_readers(at, order, seen, access)
-        seen.shadow.write(seen.where, seen.mine)
+        self._check_scope(seen, seen.shadow.write(seen.where, seen.mine), access)
 
-    def synchronise(self, at: Lanes, order: Order, now: int, *, releases: bool, acquires: bool) -> None:
+    def synchronise(self, at: Lanes, order: Order, now: int, access: Access, space: str) -> None:
         """The lanes use a lock or a flag: other blocks may know by it what theirs did."""
-        if self._flags is None:
-            self._flags = Flags(self._launch)
-        self._flags.use(at, order, now, releases=releases, acquires=acquires)
+        flags, fences = self._known()
+        flags.use(at, order, now, releases=access.releases, acquires=access.acquires)
+        fences.use_as(access, at, order, now, is_inner=space == "shared")
+
+    def fence(self, at: Lanes, order: Order, now: int) -> None:
+        """The lanes run a fence."""
+        self._known()[1].fence(at, order, now)
+
+    def _known(self) -> tuple[Flags, Fences]:
+        if self._flags is None or self._fences is None:
+            self._flags, self._fences = Flags(self._launch), Fences(self._launch)
+        return self._flags, self._fences
 
     def barrier(self, group: Group, blocks: Array) -> None:
         """Threads of *blocks*, a mask, have waited for each other."""
         if self._flags is not None:
             self._flags.barrier(group, blocks)
+        if self._fences is not None:
+            self._fences.barrier(group, blocks)
 
     def _see(
         self, at: Lanes, address: Array, nbytes: int, access: Access, values: Sequence[Array] = (), *,
@@ -122,7 +136,7 @@ class GlobalChecks:
             shadow = self._shadows[base] = Shadow(region.stop - base)
         lanes, places = picked(at, address, values)
         where, count = shadow.places(0, places - base, nbytes)
-        word = self._report.stamp(access) << STAMP | STRONG * access.is_strong
+        word = self._report.stamp(access) << STAMP | STRONG * (access.is_strong and not access.is_narrow)
         mine = (lanes + at.group.first * self._launch.threads & LANE) + word
         if count > 1:
             mine = np.repeat(mine, count)
@@ -142,23 +156,52 @@ class GlobalChecks:
         found = suspects(words, seen.mine, 1)
         if found is None:
             return
-        wrong = ~self._knows(at, order, found)
+        wrong = ~self._knows(at, order, found, access)
         if values and wrong.any():
             wrong &= self._changes(seen, found.at // seen.granules, at, values)
         if wrong.any():
-            self._report.race(rule, 0, found.part(wrong), access, lambda at: _bytes(seen, at // seen.granules))
+            for missing, part in self._by_cause(found.part(wrong), access):
+                self._report.race(rule, 0, part, access, lambda at: _bytes(seen, at // seen.granules), missing)
 
-    def _knows(self, at: Lanes, order: Order, found: Suspects) -> Array:
-        block, thread = np.divmod(found.lane, self._launch.threads)
-        other_block, other = np.divmod(found.other, self._launch.threads)
+    def _by_cause(self, found: Suspects, access: Access) -> list[tuple[str, Suspects]]:
+        """Return what is missing between two blocks, and the suspects that lack it."""
+        narrow = self._are_strong(found.stamp) & access.is_strong
+        flagged = shown = np.zeros(len(narrow), np.bool_)
+        if self._flags is not None and self._fences is not None:
+            block, thread, other_block, other = self._places(found)
+            flagged = ~narrow & self._flags.know(block, thread, other_block, other, found.stamp)
+            shown = self._fences.shows(other_block, other, found.stamp)
+        masks = (
+            (NARROW, narrow),
+            (ATOMIC, ~narrow & ~flagged),
+            (NO_RELEASE, flagged & ~shown),
+            (NO_ACQUIRE, flagged & shown),
+        )
+        return [(missing, found.part(mask)) for missing, mask in masks if mask.any()]
+
+    def _knows(self, at: Lanes, order: Order, found: Suspects, access: Access) -> Array:
+        block, thread, other_block, other = places = self._places(found)
         is_own = block == other_block
         known = np.zeros(len(block), np.bool_)
         if is_own.any():
             inner = block[is_own] - at.group.first
             known[is_own] = order.knows(inner, thread[is_own], other[is_own], found.stamp[is_own])
-        if self._flags is not None:
-            known |= ~is_own & self._flags.know(block, thread, other_block, other, found.stamp)
+            if access.is_strong:
+                known |= is_own & self._are_strong(found.stamp)
+        if self._flags is not None and self._fences is not None:
+            flagged = ~is_own & self._flags.know(*places, found.stamp)
+            if flagged.any():
+                known |= flagged & (self._fences.know(*places, found.stamp) | self._are_strong(found.stamp))
         return known
+
+    def _places(self, found: Suspects) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the blocks and threads of suspects, and of those before them."""
+        return *np.divmod(found.lane, self._launch.threads), *np.divmod(found.other, self._launch.threads)
+
+    def _are_strong(self, stamps: Ints) -> Array:
+        """Return which accesses are strong: what has read a flag comes after its store, without a fence."""
+        each, place = np.unique(stamps, return_inverse=True)
+        return np.array([self._report.access(stamp).is_strong for stamp in each.tolist()])[place]
 
     def _changes(self, seen: _Seen, which: Ints, at: Lanes, values: Sequence[Array]) -> Array:
         """Return which of the lanes store another value than memory has."""
@@ -169,6 +212,17 @@ class GlobalChecks:
             old = seen.region.peek(np.dtype(f"u{size}"), places + number)
             differs |= _of(at, value, seen.lanes[which]) != old
         return differs
+
+    def _check_scope(self, seen: _Seen, last: Array | None, access: Access) -> None:
+        """Report lanes of different blocks that change one address at the same time, with the scope of a block."""
+        if last is None or not access.is_narrow:
+            return
+        threads = self._launch.threads
+        apart = np.flatnonzero((last & LANE) // threads != (seen.mine & LANE) // threads)
+        if len(apart):
+            stamps = np.full(len(apart), self._report.now)
+            found = Suspects(apart, seen.mine[apart] & LANE, last[apart] & LANE, stamps)
+            self._report.race(Rule.WAW, 0, found, access, lambda at: _bytes(seen, at // seen.granules), NARROW)
 
     def _check_lanes(self, seen: _Seen, last: Array, access: Access, at: Lanes, values: Sequence[Array]) -> None:
         """Report lanes that store something else than the lane that counts, at the same address."""

@@ -13,6 +13,7 @@ from device_model.ptx.text.syntax import Instruction, Register
 
 STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))  # accesses that may meet others
 _LOADS = frozenset(("ld", "ldu"))
+_FENCES = frozenset(("membar", "fence"))
 _LAST = frozenset(("ret", "exit"))
 _READS = frozenset(("atom", "mbarrier", "nanosleep", "call", "ld"))  # what others may change
 Number = Callable[[Block, Register], int]
@@ -80,7 +81,7 @@ def _wanted(items: Sequence[tuple[Block, Instruction]], number: Number) -> dict[
 
 
 def _acts(item: Instruction) -> bool:
-    return ends(item) or (item.name not in _LOADS and not opcode_of(item).is_pure)
+    return ends(item) or (item.name not in _LOADS | _FENCES and not opcode_of(item).is_pure)
 
 
 def _meets_others(item: Instruction) -> bool:
@@ -91,7 +92,12 @@ def _meets_others(item: Instruction) -> bool:
 def _is_pure(item: Instruction) -> bool:
     if meets(item):
         return False
-    return item.name in _LOADS or item.name in ("bra", "nanosleep") or (opcode_of(item).is_pure and not ends(item))
+    return (
+        item.name in _LOADS
+        or item.name in ("bra", "nanosleep")
+        or item.name in _FENCES
+        or (opcode_of(item).is_pure and not ends(item))
+    )
 
 
 def _reads(block: Block) -> bool:

@@ -19,11 +19,13 @@ class Kind(Enum):
     STORE = "stores"
     ATOM = "atomics"
     BARRIER = "a barrier"
+    FENCE = "a fence for other blocks"
 
 
 LOADS = frozenset(("ld", "ldu", "ldmatrix"))
 _STORES = frozenset(("st", "stmatrix"))
 _ATOMS = frozenset(("atom", "red"))
+_WIDE = frozenset(("gl", "gpu", "sys"))
 
 
 def kind_of(item: Instruction) -> Kind:
@@ -36,6 +38,8 @@ def kind_of(item: Instruction) -> Kind:
         return Kind.ATOM
     if item.name in ("bar", "barrier") and "warp" not in item.modifiers:
         return Kind.BARRIER
+    if item.name in ("membar", "fence") and _WIDE & {*item.modifiers}:
+        return Kind.FENCE
     return Kind.MATH
 
 
@@ -62,7 +66,7 @@ def order_of(items: Sequence[Instruction]) -> list[int]:
             own = max(own, stores.get(space, -1) + 1)
         elif kind in (Kind.STORE, Kind.ATOM):
             own = stores[space] = max(own, stores.get(space, 0))
-        elif kind is Kind.BARRIER:
+        elif kind in (Kind.BARRIER, Kind.FENCE):
             own = floor = max([*levels, own]) + 1
             floor += 1
         levels.append(own)
@@ -79,7 +83,7 @@ def order_of(items: Sequence[Instruction]) -> list[int]:
             needed.difference_update(own_writes)
             needed.update(each for each in reads(item) if isinstance(each, Register))
     last = len(items) - 1
-    rank = {Kind.LOAD: 1, Kind.MATH: 2, Kind.STORE: 3, Kind.ATOM: 3, Kind.BARRIER: 4}
+    rank = {Kind.LOAD: 1, Kind.MATH: 2, Kind.STORE: 3, Kind.ATOM: 3, Kind.BARRIER: 4, Kind.FENCE: 4}
 
     def key(place: int) -> tuple[int, int, int]:
         kind = kind_of(items[place])

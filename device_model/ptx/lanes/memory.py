@@ -153,6 +153,12 @@ def store(at: Lanes, space: str, address: Array, *values: Array) -> None:
         memory.store(places, own)
 
 
+def fence(at: Lanes) -> None:
+    """Tell that the lanes run a fence, which does nothing besides: memory is sequentially consistent."""
+    for watch in at.group.launch.watches:
+        watch.fence(at)
+
+
 class Site(NamedTuple):
     """Memory of a state *space* that lanes change: its *values*, the *places* of lanes in them, and which of the active
     lanes these are. *part* is None for all of them.

@@ -33,6 +33,9 @@ class Watch:
     def change(self, at: Lanes, space: str, address: Array, nbytes: int) -> None:
         """Each lane does an atomic operation."""
 
+    def fence(self, at: Lanes) -> None:
+        """The lanes run a fence."""
+
     def arrive(self, at: Lanes, number: int) -> None:
         """The lanes arrive at a barrier of their blocks."""
 

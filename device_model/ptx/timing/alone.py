@@ -1,6 +1,7 @@
 """What each block of code costs a warp that has an SM for itself: the rates of the times that lanes read.
 
-An access to global memory is one that the L2 has. A block of code is over when all that it loads is there.
+An access to global memory is one that the L2 has. A block of code is over when all that it loads is there, and a fence
+when the stores before it are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,17 +54,20 @@ def _is_read(item: Instruction) -> bool:
 
 def _cost(runs: Sequence[Run], shared: Mapping[int, bool], latency: int, spec: SmSpec) -> int:
     """Return the cycles of one block of code."""
-    now = end = 0.0
+    now = end = answered = 0.0
     ready: dict[Register, float] = {}
     for run in runs:
         now = max([now, *(ready[each] - offset for each, offset in run.reads if each in ready)])
         if run.kind is Kind.MATH:
             ready |= {each: now + offset for each, offset in run.writes}
             now += run.until
+        elif run.kind is Kind.FENCE:
+            now = end = max(now, end, answered) + latency * run.asks
         elif run.kind is not Kind.BARRIER:
             is_atom = run.kind is Kind.ATOM
             own = (spec.atomic_shared if is_atom else spec.lds + spec.phase) if shared[run.lines[0]] else latency
             ready |= {each: now + own for each, _ in run.writes}
             end = max([end, *(ready[each] for each, _ in run.writes)])
+            answered = now + own
             now += run.issues
     return round(max(now, end))

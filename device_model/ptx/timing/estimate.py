@@ -236,7 +236,7 @@ class Timing:
         return run, access, self._is_shared(run, access)
 
     def _is_shared(self, run: Run, access: Access) -> bool:
-        if run.kind in (Kind.MATH, Kind.BARRIER):
+        if run.kind in (Kind.MATH, Kind.BARRIER, Kind.FENCE):
             return False
         return self._shared[run.lines[0]] or (access.phases > 0 and not access.sectors)
 

@@ -35,7 +35,7 @@ class Memory(NamedTuple):
 class _Warp:
     """A warp: where it is in its steps, and when its registers are there."""
 
-    __slots__ = ("block", "next", "number", "ready", "scheduler", "steps")
+    __slots__ = ("answered", "block", "next", "number", "ready", "scheduler", "steps")
 
     def __init__(self, block: "_Block", steps: Sequence[Step], number: int) -> None:
         self.block = block
@@ -44,6 +44,7 @@ class _Warp:
         self.scheduler = number % SCHEDULERS
         self.next = 0
         self.ready: dict[Register, float] = {}
+        self.answered = 0.0  # when the L2 has answered to all that it has stored
 
 
 class _Block:
@@ -134,6 +135,8 @@ class Player(Schedulers[_Warp]):
             self._math(warp, run, now)
         elif run.kind is Kind.BARRIER:
             self._barrier(warp, now)
+        elif run.kind is Kind.FENCE:
+            self._fence(warp, run, now)
         elif is_shared:
             self._shared(warp, run, access, now)
         else:
@@ -162,6 +165,11 @@ class Player(Schedulers[_Warp]):
         block.barrier.waiting.append(warp)
         if block.barrier.arrived >= block.left:
             self._complete(block.barrier)
+
+    def _fence(self, warp: _Warp, run: Run, now: float) -> None:
+        self.issue[warp.scheduler] = now + run.issues
+        now = max([now, warp.answered, *warp.ready.values()])
+        self._go_on(warp, now + run.asks * self._spec.l2_permille / 1000)
 
     def _complete(self, barrier: Barrier[_Warp]) -> None:
         waiting, barrier.waiting, barrier.arrived = barrier.waiting, [], 0
@@ -195,6 +203,8 @@ class Player(Schedulers[_Warp]):
             self._atomics = max(self._atomics, arrival) + queue
             arrival = self._atomics
             warp.block.end = max(warp.block.end, arrival)
+        if not is_load:
+            warp.answered = max(warp.answered, arrival)
         for register, _ in run.writes:
             warp.ready[register] = arrival
         self._go_on(warp, max(now + run.issues, start + cycles - 16))

@@ -32,6 +32,7 @@ class Run:
         lines: The lines of the accesses; of those that are one for an SM, the first one.
         widths: Lines of loads that are one for an SM: the bytes of the whole for the first, and 0 for the others.
         is_wanted: Of atomics: whether anything reads the result.
+        asks: Of fences: whether the L2 is asked besides, as `.sc` and `membar` need it.
     """
 
     kind: Kind
@@ -43,6 +44,7 @@ class Run:
     lines: tuple[int, ...] = ()
     widths: tuple[tuple[int, int], ...] = ()
     is_wanted: bool = True
+    asks: bool = False
 
 
 def runs_of(items: Sequence[Instruction], uses: Counter[Register], known: Costs, residues: Known) -> list[Run]:
@@ -71,7 +73,7 @@ def runs_of(items: Sequence[Instruction], uses: Counter[Register], known: Costs,
 
 def _together(before: Instruction, item: Instruction) -> bool:
     kind = kind_of(item)
-    if kind is not kind_of(before) or kind is Kind.BARRIER:
+    if kind is not kind_of(before) or kind in (Kind.BARRIER, Kind.FENCE):
         return False
     return kind is Kind.MATH or memory_of(item) == memory_of(before)
 
@@ -165,6 +167,8 @@ def _run(
     kind = kind_of(first)
     if kind is Kind.BARRIER:
         return Run(kind, 1, lines=(first.line,))
+    if kind is Kind.FENCE:
+        return Run(kind, 1, asks=first.name == "membar" or "sc" in first.modifiers)
     if kind is Kind.MATH:
         return _math([(items[place], costs[place]) for place in group])
     own = [([items[place] for place in places], nbytes) for places, nbytes in together(items, group, residues)]

@@ -78,9 +78,8 @@ class Sample:
         if len(threads) < len(last):
             warps = len(self.visits)
             from_here = np.bincount((last + 1) * warps + np.arange(len(last)) // WARP)
-            going = (last[threads] + 1) * warps + threads // WARP
-            ways, counts = np.unique(going, return_counts=True)
-            for before in ways[from_here[ways] > counts] // warps - 1:
+            going = np.bincount((last[threads] + 1) * warps + threads // WARP, minlength=len(from_here))
+            for before in np.flatnonzero((going > 0) & (going < from_here)) // warps - 1:
                 self.splits[int(before)] += 1
         last[threads] = number
 

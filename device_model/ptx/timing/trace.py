@@ -122,8 +122,7 @@ class Trace(Watch):
             self.needed[number] += work.size
         else:
             block, thread = np.divmod(at.index, group.threads)
-            warp = block * work.shape[1] + thread // WARP
-            warps = warp[np.flatnonzero(np.diff(warp, prepend=-1))]
+            warps = np.flatnonzero(np.bincount(block * work.shape[1] + thread // WARP))
             work.reshape(-1)[warps] += self._issues[number]
             self.visits[number] += len(warps)
             self.needed[number] += int((-(-np.bincount(block) // WARP)).sum())
@@ -261,7 +260,9 @@ def _everyone(threads: int) -> tuple[bytes, Sequence[int]]:
 
 
 def _warps(threads: Array) -> list[int]:
-    return [int(each) for each in np.unique(threads // WARP)]
+    """Return the warps of *threads*, which are in order."""
+    warps: list[int] = np.flatnonzero(np.bincount(threads // WARP)).tolist()
+    return warps
 
 
 def _spread(pattern: bytes, threads: bytes, warps: int) -> tuple[Array, Array]:

@@ -60,7 +60,8 @@ def in_pieces(lanes: int) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
                 return function(*arguments, **options)
             shape = np.broadcast_shapes(*(operand.shape for operand in operands))
             flat: list[Any] = [
-                each.reshape(-1) if each.size == 1 else np.broadcast_to(each, shape).ravel() for each in operands
+                each.reshape(-1) if each.size == 1 or each.shape == shape else np.broadcast_to(each, shape).ravel()
+                for each in operands
             ]
             partial: Callable[..., Array] = function
             rest = arguments[len(operands) :]

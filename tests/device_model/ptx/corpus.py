@@ -811,6 +811,84 @@ RIGHT = [
         arrays(384, 384),
         types="float int",
     ),
+    Right(
+        "ticket",
+        """
+(TT* y, TT* part, const TT* x, unsigned* ticket) {
+    __shared__ bool last;
+    int t = threadIdx.x;
+    part[blockIdx.x * 128 + t] = x[blockIdx.x * 128 + t];
+    __threadfence();
+    __syncthreads();
+    if (t == 0)
+        last = atomicInc(ticket, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last) {
+        TT sum = (TT)0;
+        for (int i = 0; i < gridDim.x; i++)
+            sum += part[i * 128 + t];
+        y[t] = sum;
+        if (t == 0)
+            *ticket = 0;
+    }
+}""",
+        (*arrays(128, 384, 384), ("z", 1)),
+        types="float int",
+    ),
+    Right(
+        "chain",
+        """
+(TT* y, TT* sums, const TT* x, int* ready) {
+    int b = blockIdx.x;
+    if (threadIdx.x == 0) {
+        TT before = (TT)0;
+        if (b > 0) {
+            while (atomicAdd(&ready[b - 1], 0) == 0) {}
+            __threadfence();
+            before = sums[b - 1];
+        }
+        sums[b] = before + x[b];
+        __threadfence();
+        atomicExch(&ready[b], 1);
+        y[b] = before;
+    }
+}""",
+        (*arrays(3, 3, 3), ("z", 3)),
+        types="float int double",
+    ),
+    Right(
+        "released",
+        """
+(TT* y, const TT* x, int* ready) {
+    int set = 0;
+    if (blockIdx.x == 0) {
+        y[0] = x[0];
+        asm volatile("st.release.gpu.s32 [%0], 1;" :: "l"(ready) : "memory");
+    } else {
+        while (set == 0)
+            asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(set) : "l"(ready) : "memory");
+        y[blockIdx.x] = y[0];
+    }
+}""",
+        (*arrays(3, 1), ("z", 1)),
+        block=(1, 1, 1),
+        types="float int",
+    ),
+    Right(
+        "casadd",
+        """
+(double* y, const double* x) {
+    unsigned long long* bits = (unsigned long long*)y;
+    unsigned long long old = *bits, assumed;
+    do {
+        assumed = old;
+        double sum = x[blockIdx.x * 128 + threadIdx.x] + __longlong_as_double(assumed);
+        old = atomicCAS(bits, assumed, __double_as_longlong(sum));
+    } while (assumed != old);
+}""",
+        arrays(1, 384),
+        types="double",
+    ),
 ]
 
 
@@ -994,6 +1072,54 @@ WRONG = [
     Wrong("no wait", "flag_float", "while (*(volatile int*)ready == 0) {}", ";", "= y[i] + (float)1;", "WAR"),
     Wrong("no wait", "flag_int", "*(volatile int*)ready = 1;", ";", "while (*(volatile", "repeats without end"),
     Wrong("no wait", "gridbarrier_float", "while (*(volatile unsigned*)count < gridDim.x) {}", "", "z[i] = y[", "RAW"),
+    # What a card may do in another order, since no fence keeps it.
+    Wrong(
+        "no fence",
+        "chain_int",
+        "        __threadfence();\n        atomicExch",
+        "        atomicExch",
+        "= sums[b - 1];",
+        "RAW",
+    ),
+    Wrong("no fence", "chain_float", "            __threadfence();\n", "", "= sums[b - 1];", "RAW"),
+    Wrong(
+        "no fence",
+        "lock_int",
+        "        __threadfence();\n        atomicExch",
+        "        atomicExch",
+        "y[0] = y[0] + (int)1;",
+        "RAW",
+    ),
+    Wrong(
+        "no fence",
+        "lock_float",
+        "        __threadfence();\n        y[0]",
+        "        y[0]",
+        "y[0] = y[0] + (float)1;",
+        "RAW",
+    ),
+    Wrong("no fence", "gridbarrier_float", "    __threadfence();\n", "", "z[i] = y[", "RAW"),
+    Wrong(
+        "no fence",
+        "flag_int",
+        "        __threadfence();\n        __syncthreads();",
+        "        __syncthreads();",
+        "= y[i] + (int)1;",
+        "RAW",
+    ),
+    Wrong(
+        "fence of a block", "ticket_float", "    __threadfence();", "    __threadfence_block();", "sum += part[", "RAW"
+    ),
+    Wrong("fence of a block", "released_int", "st.release.gpu", "st.release.cta", "y[blockIdx.x] = y[0];", "RAW"),
+    Wrong("fence of a block", "released_float", "ld.acquire.gpu", "ld.acquire.cta", "y[blockIdx.x] = y[0];", "RAW"),
+    Wrong(
+        "fence in front",
+        "lastblock_int",
+        "        part[blockIdx.x] = s[0];\n        __threadfence();",
+        "        __threadfence();\n        part[blockIdx.x] = s[0];",
+        "sum += part[i];",
+        "RAW",
+    ),
 ]
 
 

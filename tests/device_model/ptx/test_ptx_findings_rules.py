@@ -137,8 +137,20 @@ def test_bytes_that_nobody_wrote():
 
 
 def test_each_half_of_a_vector_is_looked_at():
-    body = ".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {%r, %x}, [s]; ret;"
+    body = ".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {%r, %x}, [s]; add.u32 %r, %r, %x; ret;"
     assert found(body) == [("UNWRITTEN_READ", "a store")]
+
+
+@pytest.mark.parametrize("part", ["%x", "_"])
+def test_a_part_of_a_vector_that_nothing_reads_may_be_padding(part):
+    shared = (
+        f".reg .u32 %x; st.shared.u32 [s], 1; bar.sync 0; ld.shared.v2.u32 {{%r, {part}}}, [s]; st.global.u32 [%a], %r;"
+    )
+    local = f".reg .u32 %x; st.local.u32 [l], 1; ld.local.v2.u32 {{%r, {part}}}, [l]; st.global.u32 [%a], %r;"
+    assert found(shared + "ret;") == found(local + "ret;") == []
+    if part == "%x":
+        read = "st.global.u32 [%a+4], %x; ret;"
+        assert found(shared + read) == found(local + read) == [("UNWRITTEN_READ", "a store")]
 
 
 def test_a_number_of_which_some_bytes_were_written_may_be_a_structure_with_padding():
@@ -273,3 +285,21 @@ def test_a_parameter_that_is_written_through_another_one_is_looked_at_as_well():
     address = np.uint64(1 << 60)  # of the first array
     made = findings(text, np.arange(96, dtype="u4"), address, block=(64, 1, 1))
     assert [each.rule.name for each in made] == ["WAR"]
+
+
+def test_arrivals_at_an_mbarrier_order_what_came_before_them_for_those_that_wait():
+    make = ".shared .align 8 .b8 m[8]; .reg .b64 %v; setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [m], COUNT;\n"
+    turn = "xor.b32 %s, %s, 128; mov.u32 %b, s; add.u32 %b, %b, %s;\n"
+    wait = "L: mbarrier.try_wait.{}shared.b64 %q, [m], {};\n@!%q bra L;\n"
+    read = "ld.shared.u32 %r, [%b];\nret;"
+    arrive = "mbarrier.arrive.{}shared.b64 %v, [m];\n"
+    body = f"{make}bar.sync 0;\nst.shared.u32 [%b], %t;\n{turn}".replace("COUNT", "64")
+    known = body + arrive.format("") + wait.format("", "%v") + read
+    assert found(known, block=(64, 1, 1)) == []
+    assert found(known.replace("arrive.", "arrive.relaxed.cta."), block=(64, 1, 1)) == [("RAW", "bar.sync")]
+    assert found(known.replace("try_wait.", "try_wait.relaxed.cta."), block=(64, 1, 1)) == [("RAW", "bar.sync")]
+    assert found(known.replace("bar.sync 0;\n", "\n"), block=(64, 1, 1)) == [("RAW", "bar.sync")]  # it is not made yet
+    copy = """@!%p bra L; mbarrier.arrive.expect_tx.shared.b64 _, [m], 256;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%a], 256, [m];\n"""
+    copied = make.replace("COUNT", "1") + "bar.sync 0;\n" + copy + wait.format("parity.", "0") + read
+    assert found(copied, block=(64, 1, 1)) == []

@@ -199,10 +199,12 @@ def test_generic_addresses_reach_shared_local_and_global_memory():
         mov.u64 %s, s; cvta.shared.u64 %s, %s; mov.u64 %l, l; cvta.local.u64 %l, %l;
         st.local.u32 [l], %t; bar.sync 0; st.shared.u32 [s], 1000; bar.sync 0;
         setp.lt.u32 %p, %t, 16; selp.u64 %g, %s, %l, %p; ld.u32 %r, [%g]; st.u32 [%a], %r;
-        isspacep.shared %q, %g; selp.u32 %r, 1, 0, %q; st.global.u32 [%a+128], %r; ret;"""
-    y = np.zeros(64, np.uint32)
+        isspacep.shared %q, %g; selp.u32 %r, 1, 0, %q; st.global.u32 [%a+128], %r;
+        isspacep.shared::cluster %q, %g; selp.u32 %r, 1, 0, %q; st.global.u32 [%a+256], %r; ret;"""
+    y = np.zeros(96, np.uint32)
     launch(kernel(TID + body, Y), y)
-    assert y.tolist() == [1000] * 16 + [*range(16, 32)] + [1] * 16 + [0] * 16
+    is_shared = [1] * 16 + [0] * 16  # a cluster is one block
+    assert y.tolist() == [1000] * 16 + [*range(16, 32)] + is_shared + is_shared
 
 
 def test_vectors_constants_and_bytes():

@@ -393,3 +393,39 @@ def test_launches_of_one_plan_take_as_long_as_what_each_of_them_does():
 )
 def test_a_kernel_touches_nothing_if_it_only_computes_on_the_way_to_its_end(body, touches_nothing):
     assert program(body).touches_nothing == touches_nothing
+
+
+def test_a_fence_waits_for_the_answers_to_stores_and_with_sc_it_asks_the_l2_itself():
+    """Both take a latency of the L2. A fence for the block takes nothing."""
+
+    def taken(store, fence):
+        body = f"{PLACE} mov.f32 %f1, 0f3F800000; {store} {fence}" + "fma.rn.f32 %f1, %f1, %f1, %f1;" * 20 + STORE
+        return cycles(body, 1, 32)
+
+    store, l2 = "st.global.f32 [%rd4], %f1;", pytest.approx(SPEC.l2_permille / 1000)
+    for first in ("", store, "red.global.add.f32 [%rd4], %f1;"):
+        assert taken(first, "membar.cta;") == taken(first, "")
+        for full in ("membar.gl;", "fence.sc.sys;"):
+            assert taken(first, full) - taken(first, "fence.acq_rel.gpu;") == l2
+    assert taken(store, "fence.acq_rel.gpu;") - taken("", "fence.acq_rel.gpu;") == l2
+
+
+def test_a_warp_whose_time_is_read_spends_the_same_on_fences():
+    def cost(*items):
+        return Plan(program(PLACE + " ".join(items) + "ret;"), CARD, 1, 32).rates.costs[0]
+
+    store, latency = "st.global.u32 [%rd4], %r1;", 322  # from a load to its value
+    assert cost(store, "membar.gl;") - cost("membar.gl;") == pytest.approx(latency, abs=6)
+    assert cost("membar.gl;") - cost("fence.acq_rel.gpu;") == latency
+    assert cost("fence.acq_rel.gpu;", "membar.gl;", "membar.gl;") - cost("membar.gl;") == latency
+
+
+def test_fences_of_several_warps_take_their_time_at_the_same_time():
+    def of_rounds(count, block):
+        body = f"""{PLACE} mov.u32 %r5, {count};
+            $again: ld.global.f32 %f1, [%rd4]; add.f32 %f1, %f1, 0f3F800000; st.global.f32 [%rd4], %f1; membar.gl;
+            add.s32 %r5, %r5, -1; setp.ne.s32 %p1, %r5, 0; @%p1 bra $again; ret;"""
+        return cycles(body, 1, block)
+
+    one, eight = ((of_rounds(200, block) - of_rounds(100, block)) / 100 for block in (32, 256))
+    assert (round(one), round(eight)) == (634, 635)

@@ -3,7 +3,8 @@
 `python -m tests.ptx card make FOLDER [PART ...] [NAME ...]` writes kernels and their inputs, and a program that runs
 them. The folder needs nothing of this project: `python FOLDER/run.py --out DIR` runs them on a machine with a card,
 cuda-bindings and NumPy. `python -m tests.ptx card compare FOLDER DIR [PART ...]` runs the same on the device here.
-`PARTS` are:
+`python -m tests.ptx card narrow FOLDER DIR`, on a machine with a card, prints the random programs that differ with the
+lines that the difference needs. `PARTS` are:
 
 programs: the random programs of `programs`.
 singles: single instructions over special values.
@@ -28,7 +29,12 @@ def main(words):
         from tests.ptx.card import comparing
 
         comparing.compare(Path(words[1]), Path(words[2]), words[3:] or PARTS)
+    elif len(words) == 3 and words[0] == "narrow":
+        from tests.ptx.card import narrowing
+
+        narrowing.narrow(Path(words[1]), Path(words[2]))
     else:
         sys.exit(
-            "usage: python -m tests.ptx card make FOLDER [PART ...] [NAME ...] | compare FOLDER RESULTS [PART ...]"
+            "usage: python -m tests.ptx card make FOLDER [PART ...] [NAME ...] | compare FOLDER RESULTS [PART ...] | "
+            "narrow FOLDER RESULTS"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.parser import parse
-from tests.ptx import corpus, programs
+from tests.ptx import corpus, programs, trying
 from tests.ptx.card import operands, run, singles, warps
 from tests.ptx.card.jobs import Part, value, zeros
 
@@ -90,7 +90,7 @@ def of_corpus(names):
     folder = os.environ.get("CORPUS")
     if folder is None:
         sys.exit("the variable CORPUS has no folder of checkouts: see tests.ptx corpus")
-    corpus.watch_time()
+    trying.watch_time()
     part = Part()
     known = sorted(repository.partition("/")[2] for repository in corpus.REPOSITORIES)
     for name in names or known:
@@ -115,8 +115,8 @@ def _add_text(part, where, text):
         return
     for name in module.entries:
         with np.errstate(all="ignore"):
-            outcome, _, given = corpus.outcome_of(module, name)
+            outcome, _, given = trying.outcome_of(module, name)
         if outcome == "ran":
             block, arguments = given
-            described = [value(each) if each is not None else ("pattern", 4 * corpus.UNITS) for each in arguments]
-            part.add(f"{where} {name}", text, corpus.GRID, block, described, entry=name, shared=corpus.SHARED)
+            described = [value(each) if each is not None else ("pattern", 4 * trying.UNITS) for each in arguments]
+            part.add(f"{where} {name}", text, trying.GRID, block, described, entry=name, shared=trying.SHARED)

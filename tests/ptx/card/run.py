@@ -75,6 +75,11 @@ def packed(place, before, after):
     return place, digest, zlib.compress((before ^ after).tobytes(), 6)
 
 
+def unpacked(before, changes):
+    """Return the bytes of an array of which `packed` has kept *changes*."""
+    return before ^ np.frombuffer(zlib.decompress(changes), np.uint8)
+
+
 def read(path):
     """Return the arrays, texts and jobs of a part."""
     with np.load(path) as file:

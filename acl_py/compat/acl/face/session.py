@@ -361,7 +361,7 @@ _lock = threading.RLock()  # re-entrant: a finalizer may call during `end`
 def session() -> Session:
     """Return the session of the calling thread's calls; the thread joins it, unless a device calls."""
     scope = scope_var.get()
-    if scope is not None:
+    if scope is not None and scope.runtime.takes_guests:
         here: Session | None = scope.runtime.state(Face).session
         if here is not None:
             if scope is not mine.scope and isinstance(here, OwnSession) and not is_barred():
@@ -370,7 +370,7 @@ def session() -> Session:
         if scope.runtime.closed is None:
             return _guest(scope.runtime)
         scope_var.set(None)  # of a session that has ended
-    if opened:
+    if opened and opened[-1].runtime.takes_guests:
         return opened[-1].runtime.state(Face).session or _guest(opened[-1].runtime)
     own = own_session()
     own.join()

@@ -64,9 +64,10 @@ async def _library(driver: Driver, text: str) -> Library:
 
 @answers("cuLibraryUnload")
 async def unload_library(driver: Driver, library: Library) -> None:
-    """End a library with its kernels."""
-    for module in library.modules.values():
-        await end(driver, module)
+    """End a library with its kernels, in each context where it is a module."""
+    for context, module in library.modules.items():
+        with driver.thread.inside(context):
+            await end(driver, module)
     for thing in (*library.kernels.values(), library):
         driver.handles.forget(thing)
 

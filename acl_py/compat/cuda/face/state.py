@@ -7,7 +7,7 @@ which verbs run; after it the caller has its own scope back.
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from acl_py.compat.acl.face import session as sessions
@@ -59,17 +59,17 @@ class Thread(threading.local):
         return self.scope.context is not self._nowhere
 
     @contextmanager
-    def anywhere(self) -> Iterator[None]:
-        """Make a call that needs no context of its own: without a current one it is made in that of device 0."""
-        runtime = self.scope.runtime
-        if not self.has_context:
-            self.scope.context = runtime.device(0).primary
-            try:
-                yield
-            finally:
-                self.scope.context = self._nowhere
-        else:
+    def inside(self, context: Context) -> Iterator[None]:
+        """Make a call in *context*, whichever is current."""
+        before, self.scope.context = self.scope.context, context
+        try:
             yield
+        finally:
+            self.scope.context = before
+
+    def anywhere(self) -> AbstractContextManager[None]:
+        """Make a call that needs no context of its own: without a current one it is made in that of device 0."""
+        return nullcontext() if self.has_context else self.inside(self.scope.runtime.device(0).primary)
 
     def push(self) -> None:
         """Keep the current context, if there is one, below that which comes next."""

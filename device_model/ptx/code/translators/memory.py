@@ -66,9 +66,15 @@ def _store(emit: Emitter, instruction: Instruction) -> None:
     emit.do(emit.call(memory.store, "at", repr(space), emit.address(target), *values))
 
 
-@opcode("membar", "fence", "prefetch", "prefetchu", "discard", "applypriority", "pmevent", results=0)
-def _order(emit: Emitter, instruction: Instruction) -> None:
-    """Do nothing: memory is sequentially consistent, and caches have no bytes of their own."""
+@opcode("membar", "fence", results=0, is_pure=False)
+def _fence(emit: Emitter, _: Instruction) -> None:
+    emit.note_line()
+    emit.do(emit.call(memory.fence, "at"))
+
+
+@opcode("prefetch", "prefetchu", "discard", "applypriority", "pmevent", results=0)
+def _cache(emit: Emitter, instruction: Instruction) -> None:
+    """Do nothing: caches have no bytes of their own."""
 
 
 @opcode("griddepcontrol", results=0, is_pure=False)

@@ -1,0 +1,16 @@
+"""A real card under the verbs: the same program and checks, and calls of the vendor's driver in place of the model.
+
+The modules, from the top down:
+
+    opening          from the options of a run to a runtime on a card
+    bridge           how tasks wait for it
+    runtime          what the model is asked for elsewhere, and which verbs a card does not do
+    contexts         the context and the card, as verbs see them
+    times            when the card has done an operation
+    streams          what the host knows of the work of a stream
+    work             what call each kind of work makes
+    kernels host_functions
+                     kernels in PTX; Python functions in their turn in a stream
+    events memory    events; memory with the card's addresses
+    driver clock     the driver's functions and codes; real time
+"""

@@ -1,0 +1,224 @@
+"""The context of a card, and the card as verbs see it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from acl_py.card.driver import Driver
+from acl_py.card.events import CardEvent
+from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
+from acl_py.card.times import Times
+from acl_py.card.work import Works
+from acl_py.errors import Kind
+from device_model.completions import Completion, Nanoseconds
+from device_model.contexts import Context
+from device_model.device import Device
+from device_model.errors import DeviceError
+from device_model.events import Event
+from device_model.names import named
+from device_model.ops import Op
+from device_model.rules import EventClass
+from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from acl_py.card.runtime import CardRuntime
+
+_MISSES = 2
+_NO_TIMING = 2  # a flag of cuEventCreate
+_NON_BLOCKING = 1  # a flag of cuStreamCreate
+
+
+class CardContext(Context):
+    """The primary context of a card, with the streams and events that the run makes in it."""
+
+    __slots__ = ("asked", "driver", "events", "spare_events", "times", "works")
+    device: "CardDevice"
+
+    def __init__(self, device: "CardDevice", made: object) -> None:
+        super().__init__(device, 0, primary=True, made=made)
+        self.driver: Driver = device.driver
+        self.works = Works(device)
+        self.times = Times(self) if device.runtime.is_recorded else None
+        self.spare_events: list[Any] = []  # for marks
+        self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
+        self.asked: dict[CardStream, None] = {}  # the streams of which hosts want to know
+        queues = device.queues(-1)
+        is_legacy = self.default is self.legacy
+        self.legacy = CardStream(self, 0, "legacy", queues, None, 0, made, LEGACY)
+        self.per_thread = CardStream(self, 0, "per_thread", queues, self.order, 0, made, PER_THREAD)
+        self.default = self.legacy if is_legacy else self.per_thread
+        self.alert = True
+
+    def update_alert(self) -> None:
+        """Each call asks first whether a card can do it."""
+        self.alert = True
+
+    def create_stream(
+        self, *, nonblocking: bool, priority: int, made: object, bound: bool = False, name: str | None = None
+    ) -> Stream:
+        """Create a stream of the card; the arguments are those of the model's. None is *bound*."""
+        assert not bound, "no stream of CUDA waits for a model"
+        index = self.device.next_stream()
+        least, most = self.device.rules.priorities
+        priority = min(max(priority, most), least)
+        flags = _NON_BLOCKING if nonblocking else 0
+        handle = self.driver(self.driver.cu.cuStreamCreateWithPriority, flags, priority)
+        order = None if nonblocking else self.order
+        called = named("stream", index + 1, name)
+        stream = CardStream(self, index + 1, called, self.device.queues(index), order, priority, made, handle)
+        stream.given_name = name
+        self.streams[stream.id] = stream
+        self.device.stream_ids.take()
+        return stream
+
+    def destroy_stream(self, stream: Stream, site: object) -> None:
+        """Destroy a stream: it takes no more work, and what is queued in it completes."""
+        assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
+        stream.mark_all()  # its handle answers no question later
+        super().destroy_stream(stream, site)
+        self.driver(self.driver.cu.cuStreamDestroy, stream.handle)
+
+    def create_event(
+        self,
+        class_: EventClass | None = None,  # noqa: ARG002 - CUDA has one class
+        *,
+        timing: bool,
+        made: object,
+        waitable: bool = True,  # noqa: ARG002 - all are
+        name: str | None = None,
+    ) -> Event:
+        """Create an event of the card; the arguments are those of the model's."""
+        event = CardEvent(self, self.device.next_event(), timing=timing, made=made)
+        event.given_name = name
+        self.events[event] = None
+        return event
+
+    def take_event(self) -> Any:
+        """Return an event of the driver that takes no times."""
+        if self.spare_events:
+            return self.spare_events.pop()
+        return self.driver(self.driver.cu.cuEventCreate, _NO_TIMING)
+
+    def blocking(self) -> Iterator[CardStream]:
+        """The streams that the legacy stream waits for, those included that were destroyed with work left."""
+        return (stream for stream in self.all_streams() if stream.order is not None)
+
+    def all_streams(self) -> Iterator[CardStream]:
+        """All streams with work, in order."""
+        for stream in self.everything():
+            assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
+            yield stream
+
+    def look(self) -> bool:
+        """Ask the card about what hosts wait for; return whether anything is done that was not before.
+
+        It begins with the stream that it has not asked for longest, and gives up after some answers of "not yet": a
+        question costs a microsecond, and there may be many streams.
+        """
+        asked, misses, is_new = self.asked, 0, False
+        for stream in list(asked):
+            try:
+                has_ended = stream.look()
+            except DeviceError as error:
+                self.fail(Driver.lost or error)
+                return True
+            del asked[stream]
+            if stream.is_asked:
+                asked[stream] = None  # at the end
+            if has_ended:
+                is_new = True
+            else:
+                misses += 1
+                if misses == _MISSES:
+                    break
+        return is_new
+
+    def fail(self, error: DeviceError) -> None:
+        """Note that the card has failed: nothing is done any more, and each wait ends with *error*."""
+        if self.error is None:
+            self.lose(error)
+            self.failed_ns = self.device.scheduler.now
+        self.asked.clear()
+        for stream in self.all_streams():
+            stream.lose()
+
+    def give_back(self) -> None:
+        """Destroy the streams and events, and unload the modules."""
+        cu = self.driver.cu
+        for stream in self.streams.values():
+            assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
+            cu.cuStreamDestroy(stream.handle)
+        for event in self.spare_events:
+            cu.cuEventDestroy(event)
+        for event in self.events:
+            cu.cuEventDestroy(event.handle)
+        if self.times is not None:
+            self.times.close()
+        self.works.modules.close()
+
+    def finish(self, entry: Completion, now: Nanoseconds) -> None:
+        """Note that *entry* of a stream is done."""
+        if not isinstance(entry, Op):
+            entry.complete(now)
+            return
+        entry.start_ns = entry.queued_ns
+        entry.end_ns = now
+        if self.times is not None and self.error is None:
+            try:
+                self.times.tell(entry)
+            except DeviceError as error:
+                self.fail(Driver.lost or error)
+        if entry.error is None and self.error is not None:
+            entry.error = self.error
+        waiters, entry.waiters = entry.waiters, None
+        entry.done = True
+        for waiter in waiters or ():
+            waiter.release(entry)
+        self.device.call_hook(self.device.hooks.op_ended, entry)
+
+
+class CardDevice(Device):
+    """A card, by its number among those of the driver."""
+
+    primary: CardContext
+    contexts: list[Context]
+
+    def __init__(self, runtime: "CardRuntime", ordinal: int) -> None:
+        self.runtime = runtime
+        self.driver = runtime.driver
+        cu = self.driver.cu
+        self.handle = self.driver(cu.cuDeviceGet, ordinal)
+        self.context_handle = self.driver(cu.cuDevicePrimaryCtxRetain, self.handle)
+        self._make_current()
+        super().__init__(
+            ordinal, runtime.profile, runtime.rules, runtime.scheduler, runtime.memory, runtime.workers, runtime.hooks
+        )
+
+    def _context(self, *, primary: bool, made: object) -> Context:
+        assert primary, "a card has its primary context only"
+        self._contexts += 1
+        return CardContext(self, made)
+
+    def drain(self) -> None:
+        """Wait for all work of the card, and complete it.
+
+        Raises:
+            AclError: Work has failed.
+        """
+        self._make_current()
+        self.driver(self.driver.cu.cuCtxSynchronize)
+        for stream in self.primary.all_streams():
+            stream.look(all_of_it=True)
+
+    def give_back(self, *, is_lost: bool) -> None:
+        """Give back what the driver has made; nothing of a card that is *lost*, but the context."""
+        if not is_lost:
+            self._make_current()
+            self.primary.give_back()
+        self.driver.cu.cuDevicePrimaryCtxRelease(self.handle)
+
+    def _make_current(self) -> None:
+        self.driver(self.driver.cu.cuCtxSetCurrent, self.context_handle)
+
+    def reset(self, site: object) -> None:
+        """Refuse: other users of the process, such as torch, live in the primary context, too."""
+        raise self.runtime.error(Kind.NOT_SUPPORTED, "a reset of a card", f"end the process; asked for at {site}")

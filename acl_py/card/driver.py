@@ -1,0 +1,82 @@
+"""The vendor's driver: its functions, called through cuda.bindings, and what their codes mean.
+
+A process keeps the driver that it has loaded, a card's or the simulated one of acl_py.compat.cuda.
+"""
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from acl_py.errors import AclError, DeviceError, Kind
+from acl_py.late_imports import import_late
+from device_model.errors import CodedError
+from device_model.rules import CUDA
+
+# After these the context is lost, and with it the process (measured: a reset answers 0, and the next retain 700 again).
+_STICKY = frozenset((214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999))
+_KINDS = {code.value: kind for kind, code in reversed([*CUDA.codes.items()])}
+_REMEDIES: Mapping[Kind, str] = {
+    Kind.OUT_OF_MEMORY: "free memory that is no longer used, or ask for less",
+    Kind.INVALID_LAUNCH: "launch fewer threads or blocks, or less shared memory",
+    Kind.COOPERATIVE_TOO_LARGE: "launch no more blocks than the card holds at the same time",
+    Kind.ILLEGAL_ADDRESS: "run the program on the model, with sanitize=True: it names the kernel and the line",
+    Kind.INVALID_DEVICE: "`nvidia-smi` lists the devices; CUDA_VISIBLE_DEVICES hides some",
+}
+NEW_PROCESS = "the context is lost, and the card refuses it to this process: start a new one"
+_INSTALL = "pip install 'acl_py[cuda]'"
+
+
+def bindings() -> ModuleType:
+    """Return cuda.bindings.driver.
+
+    Raises:
+        ImportError: The package is not installed.
+    """
+    try:
+        return import_late("cuda.bindings.driver")
+    except ImportError as error:
+        raise ImportError(f"a card needs the package cuda-bindings: {_INSTALL}") from error
+
+
+class Driver:
+    """The functions of the driver; `cu` is the module that has them."""
+
+    lost: DeviceError | None = None  # what has lost the process its card
+
+    def __init__(self, fail: Callable[..., AclError]) -> None:
+        self.cu = bindings()
+        self.fail = fail
+
+    def __call__(self, function: Callable[..., tuple[Any, ...]], *args: Any) -> Any:
+        """Call *function* and return what it gives beside its code: nothing, a value, or a tuple.
+
+        Raises:
+            AclError: The driver has refused the call, or work has failed before it.
+        """
+        answer = function(*args)
+        if answer[0]:
+            raise self.error(int(answer[0]), function.__name__)
+        return answer[1] if len(answer) == 2 else answer[1:]
+
+    def is_done(self, function: Callable[..., tuple[Any, ...]], *args: Any) -> bool:
+        """Return the answer of a query: whether it is "done" and not "not yet".
+
+        Raises:
+            AclError: The driver has refused the call, or work has failed before it.
+        """
+        code = function(*args)[0]
+        if not code:
+            return True
+        if code == 600:
+            return False
+        raise self.error(int(code), function.__name__)
+
+    def error(self, code: int, call: str) -> AclError:
+        """Return the error for *code*, which *call* has answered."""
+        kind = _KINDS.get(code, Kind.UNKNOWN)
+        text = self.cu.cuGetErrorString(self.cu.CUresult(code))[1]
+        what = f"{call}() answers {code}: {text.decode() if text else 'a code without a text'}"
+        if code in _STICKY:
+            Driver.lost = CodedError(kind, f"the card has failed: {what}", NEW_PROCESS, code)
+        remedy = NEW_PROCESS if code in _STICKY else _REMEDIES.get(kind, f"see {call}() in the manual of the driver")
+        return self.fail(kind, what, remedy, code=code)

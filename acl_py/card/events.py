@@ -1,0 +1,81 @@
+"""Events of a card."""
+
+from typing import TYPE_CHECKING, Any
+
+from device_model.completions import NOTHING, Completion, Nanoseconds
+from device_model.events import Event
+
+if TYPE_CHECKING:
+    from acl_py.card.contexts import CardContext
+    from acl_py.card.streams import CardStream, Mark
+    from device_model.streams import Stream
+
+
+class CardEvent(Event):
+    """An event that the card records. Its last record is also a mark in its stream (streams.py)."""
+
+    __slots__ = ("handle", "mark")
+    context: "CardContext"
+    mark: "Mark"  # of the last record
+
+    def __init__(self, context: "CardContext", id_: int, *, timing: bool, made: object) -> None:
+        super().__init__(context, id_, timing=timing, made=made)
+        self.handle = self._new_handle()
+
+    def _new_handle(self) -> Any:
+        driver = self.context.driver
+        return driver(driver.cu.cuEventCreate, 0) if self.timing else self.context.take_event()
+
+    @property
+    def done(self) -> bool:
+        """Whether all work that was recorded has completed; asks the card."""
+        if self.work is None or self.work.done:
+            return True
+        self.recorded_in.look()
+        return self.work.done
+
+    @property
+    def _is_mark(self) -> bool:
+        """Whether its stream may still ask for the last record."""
+        return self.work is not None and not self.work.done
+
+    @property
+    def recorded_in(self) -> "CardStream":
+        """The stream of the last record."""
+        stream: Any = self.stream
+        return stream  # type: ignore[no-any-return]
+
+    def destroy(self, site: object) -> None:
+        """Destroy the event; its stream does so later, if it may still ask for the last record."""
+        super().destroy(site)
+        del self.context.events[self]
+        if self._is_mark:
+            self.mark.is_ours = True
+        else:
+            self.context.driver(self.context.driver.cu.cuEventDestroy, self.handle)
+
+    def record(self, stream: "Stream", site: object = None) -> Completion:  # noqa: ARG002 - the card needs no line
+        """Record all work that *stream* has been given so far, and return its completion."""
+        card: Any = stream
+        if self._is_mark:
+            self.mark.is_ours = True
+            self.handle = self._new_handle()
+        self.mark = card.record(self.handle)
+        self.work = stream.tail
+        self.stream = stream
+        self.recorded_ns = stream.scheduler.now
+        return self.work
+
+    def hold_back(self, stream: "Stream", site: object, limit_ns: Nanoseconds) -> Completion:  # noqa: ARG002
+        """Let work that is queued in *stream* from now on wait for this event. Return what it waits for."""
+        if self.work is None:
+            return NOTHING
+        card: Any = stream
+        card.wait_for(self.handle, self.work)
+        return self.work
+
+    def ms_since(self, start: Event) -> float:
+        """Return the milliseconds from *start* to this event, as the card has measured them."""
+        assert isinstance(start, CardEvent), f"{start!r} is of another device"
+        driver = self.context.driver
+        return float(driver(driver.cu.cuEventElapsedTime, start.handle, self.handle))

@@ -1,0 +1,71 @@
+"""Python functions in their turn in a stream: host functions, and the bodies of array kernels.
+
+The driver calls them in a thread of its own. They must make no call; a verb in one is refused. What one raises is kept:
+its operation has failed, and the next call that waits for the stream raises it.
+"""
+
+import ctypes
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from acl_py.runtime.scopes import Barred
+from device_model.errors import INTERRUPTS
+from device_model.ops import Op
+
+if TYPE_CHECKING:
+    from acl_py.card.contexts import CardDevice
+    from acl_py.card.streams import CardStream
+
+_NUMBERS = count(1)
+_WAITING: dict[int, Callable[[], None]] = {}  # by the number that the driver hands to `_run`
+
+
+_in_c = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(lambda number: _WAITING.pop(number)())
+_RUN = ctypes.cast(_in_c, ctypes.c_void_p).value
+
+
+class HostFunctions:
+    """Queues Python functions on one card."""
+
+    def __init__(self, device: "CardDevice") -> None:
+        self._device = device
+        self._driver = device.driver
+
+    def queue(self, stream: "CardStream", op: Op) -> None:
+        """Queue a host function."""
+        self._queue(stream, lambda: self._perform(op))
+
+    def queue_body(self, stream: "CardStream", op: Op) -> None:
+        """Queue the body of an array kernel: bytes are copied to the host, computed there, and copied back."""
+        work, memory, cu = op.work, self._device.runtime.memory, self._driver.cu
+        for allocation, start, stop in {*work.reads(), *work.writes()}:
+            mirror = memory.mirror(allocation)
+            if mirror != allocation.address:
+                self._driver(cu.cuMemcpyAsync, mirror + start, allocation.address + start, stop - start, stream.handle)
+        self._queue(stream, lambda: self._perform(op))
+        for allocation, start, stop in work.writes():
+            mirror = memory.mirror(allocation)
+            if mirror != allocation.address:
+                self._driver(cu.cuMemcpyAsync, allocation.address + start, mirror + start, stop - start, stream.handle)
+
+    def _queue(self, stream: "CardStream", function: Callable[[], None]) -> None:
+        number = next(_NUMBERS)
+        _WAITING[number] = function
+        try:
+            self._driver(self._driver.cu.cuLaunchHostFunc, stream.handle, self._driver.cu.CUhostFn(_RUN), number)
+        except BaseException:
+            del _WAITING[number]
+            raise
+
+    def _perform(self, op: Op) -> None:
+        """Call the function of *op*, in a thread of the driver: nothing may be raised there."""
+        try:
+            Barred(self._device.runtime, op.work).run(op.work.perform)
+        except BaseException as error:
+            op.error = op.work.failure(error)
+            stream: Any = op.stream
+            if stream.error is None:
+                stream.error = op.error
+            if isinstance(error, INTERRUPTS):
+                self._device.scheduler.raise_later(error)

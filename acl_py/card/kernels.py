@@ -1,0 +1,116 @@
+"""Kernels on a card: modules in PTX, which the driver compiles, and the kernel that stands for the time of a body."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from device_model.ops import Op
+from device_model.ptx.text.syntax import Module, Space, Variable
+
+if TYPE_CHECKING:
+    from acl_py.card.contexts import CardDevice
+    from acl_py.card.streams import CardStream
+
+_STATIC_SHARED = 48 << 10  # a kernel may have more dynamic shared memory if it asks
+_SPIN = b"""
+.version 7.0
+.target sm_50
+.address_size 64
+.visible .entry spin(.param .u64 nanoseconds)
+{
+    .reg .u64 %end, %now, %left;
+    .reg .pred %on;
+    ld.param.u64 %left, [nanoseconds];
+    mov.u64 %now, %globaltimer;
+    add.u64 %end, %now, %left;
+again:
+    mov.u64 %now, %globaltimer;
+    setp.lt.u64 %on, %now, %end;
+    @%on bra again;
+    ret;
+}
+"""
+
+
+class Modules:
+    """The modules that a card has, and their kernels."""
+
+    def __init__(self, device: "CardDevice") -> None:
+        self._driver = device.driver
+        self._cu = device.driver.cu
+        self._loaded: dict[int, tuple[Module, Any]] = {}  # by the id of the module, which this keeps
+        self._functions: dict[tuple[int, str], tuple[Any, list[int]]] = {}
+        self._spin: Any = None
+        self._spin_module: Any = None
+
+    def load(self, module: Module, text: str) -> dict[str, tuple[int, int]]:
+        """Load *module*, whose *text* the driver compiles; return addresses and bytes of its variables."""
+        handle = self._driver(self._cu.cuModuleLoadData, text.encode() + b"\0")
+        self._loaded[id(module)] = module, handle
+        found = {}
+        for name, variable in module.variables.items():
+            if variable.space in (Space.GLOBAL, Space.CONST):
+                address, nbytes = self._driver(self._cu.cuModuleGetGlobal, handle, name.encode())
+                found[name] = int(address), int(nbytes)
+        return found
+
+    def unload(self, module: Module) -> None:
+        """Let the driver forget *module*."""
+        _, handle = self._loaded.pop(id(module))
+        self._functions = {key: each for key, each in self._functions.items() if key[0] != id(module)}
+        self._driver(self._cu.cuModuleUnload, handle)
+
+    def launch(self, stream: "CardStream", op: Op) -> None:
+        """Launch a kernel in PTX."""
+        work: Any = op.work
+        (function, places), shape = self._function(work.module, work.entry), work.shape
+        if shape.shared > _STATIC_SHARED:
+            most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._driver(self._cu.cuFuncSetAttribute, function, most, shape.shared)
+        call = self._cu.cuLaunchCooperativeKernel if work.is_cooperative else self._cu.cuLaunchKernel
+        data, pointers = _parameters(work.parameters.tobytes(), places)
+        more = () if work.is_cooperative else (0,)
+        self._driver(
+            call, function, *shape.grid, *shape.block, shape.shared, stream.handle, ctypes.addressof(pointers), *more
+        )
+        del data  # the driver has copied it
+
+    def spin(self, stream: "CardStream", op: Op) -> None:
+        """Hold as many cores as an array kernel has blocks, for as long as it would."""
+        work: Any = op.work
+        if self._spin is None:
+            self._spin_module = self._driver(self._cu.cuModuleLoadData, _SPIN + b"\0")
+            self._spin = self._driver(self._cu.cuModuleGetFunction, self._spin_module, b"spin")
+        values = ((work.block_ns,), (ctypes.c_uint64,))
+        self._driver(self._cu.cuLaunchKernel, self._spin, work.blocks, 1, 1, 1, 1, 1, 0, stream.handle, values, 0)
+
+    def _function(self, module: Module, name: str) -> tuple[Any, list[int]]:
+        """Return the kernel *name* of *module*, and where its parameters are in its parameter memory."""
+        known = self._functions.get((id(module), name))
+        if known is None:
+            function = self._driver(self._cu.cuModuleGetFunction, self._loaded[id(module)][1], name.encode())
+            known = self._functions[id(module), name] = function, _places(module.functions[name].parameters)
+        return known
+
+    def close(self) -> None:
+        """Unload everything."""
+        for _, handle in self._loaded.values():
+            self._cu.cuModuleUnload(handle)
+        if self._spin_module is not None:
+            self._cu.cuModuleUnload(self._spin_module)
+
+
+def _places(parameters: Sequence[Variable]) -> list[int]:
+    places, at = [], 0
+    for parameter in parameters:
+        at += -at % parameter.align
+        places.append(at)
+        at += parameter.nbytes
+    return places
+
+
+def _parameters(data: bytes, places: list[int]) -> tuple[Any, Any]:
+    """Return the parameters of a launch as one block of bytes, and an array of pointers to each of them."""
+    block = ctypes.create_string_buffer(data)
+    start = ctypes.addressof(block)
+    return block, (ctypes.c_void_p * max(1, len(places)))(*[start + at for at in places])

@@ -1,0 +1,214 @@
+"""Streams of a card, and how the host finds out what they have done.
+
+A stream keeps the completions of what it was given, in order and numbered, until it knows that they are done. The card
+tells nothing by itself. It answers two questions, each in a microsecond: whether a stream is empty, and whether an
+event was reached. So what is waited for needs a *mark* behind it, an event that the card reaches, unless it is the last
+entry of its stream. Work of a stream is done in order: a mark that is reached stands for all entries before it.
+
+A mark costs a call, so it is made as late as possible:
+
+* when an entry is waited for that others follow already, or when others follow one that is waited for;
+* in front of a wait, a host function or work of the legacy stream, if entries before it have no mark: a mark behind
+  these would wait for them, too, and perhaps for ever.
+
+A record of a program's own event is a mark at no cost.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from device_model.completions import NOTHING, Completion, Nanoseconds
+from device_model.ops import Op
+from device_model.queues import HardwareQueue
+from device_model.streams import Stream
+
+if TYPE_CHECKING:
+    from acl_py.card.contexts import CardContext
+    from device_model.streams import LegacyOrder
+
+
+LEGACY, PER_THREAD = 1, 2  # handles of the driver
+
+
+class Entry(Completion):
+    """A record, a wait, or all that a stream was given up to here."""
+
+    __slots__ = ("stream",)
+
+    def __init__(self, stream: "CardStream") -> None:
+        super().__init__()
+        self.stream: CardStream = stream
+
+
+class Mark:
+    """An event that stands for the entries up to *number*; it is *ours* if no event of the program has it."""
+
+    __slots__ = ("event", "is_ours", "number")
+
+    def __init__(self, number: int, event: Any, is_ours: bool) -> None:
+        self.number = number
+        self.event = event
+        self.is_ours = is_ours
+
+
+class CardStream(Stream):
+    """A stream of a card, by its *handle* in the driver. *order* is None for one outside the default-stream rule."""
+
+    __slots__ = ("_asked", "_first", "_last", "_marked", "_marks", "_numbers", "driver", "handle", "is_legacy")
+    context: "CardContext"
+
+    def __init__(
+        self,
+        context: "CardContext",
+        id_: int,
+        name: str,
+        queues: tuple[HardwareQueue, ...],
+        order: "LegacyOrder | None",
+        priority: int,
+        made: object,
+        handle: Any,
+    ) -> None:
+        super().__init__(context, id_, name, queues, order, priority, made)
+        self.driver = context.driver
+        self.handle = handle
+        self.is_legacy = handle == LEGACY
+        self._numbers: dict[Completion, int] = {}  # of the entries that are not known to be done, in order
+        self._first = 0  # the number of the last entry that is known to be done
+        self._last = 0  # the number of the last entry
+        self._asked = 0  # up to here a host wants to know
+        self._marked = 0  # up to here there are marks
+        self._marks: deque[Mark] = deque()
+
+    @property
+    def idle(self) -> bool:
+        """Whether all of its work is done; asks the card."""
+        if self._numbers:
+            self.look(all_of_it=True)
+        return not self._numbers
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return the version of this protocol, and the stream of the driver: for torch, CuPy, numba and cuda.core."""
+        return 0, int(self.handle)
+
+    # --- work
+
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
+        """Make the call that queues *op*."""
+        op.stream = self
+        op.queued_ns = op.ready_ns = self.scheduler.now
+        op.queue = self.queues[op.lane]  # the trace tells the engine by it
+        maker = self.context.works.of(op.work)
+        # A mark is needed for what is waited for and will not be the last entry, and in front of what may last.
+        if (self._asked > self._first and self._asked > self._marked) or maker.may_last:
+            self.mark_all()
+        if self.is_legacy:
+            self._mark_others()
+        times = self.context.times
+        if times is not None:
+            times.begin(self)
+        maker.call(self, op)
+        if times is not None:
+            times.end(self, op)
+        self._last = number = self._last + 1
+        self._numbers[op] = number
+        self.tail = op
+
+    def record(self, event: Any) -> Mark:
+        """Record *event*, which belongs to an event of the program; the record is the tail then. Return its mark."""
+        if self.is_legacy:
+            self._mark_others()
+        self.driver(self.driver.cu.cuEventRecord, event, self.handle)
+        self._add()
+        return self._mark(event)
+
+    def wait_for(self, event: Any, work: Completion) -> None:
+        """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
+        if work.done:
+            return
+        self.mark_all()
+        self.driver(self.driver.cu.cuStreamWaitEvent, self.handle, event, 0)
+        self._add()
+
+    def _add(self) -> None:
+        self.tail = entry = Entry(self)
+        self._last += 1
+        self._numbers[entry] = self._last
+
+    def _mark_others(self) -> None:
+        """Mark the work of blocking streams, since work of the legacy stream comes behind it."""
+        for stream in self.context.blocking():
+            stream.mark_all()
+
+    # --- completions
+
+    def backlog(self) -> Completion:
+        """Return the completion of all that was queued here so far, which a host is going to wait for."""
+        if self.is_legacy and not all(stream.idle for stream in self.context.blocking()):
+            self._mark_others()
+            self._add()
+        if not self._numbers:
+            return NOTHING
+        self.ask(self.tail)
+        return self.tail
+
+    def turn(self) -> Completion:
+        """Return the backlog."""
+        return self.backlog()
+
+    def ask(self, completion: Completion) -> None:
+        """Note that a host waits for *completion*, of this stream."""
+        number = self._numbers.get(completion, 0)
+        if number > self._asked:
+            self._asked = number
+            if self._marked < number < self._last:
+                self.mark_all()
+        if number:
+            self.context.asked[self] = None
+
+    def look(self, *, all_of_it: bool = False) -> bool:
+        """Ask the card how far it is, and complete what is done; return whether anything was.
+
+        It asks for what hosts wait for, or for *all_of_it*.
+        """
+        before, driver, cu = self._first, self.driver, self.driver.cu
+        while self._marks and driver.is_done(cu.cuEventQuery, self._marks[0].event):
+            mark = self._marks.popleft()
+            self._reach(mark.number)
+            if mark.is_ours:
+                self.context.spare_events.append(mark.event)
+        wanted = self._last if all_of_it else self._asked
+        if wanted > self._marked and wanted > self._first and driver.is_done(cu.cuStreamQuery, self.handle):
+            self._reach(self._last)
+        return self._first > before
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a host waits for work that is not known to be done."""
+        return self._asked > self._first
+
+    def mark_all(self) -> None:
+        """Put a mark behind all entries, if they have none."""
+        if self._marked < self._last and self._numbers:
+            event = self.context.take_event()
+            self.driver(self.driver.cu.cuEventRecord, event, self.handle)
+            self._mark(event, is_ours=True)
+
+    def _mark(self, event: Any, *, is_ours: bool = False) -> Mark:
+        self._marked = self._last
+        mark = Mark(self._marked, event, is_ours)
+        self._marks.append(mark)
+        return mark
+
+    def _reach(self, number: int) -> None:
+        """Complete the entries up to *number*, in order."""
+        now, finish, numbers = self.scheduler.now, self.context.finish, self._numbers
+        while self._first < number:
+            entry = next(iter(numbers))
+            del numbers[entry]
+            self._first += 1
+            finish(entry, now)
+
+    def lose(self) -> None:
+        """Complete everything: the card has failed, and does nothing more."""
+        self._marks.clear()
+        self._reach(self._last)

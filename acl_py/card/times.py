@@ -1,0 +1,67 @@
+"""When the card has done an operation: a pair of events around each, if the run is recorded.
+
+Events cost calls and time on the card: two records for an operation. The first origin is an event that the host has
+waited for, so times of the card and of the host agree within the time of that wait. A difference of two events is a
+number of 24 bits; so an end becomes the next origin when the last one is a second old.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from device_model.completions import Nanoseconds
+from device_model.ops import Op
+
+if TYPE_CHECKING:
+    from acl_py.card.contexts import CardContext
+    from acl_py.card.streams import CardStream
+
+_OLD_NS = 10**9
+
+
+class Times:
+    """The times of the operations of one card."""
+
+    def __init__(self, context: "CardContext") -> None:
+        self._driver = context.driver
+        self._clock = context.device.scheduler
+        self._spare: list[Any] = []
+        self._pairs: dict[Op, tuple[Any, Any]] = {}
+        self._began: Any = None
+        self._origin = self._take()
+        cu = self._driver.cu
+        self._driver(cu.cuEventRecord, self._origin, 0)
+        self._driver(cu.cuEventSynchronize, self._origin)
+        self._origin_ns: Nanoseconds = self._clock.now
+
+    def begin(self, stream: "CardStream") -> None:
+        """Note the time in *stream*, before an operation."""
+        self._began = self._take()
+        self._driver(self._driver.cu.cuEventRecord, self._began, stream.handle)
+
+    def end(self, stream: "CardStream", op: Op) -> None:
+        """Note the time in *stream*, behind *op*."""
+        ended = self._take()
+        self._driver(self._driver.cu.cuEventRecord, ended, stream.handle)
+        self._pairs[op] = self._began, ended
+
+    def tell(self, op: Op) -> None:
+        """Set the times of *op*, which is done."""
+        began, ended = self._pairs.pop(op)
+        op.start_ns, op.end_ns = self._time_of(began), self._time_of(ended)
+        self._spare.append(began)
+        if op.end_ns - self._origin_ns > _OLD_NS:
+            self._spare.append(self._origin)
+            self._origin, self._origin_ns = ended, op.end_ns
+        else:
+            self._spare.append(ended)
+
+    def _time_of(self, event: Any) -> Nanoseconds:
+        elapsed_ms: float = self._driver(self._driver.cu.cuEventElapsedTime, self._origin, event)
+        return self._origin_ns + round(elapsed_ms * 1e6)
+
+    def _take(self) -> Any:
+        return self._spare.pop() if self._spare else self._driver(self._driver.cu.cuEventCreate, 0)
+
+    def close(self) -> None:
+        """Destroy the events."""
+        for event in (*self._spare, *[each for pair in self._pairs.values() for each in pair], self._origin):
+            self._driver.cu.cuEventDestroy(event)

@@ -1,0 +1,25 @@
+"""Campaigns on a card: `python -m tests.card programs COUNT [--on-card] [--first N]`."""
+
+import argparse
+
+from acl_py.compat import cuda as switch
+from tests.card.programs import compare
+
+
+def main() -> None:
+    """Read the arguments, and run the campaign."""
+    parser = argparse.ArgumentParser(prog="python -m tests.card")
+    campaigns = parser.add_subparsers(required=True)
+    programs = campaigns.add_parser("programs", help="random programs, on a card and on the model")
+    programs.add_argument("count", type=int)
+    programs.add_argument("--first", type=int, default=0)
+    programs.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
+    chosen = parser.parse_args()
+    if not chosen.on_card:
+        switch.install(device="h200", workers=1)
+    count, differ = compare(range(chosen.first, chosen.first + chosen.count), "cuda:0")
+    print(f"{chosen.count} programs, {count} of them without races; {differ} of these differ")
+
+
+if __name__ == "__main__":
+    main()

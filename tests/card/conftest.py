@@ -1,0 +1,20 @@
+"""A card for the tests: the simulated driver under the real cuda.bindings, or a real card if ACL_PY_CARD is set."""
+
+import os
+
+import pytest
+
+from acl_py.compat import cuda as switch
+
+
+@pytest.fixture
+def card():
+    """The name of a card."""
+    pytest.importorskip("cuda.pathfinder", reason="cuda.bindings is not installed")
+    if os.environ.get("ACL_PY_CARD"):
+        yield "cuda:0"
+        return
+    switch.install(device="h200", workers=1)
+    pytest.importorskip("cuda.bindings.driver")
+    yield "cuda:0"
+    switch.uninstall()
