@@ -492,6 +492,6 @@ class Device:
         if not isinstance(work, CoreKernel) or work.result is None:  # it was aborted or never ran
             return
         self.call_hook(hooks.ran, op, work.result)
-        if hooks.finding is not None:
+        if hooks.finding is not None and work.result.findings:
             for finding in work.result.findings:
                 self.call_hook(hooks.finding, op, finding)

@@ -246,7 +246,7 @@ class PtxKernel(Launchable[...]):
         48 KB.
         """
         self._shared_limit = integer("nbytes", nbytes)
-        self._plans.clear()
+        self._plans = {}
 
     @property
     def parameters(self) -> Sequence[Variable]:
@@ -270,9 +270,8 @@ class PtxKernel(Launchable[...]):
     def _allowed_shared(self, spec: SmSpec) -> int:
         return max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes
 
-    def work_of(self, runtime: Runtime, shape: Shape, args: Sequence[Any]) -> Work:
-        """Return the work of one launch of *shape* with *args*."""
-        plan = self._plan(runtime, shape)
+    def work_of(self, runtime: Runtime, plan: Plan, shape: Shape, args: Sequence[Any]) -> Work:
+        """Return the work of one launch of *shape*, which uses the card as *plan* says, with *args*."""
         given: list[Extent] = []
         values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)] if args else ()
         parameters = pack(self._function, values)
@@ -376,13 +375,18 @@ class ShapedKernel(Launchable[...]):
         self._kernel = kernel
         self._shape = shape
         self.blocks = prod(shape.grid)
+        self._plans: dict[Shape, Plan] = {}  # those of the kernel when `_plan` was one of them
+        self._plan: Any = None
 
     def __repr__(self) -> str:
         return repr(self._kernel)
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:  # noqa: ARG002 - the grid says it
         """Return the work of the launch."""
-        return self._kernel.work_of(runtime, self._shape, args)
+        kernel = self._kernel
+        if self._plans is not kernel._plans or kernel._profile is not runtime.profile:
+            self._plan, self._plans = kernel._plan(runtime, self._shape), kernel._plans
+        return kernel.work_of(runtime, self._plan, self._shape, args)
 
 
 def _spec(runtime: Runtime, what: str) -> SmSpec:

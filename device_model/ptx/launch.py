@@ -131,6 +131,7 @@ class Launch(CoreKernel):
         "_memory",
         "_overhead_ns",
         "_polled",
+        "_reached",
         "_read",
         "_run",
         "_settings",
@@ -192,7 +193,7 @@ class Launch(CoreKernel):
         allocations = [allocation for allocation, _, _ in given] if given else []
         self.moves_pages = bool(given) and any(each.pages is not None for each in allocations)  # type: ignore[misc]
         self.parameters = parameters
-        self._memory = DeviceMemory(memory, allocations, device, peers, has_workspace=is_cooperative)
+        self._reached = memory, allocations, device, peers
         self._read: Sequence[Extent] = given
         self._written: Sequence[Extent] = given
         self._failure: DeviceError | None = None
@@ -228,6 +229,7 @@ class Launch(CoreKernel):
         if self.plan.outcome is not None:
             return self._took_as_before(*self.plan.outcome)
         self._settings.clear()
+        self._memory = DeviceMemory(*self._reached, has_workspace=self.is_cooperative)
         launch = lanes.Launch(
             self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
             sms=self.plan.card.sms, messages=self.result.messages, conditions=self._conditions,
@@ -336,6 +338,8 @@ class Launch(CoreKernel):
         """Publish what the lanes have stored and set, or raise the error that stopped them."""
         if self._failure is not None:
             raise self._failure
+        if self.plan.outcome is not None:  # it touches nothing
+            return
         self._memory.publish()
         for number, value in self._settings.items():
             self._conditions[number].set(value)
