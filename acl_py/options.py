@@ -12,11 +12,17 @@ from device_model.overlay import load as lay
 from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
 
-_DEVICE, _BODIES_OF = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
+DEVICE, _BODIES_OF = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
 HOST_TIMES = ("modelled", "measured")
 _CLOCKS = ("simulated", "real", None)
 _BODIES = (None, "refuse", "host", "time")
 _CARD = re.compile(r"cuda:(\d{1,4})")
+
+
+def card_of(device: object) -> int | None:
+    """Return the number of the card that *device* names, as "cuda:0" does; None for a device that is simulated."""
+    match = _CARD.fullmatch(device) if isinstance(device, str) else None
+    return None if match is None else int(match[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +47,12 @@ class Options:
 
     @property
     def card(self) -> int | None:
-        """The number of the card that the device names, as "cuda:0" does; None for one that is simulated."""
-        match = _CARD.fullmatch(self.device) if isinstance(self.device, str) else None
-        return None if match is None else int(match[1])
+        """The number of the card that the device names; None for a device that is simulated."""
+        return card_of(self.device)
 
     def placed(self) -> "Options":
         """Return these options for the device that the environment names, if it does: whatever the program says."""
-        device = os.environ.get(_DEVICE)
+        device = os.environ.get(DEVICE)
         return replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF)) if device else self
 
     def check(self) -> None:

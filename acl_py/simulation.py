@@ -187,7 +187,10 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
         from acl_py.card.opening import build as on_card  # imported here: most programs use no card
 
         card = on_card(options)
-        return card, _recorder(options, card, 0) if options.trace else None
+        recorder = _recorder(options, card, 0) if options.trace else None
+        if (watch := current_watch()) is not None:
+            watch.keep(card, recorder)
+        return card, recorder
     profile, rules = options.profile_and_rules()
     watch = current_watch()
     parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()

@@ -1,5 +1,6 @@
 """`acl-py run`: reads the options of a script's run."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -33,6 +34,7 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
+from acl_py.options import DEVICE, card_of
 from acl_py.parts import PARTS_OF_SCRIPTS
 from acl_py.sanitizer import reports
 from acl_py.sanitizer.watch import begin
@@ -65,12 +67,13 @@ Script = Annotated[
         metavar="SCRIPT",
     ),
 ]
-UsualDevice = Annotated[
-    str | None,
-    typer.Option(
-        help="The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 "
-        "for `acl`, and h200 for CUDA."
-    ),
+_USUAL = (
+    "The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 for `acl`, "
+    "and h200 for CUDA."
+)
+UsualDevice = Annotated[str | None, typer.Option(help=_USUAL)]
+_AnyDevice = Annotated[
+    str | None, typer.Option(help=f"{_USUAL} cuda:0 is a card of this machine, for programs of verbs.")
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
 IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]
@@ -145,7 +148,7 @@ def run_command(
     arguments: Arguments = None,
     is_module: IsModule = False,
     is_text: IsText = False,
-    device: UsualDevice = None,
+    device: _AnyDevice = None,
     overlay: Overlay = None,
     devices: Devices = None,
     rules: Rules = None,
@@ -186,6 +189,9 @@ def run_command(
     """
     if rules is not None:
         rules_of(rules)
+    on_card = card_of(device) is not None
+    if device is not None and on_card:
+        os.environ[DEVICE], device = device, None
     profile = profile_of(device or "ascend910b3", overlay)
     with option_refused(ProfileError):
         replace(profile, devices=devices or profile.devices)
@@ -230,6 +236,7 @@ def run_command(
                 sanitized=sanitized,
                 watch=watch,
                 clock=clock,
+                is_simulated=not on_card,
                 **options,
             )
     except scripts.ScriptError as error:

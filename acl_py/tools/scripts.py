@@ -19,7 +19,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -89,6 +89,7 @@ def run(
     watch: "Watch | None" = None,
     clock: Clock = Clock.REAL,
     check: Callable[[ModuleType], object] | None = None,
+    is_simulated: bool = True,
     **options: Any,
 ) -> int:
     """Run *program* with *arguments* in this process, which must end soon afterwards, and return its exit code.
@@ -100,7 +101,8 @@ def run(
     returns 4 instead of 0 if the summary lists failed calls or findings. So does a *sanitized* one, if its report is
     not brief and there are findings; they come before the views. Before both, it is 5 instead of 0 if a view could not
     write its file. *check* is called with the script's module when the
-    script has ended well; if it raises, the script has failed. The summary comes after the script's threads, its atexit
+    script has ended well; if it raises, the script has failed. Unless it *is_simulated*, the driver of CUDA is the one
+    that this machine has, for programs of verbs on a card. The summary comes after the script's threads, its atexit
     functions and the finalizers of its globals, because scripts free memory in all of these.
 
     Raises:
@@ -108,12 +110,13 @@ def run(
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
     install_at_import(on_hang=hanging.end_process, **options)
-    with switching.driver_of_script(), standing.watching():
+    with switching.driver_of_script() if is_simulated else nullcontext(), standing.watching():
         hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
         if clock is Clock.REAL:
             hanging.views.insert(0, partial(_tell_clock, main))
         hanging.recording[:] = [] if watch is None else [watch]
-        processes.hand_on(register, options)
+        if is_simulated:
+            processes.hand_on(register, options)
         hide_own_frames_of_uncaught_errors()
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _end_on_sigterm)
