@@ -193,7 +193,8 @@ class CardPool(Pool):
 
 def _free_pinned(cu: ModuleType, device: Any, context: Any, address: int) -> None:
     """Free pinned memory and let go of its *context*, in whichever thread."""
-    cu.cuCtxPushCurrent(context)
+    if cu.cuCtxPushCurrent(context)[0]:
+        return  # the context is gone, and the memory with it
     cu.cuMemFreeHost(address)
     cu.cuCtxPopCurrent()
     cu.cuDevicePrimaryCtxRelease(device)
