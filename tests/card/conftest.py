@@ -1,5 +1,6 @@
 """A card for the tests: the simulated driver under the real cuda.bindings, or a real card if ACL_PY_CARD is set."""
 
+import gc
 import os
 
 import pytest
@@ -17,4 +18,5 @@ def card():
     switch.install(device="h200", workers=1)
     pytest.importorskip("cuda.bindings.driver")
     yield "cuda:0"
+    gc.collect()  # pinned memory goes back to this driver: the handles of the next one are the same numbers
     switch.uninstall()
