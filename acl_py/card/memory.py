@@ -63,7 +63,7 @@ class CardMemory(Memory):
 
     def free(self, thing: object, site: object) -> None:
         """Free device or managed memory: a whole buffer, or its address."""
-        allocation = self.root(thing, "Free", Origin.MALLOC, Origin.POOL, Origin.MANAGED, Origin.MODULE)
+        allocation = self.root(thing, Origin.MALLOC.ender, Origin.MALLOC, Origin.POOL, Origin.MANAGED, Origin.MODULE)
         self.end_life(allocation, site, drop=True)
         if allocation.origin is not Origin.MODULE:
             self.driver(self.driver.cu.cuMemFree, allocation.address)
@@ -108,7 +108,7 @@ class CardMemory(Memory):
 
     def host_unregister(self, thing: object, site: object) -> None:
         """Unpin memory that was registered."""
-        address = self.root(thing, "HostUnregister", Origin.REGISTERED).address
+        address = self.root(thing, Origin.REGISTERED.ender, Origin.REGISTERED).address
         super().host_unregister(thing, site)
         self.driver(self.driver.cu.cuMemHostUnregister, address)
 
@@ -183,7 +183,7 @@ class CardPool(Pool):
         """Free memory in the order of *stream*; None is a call of Free(). Bodies may use its mirror until *free_op*."""
         memory = self._memory
         assert isinstance(memory, CardMemory), f"{memory!r} is not of a card"
-        allocation = memory.root(thing, "FreeAsync", Origin.POOL, Origin.MALLOC)
+        allocation = memory.root(thing, Origin.POOL.ender, Origin.POOL, Origin.MALLOC)
         memory.end_life(allocation, site, drop=free_op is None)
         if stream is None:
             memory.driver(memory.driver.cu.cuMemFree, allocation.address)

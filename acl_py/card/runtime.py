@@ -16,6 +16,8 @@ from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime, Subjects
 from acl_py.runtime.scopes import current_scope
+from acl_py.verbs import devices
+from acl_py.verbs.managed import MallocManaged, PointerGetAttributes
 from device_model.completions import Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
@@ -27,27 +29,29 @@ from device_model.ptx.text.syntax import Module
 from device_model.rules import SyncRules
 from device_model.streams import Stream
 
-_ANYWHERE = ("Init", "Finalize")  # ACL's alone, and without a meaning on a card
+_ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
+_ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
 _ELSEWHERE = {
-    "ResetDevice": "end the process: torch, CuPy and numba live in the same context",
-    "CreateContext": "use SetDevice(): a run has the primary context of each card",
-    "DestroyContext": "use SetDevice(): a run has the primary context of each card",
+    devices.ResetDevice.__name__: "end the process: torch, CuPy and numba live in the same context",
+    devices.CreateContext.__name__: _ONE_CONTEXT,
+    devices.DestroyContext.__name__: _ONE_CONTEXT,
 }
 _NOT_YET = ("captures", "graphs", "graph_nodes", "task_groups", "signals", "peers", "managed")  # modules of verbs
-_HERE = ("MallocManaged", "PointerGetAttributes")  # all the same
+_ALL_THE_SAME = (*_ANYWHERE, MallocManaged, PointerGetAttributes)
 
 
 @cache
 def refused() -> dict[str, str]:
     """Return what to do in place of each verb that a card does not do."""
+    here = {each.__name__ for each in _ALL_THE_SAME}
     remedies = {}
-    for each in all_verbs().values():
-        if each.name in _ELSEWHERE:
-            remedies[each.name] = _ELSEWHERE[each.name]
-        elif each.noun in _NOT_YET and each.name not in _HERE:
-            remedies[each.name] = "cards do not do this yet: run the program on the model, with device='h200'"
-        elif each.cuda is None and each.name not in _ANYWHERE:
-            remedies[each.name] = "CUDA has no such function: run the program on the model"
+    for name, each in all_verbs().items():
+        if name in _ELSEWHERE:
+            remedies[name] = _ELSEWHERE[name]
+        elif each.noun in _NOT_YET and name not in here:
+            remedies[name] = "cards do not do this yet: run the program on the model, with device='h200'"
+        elif each.cuda is None and name not in here:
+            remedies[name] = "CUDA has no such function: run the program on the model"
     return remedies
 
 
