@@ -39,7 +39,7 @@ class Modules:
         self._driver = device.driver
         self._cu = device.driver.cu
         self._loaded: dict[int, tuple[Module, Any]] = {}  # by the id of the module, which this keeps
-        self._functions: dict[tuple[int, str], tuple[Any, list[int]]] = {}
+        self.functions: dict[tuple[int, str], tuple[Any, list[int]]] = {}
         self._spin: Any = None
         self._spin_module: Any = None
 
@@ -57,7 +57,7 @@ class Modules:
     def unload(self, module: Module) -> None:
         """Let the driver forget *module*."""
         _, handle = self._loaded.pop(id(module))
-        self._functions = {key: each for key, each in self._functions.items() if key[0] != id(module)}
+        self.functions = {key: each for key, each in self.functions.items() if key[0] != id(module)}
         self._driver(self._cu.cuModuleUnload, handle)
 
     def launch(self, stream: "CardStream", op: Op) -> None:
@@ -86,10 +86,10 @@ class Modules:
 
     def _function(self, module: Module, name: str) -> tuple[Any, list[int]]:
         """Return the kernel *name* of *module*, and where its parameters are in its parameter memory."""
-        known = self._functions.get((id(module), name))
+        known = self.functions.get((id(module), name))
         if known is None:
             function = self._driver(self._cu.cuModuleGetFunction, self._loaded[id(module)][1], name.encode())
-            known = self._functions[id(module), name] = function, _places(module.functions[name].parameters)
+            known = self.functions[id(module), name] = function, _places(module.functions[name].parameters)
         return known
 
     def close(self) -> None:

@@ -12,30 +12,13 @@ from acl_py.calls.table import all_verbs
 from acl_py.card.runtime import refused
 from acl_py.compat.acl.face.session import current_session
 from acl_py.errors import AclError, Kind
+from tests.card.kernels import SPIN
 from tests.cuda.calling import PTX
 from tests.forks import ROOT
 
 pytestmark = pytest.mark.filterwarnings("error")
 KIND = acl_py.MemcpyKind.DEFAULT
 NBYTES = 4096
-SPIN = """
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry spin(.param .u64 nanoseconds)
-{
-    .reg .u64 %end, %now, %left;
-    .reg .pred %on;
-    ld.param.u64 %left, [nanoseconds];
-    mov.u64 %now, %globaltimer;
-    add.u64 %end, %now, %left;
-again:
-    mov.u64 %now, %globaltimer;
-    setp.lt.u64 %on, %now, %end;
-    @%on bra again;
-    ret;
-}
-"""
 
 
 @acl_py.kernel(cost=acl_py.Cost(us=5))
