@@ -9,16 +9,16 @@ from device_model.scheduler import Scheduler
 class CardClock(Scheduler):
     """Real time since *began_ns* of Python's clock, with the timers of waits that have a limit."""
 
-    __slots__ = ("_began_ns",)
+    __slots__ = ("began_ns",)
 
     def __init__(self, began_ns: Nanoseconds) -> None:
-        self._began_ns = began_ns
+        self.began_ns = began_ns
         super().__init__()
 
     @property
     def now(self) -> Nanoseconds:
         """The time since the run began."""
-        return perf_counter_ns() - self._began_ns
+        return perf_counter_ns() - self.began_ns
 
     @now.setter
     def now(self, _: Nanoseconds) -> None:

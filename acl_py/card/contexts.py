@@ -189,6 +189,8 @@ class CardDevice(Device):
         self.handle = self.driver(cu.cuDeviceGet, ordinal)
         self.context_handle = self.driver(cu.cuDevicePrimaryCtxRetain, self.handle)
         self._make_current()
+        if not runtime.devices:
+            runtime.begin()
         super().__init__(
             ordinal, runtime.profile, runtime.rules, runtime.scheduler, runtime.memory, runtime.workers, runtime.hooks
         )
