@@ -39,7 +39,7 @@ class HostFunctions:
     def queue_body(self, stream: "CardStream", op: Op) -> None:
         """Queue the body of an array kernel: bytes are copied to the host, computed there, and copied back."""
         work, memory, cu = op.work, self._device.runtime.memory, self._driver.cu
-        for allocation, start, stop in {*work.reads(), *work.writes()}:
+        for allocation, start, stop in dict.fromkeys((*work.reads(), *work.writes())):
             mirror = memory.mirror(allocation)
             if mirror != allocation.address:
                 self._driver(cu.cuMemcpyAsync, mirror + start, allocation.address + start, stop - start, stream.handle)
