@@ -36,8 +36,6 @@ class CardAllocation(Allocation):
 class CardMemory(Memory):
     """The memory of the cards of one run, which *driver* allocates; *capacities* are their bytes."""
 
-    has_real_addresses = True
-
     def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail, driver: Driver) -> None:
         super().__init__(capacities, alignment, fail)
         self.driver = driver
@@ -45,6 +43,11 @@ class CardMemory(Memory):
         self.pools = [CardPool(self, self.arena(device)) for device in range(len(capacities))]
         self.default_pools = self.pools.copy()
         self.pools_on = [[pool] for pool in self.pools]
+
+    @property
+    def has_real_addresses(self) -> bool:
+        """True: the card's addresses are of the same kind as the host's."""
+        return True
 
     def malloc(self, device: int, nbytes: Integer, made: object, origin: Origin = Origin.MALLOC) -> Buffer:
         """Allocate *nbytes* on *device*, which is current."""
@@ -113,7 +116,7 @@ class CardMemory(Memory):
         self.driver(self.driver.cu.cuMemHostUnregister, address)
 
     def has_room(self, device: int, nbytes: int) -> bool:  # noqa: ARG002 - the card says so when it is asked for them
-        """Return True: the card refuses what it has no room for."""
+        """Return True: the card is asked, and refuses the call if it has no room."""
         return True
 
     def free_bytes(self, device: int) -> int:  # noqa: ARG002 - the current one
@@ -133,7 +136,9 @@ class CardMemory(Memory):
         return self._mirrors[allocation.address] if isinstance(allocation, CardAllocation) else allocation.address
 
     def close(self, *, is_lost: bool) -> None:
-        """Free what the program has not; nothing if the card is lost."""
+        """Free what the program has not, and let pools keep nothing again; nothing of this if the card is lost."""
+        for pool in () if is_lost else self.pools:
+            pool.release_threshold = 0
         for allocation in () if is_lost else self.leaks():
             if allocation.origin is Origin.REGISTERED:
                 self.driver.cu.cuMemHostUnregister(allocation.address)
@@ -143,7 +148,9 @@ class CardMemory(Memory):
 
 
 class CardPool(Pool):
-    """The stream-ordered pool of a card."""
+    """The stream-ordered pool of a card, which all users of the process share."""
+
+    _threshold = 0  # what the driver has at first
 
     @property
     def release_threshold(self) -> int:
@@ -152,16 +159,16 @@ class CardPool(Pool):
 
     @release_threshold.setter
     def release_threshold(self, nbytes: int) -> None:
-        self._threshold = nbytes
         memory = self._memory
-        if nbytes and isinstance(memory, CardMemory):
+        if nbytes != self._threshold and isinstance(memory, CardMemory):
             driver, cu = memory.driver, memory.driver.cu
             pool = driver(cu.cuDeviceGetDefaultMemPool, driver(cu.cuDeviceGet, self.device))
             attribute = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
             driver(cu.cuMemPoolSetAttribute, pool, attribute, cu.cuuint64_t(nbytes))
+            self._threshold = nbytes
 
     def has_room(self, nbytes: int, order: Callable[[Block], int | None]) -> bool:  # noqa: ARG002 - as Memory.has_room
-        """Return True: the card refuses what it has no room for."""
+        """Return True: the card is asked, and refuses the call if it has no room."""
         return True
 
     def take(

@@ -79,7 +79,7 @@ class CardRuntime(Runtime):
     scheduler: CardClock
     runs_ptx = True
     stages = False  # the driver does
-    takes_guests = False  # the driver that it calls may be ours: its calls would come back for ever
+    takes_guests = False  # the driver that it calls may be ours: its calls would call it again without end
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ A mark costs a call, so it is made as late as possible:
 
 * when others follow what is waited for;
 * in front of a wait, a host function or work of the legacy stream, if entries before it have no mark: a mark behind
-  these would wait for them, too, and perhaps for ever.
+  these would wait for them, too, and they may never end.
 
 A record of a program's own event is a mark at no cost.
 """

@@ -32,7 +32,7 @@ _ON_HOST = (Space.PINNED, Space.PAGEABLE)
 
 
 class Maker(NamedTuple):
-    """How work is done on a card: the *call* that queues it. It *may last* for ever, as a host function may."""
+    """How work is done on a card: the *call* that queues it. It *may last* without end, as a host function may."""
 
     call: "Callable[[CardStream, Op], None]"
     may_last: bool = False

@@ -215,7 +215,7 @@ class Launchable(Generic[P]):
 def _is_device_address(runtime: Runtime, value: int) -> bool:
     if 0 <= value - model.DEVICE_BASE < runtime.profile.devices * model.DEVICE_SPAN:
         return True
-    holder = runtime.memory.holder(value) if runtime.profile.is_board else None
+    holder = runtime.memory.holder(value) if runtime.memory.has_real_addresses else None
     return holder is not None and holder.space is Space.DEVICE
 
 

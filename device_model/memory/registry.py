@@ -55,6 +55,11 @@ class Memory(Directory):
 
     # Device memory.
 
+    @property
+    def has_real_addresses(self) -> bool:
+        """Whether device memory has addresses among those of the host."""
+        return self._is_board
+
     def malloc(self, device: int, nbytes: Integer, made: object, origin: Origin = Origin.MALLOC) -> Buffer:
         """Allocate *nbytes* on *device*; *made* is the line that asked for them."""
         arena = self.arena(device)

@@ -223,6 +223,32 @@ def test_the_trace_has_the_operations_with_their_times_by_the_card(card):
     assert [call.name for call in trace.calls][-2:] == ["MemcpyAsync", "SynchronizeStream"]
 
 
+def test_a_bare_address_of_the_card_is_memory_for_a_body(card):
+    async def main():
+        buffer = await upload(np.full(4, 0x01010101, np.uint32))
+        await double[1](buffer.address)
+        return set((await download(buffer)).tolist())
+
+    assert acl_py.run(main, device=card, bodies="host") == {0x02020202}
+
+
+def test_a_pool_that_kept_memory_keeps_none_after_the_run(card):
+    """The pool is the driver's, which other libraries of the process use, too."""
+
+    async def thresholds(nbytes):
+        await acl_py.SetMemPoolThreshold(nbytes)
+        context = await acl_py.GetCurrentContext()
+        driver, cu = context.driver, context.driver.cu
+        pool = driver(cu.cuDeviceGetDefaultMemPool, 0)
+        return int(driver(cu.cuMemPoolGetAttribute, pool, cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD))
+
+    async def main():
+        return await thresholds(1 << 20), await thresholds(0), await thresholds(1 << 21)
+
+    assert acl_py.run(main, device=card) == (1 << 20, 0, 1 << 21)
+    assert acl_py.run(thresholds, 0, device=card) == 0
+
+
 def test_a_body_in_python_is_refused_by_default(card):
     async def main():
         await double[8](acl_py.Array(await upload(np.arange(4, dtype=np.uint32)), np.uint32))
