@@ -16,7 +16,7 @@ from device_model.errors import Fail
 from device_model.integers import Integer
 from device_model.memory import Allocation, Buffer, Memory, Origin, Pool, Space
 from device_model.memory.backing import GONE, NOTHING
-from device_model.memory.pool import Block
+from device_model.memory.pool import Arena, Block
 
 _GLOBAL = 1  # a flag of cuMemAllocManaged: any stream may use it
 
@@ -136,9 +136,10 @@ class CardMemory(Memory):
         return self._mirrors[allocation.address] if isinstance(allocation, CardAllocation) else allocation.address
 
     def close(self, *, is_lost: bool) -> None:
-        """Free what the program has not, and let pools keep nothing again; nothing of this if the card is lost."""
+        """Free what the program has not, and let pools keep what they kept; nothing of this if the card is lost."""
         for pool in () if is_lost else self.pools:
-            pool.release_threshold = 0
+            assert isinstance(pool, CardPool), f"{pool!r} is not of a card"
+            pool.restore()
         for allocation in () if is_lost else self.leaks():
             if allocation.origin is Origin.REGISTERED:
                 self.driver.cu.cuMemHostUnregister(allocation.address)
@@ -150,22 +151,42 @@ class CardMemory(Memory):
 class CardPool(Pool):
     """The stream-ordered pool of a card, which all users of the process share."""
 
-    _threshold = 0  # what the driver has at first
+    def __init__(self, memory: CardMemory, arena: Arena) -> None:
+        self._before: int | None = None  # the threshold that it had before the run changed it
+        self._cu = memory.driver.cu
+        self._has_begun = False  # so that the model's own first threshold does not reach the driver
+        super().__init__(memory, arena)
+        self._has_begun = True
 
     @property
     def release_threshold(self) -> int:
         """How many bytes it keeps when a host synchronises."""
-        return self._threshold
+        return int(self._driver(self._cu.cuMemPoolGetAttribute, *self._threshold))
 
     @release_threshold.setter
     def release_threshold(self, nbytes: int) -> None:
+        if not self._has_begun:
+            return
+        if self._before is None:
+            self._before = self.release_threshold
+        self._driver(self._cu.cuMemPoolSetAttribute, *self._threshold, self._cu.cuuint64_t(nbytes))
+
+    @property
+    def _driver(self) -> Driver:
         memory = self._memory
-        if nbytes != self._threshold and isinstance(memory, CardMemory):
-            driver, cu = memory.driver, memory.driver.cu
-            pool = driver(cu.cuDeviceGetDefaultMemPool, driver(cu.cuDeviceGet, self.device))
-            attribute = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-            driver(cu.cuMemPoolSetAttribute, pool, attribute, cu.cuuint64_t(nbytes))
-            self._threshold = nbytes
+        assert isinstance(memory, CardMemory), f"{memory!r} is not of a card"
+        return memory.driver
+
+    @property
+    def _threshold(self) -> tuple[Any, Any]:
+        """The pool of the driver, and the attribute."""
+        pool = self._driver(self._cu.cuDeviceGetDefaultMemPool, self._driver(self._cu.cuDeviceGet, self.device))
+        return pool, self._cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+
+    def restore(self) -> None:
+        """Let it keep as much as before the run."""
+        if self._before is not None:
+            self.release_threshold = self._before
 
     def has_room(self, nbytes: int, order: Callable[[Block], int | None]) -> bool:  # noqa: ARG002 - as Memory.has_room
         """Return True: the card is asked, and refuses the call if it has no room."""

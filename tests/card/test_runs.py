@@ -232,21 +232,24 @@ def test_a_bare_address_of_the_card_is_memory_for_a_body(card):
     assert acl_py.run(main, device=card, bodies="host") == {0x02020202}
 
 
-def test_a_pool_that_kept_memory_keeps_none_after_the_run(card):
+def test_a_pool_keeps_as_much_after_a_run_as_before(card):
     """The pool is the driver's, which other libraries of the process use, too."""
 
-    async def thresholds(nbytes):
-        await acl_py.SetMemPoolThreshold(nbytes)
+    async def threshold(nbytes=None):
+        if nbytes is not None:
+            await acl_py.SetMemPoolThreshold(nbytes)
         context = await acl_py.GetCurrentContext()
-        driver, cu = context.driver, context.driver.cu
-        pool = driver(cu.cuDeviceGetDefaultMemPool, 0)
-        return int(driver(cu.cuMemPoolGetAttribute, pool, cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD))
+        return context.device.runtime.memory.pool(0).release_threshold
 
     async def main():
-        return await thresholds(1 << 20), await thresholds(0), await thresholds(1 << 21)
+        context = await acl_py.GetCurrentContext()
+        driver, cu = context.driver, context.driver.cu
+        driver(cu.cuDevicePrimaryCtxRetain, 0)  # as a library that lives in the context
+        return await threshold(1 << 20), await threshold(0), await threshold(1 << 21)
 
+    before = acl_py.run(threshold, device=card)
     assert acl_py.run(main, device=card) == (1 << 20, 0, 1 << 21)
-    assert acl_py.run(thresholds, 0, device=card) == 0
+    assert acl_py.run(threshold, device=card) == before
 
 
 def test_a_body_in_python_is_refused_by_default(card):
