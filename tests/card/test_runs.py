@@ -149,7 +149,8 @@ async def _after(completion, order, name):
     order.append(name)
 
 
-def test_tasks_wait_side_by_side(card):
+@pytest.mark.parametrize("uvloop", [False, True], ids=["asyncio", "uvloop"])
+def test_tasks_wait_side_by_side(card, uvloop):
     async def one(number):
         stream = await acl_py.CreateStream()
         buffer = await acl_py.Malloc(NBYTES)
@@ -160,7 +161,7 @@ def test_tasks_wait_side_by_side(card):
     async def main():
         return await asyncio.gather(*map(one, range(12)))
 
-    assert acl_py.run(main, device=card) == [*range(12)]
+    assert acl_py.run(main, device=card, uvloop=uvloop) == [*range(12)]
 
 
 def test_the_legacy_stream_waits_for_blocking_streams(card):
