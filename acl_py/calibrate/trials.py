@@ -146,7 +146,7 @@ def _per_mib(step: int) -> Reading:
 def _pools(profile: DeviceProfile) -> Iterator[Trial]:
     first, chunk, large = (size for size, _ in profile.host.pool_growth.points)
     for sizes, nbytes in ((f"{first}, {chunk}", _MB), (f"{large}", large - _MB)):
-        steps = [
+        steps: list[Step] = [
             {"op": "malloc_async", "name": "a", "bytes": nbytes, "stream": "s"},
             {"op": "malloc_async", "name": "b", "bytes": 4096, "stream": "s"},
             {"op": "free_async", "name": "b", "stream": "s"},
@@ -202,9 +202,9 @@ def _graphs(profile: DeviceProfile) -> Iterator[Trial]:
     function = {"op": "host_func", "us": 0, "stream": "s"}
     for name, node in (("copy", copy), ("fill", fill), ("host", function)):
         steps = [*_captured([node] * _NODES), *[_LAUNCH, SYNC_DEVICE] * 3]
-        tells = {f"graphs.launch_{name}": cost(_NODES + 5, _NODES + 7)}
+        tells = {f"graphs.launch_{name}": _per_node(_NODES + 5, _NODES + 7)}
         if name == "fill":
-            tells |= {"graphs.instantiate_other": cost(_NODES + 2)}
+            tells |= {"graphs.instantiate_other": _per_node(_NODES + 2)}
         yield _with_memory(f"graphs of {_NODES} nodes: {name}", [*steps, *_ENDS], tells)
     steps = [*_captured([_launch(1), fill] * _NODES), *[_LAUNCH, SYNC_DEVICE] * 3]
     yield _with_memory(
@@ -216,6 +216,10 @@ def _graphs(profile: DeviceProfile) -> Iterator[Trial]:
 
 _LAUNCH: Step = {"op": "graph_launch", "exec": "x", "stream": "s"}
 _ENDS: list[Step] = [{"op": "exec_destroy", "exec": "x"}, {"op": "graph_destroy", "graph": "g"}]
+
+
+def _per_node(*steps: int) -> Reading:
+    return lambda run: cost(*steps)(run) / _NODES
 
 
 def _captured(steps: Sequence[Step]) -> list[Step]:
