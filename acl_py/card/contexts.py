@@ -32,6 +32,8 @@ class CardContext(Context):
 
     __slots__ = ("asked", "driver", "events", "spare_events", "times", "works")
     device: "CardDevice"
+    stream_type = CardStream
+    event_type = CardEvent
 
     def __init__(self, device: "CardDevice", made: object) -> None:
         super().__init__(device, 0, primary=True, made=made)

@@ -94,16 +94,16 @@ class CardStream(Stream):
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
         """Make the call that queues *op*."""
+        context, times = self.context, self.context.times
         op.stream = self
         op.queued_ns = op.ready_ns = self.scheduler.now
         op.queue = self.queues[op.lane]  # the trace tells the engine by it
-        maker = self.context.works.of(op.work)
+        maker = context.works.of(op.work)
         # A mark is needed for what is waited for and will not be the last entry, and in front of what may last.
         if (self._asked > self._first and self._asked > self._marked) or maker.may_last:
             self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        times = self.context.times
         if times is not None:
             times.begin(self)
         maker.call(self, op)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from acl_py.card.streams import CardStream
     from device_model.memory import Allocation
 
-_FILLS = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 _ON_HOST = (Space.PINNED, Space.PAGEABLE)
 
 
@@ -44,6 +43,7 @@ class Works:
     def __init__(self, device: "CardDevice") -> None:
         self._device = device
         self._cu = device.driver.cu
+        self._fills = {1: self._cu.cuMemsetD8Async, 2: self._cu.cuMemsetD16Async, 4: self._cu.cuMemsetD32Async}
         self.modules = Modules(device)
         functions = HostFunctions(device)
         copy, rows, fill = Maker(self._copy), Maker(self._rows), Maker(self._fill)
@@ -80,7 +80,9 @@ class Works:
     def _copy(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
         dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
-        self._device.driver(self._cu.cuMemcpyAsync, dst, src, work.nbytes, stream.handle)
+        answer = self._cu.cuMemcpyAsync(dst, src, work.nbytes, stream.handle)
+        if answer[0]:
+            raise self._device.driver.error(int(answer[0]), "cuMemcpyAsync")
 
     def _rows(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
@@ -101,9 +103,8 @@ class Works:
 
     def _fill(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
-        address, value = work.dst.address + work.offset, work.value & ((1 << 8 * work.unit) - 1)
-        call = getattr(self._cu, _FILLS[work.unit])
-        self._device.driver(call, address, value, work.nbytes // work.unit, stream.handle)
+        call = self._fills[work.unit]
+        self._device.driver(call, work.dst.address + work.offset, work.value, work.nbytes // work.unit, stream.handle)
 
     def _prefetch(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
