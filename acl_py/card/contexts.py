@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
 
 _MISSES = 2
+_NEWS = 8
 _NO_TIMING = 2  # a flag of cuEventCreate
 _NON_BLOCKING = 1  # a flag of cuStreamCreate
 
@@ -114,10 +115,12 @@ class CardContext(Context):
         """Ask the card about what hosts wait for; return whether anything is done that was not before.
 
         It begins with the stream that it has not asked for longest, and gives up after some answers of "not yet": a
-        question costs a microsecond, and there may be many streams.
+        question costs a microsecond, and there may be many streams. It gives up after some that have ended, too: what
+        else the loop has to do does not wait until all tasks have had their turn.
         """
-        asked, misses, is_new = self.asked, 0, False
-        for stream in list(asked):
+        asked, misses, news = self.asked, 0, 0
+        for _ in range(len(asked)):
+            stream = next(iter(asked))
             try:
                 has_ended = stream.look()
             except DeviceError as error:
@@ -126,13 +129,11 @@ class CardContext(Context):
             del asked[stream]
             if stream.is_asked:
                 asked[stream] = None  # at the end
-            if has_ended:
-                is_new = True
-            else:
-                misses += 1
-                if misses == _MISSES:
-                    break
-        return is_new
+            news += has_ended
+            misses += not has_ended
+            if misses == _MISSES or news == _NEWS:
+                break
+        return news > 0
 
     def fail(self, error: DeviceError) -> None:
         """Note that the card has failed: nothing is done any more, and each wait ends with *error*."""
@@ -175,7 +176,9 @@ class CardContext(Context):
         entry.done = True
         for waiter in waiters or ():
             waiter.release(entry)
-        self.device.call_hook(self.device.hooks.op_ended, entry)
+        ended = self.device.hooks.op_ended
+        if ended is not None:
+            self.device.call_hook(ended, entry)
 
 
 class CardDevice(Device):

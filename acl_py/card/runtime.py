@@ -4,7 +4,6 @@ import os
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
 from weakref import WeakSet
 
 from acl_py.calls.table import all_verbs
@@ -12,13 +11,12 @@ from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
 from acl_py.card.memory import CardMemory
-from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
-from acl_py.runtime.runtime import Runtime, Subjects
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices
 from acl_py.verbs.managed import MallocManaged, PointerGetAttributes
-from device_model.completions import Completion, Nanoseconds
+from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
 from device_model.faults import Rule, Verdict
@@ -163,14 +161,6 @@ class CardRuntime(Runtime):
         if rule.verdict is not Verdict.FAIL or rule.call is None:
             why = "only calls can be made to fail, as with fail(call='Malloc')"
             raise ValueError(f"{rule.text} on a card, where {why}")
-
-    async def wait(
-        self, completion: Completion, what: str | None, site: object, subjects: Subjects = (), **how: Any
-    ) -> None:
-        """Wait as the model does, after telling the stream of *completion* that a host wants to know."""
-        if not completion.done and isinstance(completion.stream, CardStream):
-            completion.stream.ask(completion)
-        await super().wait(completion, what, site, subjects, **how)
 
     @property
     def cards(self) -> list[CardDevice]:

@@ -190,6 +190,7 @@ class PtxKernel(Launchable[...]):
         self._function = function
         self._program = program
         self._layout = layout(function)
+        self._short = frozenset(number for number, each in enumerate(function.parameters) if each.nbytes < 8)
         self._is_cooperative = False
         self._shared_limit = 0
         self._shaped: dict[tuple[int, ...], ShapedKernel] = {}  # by shape
@@ -209,7 +210,11 @@ class PtxKernel(Launchable[...]):
             )
         stream = where[2] if len(where) > 2 else None
         shared = integer("shared", where[3]) if len(where) > 3 else 0
-        shaped = self.shaped(*_dims("the grid", where[0]), *_dims("the block", where[1]), shared)
+        grid, block = where[0], where[1]
+        if type(grid) is int and type(block) is int:
+            shaped = self.shaped(grid, 1, 1, block, 1, 1, shared)
+        else:
+            shaped = self.shaped(*_dims("the grid", grid), *_dims("the block", block), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(shaped, shaped.blocks, args, stream)
@@ -308,8 +313,8 @@ class PtxKernel(Launchable[...]):
         if isinstance(arg, Array):
             arg = arg.buffer
         kind = type(arg)
-        if kind is float or (kind is int and 0 <= arg < _LOWEST):
-            return arg
+        if kind is float or (kind is int and (0 <= arg < _LOWEST or number in self._short)):
+            return arg  # it is no address
         if kind is Buffer and (held := arg.allocation).home is runtime.memory and held.space is not Space.PAGEABLE:
             given.append((held, arg.offset, held.nbytes))  # what the lines below come to, sooner
             return held.address + arg.offset
