@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.card.driver import Driver
 from acl_py.card.events import CardEvent
+from acl_py.card.graphs import CardExecutable, Reached, Takers
 from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
 from acl_py.card.times import Times
 from acl_py.card.work import Works
@@ -14,6 +15,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.events import Event
+from device_model.graphs.graph import Graph
 from device_model.names import named
 from device_model.ops import Op
 from device_model.rules import EventClass
@@ -30,7 +32,9 @@ _NON_BLOCKING = 1  # a flag of cuStreamCreate
 class CardContext(Context):
     """The primary context of a card, with the streams and events that the run makes in it."""
 
-    __slots__ = ("asked", "driver", "events", "spare_events", "times", "works")
+    __slots__ = (
+        "asked", "driver", "events", "executables", "reached", "spare_events", "takers", "times", "works",
+    )  # fmt: skip
     device: "CardDevice"
 
     def __init__(self, device: "CardDevice", made: object) -> None:
@@ -40,7 +44,10 @@ class CardContext(Context):
         self.times = Times(self) if device.runtime.is_recorded else None
         self.spare_events: list[Any] = []  # for marks
         self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
-        self.asked: dict[CardStream, None] = {}  # the streams of which hosts want to know
+        self.asked: dict[CardStream | Reached, None] = {}  # the streams and records of which hosts want to know
+        self.reached: dict[Reached, None] = {}  # records of launches that are not known to be done
+        self.executables: dict[CardExecutable, None] = {}  # that are not destroyed
+        self.takers = Takers(self)
         queues = device.queues(-1)
         is_legacy = self.default is self.legacy
         self.legacy = CardStream(self, 0, "legacy", queues, None, 0, made, LEGACY)
@@ -140,6 +147,8 @@ class CardContext(Context):
         self.asked.clear()
         for stream in self.all_streams():
             stream.lose()
+        for record in list(self.reached):
+            record.lose()
 
     def give_back(self) -> None:
         """Destroy the streams and events, and unload the modules."""
@@ -147,6 +156,9 @@ class CardContext(Context):
         for stream in self.streams.values():
             assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
             cu.cuStreamDestroy(stream.handle)
+        for executable in self.executables:
+            cu.cuGraphExecDestroy(executable.handle)
+        self.takers.close()
         for event in self.spare_events:
             cu.cuEventDestroy(event)
         for event in self.events:
@@ -154,6 +166,7 @@ class CardContext(Context):
         if self.times is not None:
             self.times.close()
         self.works.modules.close()
+        self.works.functions.close()
 
     def finish(self, entry: Completion, now: Nanoseconds) -> None:
         """Note that *entry* of a stream is done."""
@@ -199,6 +212,10 @@ class CardDevice(Device):
         assert primary, "a card has its primary context only"
         self._contexts += 1
         return CardContext(self, made)
+
+    def instantiate(self, graph: Graph, made: object, *, keeps_priorities: bool) -> CardExecutable:
+        """Make *graph* ready for launches here."""
+        return CardExecutable(graph, self, made, keeps_priorities=keeps_priorities)
 
     def drain(self) -> None:
         """Wait for all work of the card, and complete it.

@@ -202,7 +202,11 @@ class CardPool(Pool):
         """Allocate *nbytes* in the order of *stream*."""
         memory = self._memory
         assert isinstance(memory, CardMemory), f"{memory!r} is not of a card"
-        address = int(memory.driver(memory.driver.cu.cuMemAllocAsync, nbytes, stream.handle))
+        driver, cu = memory.driver, memory.driver.cu
+        if stream.branch is not None:  # memory of a graph
+            address = int(driver(cu.cuMemAlloc, nbytes))
+        else:
+            address = int(driver(cu.cuMemAllocAsync, nbytes, stream.handle))
         buffer = memory.begin_on_card(address, nbytes, self.device, Origin.POOL, made)
         buffer.allocation.pool = self
         return buffer, None

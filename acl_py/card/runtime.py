@@ -11,12 +11,13 @@ from acl_py.calls.table import all_verbs
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
+from acl_py.card.graphs import Reached
 from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime, Subjects
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices
+from acl_py.verbs import devices, graph_nodes, graphs
 from acl_py.verbs.managed import MallocManaged, PointerGetAttributes
 from device_model.completions import Completion, Nanoseconds
 from device_model.contexts import Context
@@ -31,12 +32,15 @@ from device_model.streams import Stream
 
 _ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
+_CONDITIONS = "a condition is set by code that is linked with the vendor's device runtime: run the program on the model"
 _ELSEWHERE = {
     devices.ResetDevice.__name__: "end the process: torch, CuPy and numba live in the same context",
     devices.CreateContext.__name__: _ONE_CONTEXT,
     devices.DestroyContext.__name__: _ONE_CONTEXT,
+    graphs.GraphAddIfNode.__name__: _CONDITIONS,
+    graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }
-_NOT_YET = ("captures", "graphs", "graph_nodes", "task_groups", "signals", "peers", "managed")  # modules of verbs
+_NOT_YET = ("signals", "peers", "managed")  # modules of verbs
 _ALL_THE_SAME = (*_ANYWHERE, MallocManaged, PointerGetAttributes)
 
 
@@ -136,7 +140,9 @@ class CardRuntime(Runtime):
         self.scheduler.advance(0)
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:  # noqa: ARG002
-        """Make the call that queues *op* in *stream*."""
+        """Make the call that queues *op* in *stream*, or let a capture have it."""
+        if stream.home is None and self._take(stream, op, 0):
+            return
         stream.enqueue(op, 0)
         if self.hooks.op_queued is not None:
             self.hooks.op_queued(op)
@@ -168,8 +174,11 @@ class CardRuntime(Runtime):
         self, completion: Completion, what: str | None, site: object, subjects: Subjects = (), **how: Any
     ) -> None:
         """Wait as the model does, after telling the stream of *completion* that a host wants to know."""
-        if not completion.done and isinstance(completion.stream, CardStream):
-            completion.stream.ask(completion)
+        if not completion.done:
+            if isinstance(completion, Reached):
+                completion.ask()
+            elif isinstance(completion.stream, CardStream):
+                completion.stream.ask(completion)
         await super().wait(completion, what, site, subjects, **how)
 
     @property
@@ -188,7 +197,8 @@ class CardRuntime(Runtime):
 
     def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
         """Check what every verb checks, and that a card can do a call of *name*; make the context current."""
-        if type(context) is not CardContext or context.error is not None or self.faults.rules:
+        is_watched = self.faults.rules or self.captures.running
+        if type(context) is not CardContext or context.error is not None or is_watched:
             super().check_call(context, name, needs_context=needs_context)
         if name in self._refused:
             raise self.error(Kind.NOT_SUPPORTED, f"{name}() on a card", self._refused[name])

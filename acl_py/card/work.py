@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from acl_py.card.graphs import GraphLaunch
 from acl_py.card.host_functions import HostFunctions
 from acl_py.card.kernels import Modules
 from acl_py.errors import Kind
@@ -45,7 +46,7 @@ class Works:
         self._device = device
         self._cu = device.driver.cu
         self.modules = Modules(device)
-        functions = HostFunctions(device)
+        self.functions = functions = HostFunctions(device)
         copy, rows, fill = Maker(self._copy), Maker(self._rows), Maker(self._fill)
         self._makers: Mapping[type[Work], Maker] = {
             Copy: copy,
@@ -68,6 +69,8 @@ class Works:
         Raises:
             AclError: A card cannot do it.
         """
+        if isinstance(work, GraphLaunch):
+            return Maker(self._launch, work.executable.may_last)
         maker = self._makers.get(type(work))
         if maker is None:
             raise self._device.runtime.error(
@@ -114,6 +117,10 @@ class Works:
         place.id = 0 if is_host else work.location
         address = work.allocation.address + work.start
         self._device.driver(self._cu.cuMemPrefetchAsync, address, work.nbytes, place, 0, stream.handle)
+
+    def _launch(self, stream: "CardStream", op: Op) -> None:
+        work: Any = op.work
+        self._device.driver(self._cu.cuGraphLaunch, work.executable.handle, stream.handle)
 
     def _refuse_body(self, stream: "CardStream", op: Op) -> None:  # noqa: ARG002 - it makes no call
         raise self._device.runtime.error(
