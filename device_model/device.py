@@ -286,6 +286,18 @@ class Device:
         """Make *graph* ready for launches here."""
         return Executable(graph, self, made, keeps_priorities=keeps_priorities)
 
+    def can_reach(self, peer: "Device") -> bool:
+        """Return whether this device can be given access to the memory of *peer*."""
+        return self is not peer
+
+    def reach(self, peer: "Device") -> None:
+        """Give this device access to the memory of *peer*."""
+        self.reaches[peer.ordinal] = None
+
+    def leave(self, peer: "Device") -> None:
+        """Take the access to the memory of *peer* back."""
+        del self.reaches[peer.ordinal]
+
     def unfinished(self) -> list[Op]:
         """Return the operations that have not ended, in the order in which they were queued.
 

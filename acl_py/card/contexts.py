@@ -8,6 +8,7 @@ from acl_py.card.events import CardEvent
 from acl_py.card.graphs import CardExecutable, Reached, Takers
 from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
 from acl_py.card.times import Times
+from acl_py.card.words import CardWords
 from acl_py.card.work import Works
 from acl_py.errors import Kind
 from device_model.completions import Completion, Nanoseconds
@@ -24,6 +25,7 @@ from device_model.streams import Stream
 if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
 
+_ENABLED = 704  # access of this device is enabled already
 _MISSES = 2
 _NO_TIMING = 2  # a flag of cuEventCreate
 _NON_BLOCKING = 1  # a flag of cuStreamCreate
@@ -201,12 +203,14 @@ class CardDevice(Device):
         cu = self.driver.cu
         self.handle = self.driver(cu.cuDeviceGet, ordinal)
         self.context_handle = self.driver(cu.cuDevicePrimaryCtxRetain, self.handle)
-        self._make_current()
+        self.make_current()
+        self._own_peers: dict[CardDevice, None] = {}  # the access that this run has enabled
         if not runtime.devices:
             runtime.begin()
         super().__init__(
             ordinal, runtime.profile, runtime.rules, runtime.scheduler, runtime.memory, runtime.workers, runtime.hooks
         )
+        self.words = CardWords(self.driver)
 
     def _context(self, *, primary: bool, made: object) -> Context:
         assert primary, "a card has its primary context only"
@@ -217,13 +221,35 @@ class CardDevice(Device):
         """Make *graph* ready for launches here."""
         return CardExecutable(graph, self, made, keeps_priorities=keeps_priorities)
 
+    def can_reach(self, peer: Device) -> bool:
+        """Return what the driver says."""
+        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
+        return self is not peer and bool(self.driver(self.driver.cu.cuDeviceCanAccessPeer, self.handle, peer.handle))
+
+    def reach(self, peer: Device) -> None:
+        """Give this card access; it keeps what another library of the process has enabled."""
+        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
+        cu = self.driver.cu
+        code = int(cu.cuCtxEnablePeerAccess(peer.context_handle, 0)[0])
+        if code not in (0, _ENABLED):
+            raise self.driver.error(code, "cuCtxEnablePeerAccess")
+        super().reach(peer)
+        self._own_peers.update({} if code else {peer: None})
+
+    def leave(self, peer: Device) -> None:
+        """Take the access back."""
+        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
+        self.driver(self.driver.cu.cuCtxDisablePeerAccess, peer.context_handle)
+        super().leave(peer)
+        self._own_peers.pop(peer, None)
+
     def drain(self) -> None:
         """Wait for all work of the card, and complete it.
 
         Raises:
             AclError: Work has failed.
         """
-        self._make_current()
+        self.make_current()
         self.driver(self.driver.cu.cuCtxSynchronize)
         for stream in self.primary.all_streams():
             stream.look(all_of_it=True)
@@ -231,11 +257,14 @@ class CardDevice(Device):
     def give_back(self, *, is_lost: bool) -> None:
         """Give back what the driver has made; nothing of a card that is *lost*, but the context."""
         if not is_lost:
-            self._make_current()
+            self.make_current()
+            for peer in self._own_peers:
+                self.driver.cu.cuCtxDisablePeerAccess(peer.context_handle)
             self.primary.give_back()
         self.driver.cu.cuDevicePrimaryCtxRelease(self.handle)
 
-    def _make_current(self) -> None:
+    def make_current(self) -> None:
+        """Let calls of this thread be about this card."""
         self.driver(self.driver.cu.cuCtxSetCurrent, self.context_handle)
 
     def reset(self, site: object) -> None:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from acl_py.card.driver import Driver
+from acl_py.card.pages import CardPages
 from device_model.errors import Fail
 from device_model.integers import Integer
 from device_model.memory import Allocation, Buffer, Memory, Origin, Pool, Space
@@ -80,6 +81,7 @@ class CardMemory(Memory):
             address, nbytes, Space.MANAGED, Origin.MANAGED, memoryview(_bytes_at(address, nbytes)).cast("B"), self.fail,
             device=device, made=made, serial=self._serial,
         )  # fmt: skip
+        allocation.pages = CardPages(self.driver, address, nbytes)
         return self.enter(allocation)
 
     def malloc_host(self, nbytes: Integer, made: object) -> Buffer:

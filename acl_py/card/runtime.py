@@ -18,7 +18,6 @@ from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime, Subjects
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices, graph_nodes, graphs
-from acl_py.verbs.managed import MallocManaged, PointerGetAttributes
 from device_model.completions import Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
@@ -40,20 +39,16 @@ _ELSEWHERE = {
     graphs.GraphAddIfNode.__name__: _CONDITIONS,
     graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }
-_NOT_YET = ("signals", "peers", "managed")  # modules of verbs
-_ALL_THE_SAME = (*_ANYWHERE, MallocManaged, PointerGetAttributes)
 
 
 @cache
 def refused() -> dict[str, str]:
     """Return what to do in place of each verb that a card does not do."""
-    here = {each.__name__ for each in _ALL_THE_SAME}
+    here = {each.__name__ for each in _ANYWHERE}
     remedies = {}
     for name, each in all_verbs().items():
         if name in _ELSEWHERE:
             remedies[name] = _ELSEWHERE[name]
-        elif each.noun in _NOT_YET and name not in here:
-            remedies[name] = "cards do not do this yet: run the program on the model, with device='h200'"
         elif each.cuda is None and name not in here:
             remedies[name] = "CUDA has no such function: run the program on the model"
     return remedies
@@ -83,6 +78,7 @@ class CardRuntime(Runtime):
     scheduler: CardClock
     runs_ptx = True
     stages = False  # the driver does
+    moves_pages = False  # the driver does
     takes_guests = False  # the driver that it calls may be ours: its calls would call it again without end
 
     def __init__(
@@ -100,7 +96,7 @@ class CardRuntime(Runtime):
         self.bodies = bodies
         self.is_recorded = is_recorded
         self.driver = Driver(self.error)
-        self._here: tuple[int, Context] | None = None  # the thread that called last, and its context
+        self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
         self._began_ns = perf_counter_ns()
         self._refused = refused()
         _RUNS.add(self)
@@ -123,8 +119,11 @@ class CardRuntime(Runtime):
         return CardMemory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error, self.driver)
 
     def make_device(self, number: int) -> CardDevice:
-        """Return card *number*, whose primary context is current from now on."""
-        return CardDevice(self, number)
+        """Return card *number*; the present call goes on in the context that it has."""
+        made = CardDevice(self, number)
+        if self._here is not None:
+            self._here[1].device.make_current()
+        return made
 
     @property
     def host_ns(self) -> Nanoseconds:
@@ -202,10 +201,11 @@ class CardRuntime(Runtime):
             super().check_call(context, name, needs_context=needs_context)
         if name in self._refused:
             raise self.error(Kind.NOT_SUPPORTED, f"{name}() on a card", self._refused[name])
-        here = get_ident(), context
-        if here != self._here and isinstance(context, CardContext):
-            self.driver(self.driver.cu.cuCtxSetCurrent, context.device.context_handle)
-            self._here = here
+        if isinstance(context, CardContext):
+            here = get_ident(), context
+            if here != self._here:
+                context.device.make_current()
+                self._here = here
 
     def close(self, why: str) -> None:
         """End the run: wait for the work, and give back all that the run has of the driver. The cards are not reset."""

@@ -125,11 +125,16 @@ class CardStream(Stream):
         """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
         if work.done:
             return
+        self.take(self.driver.cu.cuStreamWaitEvent, event, 0)
+
+    def take(self, function: Any, *args: Any) -> Completion:
+        """Call *function* of the driver, which queues here what is no operation and may last; return its completion."""
         self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        self.driver(self.driver.cu.cuStreamWaitEvent, self.handle, event, 0)
+        self.driver(function, self.handle, *args)
         self._add()
+        return self.tail
 
     def _add(self) -> None:
         self.tail = entry = Entry(self)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from acl_py.card.graphs import GraphLaunch
 from acl_py.card.host_functions import HostFunctions
 from acl_py.card.kernels import Modules
+from acl_py.card.pages import place_of
 from acl_py.errors import Kind
-from device_model.memory import HOST, Space
+from device_model.memory import Space
 from device_model.ops import Op
 from device_model.ptx.launch import DriverLaunch
 from device_model.work import (
@@ -110,11 +111,7 @@ class Works:
 
     def _prefetch(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
-        place = self._cu.CUmemLocation()
-        kinds = self._cu.CUmemLocationType
-        is_host = work.location == HOST
-        place.type = kinds.CU_MEM_LOCATION_TYPE_HOST if is_host else kinds.CU_MEM_LOCATION_TYPE_DEVICE
-        place.id = 0 if is_host else work.location
+        place = place_of(self._cu, work.location)
         address = work.allocation.address + work.start
         self._device.driver(self._cu.cuMemPrefetchAsync, address, work.nbytes, place, 0, stream.handle)
 
