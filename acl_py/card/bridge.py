@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.graphs import Reached
 from acl_py.card.streams import CardStream
 from acl_py.runtime.runtime import Limited
 from acl_py.waiting.deadlocks import Waiting
@@ -75,7 +76,9 @@ class CardBridge:
             DeadlockError: It is not done after the runtime's `hang_after`.
         """
         awaited = completion.awaited if isinstance(completion, Limited) else completion
-        if isinstance(awaited.stream, CardStream):
+        if isinstance(awaited, Reached):
+            awaited.ask()
+        elif isinstance(awaited.stream, CardStream):
             awaited.stream.ask(awaited)
         loop = asyncio.get_running_loop()
         if completion.done or (not self._waits and self._is_done_soon(completion, loop)):

@@ -14,8 +14,7 @@ from acl_py.card.memory import CardMemory
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices
-from acl_py.verbs.managed import MallocManaged, PointerGetAttributes
+from acl_py.verbs import devices, graph_nodes, graphs
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
@@ -29,25 +28,24 @@ from device_model.streams import Stream
 
 _ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
+_CONDITIONS = "a condition is set by code that is linked with the vendor's device runtime: run the program on the model"
 _ELSEWHERE = {
     devices.ResetDevice.__name__: "end the process: torch, CuPy and numba live in the same context",
     devices.CreateContext.__name__: _ONE_CONTEXT,
     devices.DestroyContext.__name__: _ONE_CONTEXT,
+    graphs.GraphAddIfNode.__name__: _CONDITIONS,
+    graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }
-_NOT_YET = ("captures", "graphs", "graph_nodes", "task_groups", "signals", "peers", "managed")  # modules of verbs
-_ALL_THE_SAME = (*_ANYWHERE, MallocManaged, PointerGetAttributes)
 
 
 @cache
 def refused() -> dict[str, str]:
     """Return what to do in place of each verb that a card does not do."""
-    here = {each.__name__ for each in _ALL_THE_SAME}
+    here = {each.__name__ for each in _ANYWHERE}
     remedies = {}
     for name, each in all_verbs().items():
         if name in _ELSEWHERE:
             remedies[name] = _ELSEWHERE[name]
-        elif each.noun in _NOT_YET and name not in here:
-            remedies[name] = "cards do not do this yet: run the program on the model, with device='h200'"
         elif each.cuda is None and name not in here:
             remedies[name] = "CUDA has no such function: run the program on the model"
     return remedies
@@ -77,6 +75,7 @@ class CardRuntime(Runtime):
     scheduler: CardClock
     runs_ptx = True
     stages = False  # the driver does
+    moves_pages = False  # the driver does
     takes_guests = False  # the driver that it calls may be ours: its calls would call it again without end
 
     def __init__(
@@ -94,7 +93,7 @@ class CardRuntime(Runtime):
         self.bodies = bodies
         self.is_recorded = is_recorded
         self.driver = Driver(self.error)
-        self._here: tuple[int, Context] | None = None  # the thread that called last, and its context
+        self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
         self._began_ns = perf_counter_ns()
         self._refused = refused()
         _RUNS.add(self)
@@ -117,8 +116,11 @@ class CardRuntime(Runtime):
         return CardMemory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error, self.driver)
 
     def make_device(self, number: int) -> CardDevice:
-        """Return card *number*, whose primary context is current from now on."""
-        return CardDevice(self, number)
+        """Return card *number*; the present call goes on in the context that it has."""
+        made = CardDevice(self, number)
+        if self._here is not None:
+            self._here[1].device.make_current()
+        return made
 
     @property
     def host_ns(self) -> Nanoseconds:
@@ -134,7 +136,9 @@ class CardRuntime(Runtime):
         self.scheduler.advance(0)
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:  # noqa: ARG002
-        """Make the call that queues *op* in *stream*."""
+        """Make the call that queues *op* in *stream*, or let a capture have it."""
+        if stream.home is None and self._take(stream, op, 0):
+            return
         stream.enqueue(op, 0)
         if self.hooks.op_queued is not None:
             self.hooks.op_queued(op)
@@ -178,14 +182,16 @@ class CardRuntime(Runtime):
 
     def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
         """Check what every verb checks, and that a card can do a call of *name*; make the context current."""
-        if type(context) is not CardContext or context.error is not None or self.faults.rules:
+        is_watched = self.faults.rules or self.captures.running
+        if type(context) is not CardContext or context.error is not None or is_watched:
             super().check_call(context, name, needs_context=needs_context)
         if name in self._refused:
             raise self.error(Kind.NOT_SUPPORTED, f"{name}() on a card", self._refused[name])
-        here = get_ident(), context
-        if here != self._here and isinstance(context, CardContext):
-            self.driver(self.driver.cu.cuCtxSetCurrent, context.device.context_handle)
-            self._here = here
+        if isinstance(context, CardContext):
+            here = get_ident(), context
+            if here != self._here:
+                context.device.make_current()
+                self._here = here
 
     def close(self, why: str) -> None:
         """End the run: wait for the work, and give back all that the run has of the driver. The cards are not reset."""

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from acl_py.card.graphs import GraphLaunch
 from acl_py.card.host_functions import HostFunctions
 from acl_py.card.kernels import Modules
+from acl_py.card.pages import place_of
 from acl_py.errors import Kind
-from device_model.memory import HOST, Space
+from device_model.memory import Space
 from device_model.ops import Op
 from device_model.ptx.launch import DriverLaunch
 from device_model.work import (
@@ -45,7 +47,7 @@ class Works:
         self._cu = device.driver.cu
         self._fills = {1: self._cu.cuMemsetD8Async, 2: self._cu.cuMemsetD16Async, 4: self._cu.cuMemsetD32Async}
         self.modules = Modules(device)
-        functions = HostFunctions(device)
+        self.functions = functions = HostFunctions(device)
         copy, rows, fill = Maker(self._copy), Maker(self._rows), Maker(self._fill)
         self._makers: Mapping[type[Work], Maker] = {
             Copy: copy,
@@ -68,6 +70,8 @@ class Works:
         Raises:
             AclError: A card cannot do it.
         """
+        if isinstance(work, GraphLaunch):
+            return Maker(self._launch, work.executable.may_last)
         maker = self._makers.get(type(work))
         if maker is None:
             raise self._device.runtime.error(
@@ -108,13 +112,13 @@ class Works:
 
     def _prefetch(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
-        place = self._cu.CUmemLocation()
-        kinds = self._cu.CUmemLocationType
-        is_host = work.location == HOST
-        place.type = kinds.CU_MEM_LOCATION_TYPE_HOST if is_host else kinds.CU_MEM_LOCATION_TYPE_DEVICE
-        place.id = 0 if is_host else work.location
+        place = place_of(self._cu, work.location)
         address = work.allocation.address + work.start
         self._device.driver(self._cu.cuMemPrefetchAsync, address, work.nbytes, place, 0, stream.handle)
+
+    def _launch(self, stream: "CardStream", op: Op) -> None:
+        work: Any = op.work
+        self._device.driver(self._cu.cuGraphLaunch, work.executable.handle, stream.handle)
 
     def _refuse_body(self, stream: "CardStream", op: Op) -> None:  # noqa: ARG002 - it makes no call
         raise self._device.runtime.error(
