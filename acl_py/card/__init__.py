@@ -9,6 +9,7 @@ The modules, from the top down:
     times            when the card has done an operation
     streams          what the host knows of the work of a stream
     work             what call each kind of work makes
+    codes compiled   CUDA C and calls of libraries that kernels in Python bring; the cache of what is compiled
     kernels host_functions
                      kernels in PTX; Python functions in their turn in a stream
     events memory    events; memory with the card's addresses

@@ -154,6 +154,7 @@ class CardContext(Context):
         if self.times is not None:
             self.times.close()
         self.works.modules.close()
+        self.works.codes.close()
 
     def finish(self, entry: Completion, now: Nanoseconds) -> None:
         """Note that *entry* of a stream is done."""

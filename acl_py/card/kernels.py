@@ -4,7 +4,9 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.driver import Driver
 from device_model.ops import Op
+from device_model.ptx.launch import Shape
 from device_model.ptx.text.syntax import Module, Space, Variable
 
 if TYPE_CHECKING:
@@ -64,16 +66,9 @@ class Modules:
         """Launch a kernel in PTX."""
         work: Any = op.work
         (function, places), shape = self._function(work.module, work.entry), work.shape
-        if shape.shared > _STATIC_SHARED:
-            most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._driver(self._cu.cuFuncSetAttribute, function, most, shape.shared)
-        call = self._cu.cuLaunchCooperativeKernel if work.is_cooperative else self._cu.cuLaunchKernel
-        data, pointers = _parameters(work.parameters.tobytes(), places)
-        more = () if work.is_cooperative else (0,)
-        self._driver(
-            call, function, *shape.grid, *shape.block, shape.shared, stream.handle, ctypes.addressof(pointers), *more
+        queue_kernel(
+            self._driver, stream, function, shape, work.parameters.tobytes(), places, is_cooperative=work.is_cooperative
         )
-        del data  # the driver has copied it
 
     def spin(self, stream: "CardStream", op: Op) -> None:
         """Hold as many cores as an array kernel has blocks, for as long as it would."""
@@ -89,7 +84,7 @@ class Modules:
         known = self.functions.get((id(module), name))
         if known is None:
             function = self._driver(self._cu.cuModuleGetFunction, self._loaded[id(module)][1], name.encode())
-            known = self.functions[id(module), name] = function, _places(module.functions[name].parameters)
+            known = self.functions[id(module), name] = function, places_of(module.functions[name].parameters)
         return known
 
     def close(self) -> None:
@@ -100,7 +95,30 @@ class Modules:
             self._cu.cuModuleUnload(self._spin_module)
 
 
-def _places(parameters: Sequence[Variable]) -> list[int]:
+def queue_kernel(
+    driver: Driver,
+    stream: "CardStream",
+    function: Any,
+    shape: Shape,
+    parameters: bytes,
+    places: Sequence[int],
+    *,
+    is_cooperative: bool = False,
+) -> None:
+    """Launch *function*, whose parameter memory is *parameters*, with one at each of *places*."""
+    cu = driver.cu
+    if shape.shared > _STATIC_SHARED:
+        most = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver(cu.cuFuncSetAttribute, function, most, shape.shared)
+    call = cu.cuLaunchCooperativeKernel if is_cooperative else cu.cuLaunchKernel
+    data, pointers = _parameters(parameters, places)
+    more = () if is_cooperative else (0,)
+    driver(call, function, *shape.grid, *shape.block, shape.shared, stream.handle, ctypes.addressof(pointers), *more)
+    del data  # the driver has copied it
+
+
+def places_of(parameters: Sequence[Variable]) -> list[int]:
+    """Return where each of *parameters* is in parameter memory."""
     places, at = [], 0
     for parameter in parameters:
         at += -at % parameter.align
@@ -109,7 +127,7 @@ def _places(parameters: Sequence[Variable]) -> list[int]:
     return places
 
 
-def _parameters(data: bytes, places: list[int]) -> tuple[Any, Any]:
+def _parameters(data: bytes, places: Sequence[int]) -> tuple[Any, Any]:
     """Return the parameters of a launch as one block of bytes, and an array of pointers to each of them."""
     block = ctypes.create_string_buffer(data)
     start = ctypes.addressof(block)
