@@ -69,6 +69,7 @@ only from those below it, and all of them may import device_model:
         streams events memory work      what the host knows of work; objects of the driver; which call work makes
         codes compiled                  what kernels in Python bring for a card; the cache of what is compiled
         kernels host_functions          kernels in PTX; Python in its turn in a stream
+        dlpack                          this memory for other libraries
         bridge driver clock             how tasks wait; functions and codes of the driver; real time
     options         what a simulation is begun with
     faults asc cta ptx

@@ -13,5 +13,6 @@ The modules, from the top down:
     kernels host_functions
                      kernels in PTX; Python functions in their turn in a stream
     events memory    events; memory with the card's addresses
+    dlpack           this memory for other libraries
     driver clock     the driver's functions and codes; real time
 """
