@@ -28,7 +28,7 @@ The fixture `acl_sim` is a simulation of the native API, with assertions about w
     def test_result(acl_sim):
         assert acl_sim.run(pipeline) == 9
 
-It runs on a card with `device="cuda:0"`, and all tests do with ACL_PY_DEVICE=cuda:0 (docs/card.md): times are real then.
+With `device="cuda:0"` it runs on a card, and with ACL_PY_DEVICE=cuda:0 each one does (docs/card.md).
 
 It begins in the fixture, so fixtures that depend on it are inside, with the tasks that they start. `simulation` is the
 same for a fixture of your own, which several tests may share. A test, or an async fixture, whose tasks can never go on
