@@ -25,6 +25,11 @@ def card_of(device: object) -> int | None:
     return None if match is None else int(match[1])
 
 
+def placed_on_card(device: object) -> bool:
+    """Return whether a program that names *device* runs on a card: the environment may name another one."""
+    return card_of(os.environ.get(DEVICE) or device) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """How a simulation runs; `simulate` says what each option means. The public functions spell them out in their

@@ -172,6 +172,7 @@ class CardContext(Context):
             self.times.close()
         self.works.modules.close()
         self.works.functions.close()
+        self.works.codes.close()
 
     def finish(self, entry: Completion, now: Nanoseconds) -> None:
         """Note that *entry* of a stream is done."""

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from acl_py.card.driver import Driver
 from device_model.ops import Op
 from device_model.ptx.arguments import Bytes
+from device_model.ptx.launch import Shape
 from device_model.ptx.text.syntax import Module, Space, Variable
 
 if TYPE_CHECKING:
@@ -66,22 +68,8 @@ class Modules:
     def launch(self, stream: "CardStream", op: Op) -> None:
         """Launch a kernel in PTX."""
         work: Any = op.work
-        entry, shape = self._entry(work.module, work.entry), work.shape
-        if shape.shared > _STATIC_SHARED:
-            most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._driver(self._cu.cuFuncSetAttribute, entry.function, most, shape.shared)
-        (x, y, z), (across, down, deep), handle = shape.grid, shape.block, stream.handle
-        data = entry.take(work.parameters)
-        pointers = data.address
-        if work.is_cooperative:
-            call = self._cu.cuLaunchCooperativeKernel
-            answer = call(entry.function, x, y, z, across, down, deep, shape.shared, handle, pointers)
-        else:
-            call = self._cu.cuLaunchKernel
-            answer = call(entry.function, x, y, z, across, down, deep, shape.shared, handle, pointers, 0)
-        entry.spare.append(data)  # the driver has copied it
-        if answer[0]:
-            raise self._driver.error(int(answer[0]), call.__name__)
+        entry = self._entry(work.module, work.entry)
+        entry.launch(self._driver, stream, work.shape, work.parameters, is_cooperative=work.is_cooperative)
 
     def spin(self, stream: "CardStream", op: Op) -> None:
         """Hold as many cores as an array kernel has blocks, for as long as it would."""
@@ -114,16 +102,27 @@ class Entry:
     def __init__(self, function: Any, parameters: Sequence[Variable]) -> None:
         self.function = function
         self._places = _places(parameters)
-        self.spare: list[Parameters] = []
+        self._spare: list[_Parameters] = []
 
-    def take(self, values: Bytes) -> "Parameters":
-        """Return memory that holds *values*, for one launch; it goes back to `spare`."""
-        taken = self.spare.pop() if self.spare else Parameters(values.nbytes, self._places)
+    def launch(
+        self, driver: Driver, stream: "CardStream", shape: Shape, values: Bytes, *, is_cooperative: bool = False
+    ) -> None:
+        """Launch it, with *values* as its parameter memory."""
+        cu, handle, (x, y, z), (across, down, deep), shared = driver.cu, stream.handle, *shape
+        if shared > _STATIC_SHARED:
+            most = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            driver(cu.cuFuncSetAttribute, self.function, most, shared)
+        taken = self._spare.pop() if self._spare else _Parameters(values.nbytes, self._places)
         taken.block[:] = values
-        return taken
+        call = cu.cuLaunchCooperativeKernel if is_cooperative else cu.cuLaunchKernel
+        more = () if is_cooperative else (0,)
+        answer = call(self.function, x, y, z, across, down, deep, shared, handle, taken.address, *more)
+        self._spare.append(taken)  # the driver has copied it
+        if answer[0]:
+            raise driver.error(int(answer[0]), call.__name__)
 
 
-class Parameters:
+class _Parameters:
     """The parameters of a launch as the driver takes them: a block of *nbytes*, and an array of pointers into it, to
     the *places* where they begin.
     """

@@ -113,7 +113,8 @@ class CardRuntime(Runtime):
     def make_memory(self) -> CardMemory:
         """Return the memory of the cards."""
         profile = self.profile
-        return CardMemory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error, self.driver)
+        capacities = [profile.memory.bytes] * profile.devices
+        return CardMemory(capacities, profile.memory.alignment, self.error, self.driver, self._hold_back)
 
     def make_device(self, number: int) -> CardDevice:
         """Return card *number*; the present call goes on in the context that it has."""
@@ -153,6 +154,13 @@ class CardRuntime(Runtime):
     def unload_module(self, module: Module) -> None:
         """Let the driver forget *module*."""
         self._card().works.modules.unload(module)
+
+    def _hold_back(self, number: int, handle: int) -> None:
+        """Let work of a stream of the driver wait for all work that card *number* has been given."""
+        card = self.device(number)
+        assert isinstance(card, CardDevice), f"{card!r} is no card"
+        for stream in card.primary.all_streams():
+            stream.lead(handle)
 
     def _card(self) -> CardContext:
         """Return the current context."""

@@ -136,6 +136,12 @@ class CardStream(Stream):
         self._add()
         return self.tail
 
+    def lead(self, handle: int) -> None:
+        """Let work that another library queues in the stream *handle* wait for all entries."""
+        self.mark_all()
+        if self._marks and handle != int(self.handle):
+            self.driver(self.driver.cu.cuStreamWaitEvent, handle, self._marks[-1].event, 0)
+
     def _add(self) -> None:
         self.tail = entry = Entry(self)
         self._last += 1

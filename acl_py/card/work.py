@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from acl_py.card.codes import Codes
 from acl_py.card.graphs import GraphLaunch
 from acl_py.card.host_functions import HostFunctions
 from acl_py.card.kernels import Modules
 from acl_py.card.pages import place_of
 from acl_py.errors import Kind
+from acl_py.verbs.card_code import CardWork
 from device_model.memory import Space
 from device_model.ops import Op
 from device_model.ptx.launch import DriverLaunch
@@ -47,6 +49,7 @@ class Works:
         self._cu = device.driver.cu
         self._fills = {1: self._cu.cuMemsetD8Async, 2: self._cu.cuMemsetD16Async, 4: self._cu.cuMemsetD32Async}
         self.modules = Modules(device)
+        self.codes = Codes(device)
         self.functions = functions = HostFunctions(device)
         copy, rows, fill = Maker(self._copy), Maker(self._rows), Maker(self._fill)
         self._makers: Mapping[type[Work], Maker] = {
@@ -59,6 +62,7 @@ class Works:
             Prefetch: Maker(self._prefetch),
             HostFunction: Maker(functions.queue, may_last=True),
             DriverLaunch: Maker(self.modules.launch),
+            CardWork: Maker(self.codes.launch),
             Kernel: Maker(functions.queue_body, may_last=True)
             if device.runtime.bodies == "host"
             else Maker(self.modules.spin if device.runtime.bodies == "time" else self._refuse_body),
@@ -77,7 +81,7 @@ class Works:
             raise self._device.runtime.error(
                 Kind.NOT_SUPPORTED,
                 f"{work.label} on a card",
-                "kernels of acl_py.ptx run on both; run kernels of asc and cta on the model",
+                "give a kernel of cta its card=, in CUDA C, or run the program on the model",
             )
         return maker
 
@@ -124,6 +128,6 @@ class Works:
         raise self._device.runtime.error(
             Kind.NOT_SUPPORTED,
             f"kernel {op.work.label} has a body in Python, which no card runs",
-            "write it in PTX or CUDA C with acl_py.ptx, or choose bodies='host' (right bytes, slow) or bodies='time' "
-            "(its time, no bytes)",
+            "give it card=, which is CUDA C or a function, or choose bodies='host' (right bytes, slow) or "
+            "bodies='time' (its time, no bytes)",
         )
