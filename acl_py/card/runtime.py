@@ -210,6 +210,7 @@ class CardRuntime(Runtime):
                     card.drain()
             except DeviceError:
                 is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
+            self.unfinished()  # for its effect: what has ended gets its times
             self.memory.close(is_lost=is_lost)
             for card in self.cards:
                 card.give_back(is_lost=is_lost)
