@@ -170,6 +170,8 @@ class CardContext(Context):
                 self.fail(Driver.lost or error)
         if entry.error is None and self.error is not None:
             entry.error = self.error
+        if self.device.runtime.sanitizer is not None:
+            self.works.functions.tell(entry)
         waiters, entry.waiters = entry.waiters, None
         entry.done = True
         for waiter in waiters or ():

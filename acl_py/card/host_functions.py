@@ -2,9 +2,12 @@
 
 The driver calls them in a thread of its own. They must make no call; a verb in one is refused. What one raises is kept:
 its operation has failed, and the next call that waits for the stream raises it.
+
+The sanitizer is told in the thread of the loop, when the operation has ended, what a function has touched.
 """
 
 import ctypes
+import threading
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from acl_py.runtime.scopes import Barred
 from device_model.errors import INTERRUPTS
 from device_model.ops import Op
+from device_model.work import HostFunction
 
 if TYPE_CHECKING:
     from acl_py.card.contexts import CardDevice
@@ -25,12 +29,23 @@ _in_c = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(lambda number: _WAITING.pop(numb
 _RUN = ctypes.cast(_in_c, ctypes.c_void_p).value
 
 
+class _Running(threading.local):
+    """What the thread runs: the host function *op*. Its *accesses* to memory are kept, unless they are told now."""
+
+    op: Op | None = None
+    accesses: list[Callable[[], None]] | None = None
+
+
+running = _Running()
+
+
 class HostFunctions:
     """Queues Python functions on one card."""
 
     def __init__(self, device: "CardDevice") -> None:
         self._device = device
         self._driver = device.driver
+        self._accesses: dict[Op, list[Callable[[], None]]] = {}  # of functions that have run, for the sanitizer
 
     def queue(self, stream: "CardStream", op: Op) -> None:
         """Queue a host function."""
@@ -60,6 +75,8 @@ class HostFunctions:
 
     def _perform(self, op: Op) -> None:
         """Call the function of *op*, in a thread of the driver: nothing may be raised there."""
+        if isinstance(op.work, HostFunction):
+            running.op, running.accesses = op, []
         try:
             Barred(self._device.runtime, op.work).run(op.work.perform)
         except BaseException as error:
@@ -69,3 +86,17 @@ class HostFunctions:
                 stream.error = op.error
             if isinstance(error, INTERRUPTS):
                 self._device.scheduler.raise_later(error)
+        finally:
+            if running.accesses:
+                self._accesses[op] = running.accesses
+            running.op = running.accesses = None
+
+    def tell(self, op: Op) -> None:
+        """Tell the sanitizer what the host function *op*, which has ended, has touched."""
+        accesses = self._accesses.pop(op, ())
+        running.op = op
+        try:
+            for access in accesses:
+                access()
+        finally:
+            running.op = None

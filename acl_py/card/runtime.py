@@ -1,6 +1,7 @@
 """The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
@@ -11,9 +12,11 @@ from acl_py.calls.table import all_verbs
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
+from acl_py.card.host_functions import running
 from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
+from acl_py.findings import Findings
 from acl_py.runtime.runtime import Runtime, Subjects
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices
@@ -25,9 +28,11 @@ from device_model.faults import Rule, Verdict
 from device_model.memory import Buffer, Origin
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.ptx.launch import DriverLaunch
 from device_model.ptx.text.syntax import Module
 from device_model.rules import SyncRules
 from device_model.streams import Stream
+from device_model.work import HostFunction
 
 _ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
@@ -37,6 +42,7 @@ _ELSEWHERE = {
     devices.DestroyContext.__name__: _ONE_CONTEXT,
 }
 _NOT_YET = ("captures", "graphs", "graph_nodes", "task_groups", "signals", "peers", "managed")  # modules of verbs
+_UNSEEN = "what kernels in PTX read and write is not seen on a card: sanitize the program on the model, too"
 _ALL_THE_SAME = (*_ANYWHERE, MallocManaged, PointerGetAttributes)
 
 
@@ -138,9 +144,29 @@ class CardRuntime(Runtime):
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:  # noqa: ARG002
         """Make the call that queues *op* in *stream*."""
+        told = self.hooks.op_queued
+        if self.sanitizer is not None:
+            if isinstance(op.work, DriverLaunch):
+                self.state(Findings).note(_UNSEEN)
+            elif isinstance(op.work, HostFunction) and told is not None:
+                op.stream, op.queued_ns, op.queue = stream, self.host_ns, stream.queues[op.lane]
+                told(op)  # before the function runs, in its thread
+                told = None
         stream.enqueue(op, 0)
-        if self.hooks.op_queued is not None:
-            self.hooks.op_queued(op)
+        if told is not None:
+            told(op)
+
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs in this thread of the driver, or of which the sanitizer is told."""
+        return running.op
+
+    def defers(self, access: Callable[[], None]) -> bool:
+        """Keep *access* until its operation has ended, if this is a thread of the driver that runs a host function."""
+        if running.accesses is None:
+            return False
+        running.accesses.append(access)
+        return True
 
     def load_module(self, module: Module, text: str, made: object) -> dict[str, Buffer]:
         """Let the driver compile *text*, and return the variables of the module."""
@@ -214,6 +240,8 @@ class CardRuntime(Runtime):
                     card.drain()
             except DeviceError:
                 is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
+            if self.sanitizer is not None:
+                self.sanitizer.finish()  # before what the program has not freed is freed
             self.memory.close(is_lost=is_lost)
             for card in self.cards:
                 card.give_back(is_lost=is_lost)

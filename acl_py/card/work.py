@@ -48,7 +48,7 @@ class Works:
         self._cu = device.driver.cu
         self.modules = Modules(device)
         self.codes = Codes(device)
-        functions = HostFunctions(device)
+        self.functions = functions = HostFunctions(device)
         copy, rows, fill = Maker(self._copy), Maker(self._rows), Maker(self._fill)
         self._makers: Mapping[type[Work], Maker] = {
             Copy: copy,

@@ -243,7 +243,7 @@ class Races(Check):
 
     def _calling(self) -> tuple[Op, Use] | None:
         """Return the host function that runs at the moment."""
-        calling = next((device.calling for device in self._runtime.devices if device.calling is not None), None)
+        calling = self._runtime.calling
         stamp = None if calling is None else getattr(calling, "stamp", None)
         return (calling, stamp) if calling is not None and isinstance(stamp, Use) else None
 

@@ -7,7 +7,7 @@ from acl_py.host_arrays.views import UNSEEN, Views
 from acl_py.parts import SanitizerPart
 from acl_py.ranges import Ranges
 from acl_py.runtime.runtime import Runtime
-from acl_py.sanitizer.check import guarded
+from acl_py.sanitizer.check import Stacks, guarded
 from acl_py.sanitizer.digests import Digests
 from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.lifetimes import Lifetimes
@@ -113,7 +113,10 @@ class Sanitizer(Observer):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*, through a view."""
         self.findings.note(UNSEEN)
-        by = next((device.calling for device in self.runtime.devices if device.calling is not None), None)
+        if self.runtime.defers(partial(self.host_access, allocation, ranges, writes, site)):
+            self.runtime.state(Stacks).note(site)
+            return
+        by = self.runtime.calling
         if by is not None and is_in_model(site):  # the host function is a method of the view
             site = by.site
         if by is None and self.races is not None:
