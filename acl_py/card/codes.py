@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from acl_py.card.compiled import compiled
-from acl_py.card.kernels import places_of, queue_kernel
+from acl_py.card.kernels import Entry
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.card_code import CardWork, CudaKernel
@@ -33,7 +33,7 @@ class Codes:
         self._device = device
         self._driver = device.driver
         self._cu = device.driver.cu
-        self._loaded: dict[tuple[CudaKernel, str], tuple[Any, Function, list[int]]] = {}
+        self._loaded: dict[tuple[CudaKernel, str], tuple[Entry, Function]] = {}
         self._modules: list[Any] = []
 
     def launch(self, stream: "CardStream", op: Op) -> None:
@@ -46,11 +46,10 @@ class Codes:
 
     def _launch(self, stream: "CardStream", work: CardWork) -> None:
         assert isinstance(work.code, CudaKernel), f"{work.code!r} is a function"
-        function, declared, places = self._kernel(work.code, work.entry)
+        entry, declared = self._kernel(work.code, work.entry)
         if work.packed is None:
-            work.packed = pack(declared, self._values(work, declared)).tobytes()
-        shape = Shape(work.grid, work.block, work.code.shared)
-        queue_kernel(self._driver, stream, function, shape, work.packed, places)
+            work.packed = pack(declared, self._values(work, declared))
+        entry.launch(self._driver, stream, Shape(work.grid, work.block, work.code.shared), work.packed)
 
     def _values(self, work: CardWork, declared: Function) -> list[Any]:
         if len(work.args) != len(declared.parameters):
@@ -74,15 +73,15 @@ class Codes:
             return arg.buffer.allocation.address + arg.buffer.offset
         return arg
 
-    def _kernel(self, code: CudaKernel, entry: str) -> tuple[Any, Function, list[int]]:
-        """Return the kernel *entry* of *code*, what it declares, and where its parameters are."""
+    def _kernel(self, code: CudaKernel, entry: str) -> tuple[Entry, Function]:
+        """Return the kernel *entry* of *code*, and what it declares."""
         known = self._loaded.get((code, entry))
         if known is None:
             made = compiled(code.text, (*code.options, *self._architecture(code)), f"{entry}.cu")
             declared = signature(made.ptx, entry)
             module = self._load(made.ptx.encode() + b"\0", made.cubin)
             function = self._driver(self._cu.cuModuleGetFunction, module, entry.encode())
-            known = self._loaded[code, entry] = function, declared, places_of(declared.parameters)
+            known = self._loaded[code, entry] = Entry(function, declared.parameters), declared
         return known
 
     def _architecture(self, code: CudaKernel) -> list[str]:

@@ -8,7 +8,8 @@ The sanitizer is told in the thread of the loop, when the operation has ended, w
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
     from acl_py.card.streams import CardStream
 
 _NUMBERS = count(1)
-_WAITING: dict[int, Callable[[], None]] = {}  # by the number that the driver hands to `_run`
+_WAITING: dict[int, Callable[[], None]] = {}  # by the number that the driver hands to `_call`
+_LASTING: dict[int, Callable[[], None]] = {}  # the same for those of graphs, which are called at each launch
 
 
-_in_c = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(lambda number: _WAITING.pop(number)())
+def _call(number: int) -> None:
+    (_LASTING.get(number) or _WAITING.pop(number))()
+
+
+_in_c = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_call)
 _RUN = ctypes.cast(_in_c, ctypes.c_void_p).value
 
 
@@ -46,6 +52,26 @@ class HostFunctions:
         self._device = device
         self._driver = device.driver
         self._accesses: dict[Op, list[Callable[[], None]]] = {}  # of functions that have run, for the sanitizer
+        self._kept: list[int] | None = None  # gets the numbers of those that last
+        self._lasting: dict[int, None] = {}
+
+    @contextmanager
+    def kept(self, numbers: list[int]) -> Iterator[None]:
+        """Let what is queued inside last, as it becomes a part of a graph, until `forget`; *numbers* gets it."""
+        self._kept = numbers
+        try:
+            yield
+        finally:
+            self._kept = None
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget functions of graphs, which no launch can call any more."""
+        for number in numbers:
+            del _LASTING[number], self._lasting[number]
+
+    def close(self) -> None:
+        """Forget all functions of graphs."""
+        self.forget([*self._lasting])
 
     def queue(self, stream: "CardStream", op: Op) -> None:
         """Queue a host function."""
@@ -66,11 +92,16 @@ class HostFunctions:
 
     def _queue(self, stream: "CardStream", function: Callable[[], None]) -> None:
         number = next(_NUMBERS)
-        _WAITING[number] = function
+        if self._kept is not None:
+            _LASTING[number] = function
+            self._lasting[number] = None
+            self._kept.append(number)
+        else:
+            _WAITING[number] = function
         try:
             self._driver(self._driver.cu.cuLaunchHostFunc, stream.handle, self._driver.cu.CUhostFn(_RUN), number)
         except BaseException:
-            del _WAITING[number]
+            _WAITING.pop(number, None)
             raise
 
     def _perform(self, op: Op) -> None:

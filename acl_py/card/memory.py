@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.card.dlpack import capsule, check_request, consumer
 from acl_py.card.driver import Driver
+from acl_py.card.pages import CardPages
 from device_model.errors import Fail
 from device_model.integers import Integer
 from device_model.memory import Allocation, Buffer, Memory, Origin, Pool, Space
@@ -117,6 +118,7 @@ class CardMemory(Memory):
             address, nbytes, Space.MANAGED, Origin.MANAGED, memoryview(_bytes_at(address, nbytes)).cast("B"), self.fail,
             device=device, made=made, serial=self._serial,
         )  # fmt: skip
+        allocation.pages = CardPages(self.driver, address, nbytes)
         return self.enter(allocation)
 
     def malloc_host(self, nbytes: Integer, made: object) -> Buffer:
@@ -239,7 +241,11 @@ class CardPool(Pool):
         """Allocate *nbytes* in the order of *stream*."""
         memory = self._memory
         assert isinstance(memory, CardMemory), f"{memory!r} is not of a card"
-        address = int(memory.driver(memory.driver.cu.cuMemAllocAsync, nbytes, stream.handle))
+        driver, cu = memory.driver, memory.driver.cu
+        if stream.branch is not None:  # memory of a graph
+            address = int(driver(cu.cuMemAlloc, nbytes))
+        else:
+            address = int(driver(cu.cuMemAllocAsync, nbytes, stream.handle))
         buffer = memory.begin_on_card(address, nbytes, self.device, Origin.POOL, made)
         buffer.allocation.pool = self
         return buffer, None

@@ -94,16 +94,16 @@ class CardStream(Stream):
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
         """Make the call that queues *op*."""
+        context, times = self.context, self.context.times
         op.stream = self
         op.queued_ns = op.ready_ns = self.scheduler.now
         op.queue = self.queues[op.lane]  # the trace tells the engine by it
-        maker = self.context.works.of(op.work)
+        maker = context.works.of(op.work)
         # A mark is needed for what is waited for and will not be the last entry, and in front of what may last.
         if (self._asked > self._first and self._asked > self._marked) or maker.may_last:
             self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        times = self.context.times
         if times is not None:
             times.begin(self)
         maker.call(self, op)
@@ -125,11 +125,16 @@ class CardStream(Stream):
         """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
         if work.done:
             return
+        self.take(self.driver.cu.cuStreamWaitEvent, event, 0)
+
+    def take(self, function: Any, *args: Any) -> Completion:
+        """Call *function* of the driver, which queues here what is no operation and may last; return its completion."""
         self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        self.driver(self.driver.cu.cuStreamWaitEvent, self.handle, event, 0)
+        self.driver(function, self.handle, *args)
         self._add()
+        return self.tail
 
     def lead(self, handle: int) -> None:
         """Let work that another library queues in the stream *handle* wait for all entries."""
@@ -195,9 +200,18 @@ class CardStream(Stream):
     def mark_all(self) -> None:
         """Put a mark behind all entries, if they have none."""
         if self._marked < self._last and self._numbers:
-            event = self.context.take_event()
-            self.driver(self.driver.cu.cuEventRecord, event, self.handle)
-            self._mark(event, is_ours=True)
+            self._mark(self.new_mark(), is_ours=True)
+
+    def new_mark(self) -> Any:
+        """Return an event of ours that is recorded here."""
+        event = self.context.take_event()
+        self.driver(self.driver.cu.cuEventRecord, event, self.handle)
+        return event
+
+    def last_mark(self) -> Any:
+        """Return an event that stands for all entries; there are some that are not known to be done."""
+        self.mark_all()
+        return self._marks[-1].event
 
     def _mark(self, event: Any, *, is_ours: bool = False) -> Mark:
         self._marked = self._last

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from acl_py.card.codes import Codes
+from acl_py.card.graphs import GraphLaunch
 from acl_py.card.host_functions import HostFunctions
 from acl_py.card.kernels import Modules
+from acl_py.card.pages import place_of
 from acl_py.errors import Kind
 from acl_py.verbs.card_code import CardWork
-from device_model.memory import HOST, Space
+from device_model.memory import Space
 from device_model.ops import Op
 from device_model.ptx.launch import DriverLaunch
 from device_model.work import (
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from acl_py.card.streams import CardStream
     from device_model.memory import Allocation
 
-_FILLS = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 _ON_HOST = (Space.PINNED, Space.PAGEABLE)
 
 
@@ -46,6 +47,7 @@ class Works:
     def __init__(self, device: "CardDevice") -> None:
         self._device = device
         self._cu = device.driver.cu
+        self._fills = {1: self._cu.cuMemsetD8Async, 2: self._cu.cuMemsetD16Async, 4: self._cu.cuMemsetD32Async}
         self.modules = Modules(device)
         self.codes = Codes(device)
         self.functions = functions = HostFunctions(device)
@@ -72,6 +74,8 @@ class Works:
         Raises:
             AclError: A card cannot do it.
         """
+        if isinstance(work, GraphLaunch):
+            return Maker(self._launch, work.executable.may_last)
         maker = self._makers.get(type(work))
         if maker is None:
             raise self._device.runtime.error(
@@ -84,7 +88,9 @@ class Works:
     def _copy(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
         dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
-        self._device.driver(self._cu.cuMemcpyAsync, dst, src, work.nbytes, stream.handle)
+        answer = self._cu.cuMemcpyAsync(dst, src, work.nbytes, stream.handle)
+        if answer[0]:
+            raise self._device.driver.error(int(answer[0]), "cuMemcpyAsync")
 
     def _rows(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
@@ -105,19 +111,18 @@ class Works:
 
     def _fill(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
-        address, value = work.dst.address + work.offset, work.value & ((1 << 8 * work.unit) - 1)
-        call = getattr(self._cu, _FILLS[work.unit])
-        self._device.driver(call, address, value, work.nbytes // work.unit, stream.handle)
+        call = self._fills[work.unit]
+        self._device.driver(call, work.dst.address + work.offset, work.value, work.nbytes // work.unit, stream.handle)
 
     def _prefetch(self, stream: "CardStream", op: Op) -> None:
         work: Any = op.work
-        place = self._cu.CUmemLocation()
-        kinds = self._cu.CUmemLocationType
-        is_host = work.location == HOST
-        place.type = kinds.CU_MEM_LOCATION_TYPE_HOST if is_host else kinds.CU_MEM_LOCATION_TYPE_DEVICE
-        place.id = 0 if is_host else work.location
+        place = place_of(self._cu, work.location)
         address = work.allocation.address + work.start
         self._device.driver(self._cu.cuMemPrefetchAsync, address, work.nbytes, place, 0, stream.handle)
+
+    def _launch(self, stream: "CardStream", op: Op) -> None:
+        work: Any = op.work
+        self._device.driver(self._cu.cuGraphLaunch, work.executable.handle, stream.handle)
 
     def _refuse_body(self, stream: "CardStream", op: Op) -> None:  # noqa: ARG002 - it makes no call
         raise self._device.runtime.error(

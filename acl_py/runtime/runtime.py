@@ -72,10 +72,11 @@ class Limit(NamedTuple):
 class Limited(FirstOf):
     """Done with *completion*, or with a timer, *limit_ns* from now. A host that has waited for it must `end` it."""
 
-    __slots__ = ("_runtime", "timer")
+    __slots__ = ("_runtime", "awaited", "timer")
 
     def __init__(self, runtime: "Runtime", completion: Completion, limit_ns: Nanoseconds) -> None:
         self._runtime = runtime
+        self.awaited = completion
         self.timer = runtime.scheduler.timer(runtime.host_ns + limit_ns)
         runtime.limits[self.timer] = monotonic() + limit_ns / 1e9
         super().__init__((completion, self.timer))
@@ -105,6 +106,7 @@ class Runtime:
     first = 0  # the device that is current at the beginning
     runs_ptx = False  # a driver runs kernels in PTX
     stages = True  # the host moves bytes of pageable memory to and from pinned memory itself
+    moves_pages = True  # pages of managed memory move here, for a host that uses them and for the driver
     takes_guests = True  # calls of `acl` and of the driver of CUDA go to this run, if they are made in it
 
     def __init__(

@@ -160,6 +160,12 @@ class Races(Check):
         self._nodes.queue(run, made, self.hosts.current(), self._runtime.host_ns)
 
     @guarded
+    def launched(self, op: Op, launch: Any, made: Sequence[Completion]) -> None:
+        """Take up a *launch* that a card has been given as the operation *op*; *made* stands for its nodes."""
+        self._nodes.queue(launch, made, self.hosts.current(), self._runtime.host_ns)
+        op.stamp = launch.stamp
+
+    @guarded
     def decided(self, decision: Decision) -> None:
         """Forget the bodies of a conditional node: none of them runs any more."""
         self._nodes.forget(decision)

@@ -1,6 +1,8 @@
 """The sanitizer: observers that look at one thing each, for the parts that the program asked for."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from acl_py.findings import FAILURE, Findings
 from acl_py.host_arrays.views import UNSEEN, Views
@@ -16,8 +18,10 @@ from acl_py.sanitizer.reversed_effects import ReversedEffects
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.unwritten import Unwritten
 from acl_py.sites import is_in_model
+from device_model.completions import Completion
 from device_model.memory import Allocation
 from device_model.observe import Observer
+from device_model.ops import Op
 
 
 class Sanitizer(Observer):
@@ -71,6 +75,11 @@ class Sanitizer(Observer):
         """Learn that the program ends with an error: leaks will not be listed."""
         if self.leaks is not None:
             self.leaks.ended_with_error = True
+
+    def launched(self, op: Op, launch: Any, made: Sequence[Completion]) -> None:
+        """Learn that a card was given a *launch* of a graph, the operation *op*; *made* stands for its nodes."""
+        if self.races is not None:
+            self.races.launched(op, launch, made)
 
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""

@@ -437,12 +437,12 @@ async def LaunchKernel(
         await double[8, stream](buffer)  # the same, shorter
     """
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
-    runtime = scope.runtime
-    if scope.context.alert:
-        runtime.check_call(scope.context, LaunchKernel.__name__)
+    runtime, context = scope.runtime, scope.context
+    if context.alert:
+        runtime.check_call(context, LaunchKernel.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.home is not scope.context:
+    if type(stream) is not context.stream_type or stream.home is not context:
         stream = _resolve(scope, kernel, stream)
     if not isinstance(kernel, Launchable) or type(block_dim) is not int or not 1 <= block_dim <= MAX_BLOCKS:
         block_dim = _check_launch(scope, kernel, block_dim)

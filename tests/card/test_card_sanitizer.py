@@ -122,6 +122,34 @@ def test_what_a_host_function_touches_belongs_to_it(begun):
     assert len(texts) == 1
 
 
+def test_nodes_of_a_graph_are_named_as_on_the_model(begun):
+    async def main():
+        stream, other = [await acl_py.CreateStream(name=name) for name in ("one", "two")]
+        pinned, buffer = await acl_py.MallocHost(64, name="pinned"), await acl_py.Malloc(64, name="buffer")
+        values = pinned.numpy(np.uint8)
+
+        def add():
+            values[:] += 1
+
+        async with acl_py.capture(stream) as graph:
+            await acl_py.MemsetAsync(buffer, 64, 3, 64, stream)
+            await acl_py.MemcpyAsync(pinned, 64, buffer, 64, KIND, stream)
+            await acl_py.LaunchHostFunc(stream, add)
+        executable = await acl_py.GraphInstantiate(graph)
+        await acl_py.GraphLaunch(executable, stream)
+        await acl_py.MemsetAsync(buffer, 64, 1, 64, other)  # races with the fill and the copy
+        values[1] = 5  # races with the copy and the function
+        await acl_py.SynchronizeDevice()
+        await acl_py.MemsetAsync(buffer, 64, 1, 64, other)  # all is over
+        values[2] = 5
+        await (await acl_py.GraphLaunch(executable, other))  # behind this fill
+        return values.tolist()
+
+    texts, notes = findings_of(main, "h200", sanitize="device,host")
+    assert findings_of(main, begun, sanitize="device,host") == (texts, notes)
+    assert len(texts) == 4
+
+
 def test_what_needs_the_model_is_said(begun):
     async def main():
         buffer = await acl_py.Malloc(64)
