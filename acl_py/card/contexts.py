@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from acl_py.card.activities import RecordTimes, activities
 from acl_py.card.driver import Driver
 from acl_py.card.events import CardEvent
-from acl_py.card.graphs import CardExecutable, Reached, Takers
+from acl_py.card.graphs import CardExecutable, GraphLaunch, Reached, Takers
 from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
 from acl_py.card.times import EventTimes
 from acl_py.card.words import CardWords
@@ -190,6 +190,9 @@ class CardContext(Context):
         entry.end_ns = now
         if entry.error is None and self.error is not None:
             entry.error = self.error
+        if self.device.runtime.sanitizer is not None:
+            for op in entry.work.executable.ops if isinstance(entry.work, GraphLaunch) else (entry,):
+                self.works.functions.tell(op)
         waiters, entry.waiters = entry.waiters, None
         entry.done = True
         for waiter in waiters or ():

@@ -1,6 +1,7 @@
 """The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
@@ -10,8 +11,11 @@ from acl_py.calls.table import all_verbs
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
+from acl_py.card.host_functions import running
 from acl_py.card.memory import CardMemory
+from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
+from acl_py.findings import Findings
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices, graph_nodes, graphs
@@ -19,12 +23,14 @@ from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
 from device_model.faults import Rule, Verdict
-from device_model.memory import Buffer, Origin
+from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.ptx.launch import DriverLaunch
 from device_model.ptx.text.syntax import Module
 from device_model.rules import SyncRules
 from device_model.streams import Stream
+from device_model.work import Copy, HostFunction, Work
 
 _ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
@@ -36,6 +42,7 @@ _ELSEWHERE = {
     graphs.GraphAddIfNode.__name__: _CONDITIONS,
     graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }
+_UNSEEN = "what kernels in PTX read and write is not seen on a card: sanitize the program on the model, too"
 
 
 @cache
@@ -140,9 +147,44 @@ class CardRuntime(Runtime):
         """Make the call that queues *op* in *stream*, or let a capture have it."""
         if stream.home is None and self._take(stream, op, 0):
             return
+        told = self.hooks.op_queued
+        if self.sanitizer is not None:
+            self.note_unseen(op.work)
+            if isinstance(op.work, HostFunction) and told is not None:
+                op.stream, op.queued_ns, op.queue = stream, self.host_ns, stream.queues[op.lane]
+                told(op)  # before the function runs, in its thread
+                told = None
         stream.enqueue(op, 0)
-        if self.hooks.op_queued is not None:
-            self.hooks.op_queued(op)
+        if told is not None:
+            told(op)
+        if self.sanitizer is not None and isinstance(op.work, Copy) and op.work.dst.space is Space.PAGEABLE:
+            self._tell_of_wait(stream, op)
+
+    def _tell_of_wait(self, stream: Stream, op: Op) -> None:
+        """Tell the observers that the call of *op*, a copy to pageable memory, has waited, although it need not."""
+        assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
+        awaiting, synchronized = self.hooks.awaiting, self.hooks.synchronized
+        if awaiting is not None and synchronized is not None:
+            awaiting((stream,), op, False)
+            stream.look(all_of_it=True)
+            synchronized(op)
+
+    def note_unseen(self, work: Work) -> None:
+        """Note that the sanitizer sees nothing of *work*, if it is so."""
+        if isinstance(work, DriverLaunch):
+            self.state(Findings).note(_UNSEEN)
+
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs in this thread of the driver, or of which the sanitizer is told."""
+        return running.op
+
+    def defers(self, access: Callable[[], None]) -> bool:
+        """Keep *access* until its operation has ended, if this is a thread of the driver that runs a host function."""
+        if running.accesses is None:
+            return False
+        running.accesses.append(access)
+        return True
 
     def load_module(self, module: Module, text: str, made: object) -> dict[str, Buffer]:
         """Let the driver compile *text*, and return the variables of the module."""
@@ -211,6 +253,8 @@ class CardRuntime(Runtime):
             except DeviceError:
                 is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
             self.unfinished()  # for its effect: what has ended gets its times
+            if self.sanitizer is not None:
+                self.sanitizer.finish()  # before what the program has not freed is freed
             self.memory.close(is_lost=is_lost)
             for card in self.cards:
                 card.give_back(is_lost=is_lost)

@@ -506,6 +506,17 @@ class Runtime:
             raise self.context_error(context)
         raise self.error(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
 
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs at the moment."""
+        return next((device.calling for device in self.devices if device.calling is not None), None)
+
+    def defers(self, access: Callable[[], None]) -> bool:  # noqa: ARG002 - a card does
+        """Return whether *access*, which tells of memory that is touched now, is called when the operation has ended:
+        it is a host function in a thread of a driver.
+        """
+        return False
+
     def refuse_nested(self, context: Context, name: str) -> None:
         """Refuse a call of *name* that a kernel or a host function makes; part of `check_call`, and all of it for an
         `await` of a completion, which is no verb.

@@ -401,7 +401,6 @@ def test_every_verb_that_a_card_does_not_do_is_refused_by_name(card):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"sanitize": True}, "sanitize the program on the model"),
         ({"effects": "weak"}, "effects='weak' with device='cuda:0'"),
         ({"overlay": "torch"}, "calls take the time that they take"),
         ({"clock": "simulated"}, "time is real"),
