@@ -68,14 +68,16 @@ only from those below it, and all of them may import device_model:
     card/           a real card in place of the model
         opening runtime contexts        from options to a card; what the model is asked for elsewhere
         streams events memory work      what the host knows of work; objects of the driver; which call work makes
+        codes compiled                  what kernels in Python bring for a card; the cache of what is compiled
         kernels host_functions          kernels in PTX; Python in its turn in a stream
+        dlpack                          this memory for other libraries
         bridge driver clock             how tasks wait; functions and codes of the driver; real time
     options         what a simulation is begun with
     faults asc cta ptx
                     fault rules; the languages of core kernels and of thread-block kernels; kernels in PTX
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host marks
-        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks costs
+        copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
         ptx_kernels ptx_compiler captures capturing graphs task_groups
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads

@@ -24,7 +24,8 @@ from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
-from device_model.graphs.executable import Launch
+from device_model.graphs.executable import Executable, Launch
+from device_model.graphs.graph import Graph
 from device_model.graphs.launching import Forwarder, HostCopies
 from device_model.graphs.streaks import Streaks
 from device_model.ids import Ids
@@ -280,6 +281,22 @@ class Device:
     def work(self) -> Completion:
         """Return the completion of everything queued on this device so far."""
         return AllOf([context.work() for context in self.contexts])
+
+    def instantiate(self, graph: Graph, made: object, *, keeps_priorities: bool) -> Executable:
+        """Make *graph* ready for launches here."""
+        return Executable(graph, self, made, keeps_priorities=keeps_priorities)
+
+    def can_reach(self, peer: "Device") -> bool:
+        """Return whether this device can be given access to the memory of *peer*."""
+        return self is not peer
+
+    def reach(self, peer: "Device") -> None:
+        """Give this device access to the memory of *peer*."""
+        self.reaches[peer.ordinal] = None
+
+    def leave(self, peer: "Device") -> None:
+        """Take the access to the memory of *peer* back."""
+        del self.reaches[peer.ordinal]
 
     def unfinished(self) -> list[Op]:
         """Return the operations that have not ended, in the order in which they were queued.

@@ -1,4 +1,4 @@
-"""Signals between streams that are not events: notifies, and words of device memory. Both exist under ACL only.
+"""Signals between streams that are not events: notifies, which exist under ACL only, and words of device memory.
 
 A *notify* is a binary semaphore. A record sets it. A wait lasts until it is set, and clears it. So one record lets one
 wait pass, and two records before a wait count once. The notify may belong to another device than the stream that

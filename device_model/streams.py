@@ -199,7 +199,8 @@ class Stream(handles.Stream):
         traces and reports. If it waits for a signal, *hope* returns the queued work that would give the signal, or
         None; *remedy* says what to do if the signal never comes.
         """
-        self.tail = step = Step(self, kind, name, what, site, generator, hope, remedy)
+        step = Step(self, kind, name, what, site, generator, hope, remedy)
+        self.give(step)
         if not step.done:
             self.steps[step] = None
         queued = self.context.device.hooks.step_queued

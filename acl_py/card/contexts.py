@@ -1,12 +1,16 @@
 """The context of a card, and the card as verbs see it."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.activities import RecordTimes, activities
 from acl_py.card.driver import Driver
 from acl_py.card.events import CardEvent
+from acl_py.card.graphs import CardExecutable, GraphLaunch, Reached, Takers
 from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
-from acl_py.card.times import Times
+from acl_py.card.times import EventTimes
+from acl_py.card.words import CardWords
 from acl_py.card.work import Works
 from acl_py.errors import Kind
 from device_model.completions import Completion, Nanoseconds
@@ -14,6 +18,7 @@ from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.events import Event
+from device_model.graphs.graph import Graph
 from device_model.names import named
 from device_model.ops import Op
 from device_model.rules import EventClass
@@ -22,7 +27,9 @@ from device_model.streams import Stream
 if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
 
+_ENABLED = 704  # access of this device is enabled already
 _MISSES = 2
+_NEWS = 8
 _NO_TIMING = 2  # a flag of cuEventCreate
 _NON_BLOCKING = 1  # a flag of cuStreamCreate
 
@@ -30,23 +37,35 @@ _NON_BLOCKING = 1  # a flag of cuStreamCreate
 class CardContext(Context):
     """The primary context of a card, with the streams and events that the run makes in it."""
 
-    __slots__ = ("asked", "driver", "events", "spare_events", "times", "works")
+    __slots__ = (
+        "asked", "driver", "events", "executables", "reached", "spare_events", "takers", "times", "works",
+    )  # fmt: skip
     device: "CardDevice"
+    stream_type = CardStream
+    event_type = CardEvent
 
     def __init__(self, device: "CardDevice", made: object) -> None:
         super().__init__(device, 0, primary=True, made=made)
         self.driver: Driver = device.driver
         self.works = Works(device)
-        self.times = Times(self) if device.runtime.is_recorded else None
+        self.times = self._times() if device.runtime.is_recorded else None
         self.spare_events: list[Any] = []  # for marks
         self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
-        self.asked: dict[CardStream, None] = {}  # the streams of which hosts want to know
+        self.asked: dict[CardStream | Reached, None] = {}  # the streams and records of which hosts want to know
+        self.reached: dict[Reached, None] = {}  # records of launches that are not known to be done
+        self.executables: dict[CardExecutable, None] = {}  # that are not destroyed
+        self.takers = Takers(self)
         queues = device.queues(-1)
         is_legacy = self.default is self.legacy
         self.legacy = CardStream(self, 0, "legacy", queues, None, 0, made, LEGACY)
         self.per_thread = CardStream(self, 0, "per_thread", queues, self.order, 0, made, PER_THREAD)
         self.default = self.legacy if is_legacy else self.per_thread
         self.alert = True
+
+    def _times(self) -> EventTimes | RecordTimes:
+        """Return what times operations: the vendor's records, if there are any, or else events."""
+        events, records = EventTimes(self), activities()
+        return events if records is None else RecordTimes(self, records, events)
 
     def update_alert(self) -> None:
         """Each call asks first whether a card can do it."""
@@ -112,10 +131,12 @@ class CardContext(Context):
         """Ask the card about what hosts wait for; return whether anything is done that was not before.
 
         It begins with the stream that it has not asked for longest, and gives up after some answers of "not yet": a
-        question costs a microsecond, and there may be many streams.
+        question costs a microsecond, and there may be many streams. It gives up after some that have ended, too: what
+        else the loop has to do does not wait until all tasks have had their turn.
         """
-        asked, misses, is_new = self.asked, 0, False
-        for stream in list(asked):
+        asked, misses, news = self.asked, 0, 0
+        for _ in range(len(asked)):
+            stream = next(iter(asked))
             try:
                 has_ended = stream.look()
             except DeviceError as error:
@@ -124,13 +145,11 @@ class CardContext(Context):
             del asked[stream]
             if stream.is_asked:
                 asked[stream] = None  # at the end
-            if has_ended:
-                is_new = True
-            else:
-                misses += 1
-                if misses == _MISSES:
-                    break
-        return is_new
+            news += has_ended
+            misses += not has_ended
+            if misses == _MISSES or news == _NEWS:
+                break
+        return news > 0
 
     def fail(self, error: DeviceError) -> None:
         """Note that the card has failed: nothing is done any more, and each wait ends with *error*."""
@@ -140,6 +159,8 @@ class CardContext(Context):
         self.asked.clear()
         for stream in self.all_streams():
             stream.lose()
+        for record in list(self.reached):
+            record.lose()
 
     def give_back(self) -> None:
         """Destroy the streams and events, and unload the modules."""
@@ -147,6 +168,9 @@ class CardContext(Context):
         for stream in self.streams.values():
             assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
             cu.cuStreamDestroy(stream.handle)
+        for executable in self.executables:
+            cu.cuGraphExecDestroy(executable.handle)
+        self.takers.close()
         for event in self.spare_events:
             cu.cuEventDestroy(event)
         for event in self.events:
@@ -154,6 +178,8 @@ class CardContext(Context):
         if self.times is not None:
             self.times.close()
         self.works.modules.close()
+        self.works.functions.close()
+        self.works.codes.close()
 
     def finish(self, entry: Completion, now: Nanoseconds) -> None:
         """Note that *entry* of a stream is done."""
@@ -162,18 +188,25 @@ class CardContext(Context):
             return
         entry.start_ns = entry.queued_ns
         entry.end_ns = now
-        if self.times is not None and self.error is None:
-            try:
-                self.times.tell(entry)
-            except DeviceError as error:
-                self.fail(Driver.lost or error)
         if entry.error is None and self.error is not None:
             entry.error = self.error
+        if self.device.runtime.sanitizer is not None:
+            for op in entry.work.executable.ops if isinstance(entry.work, GraphLaunch) else (entry,):
+                self.works.functions.tell(op)
         waiters, entry.waiters = entry.waiters, None
         entry.done = True
         for waiter in waiters or ():
             waiter.release(entry)
-        self.device.call_hook(self.device.hooks.op_ended, entry)
+        if self.times is not None:
+            self.times.finish(entry)
+        else:
+            self.tell(entry)
+
+    def tell(self, op: Op) -> None:
+        """Tell the observers that *op* has ended, as its times say."""
+        ended = self.device.hooks.op_ended
+        if ended is not None:
+            self.device.call_hook(ended, op)
 
 
 class CardDevice(Device):
@@ -188,17 +221,45 @@ class CardDevice(Device):
         cu = self.driver.cu
         self.handle = self.driver(cu.cuDeviceGet, ordinal)
         self.context_handle = self.driver(cu.cuDevicePrimaryCtxRetain, self.handle)
-        self._make_current()
+        self.make_current()
+        self._own_peers: dict[CardDevice, None] = {}  # the access that this run has enabled
         if not runtime.devices:
             runtime.begin()
         super().__init__(
             ordinal, runtime.profile, runtime.rules, runtime.scheduler, runtime.memory, runtime.workers, runtime.hooks
         )
+        self.words = CardWords(self.driver)
 
     def _context(self, *, primary: bool, made: object) -> Context:
         assert primary, "a card has its primary context only"
         self._contexts += 1
         return CardContext(self, made)
+
+    def instantiate(self, graph: Graph, made: object, *, keeps_priorities: bool) -> CardExecutable:
+        """Make *graph* ready for launches here."""
+        return CardExecutable(graph, self, made, keeps_priorities=keeps_priorities)
+
+    def can_reach(self, peer: Device) -> bool:
+        """Return what the driver says."""
+        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
+        return self is not peer and bool(self.driver(self.driver.cu.cuDeviceCanAccessPeer, self.handle, peer.handle))
+
+    def reach(self, peer: Device) -> None:
+        """Give this card access; it keeps what another library of the process has enabled."""
+        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
+        cu = self.driver.cu
+        code = int(cu.cuCtxEnablePeerAccess(peer.context_handle, 0)[0])
+        if code not in (0, _ENABLED):
+            raise self.driver.error(code, "cuCtxEnablePeerAccess")
+        super().reach(peer)
+        self._own_peers.update({} if code else {peer: None})
+
+    def leave(self, peer: Device) -> None:
+        """Take the access back."""
+        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
+        self.driver(self.driver.cu.cuCtxDisablePeerAccess, peer.context_handle)
+        super().leave(peer)
+        self._own_peers.pop(peer, None)
 
     def drain(self) -> None:
         """Wait for all work of the card, and complete it.
@@ -206,19 +267,29 @@ class CardDevice(Device):
         Raises:
             AclError: Work has failed.
         """
-        self._make_current()
+        self.make_current()
         self.driver(self.driver.cu.cuCtxSynchronize)
         for stream in self.primary.all_streams():
             stream.look(all_of_it=True)
 
+    def unfinished(self) -> list[Op]:
+        """Return the operations that are not known to be done, in the order in which they were queued."""
+        if self.primary.times is not None:
+            self.primary.times.settle()
+        entries = (entry for stream in self.primary.all_streams() for entry in stream.entries)
+        return sorted((entry for entry in entries if isinstance(entry, Op)), key=attrgetter("queued_ns"))
+
     def give_back(self, *, is_lost: bool) -> None:
         """Give back what the driver has made; nothing of a card that is *lost*, but the context."""
         if not is_lost:
-            self._make_current()
+            self.make_current()
+            for peer in self._own_peers:
+                self.driver.cu.cuCtxDisablePeerAccess(peer.context_handle)
             self.primary.give_back()
         self.driver.cu.cuDevicePrimaryCtxRelease(self.handle)
 
-    def _make_current(self) -> None:
+    def make_current(self) -> None:
+        """Let calls of this thread be about this card."""
         self.driver(self.driver.cu.cuCtxSetCurrent, self.context_handle)
 
     def reset(self, site: object) -> None:

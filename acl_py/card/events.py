@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.graphs import Reached
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.events import Event
 
@@ -14,12 +15,13 @@ if TYPE_CHECKING:
 class CardEvent(Event):
     """An event that the card records. Its last record is also a mark in its stream (streams.py)."""
 
-    __slots__ = ("handle", "mark")
+    __slots__ = ("handle", "is_fixed", "mark")
     context: "CardContext"
     mark: "Mark"  # of the last record
 
     def __init__(self, context: "CardContext", id_: int, *, timing: bool, made: object) -> None:
         super().__init__(context, id_, timing=timing, made=made)
+        self.is_fixed = False  # graphs have its handle
         self.handle = self._new_handle()
 
     def _new_handle(self) -> Any:
@@ -31,13 +33,14 @@ class CardEvent(Event):
         """Whether all work that was recorded has completed; asks the card."""
         if self.work is None or self.work.done:
             return True
-        self.recorded_in.look()
+        asked = self.work if isinstance(self.work, Reached) else self.recorded_in
+        asked.look()
         return self.work.done
 
     @property
     def _is_mark(self) -> bool:
         """Whether its stream may still ask for the last record."""
-        return self.work is not None and not self.work.done
+        return not self.is_fixed and self.work is not None and not self.work.done
 
     @property
     def recorded_in(self) -> "CardStream":
@@ -45,9 +48,17 @@ class CardEvent(Event):
         stream: Any = self.stream
         return stream  # type: ignore[no-any-return]
 
+    def fix(self) -> None:
+        """Keep the handle from now on, as nodes of graphs have it: marks are other events."""
+        if self._is_mark:
+            self.mark.event, self.mark.is_ours = self.recorded_in.new_mark(), True
+        self.is_fixed = True
+
     def destroy(self, site: object) -> None:
-        """Destroy the event; its stream does so later, if it may still ask for the last record."""
+        """Destroy the event; later if its stream may still ask for the last record, or graphs have it."""
         super().destroy(site)
+        if self.is_fixed:
+            return  # at the end of the run
         del self.context.events[self]
         if self._is_mark:
             self.mark.is_ours = True
@@ -61,6 +72,8 @@ class CardEvent(Event):
             self.mark.is_ours = True
             self.handle = self._new_handle()
         self.mark = card.record(self.handle)
+        if self.is_fixed:
+            self.mark.event, self.mark.is_ours = card.new_mark(), True
         self.work = stream.tail
         self.stream = stream
         self.recorded_ns = stream.scheduler.now

@@ -1,55 +1,58 @@
 """The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
 from weakref import WeakSet
 
 from acl_py.calls.table import all_verbs
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
+from acl_py.card.host_functions import running
 from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
-from acl_py.runtime.runtime import Runtime, Subjects
+from acl_py.findings import Findings
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices
-from acl_py.verbs.managed import MallocManaged, PointerGetAttributes
-from device_model.completions import Completion, Nanoseconds
+from acl_py.verbs import devices, graph_nodes, graphs
+from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
 from device_model.faults import Rule, Verdict
-from device_model.memory import Buffer, Origin
+from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.ptx.launch import DriverLaunch
 from device_model.ptx.text.syntax import Module
 from device_model.rules import SyncRules
 from device_model.streams import Stream
+from device_model.work import Copy, HostFunction, Work
 
 _ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
+_CONDITIONS = "a condition is set by code that is linked with the vendor's device runtime: run the program on the model"
 _ELSEWHERE = {
     devices.ResetDevice.__name__: "end the process: torch, CuPy and numba live in the same context",
     devices.CreateContext.__name__: _ONE_CONTEXT,
     devices.DestroyContext.__name__: _ONE_CONTEXT,
+    graphs.GraphAddIfNode.__name__: _CONDITIONS,
+    graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }
-_NOT_YET = ("captures", "graphs", "graph_nodes", "task_groups", "signals", "peers", "managed")  # modules of verbs
-_ALL_THE_SAME = (*_ANYWHERE, MallocManaged, PointerGetAttributes)
+_UNSEEN = "what kernels in PTX read and write is not seen on a card: sanitize the program on the model, too"
 
 
 @cache
 def refused() -> dict[str, str]:
     """Return what to do in place of each verb that a card does not do."""
-    here = {each.__name__ for each in _ALL_THE_SAME}
+    here = {each.__name__ for each in _ANYWHERE}
     remedies = {}
     for name, each in all_verbs().items():
         if name in _ELSEWHERE:
             remedies[name] = _ELSEWHERE[name]
-        elif each.noun in _NOT_YET and name not in here:
-            remedies[name] = "cards do not do this yet: run the program on the model, with device='h200'"
         elif each.cuda is None and name not in here:
             remedies[name] = "CUDA has no such function: run the program on the model"
     return remedies
@@ -79,6 +82,7 @@ class CardRuntime(Runtime):
     scheduler: CardClock
     runs_ptx = True
     stages = False  # the driver does
+    moves_pages = False  # the driver does
     takes_guests = False  # the driver that it calls may be ours: its calls would call it again without end
 
     def __init__(
@@ -96,7 +100,7 @@ class CardRuntime(Runtime):
         self.bodies = bodies
         self.is_recorded = is_recorded
         self.driver = Driver(self.error)
-        self._here: tuple[int, Context] | None = None  # the thread that called last, and its context
+        self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
         self._began_ns = perf_counter_ns()
         self._refused = refused()
         _RUNS.add(self)
@@ -116,11 +120,15 @@ class CardRuntime(Runtime):
     def make_memory(self) -> CardMemory:
         """Return the memory of the cards."""
         profile = self.profile
-        return CardMemory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error, self.driver)
+        capacities = [profile.memory.bytes] * profile.devices
+        return CardMemory(capacities, profile.memory.alignment, self.error, self.driver, self._hold_back)
 
     def make_device(self, number: int) -> CardDevice:
-        """Return card *number*, whose primary context is current from now on."""
-        return CardDevice(self, number)
+        """Return card *number*; the present call goes on in the context that it has."""
+        made = CardDevice(self, number)
+        if self._here is not None:
+            self._here[1].device.make_current()
+        return made
 
     @property
     def host_ns(self) -> Nanoseconds:
@@ -136,10 +144,47 @@ class CardRuntime(Runtime):
         self.scheduler.advance(0)
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:  # noqa: ARG002
-        """Make the call that queues *op* in *stream*."""
+        """Make the call that queues *op* in *stream*, or let a capture have it."""
+        if stream.home is None and self._take(stream, op, 0):
+            return
+        told = self.hooks.op_queued
+        if self.sanitizer is not None:
+            self.note_unseen(op.work)
+            if isinstance(op.work, HostFunction) and told is not None:
+                op.stream, op.queued_ns, op.queue = stream, self.host_ns, stream.queues[op.lane]
+                told(op)  # before the function runs, in its thread
+                told = None
         stream.enqueue(op, 0)
-        if self.hooks.op_queued is not None:
-            self.hooks.op_queued(op)
+        if told is not None:
+            told(op)
+        if self.sanitizer is not None and isinstance(op.work, Copy) and op.work.dst.space is Space.PAGEABLE:
+            self._tell_of_wait(stream, op)
+
+    def _tell_of_wait(self, stream: Stream, op: Op) -> None:
+        """Tell the observers that the call of *op*, a copy to pageable memory, has waited, although it need not."""
+        assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
+        awaiting, synchronized = self.hooks.awaiting, self.hooks.synchronized
+        if awaiting is not None and synchronized is not None:
+            awaiting((stream,), op, False)
+            stream.look(all_of_it=True)
+            synchronized(op)
+
+    def note_unseen(self, work: Work) -> None:
+        """Note that the sanitizer sees nothing of *work*, if it is so."""
+        if isinstance(work, DriverLaunch):
+            self.state(Findings).note(_UNSEEN)
+
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs in this thread of the driver, or of which the sanitizer is told."""
+        return running.op
+
+    def defers(self, access: Callable[[], None]) -> bool:
+        """Keep *access* until its operation has ended, if this is a thread of the driver that runs a host function."""
+        if running.accesses is None:
+            return False
+        running.accesses.append(access)
+        return True
 
     def load_module(self, module: Module, text: str, made: object) -> dict[str, Buffer]:
         """Let the driver compile *text*, and return the variables of the module."""
@@ -152,6 +197,13 @@ class CardRuntime(Runtime):
         """Let the driver forget *module*."""
         self._card().works.modules.unload(module)
 
+    def _hold_back(self, number: int, handle: int) -> None:
+        """Let work of a stream of the driver wait for all work that card *number* has been given."""
+        card = self.device(number)
+        assert isinstance(card, CardDevice), f"{card!r} is no card"
+        for stream in card.primary.all_streams():
+            stream.lead(handle)
+
     def _card(self) -> CardContext:
         """Return the current context."""
         context = current_scope().context
@@ -163,14 +215,6 @@ class CardRuntime(Runtime):
         if rule.verdict is not Verdict.FAIL or rule.call is None:
             why = "only calls can be made to fail, as with fail(call='Malloc')"
             raise ValueError(f"{rule.text} on a card, where {why}")
-
-    async def wait(
-        self, completion: Completion, what: str | None, site: object, subjects: Subjects = (), **how: Any
-    ) -> None:
-        """Wait as the model does, after telling the stream of *completion* that a host wants to know."""
-        if not completion.done and isinstance(completion.stream, CardStream):
-            completion.stream.ask(completion)
-        await super().wait(completion, what, site, subjects, **how)
 
     @property
     def cards(self) -> list[CardDevice]:
@@ -188,14 +232,16 @@ class CardRuntime(Runtime):
 
     def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
         """Check what every verb checks, and that a card can do a call of *name*; make the context current."""
-        if type(context) is not CardContext or context.error is not None or self.faults.rules:
+        is_watched = self.faults.rules or self.captures.running
+        if type(context) is not CardContext or context.error is not None or is_watched:
             super().check_call(context, name, needs_context=needs_context)
         if name in self._refused:
             raise self.error(Kind.NOT_SUPPORTED, f"{name}() on a card", self._refused[name])
-        here = get_ident(), context
-        if here != self._here and isinstance(context, CardContext):
-            self.driver(self.driver.cu.cuCtxSetCurrent, context.device.context_handle)
-            self._here = here
+        if isinstance(context, CardContext):
+            here = get_ident(), context
+            if here != self._here:
+                context.device.make_current()
+                self._here = here
 
     def close(self, why: str) -> None:
         """End the run: wait for the work, and give back all that the run has of the driver. The cards are not reset."""
@@ -206,6 +252,9 @@ class CardRuntime(Runtime):
                     card.drain()
             except DeviceError:
                 is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
+            self.unfinished()  # for its effect: what has ended gets its times
+            if self.sanitizer is not None:
+                self.sanitizer.finish()  # before what the program has not freed is freed
             self.memory.close(is_lost=is_lost)
             for card in self.cards:
                 card.give_back(is_lost=is_lost)

@@ -15,6 +15,7 @@ A record of a program's own event is a mark at no cost.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -90,25 +91,32 @@ class CardStream(Stream):
         """Return the version of this protocol, and the stream of the driver: for torch, CuPy, numba and cuda.core."""
         return 0, int(self.handle)
 
+    @property
+    def entries(self) -> Iterable[Completion]:
+        """What is not known to be done, in order."""
+        return self._numbers
+
     # --- work
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
         """Make the call that queues *op*."""
+        context, times = self.context, self.context.times
         op.stream = self
         op.queued_ns = op.ready_ns = self.scheduler.now
         op.queue = self.queues[op.lane]  # the trace tells the engine by it
-        maker = self.context.works.of(op.work)
+        maker = context.works.of(op.work)
         # A mark is needed for what is waited for and will not be the last entry, and in front of what may last.
         if (self._asked > self._first and self._asked > self._marked) or maker.may_last:
             self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        times = self.context.times
         if times is not None:
-            times.begin(self)
-        maker.call(self, op)
-        if times is not None:
-            times.end(self, op)
+            mark = maker.mark(op.work)
+            times.begin(self, mark)
+            maker.call(self, op)
+            times.end(self, op, mark)
+        else:
+            maker.call(self, op)
         self._last = number = self._last + 1
         self._numbers[op] = number
         self.tail = op
@@ -125,11 +133,22 @@ class CardStream(Stream):
         """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
         if work.done:
             return
+        self.take(self.driver.cu.cuStreamWaitEvent, event, 0)
+
+    def take(self, function: Any, *args: Any) -> Completion:
+        """Call *function* of the driver, which queues here what is no operation and may last; return its completion."""
         self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        self.driver(self.driver.cu.cuStreamWaitEvent, self.handle, event, 0)
+        self.driver(function, self.handle, *args)
         self._add()
+        return self.tail
+
+    def lead(self, handle: int) -> None:
+        """Let work that another library queues in the stream *handle* wait for all entries."""
+        self.mark_all()
+        if self._marks and handle != int(self.handle):
+            self.driver(self.driver.cu.cuStreamWaitEvent, handle, self._marks[-1].event, 0)
 
     def _add(self) -> None:
         self.tail = entry = Entry(self)
@@ -189,9 +208,18 @@ class CardStream(Stream):
     def mark_all(self) -> None:
         """Put a mark behind all entries, if they have none."""
         if self._marked < self._last and self._numbers:
-            event = self.context.take_event()
-            self.driver(self.driver.cu.cuEventRecord, event, self.handle)
-            self._mark(event, is_ours=True)
+            self._mark(self.new_mark(), is_ours=True)
+
+    def new_mark(self) -> Any:
+        """Return an event of ours that is recorded here."""
+        event = self.context.take_event()
+        self.driver(self.driver.cu.cuEventRecord, event, self.handle)
+        return event
+
+    def last_mark(self) -> Any:
+        """Return an event that stands for all entries; there are some that are not known to be done."""
+        self.mark_all()
+        return self._marks[-1].event
 
     def _mark(self, event: Any, *, is_ours: bool = False) -> Mark:
         self._marked = self._last

@@ -72,10 +72,11 @@ class Limit(NamedTuple):
 class Limited(FirstOf):
     """Done with *completion*, or with a timer, *limit_ns* from now. A host that has waited for it must `end` it."""
 
-    __slots__ = ("_runtime", "timer")
+    __slots__ = ("_runtime", "awaited", "timer")
 
     def __init__(self, runtime: "Runtime", completion: Completion, limit_ns: Nanoseconds) -> None:
         self._runtime = runtime
+        self.awaited = completion
         self.timer = runtime.scheduler.timer(runtime.host_ns + limit_ns)
         runtime.limits[self.timer] = monotonic() + limit_ns / 1e9
         super().__init__((completion, self.timer))
@@ -105,6 +106,7 @@ class Runtime:
     first = 0  # the device that is current at the beginning
     runs_ptx = False  # a driver runs kernels in PTX
     stages = True  # the host moves bytes of pageable memory to and from pinned memory itself
+    moves_pages = True  # pages of managed memory move here, for a host that uses them and for the driver
     takes_guests = True  # calls of `acl` and of the driver of CUDA go to this run, if they are made in it
 
     def __init__(
@@ -503,6 +505,17 @@ class Runtime:
             self.faults.lose(rule, context.device)
             raise self.context_error(context)
         raise self.error(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
+
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs at the moment."""
+        return next((device.calling for device in self.devices if device.calling is not None), None)
+
+    def defers(self, access: Callable[[], None]) -> bool:  # noqa: ARG002 - a card does
+        """Return whether *access*, which tells of memory that is touched now, is called when the operation has ended:
+        it is a host function in a thread of a driver.
+        """
+        return False
 
     def refuse_nested(self, context: Context, name: str) -> None:
         """Refuse a call of *name* that a kernel or a host function makes; part of `check_call`, and all of it for an

@@ -15,7 +15,6 @@ from device_model.errors import shown
 from device_model.graphs.capture import Capture, CaptureMode, CaptureStatus
 from device_model.graphs.graph import Graph, Node
 from device_model.integers import integer
-from device_model.streams import LegacyStream
 
 
 class CaptureState(NamedTuple):
@@ -100,8 +99,8 @@ def _begin(
         raise runtime.error(
             Kind.GROUP_STATUS, f"{name}() during the {repr(stream.update)[1:-1]}", "call CaptureTaskUpdateEnd() first"
         )
-    if isinstance(stream, LegacyStream) or stream is stream.context.default:
-        legacy = isinstance(stream, LegacyStream)
+    legacy = stream is stream.context.legacy
+    if legacy or stream is stream.context.default:
         raise runtime.error(
             Kind.CAPTURE_UNSUPPORTED if legacy else Kind.CAPTURE_IMPLICIT,
             f"{name}() on {stream!r}",

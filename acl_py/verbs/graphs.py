@@ -15,7 +15,7 @@ from acl_py.verbs.memory import give_to_pool
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.completions import NOTHING, Completion
 from device_model.errors import shown
-from device_model.graphs.executable import Executable, Launch
+from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Condition, Graph, Node, NodeKind
 from device_model.integers import integer
 from device_model.memory import Allocation, Buffer
@@ -270,12 +270,12 @@ async def GraphInstantiate(graph: Graph, flags: int = 0) -> Executable:
     if flags & GraphInstantiateFlag.DEVICE_LAUNCH:
         _check_device_launch(runtime, graph)
     keeps_priorities = bool(flags & GraphInstantiateFlag.USE_NODE_PRIORITY)
-    executable = Executable(graph, scope.context.device, site, keeps_priorities=keeps_priorities)
+    executable = scope.context.device.instantiate(graph, site, keeps_priorities=keeps_priorities)
     graphs, makeup = runtime.profile.graphs, executable.plan.makeup
     runtime.pay(makeup.instantiate_ns(graphs))
     if flags & GraphInstantiateFlag.UPLOAD:
         runtime.pay(makeup.upload_ns(graphs))
-        executable.is_uploaded = True
+        executable.upload(scope.context.default)
     graph.is_bound = True
     runtime.called(GraphInstantiate.__name__, enter, site, Made[object](graph, executable, flags=int(flags)))
     return executable
@@ -323,7 +323,7 @@ async def GraphUpload(executable: Executable, stream: StreamLike = None) -> None
     check_executable(call, executable)
     stream = resolve(scope, stream, GraphUpload.__name__)
     runtime.pay(executable.plan.makeup.upload_ns(runtime.profile.graphs))
-    executable.is_uploaded = True
+    executable.upload(stream)
     runtime.called(GraphUpload.__name__, enter, site, Plain((executable, stream)))
 
 
@@ -387,7 +387,7 @@ async def _launch(
         runtime.state(GraphMemory).take(executable.device.ordinal, executable.memory())
     executable.is_uploaded = True
     runtime.pay(cost)
-    launch = Launch(executable, stream, runtime.host_ns + runtime.kernel_latency, site, decided)
+    launch = executable.launch(stream, runtime.host_ns + runtime.kernel_latency, site, decided)
     runtime.scheduler.settle()
     try:
         if executable.needs_host:
@@ -467,7 +467,7 @@ async def GraphExecDestroy(executable: Executable) -> None:
     """
     call = begin()
     _, runtime, site, enter = call
-    check_executable(call, executable).destroyed = site
+    check_executable(call, executable).destroy(site)
     runtime.pay(runtime.profile.graphs.begin)
     until = executable.last
     for allocation in executable.memory():

@@ -29,7 +29,7 @@ from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.memory import Memory, begin_life
 from acl_py.verbs.streams import StreamLike, resolve
-from device_model.completions import NOTHING, Completion
+from device_model.completions import Completion
 from device_model.integers import Integer, integer
 from device_model.memory import HOST, NONE, NOWHERE, Allocation, Buffer, Pages, Space
 from device_model.memory import Advice as Advice
@@ -241,13 +241,13 @@ async def StreamAttachMemAsync(
     stream = resolve(scope, stream, StreamAttachMemAsync.__name__)
     _member(runtime, MemAttach, flags, "a MemAttach")
     nbytes = integer("nbytes", nbytes)
-    allocation, _, start, stop = _range_of(runtime, buffer, nbytes or 1, StreamAttachMemAsync.__name__)
+    allocation, pages, start, stop = _range_of(runtime, buffer, nbytes or 1, StreamAttachMemAsync.__name__)
     if start or nbytes not in (0, allocation.nbytes):
         what = f"StreamAttachMemAsync() of {stop - start} bytes at {start} of {allocation!r}"
         raise runtime.refuse(Kind.INVALID_VALUE, what, "attach whole allocations")
     runtime.pay(costs.attach)
-    done: Completion = NOTHING
-    if not stream.turn().done:
+    done = pages.attach(stream, int(flags))
+    if runtime.moves_pages and not stream.turn().done:
         done = _by_driver(runtime, costs, stream, driver_attaches, site)
     runtime.called(StreamAttachMemAsync.__name__, enter, site, Plain((allocation, stream, int(flags))))
     return done
@@ -312,8 +312,9 @@ async def MemRangeGetAttribute(buffer: Memory, nbytes: Integer, attribute: int) 
         return int(pages.is_read_mostly(start, stop))
     if known is RangeAttribute.ACCESSED_BY:
         return pages.devices_with_access(start, stop)
-    locations = pages.preferred if known is RangeAttribute.PREFERRED_LOCATION else pages.prefetched
-    return pages.common_location(locations, start, stop)
+    if known is RangeAttribute.PREFERRED_LOCATION:
+        return pages.preferred_location(start, stop)
+    return pages.last_prefetch(start, stop)
 
 
 # --- the host
@@ -390,7 +391,8 @@ def _is_beside_the_program(runtime: Runtime) -> bool:
 def make_managed(runtime: Runtime, device: int, nbytes: Integer, site: Site | None) -> Buffer:
     """Allocate managed memory, in no time; raise as MallocManaged() does."""
     _costs(runtime)
-    runtime.state(HostPages).begin(runtime)
+    if runtime.moves_pages:
+        runtime.state(HostPages).begin(runtime)
     return runtime.memory.malloc_managed(device, nbytes, site)
 
 
@@ -418,7 +420,7 @@ async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Pref
     op = Op(work, work.label.lane, work.nbytes, site)
     await transfers.room(runtime, stream, op, site)
     runtime.pay(costs.prefetch)
-    work.by_driver = not stream.turn().done
+    work.by_driver = runtime.moves_pages and not stream.turn().done
     if work.by_driver:
         _by_driver(runtime, costs, stream, driver_begins_prefetch, site)
     missing = pages.missing(work.start, work.stop, work.location)

@@ -27,13 +27,13 @@ async def DeviceCanAccessPeer(device: Integer, peer: Integer) -> bool:
         all rules: For nothing.
 
     Returns:
-        True for two different devices of a simulation, False for a device and itself.
+        True for two different devices of a simulation, False for a device and itself. On a card the driver answers.
 
     Raises:
         AclError: INVALID_DEVICE if there is no such device.
     """
     _, runtime, site, enter = begin_without_context()
-    can = runtime.device(device) is not runtime.device(peer)
+    can = runtime.device(device).can_reach(runtime.device(peer))
     runtime.brief_call(DeviceCanAccessPeer.__name__, enter, site)
     return can
 
@@ -66,7 +66,7 @@ async def DeviceEnablePeerAccess(peer: Integer, flags: int = 0) -> None:
             Kind.PEER_ACCESS_ENABLED, f"{device!r} has access to device {peer} already", "nothing has changed"
         )
     runtime.pay(runtime.costs.other)
-    device.reaches[peer] = None
+    device.reach(runtime.device(peer))
     runtime.called(DeviceEnablePeerAccess.__name__, enter, site)
 
 
@@ -94,7 +94,7 @@ async def DeviceDisablePeerAccess(peer: Integer) -> None:
             Kind.PEER_ACCESS_MISSING, f"{device!r} has no access to device {peer}", "DeviceEnablePeerAccess() gives it"
         )
     runtime.pay(runtime.costs.other)
-    del device.reaches[peer]
+    device.leave(runtime.device(peer))
     runtime.called(DeviceDisablePeerAccess.__name__, enter, site)
 
 

@@ -1,4 +1,4 @@
-"""Notifies, and words of device memory that streams write and wait for. Only under ACL's rules."""
+"""Notifies, which only ACL's rules have, and words of device memory that streams write and wait for."""
 
 from collections.abc import Iterable
 
@@ -206,16 +206,14 @@ async def ValueWrite(address: Memory, value: Integer, flag: int = 0, stream: Str
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
 
     Waits:
-        cuda, cuda_per_thread: For nothing: the call is refused.
-        acl: For nothing.
+        all rules: For nothing.
 
     Returns:
         The completion of the write.
 
     Raises:
-        AclError: NOT_SUPPORTED under CUDA's rules; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE if *address* is no
-            such memory; INVALID_VALUE for another *flag*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
-            cannot be used here.
+        AclError: INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE if *address* is no such memory; INVALID_VALUE for
+            another *flag*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *value* is not such a number, or *stream* is not a stream.
     """
     scope, runtime, site, enter = begin()
@@ -248,16 +246,14 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
         stream: The stream; None is the default one, LEGACY_STREAM and PER_THREAD_STREAM name CUDA's.
 
     Waits:
-        cuda, cuda_per_thread: For nothing: the call is refused.
-        acl: For nothing.
+        all rules: For nothing.
 
     Returns:
         The completion of the wait.
 
     Raises:
-        AclError: NOT_SUPPORTED under CUDA's rules; INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE if *address* is no
-            such memory; INVALID_VALUE for another *flag*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream*
-            cannot be used here.
+        AclError: INVALID_ADDRESS, NULL_POINTER or INVALID_VALUE if *address* is no such memory; INVALID_VALUE for
+            another *flag*; INVALID_HANDLE, FOREIGN_STREAM or NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *value* is not such a number, or *stream* is not a stream.
 
     Example:
@@ -280,7 +276,7 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
 
 
 def check_signals(runtime: Runtime, name: str, remedy: str = "use events, or rules='acl'") -> None:
-    """Refuse a call of *name* under rules that have no notifies, values to wait for, callbacks, or task groups."""
+    """Refuse a call of *name* under rules that have no notifies, callbacks, or task groups."""
     if EventClass.FLAG not in runtime.rules.events:
         raise runtime.error(Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", remedy)
 
@@ -299,7 +295,6 @@ def _word(
     scope: Scope, name: str, address: Memory, value: Integer, stream: StreamLike
 ) -> tuple[Stream, Allocation, int, int]:
     runtime = scope.runtime
-    check_signals(runtime, name)
     stream = resolve(scope, stream, name)
     value = integer(f"the value of {name}()", value, "a whole number of 64 bits", range(1 << 64))
     allocation, offset = runtime.memory.locate(address, 8, "address")

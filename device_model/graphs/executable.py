@@ -113,6 +113,20 @@ class Executable(Handle):
         """Its nodes without those of bodies, as if all were on."""
         return [entry.node for entry in self._whole.entries]
 
+    def launch(
+        self, stream: Stream, ready_ns: Nanoseconds, site: object, decided: Mapping[Node, int] | None = None
+    ) -> Completion:
+        """Queue a launch in *stream*; the arguments are those of `Launch`."""
+        return Launch(self, stream, ready_ns, site, decided)
+
+    def upload(self, stream: Stream) -> None:  # noqa: ARG002 - a card takes it in its turn
+        """Send the nodes to the device."""
+        self.is_uploaded = True
+
+    def destroy(self, site: object) -> None:
+        """Destroy it; launches that are queued complete."""
+        self.destroyed = site
+
     # --- single nodes, which are named by those of the graph that it was made from
 
     def node(self, node: Node) -> Node | None:

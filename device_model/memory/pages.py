@@ -14,10 +14,15 @@ A device that has no room left moves back the blocks that were used longest ago 
 """
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from device_model.completions import NOTHING, Completion
+
+if TYPE_CHECKING:
+    from device_model.handles import Stream
 
 PAGE = 1 << 12
 REGION = 1 << 16
@@ -136,7 +141,15 @@ class Pages:
         devices = tuple(device for device in range(_HOST_BIT) if bits >> device & 1)
         return (*devices, HOST) if bits >> _HOST_BIT & 1 else devices
 
-    def common_location(self, locations: npt.NDArray[np.int16], start: int, stop: int) -> int:
+    def preferred_location(self, start: int, stop: int) -> int:
+        """Return where all pages of the bytes *start* to *stop* should stay, or NOWHERE."""
+        return self._common_location(self.preferred, start, stop)
+
+    def last_prefetch(self, start: int, stop: int) -> int:
+        """Return where all pages of the bytes *start* to *stop* were prefetched to last, or NOWHERE."""
+        return self._common_location(self.prefetched, start, stop)
+
+    def _common_location(self, locations: npt.NDArray[np.int16], start: int, stop: int) -> int:
         """Return the one of *locations* that all pages of the bytes *start* to *stop* have, or NOWHERE."""
         part = locations[self.part(start, stop)]
         return int(part[0]) if (part == part[0]).all() else NOWHERE
@@ -197,6 +210,10 @@ class Pages:
         moving = (self._devices[part] & bit) == 0
         self._bring(part, moving, bit)
         return Moves(to_device=int(np.count_nonzero(moving)))
+
+    def attach(self, stream: "Stream", flags: int) -> Completion:  # noqa: ARG002 - it changes no access
+        """Say who uses the pages, behind the work of *stream*; return when that is so."""
+        return NOTHING
 
     def advise(self, start: int, stop: int, advice: Advice, location: int) -> None:
         """Note *advice* about the bytes *start* to *stop*; nothing moves.

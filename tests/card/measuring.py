@@ -1,5 +1,12 @@
-"""Stream programs measured on a card, and how far the model is from them with the values of an overlay."""
+"""Stream programs measured on a card, and how far the model is from them with the values of overlays.
 
+    python -m tests.card.measuring timelines2 --on-card --overlay mine.toml --json OUT.json
+
+measures the programs of tests/conformance/data/timelines2.json; without --on-card on the simulated driver. If the name
+ends with .json, it is such an OUT.json, and nothing is measured.
+"""
+
+import argparse
 import ctypes
 import json
 import mmap
@@ -11,11 +18,14 @@ from statistics import median
 from typing import Any
 
 from acl_py.calibrate.calls import no_time
-from acl_py.calibrate.machine import Machine
+from acl_py.calibrate.machine import Machine, open_machine
 from acl_py.calibrate.runs import observed, runs
+from acl_py.compat import cuda as switch
+from acl_py.compat.acl.face.current import current_session
 from acl_py.programs.format import parse
 from acl_py.programs.replay import replay
-from device_model.profile import DeviceProfile
+from device_model import overlay
+from device_model.profile import DeviceProfile, load
 
 DATA = Path(__file__).parent.parent / "conformance" / "data"
 _RUNS = 9
@@ -105,3 +115,40 @@ def _calls(documents: list[Document], ours: list[Any]) -> None:
             means = sum(there) / len(there), sum(here) / len(here)
             text = f"mean {means[0]:6.2f} us, here {means[1]:6.2f}; median {median(there):6.2f}"
             print(f"    {op:16} {len(short):5} calls, {text}")
+
+
+def machine_of(*, on_card: bool) -> Machine:
+    """Return the first card, or the simulated driver's with its clock."""
+    if on_card:
+        return open_machine(0)
+    switch.install(device="h200", workers=1)
+    machine = open_machine(0)
+    session = current_session()
+    assert session is not None, "the driver has begun"
+    machine.clock, machine.work = lambda: session.runtime.host_ns, session.runtime.pay  # type: ignore[method-assign]
+    return machine
+
+
+def main() -> None:
+    """Read the arguments, measure and compare."""
+    parser = argparse.ArgumentParser(prog="python -m tests.card.measuring")
+    parser.add_argument("name")
+    parser.add_argument("--count", type=int, help="only so many of the programs")
+    parser.add_argument("--overlay", action="append", default=[], help="what calibrate has written; may be repeated")
+    parser.add_argument("--json", type=Path, help="write the programs, with what was observed, to this file")
+    parser.add_argument("--on-card", action="store_true", help="on a real one, and not the simulated driver")
+    chosen = parser.parse_args()
+    if chosen.name.endswith(".json"):
+        documents = json.loads(Path(chosen.name).read_text())
+    else:
+        machine = machine_of(on_card=chosen.on_card)
+        documents = measure(machine, chosen.name, chosen.count)
+        machine.close()
+        if chosen.json is not None:
+            chosen.json.write_text(json.dumps(documents))
+    h200 = load("h200")
+    compare(documents, {"h200": h200} | {each: overlay.load(each, h200) for each in chosen.overlay})
+
+
+if __name__ == "__main__":
+    main()

@@ -48,6 +48,7 @@ _VERBS = {
     "host_function": "LaunchHostFunc",
     "prefetch_h2d": "MemPrefetchAsync",
     "prefetch_d2h": "MemPrefetchAsync",
+    "graph": "GraphLaunch",  # a launch on a card
 }  # by kind; all others are Memcpy
 
 

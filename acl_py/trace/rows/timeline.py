@@ -27,6 +27,7 @@ ENGINES = {
     "fill": "cores",
     "kernel": "cores",
     "host_function": "host",
+    "graph": "cores",  # a whole launch, on a card
 }
 
 

@@ -11,10 +11,13 @@ from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.streams import resolve_any
 from device_model.contexts import Context
 from device_model.events import Event
+from device_model.memory import Buffer
 from device_model.streams import Stream
 
 _NONBLOCKING = 1
 _EXTERNAL = 1  # of a wait in a capture
+_NO_BARRIER = 1  # of a write of a value; all of them come in order here
+_FLUSH = 1 << 30  # of a wait for a value: remote writes before it are seen; all are here
 
 
 def stream_of(given: Any) -> Stream:
@@ -65,6 +68,24 @@ def wait_event(_: Driver, stream: Any, event: Event, flags: int) -> Coroutine[An
     if flags & ~_EXTERNAL:
         raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of waits")
     return native.StreamWaitEvent(stream, event, external=bool(flags))
+
+
+@answers("cuStreamWriteValue64", "cuStreamWriteValue64_v2")
+async def write_value(driver: Driver, stream: Any, address: int, value: int, flags: int) -> None:
+    """Write eight bytes when a stream comes to this."""
+    if flags & ~_NO_BARRIER:
+        raise RefusedError(INVALID_VALUE, f"there are no flags {flags:#x} of writes")
+    await native.ValueWrite(_word(driver, address), value, 0, stream)
+
+
+@answers("cuStreamWaitValue64", "cuStreamWaitValue64_v2")
+async def wait_value(driver: Driver, stream: Any, address: int, value: int, flags: int) -> None:
+    """Let the work that comes next in a stream wait until eight bytes compare with a value."""
+    await native.ValueWait(_word(driver, address), value, flags & ~_FLUSH, stream)
+
+
+def _word(driver: Driver, address: int) -> Buffer:
+    return driver.runtime.memory.at(address, 8, "the word")
 
 
 @answers("cuStreamGetPriority")
