@@ -11,7 +11,7 @@ from acl_py.calibrate.mixtures import mixture
 from acl_py.calibrate.readings import SLOW, Readings
 from acl_py.calibrate.runs import Run, RunError, observed, runs
 from acl_py.calibrate.solving import Goal, played, solved, with_gap
-from acl_py.calibrate.trials import Trial, chain, of_host, until
+from acl_py.calibrate.trials import RUNS, Trial, chain, of_host, until
 from acl_py.calibrate.values import Value, value, with_values
 from acl_py.errors import AclError
 from acl_py.programs.format import parse
@@ -33,11 +33,14 @@ class Found:
 
 @dataclass
 class Calibration:
-    """The values found so far, and why others were not. *tell* is called with the name of each trial."""
+    """The values found so far, and why others were not. *tell* is called with the name of each trial, and no program
+    runs more often than *most_runs*.
+    """
 
     machine: Machine
     profile: DeviceProfile
     tell: Callable[[str], None] = lambda _: None
+    most_runs: int = 25
     found: dict[Value, Found] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     gap_ns: Nanoseconds = 0
@@ -76,7 +79,7 @@ class Calibration:
         for number in range(count):
             self.tell(f"mixtures of calls, {number + 1} of {count}")
             document = mixture(number)
-            found = observed(self._runs(document, 9))
+            found = observed(self._runs(document, RUNS))
             readings.read_calls({**document, "observed": found})
             readings.costs["sync"].append(found["host"][-1]["cost_us"])  # behind another synchronisation
         self._put(
@@ -109,7 +112,7 @@ class Calibration:
         self.profile = with_values(self.base, {each: of.number for each, of in self.found.items()})
 
     def _runs(self, document: dict[str, Any], count: int) -> list[Run]:
-        return runs(self.machine, parse(document), count)
+        return runs(self.machine, parse(document), min(count, self.most_runs))
 
 
 def without_outliers(numbers: Sequence[float]) -> list[float]:
@@ -130,8 +133,8 @@ def _source(what: str, numbers: Sequence[float], kept: Sequence[float]) -> str:
 def _of_mixture(name: str, readings: Readings, count: int) -> str:
     costs = readings.costs.get(name)
     if not costs:
-        return f"measured: {count} mixtures of calls, medians of 9 runs"
+        return f"measured: {count} mixtures of calls, medians of {RUNS} runs"
     slow = [cost for cost in costs if cost > SLOW * median(costs)]
     low, _, high = quantiles(costs, n=4)
-    text = f"measured: {len(costs)} calls in {count} mixtures, medians of 9 runs, half {low:.2f} to {high:.2f} us"
+    text = f"measured: {len(costs)} calls in {count} mixtures, medians of {RUNS} runs, half {low:.2f} to {high:.2f} us"
     return f"{text}; {len(slow)} outliers, up to {max(slow):.1f} us" if slow else text

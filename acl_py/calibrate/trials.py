@@ -134,7 +134,7 @@ def _memory(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
         yield _trial(
             f"{make} of {_PINNED:,} bytes",
             [{"op": make, "name": "made", "bytes": _PINNED}, {"op": end, "name": "made"}],
-            {f"host.{names[0]}": _per_mib(0), f"host.{names[1]}": _per_mib(1) if make == "malloc_host" else cost(1)},
+            {f"host.{names[0]}": _per_mib(0), f"host.{names[1]}": _per_mib(1)},
         )
     yield from _pools(profile)
 
