@@ -1,13 +1,15 @@
 """The context of a card, and the card as verbs see it."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.activities import RecordTimes, activities
 from acl_py.card.driver import Driver
 from acl_py.card.events import CardEvent
 from acl_py.card.graphs import CardExecutable, GraphLaunch, Reached, Takers
 from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
-from acl_py.card.times import Times
+from acl_py.card.times import EventTimes
 from acl_py.card.words import CardWords
 from acl_py.card.work import Works
 from acl_py.errors import Kind
@@ -46,7 +48,7 @@ class CardContext(Context):
         super().__init__(device, 0, primary=True, made=made)
         self.driver: Driver = device.driver
         self.works = Works(device)
-        self.times = Times(self) if device.runtime.is_recorded else None
+        self.times = self._times() if device.runtime.is_recorded else None
         self.spare_events: list[Any] = []  # for marks
         self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
         self.asked: dict[CardStream | Reached, None] = {}  # the streams and records of which hosts want to know
@@ -59,6 +61,11 @@ class CardContext(Context):
         self.per_thread = CardStream(self, 0, "per_thread", queues, self.order, 0, made, PER_THREAD)
         self.default = self.legacy if is_legacy else self.per_thread
         self.alert = True
+
+    def _times(self) -> EventTimes | RecordTimes:
+        """Return what times operations: the vendor's records, if there are any, or else events."""
+        events, records = EventTimes(self), activities()
+        return events if records is None else RecordTimes(self, records, events)
 
     def update_alert(self) -> None:
         """Each call asks first whether a card can do it."""
@@ -181,11 +188,6 @@ class CardContext(Context):
             return
         entry.start_ns = entry.queued_ns
         entry.end_ns = now
-        if self.times is not None and self.error is None:
-            try:
-                self.times.tell(entry)
-            except DeviceError as error:
-                self.fail(Driver.lost or error)
         if entry.error is None and self.error is not None:
             entry.error = self.error
         if self.device.runtime.sanitizer is not None:
@@ -195,9 +197,16 @@ class CardContext(Context):
         entry.done = True
         for waiter in waiters or ():
             waiter.release(entry)
+        if self.times is not None:
+            self.times.finish(entry)
+        else:
+            self.tell(entry)
+
+    def tell(self, op: Op) -> None:
+        """Tell the observers that *op* has ended, as its times say."""
         ended = self.device.hooks.op_ended
         if ended is not None:
-            self.device.call_hook(ended, entry)
+            self.device.call_hook(ended, op)
 
 
 class CardDevice(Device):
@@ -262,6 +271,13 @@ class CardDevice(Device):
         self.driver(self.driver.cu.cuCtxSynchronize)
         for stream in self.primary.all_streams():
             stream.look(all_of_it=True)
+
+    def unfinished(self) -> list[Op]:
+        """Return the operations that are not known to be done, in the order in which they were queued."""
+        if self.primary.times is not None:
+            self.primary.times.settle()
+        entries = (entry for stream in self.primary.all_streams() for entry in stream.entries)
+        return sorted((entry for entry in entries if isinstance(entry, Op)), key=attrgetter("queued_ns"))
 
     def give_back(self, *, is_lost: bool) -> None:
         """Give back what the driver has made; nothing of a card that is *lost*, but the context."""

@@ -15,6 +15,7 @@ A record of a program's own event is a mark at no cost.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -90,6 +91,11 @@ class CardStream(Stream):
         """Return the version of this protocol, and the stream of the driver: for torch, CuPy, numba and cuda.core."""
         return 0, int(self.handle)
 
+    @property
+    def entries(self) -> Iterable[Completion]:
+        """What is not known to be done, in order."""
+        return self._numbers
+
     # --- work
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
@@ -105,10 +111,12 @@ class CardStream(Stream):
         if self.is_legacy:
             self._mark_others()
         if times is not None:
-            times.begin(self)
-        maker.call(self, op)
-        if times is not None:
-            times.end(self, op)
+            mark = maker.mark(op.work)
+            times.begin(self, mark)
+            maker.call(self, op)
+            times.end(self, op, mark)
+        else:
+            maker.call(self, op)
         self._last = number = self._last + 1
         self._numbers[op] = number
         self.tail = op

@@ -1,7 +1,7 @@
 """What call each kind of work makes."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from acl_py.card.codes import Codes
 from acl_py.card.graphs import GraphLaunch
@@ -34,11 +34,22 @@ if TYPE_CHECKING:
 _ON_HOST = (Space.PINNED, Space.PAGEABLE)
 
 
+# What a record of the vendor tells work by: its kind, and its bytes or the name of its kernel.
+Mark: TypeAlias = tuple[str, int | str | None]
+
+
+def _unmarked(work: Any) -> None:
+    """Return None: no record tells it from other work."""
+
+
 class Maker(NamedTuple):
-    """How work is done on a card: the *call* that queues it. It *may last* without end, as a host function may."""
+    """How work is done on a card: the *call* that queues it, and the *mark* of the record that this makes. It *may
+    last* without end, as a host function may.
+    """
 
     call: "Callable[[CardStream, Op], None]"
     may_last: bool = False
+    mark: Callable[[Any], Mark | None] = _unmarked
 
 
 class Works:
@@ -51,7 +62,8 @@ class Works:
         self.modules = Modules(device)
         self.codes = Codes(device)
         self.functions = functions = HostFunctions(device)
-        copy, rows, fill = Maker(self._copy), Maker(self._rows), Maker(self._fill)
+        copy, rows = (Maker(call, mark=lambda work: ("copy", work.nbytes)) for call in (self._copy, self._rows))
+        fill = Maker(self._fill, mark=lambda work: ("fill", work.nbytes))
         self._makers: Mapping[type[Work], Maker] = {
             Copy: copy,
             PagedCopy: copy,
@@ -61,11 +73,13 @@ class Works:
             PagedFill: fill,
             Prefetch: Maker(self._prefetch),
             HostFunction: Maker(functions.queue, may_last=True),
-            DriverLaunch: Maker(self.modules.launch),
-            CardWork: Maker(self.codes.launch),
+            DriverLaunch: Maker(self.modules.launch, mark=lambda work: ("kernel", work.entry)),
+            CardWork: Maker(self.codes.launch, mark=lambda work: ("kernel", work.entry) if work.entry else None),
             Kernel: Maker(functions.queue_body, may_last=True)
             if device.runtime.bodies == "host"
-            else Maker(self.modules.spin if device.runtime.bodies == "time" else self._refuse_body),
+            else Maker(self.modules.spin, mark=lambda _: ("kernel", "spin"))
+            if device.runtime.bodies == "time"
+            else Maker(self._refuse_body),
         }
 
     def of(self, work: Work) -> Maker:
@@ -75,7 +89,7 @@ class Works:
             AclError: A card cannot do it.
         """
         if isinstance(work, GraphLaunch):
-            return Maker(self._launch, work.executable.may_last)
+            return Maker(self._launch, work.executable.may_last, lambda _: ("graph", None))
         maker = self._makers.get(type(work))
         if maker is None:
             raise self._device.runtime.error(

@@ -1,4 +1,4 @@
-"""Campaigns on a card: `python -m tests.card programs COUNT`, `costs` and `waits`; with --on-card on a real one."""
+"""Campaigns on a card: `python -m tests.card programs COUNT`, `costs`, `waits` and `times`; --on-card: a real one."""
 
 import argparse
 
@@ -6,6 +6,7 @@ import acl_py
 from acl_py.compat import cuda as switch
 from tests.card.costs import costs, waits
 from tests.card.programs import compare
+from tests.card.times import times
 
 
 def main() -> None:
@@ -17,6 +18,7 @@ def main() -> None:
     programs.add_argument("--first", type=int, default=0)
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
     campaigns.add_parser("waits", help="waits for a kernel of 20 us")
+    campaigns.add_parser("times", help="operations, by the vendor's records and by events")
     for each in campaigns.choices.values():
         each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
     chosen = parser.parse_args()
@@ -25,6 +27,8 @@ def main() -> None:
     if chosen.campaign == "programs":
         count, differ = compare(range(chosen.first, chosen.first + chosen.count), "cuda:0")
         print(f"{chosen.count} programs, {count} of them without races; {differ} of these differ")
+    elif chosen.campaign == "times":
+        times()
     else:
         acl_py.run({"costs": costs, "waits": waits}[chosen.campaign], device="cuda:0", trace=False)
 
