@@ -1,4 +1,4 @@
-"""Campaigns: `python -m tests.card programs COUNT`, `conformance`, `costs`, `waits`, `times`; --on-card: a real card."""
+"""Campaigns: `python -m tests.card programs COUNT`, `conformance`, `costs`, `waits`, `times`; --on-card: a real one."""
 
 import argparse
 import sys
