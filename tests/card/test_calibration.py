@@ -105,10 +105,14 @@ def test_the_file_has_the_values_with_their_sources_and_what_is_missing(machine)
         "# not measured: host.free[8589934592]: too little memory",
         "",
         "[host]",
-        'create_stream = { value = 7000, source = "measured: streams made and destroyed, 3 runs, the middle half 7.00 '
-        'to 7.00 us" }',
-        'destroy_stream = { value = 11800, source = "measured: streams made and destroyed, 3 runs, the middle half '
-        '11.80 to 11.80 us" }',
+        (
+            'create_stream = { value = 7000, source = "measured: streams made and destroyed, 3 runs, the middle half 7.00 '
+            'to 7.00 us" }'
+        ),
+        (
+            'destroy_stream = { value = 11800, source = "measured: streams made and destroyed, 3 runs, the middle half '
+            '11.80 to 11.80 us" }'
+        ),
     ]
     assert lay(text, "mine.toml", h200()) == calibration.profile
     whole = parse(profile_text(calibration, "a card, today", "mine"), "mine.toml")
