@@ -57,9 +57,16 @@ class Options:
         return card_of(self.device)
 
     def placed(self) -> "Options":
-        """Return these options for the device that the environment names, if it does: whatever the program says."""
+        """Return these options for the device that the environment names, if it does: whatever the program says. On a
+        card, what the program says of the model's times and speed is left out.
+        """
         device = os.environ.get(DEVICE)
-        return replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF)) if device else self
+        if not device:
+            return self
+        placed = replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF))
+        if placed.card is None:
+            return placed
+        return replace(placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None)
 
     def check(self) -> None:
         """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and

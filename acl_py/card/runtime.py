@@ -18,7 +18,7 @@ from acl_py.errors import AclError, Kind
 from acl_py.findings import Findings
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices, graph_nodes, graphs
+from acl_py.verbs import devices, graph_nodes, graphs, host
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, DeviceError, code_of
@@ -32,7 +32,8 @@ from device_model.rules import SyncRules
 from device_model.streams import Stream
 from device_model.work import Copy, HostFunction, Work
 
-_ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
+# What ACL alone has and means nothing on a card, and what a program does itself.
+_ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host.Sleep)
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
 _CONDITIONS = "a condition is set by code that is linked with the vendor's device runtime: run the program on the model"
 _ELSEWHERE = {
@@ -102,6 +103,7 @@ class CardRuntime(Runtime):
         self.driver = Driver(self.error)
         self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
         self._began_ns = perf_counter_ns()
+        self._ended_ns = 0
         self._refused = refused()
         _RUNS.add(self)
         super().__init__(profile, rules, workers=1, seed=seed, hang_after=hang_after)
@@ -132,8 +134,8 @@ class CardRuntime(Runtime):
 
     @property
     def host_ns(self) -> Nanoseconds:
-        """The time since the run began."""
-        return perf_counter_ns() - self._began_ns
+        """The time since the run began; that of its end, once it has ended."""
+        return (self._ended_ns or perf_counter_ns()) - self._began_ns
 
     @host_ns.setter
     def host_ns(self, _: Nanoseconds) -> None:
@@ -142,6 +144,12 @@ class CardRuntime(Runtime):
     def pay(self, cost: Nanoseconds) -> None:  # noqa: ARG002 - a call takes what it takes
         """Let what is due happen."""
         self.scheduler.advance(0)
+
+    def work(self, cost: Nanoseconds) -> None:
+        """Keep the host busy for *cost* nanoseconds."""
+        until_ns = perf_counter_ns() + cost
+        while perf_counter_ns() < until_ns:
+            pass
 
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:  # noqa: ARG002
         """Make the call that queues *op* in *stream*, or let a capture have it."""
@@ -252,9 +260,10 @@ class CardRuntime(Runtime):
                     card.drain()
             except DeviceError:
                 is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
-            self.unfinished()  # for its effect: what has ended gets its times
+            self._ended_ns = perf_counter_ns()
             if self.sanitizer is not None:
                 self.sanitizer.finish()  # before what the program has not freed is freed
+            self.unfinished()  # for its effect: what has ended gets its times
             self.memory.close(is_lost=is_lost)
             for card in self.cards:
                 card.give_back(is_lost=is_lost)

@@ -232,6 +232,10 @@ class Runtime:
         if self.waiters:
             self.bridge.arm()
 
+    def work(self, cost: Nanoseconds) -> None:
+        """Let the host do work of its own for *cost* nanoseconds."""
+        self.pay(cost)
+
     def cool(self, nbytes: int) -> None:
         """Note that the host has copied *nbytes* itself: many bytes leave its caches cold for the calls that follow."""
         if nbytes >= self.costs.cold_bytes and self.costs.cold_permille:
