@@ -10,6 +10,7 @@ from device_model.profile import load
 async def _fill():
     buffer = await acl_py.Malloc(64)
     await acl_py.Memset(buffer, 64, 1, 64)
+    await acl_py.SynchronizeDevice()
     return acl_py.current_simulation().trace.timeline()
 
 
