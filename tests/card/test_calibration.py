@@ -106,8 +106,8 @@ def test_the_file_has_the_values_with_their_sources_and_what_is_missing(machine)
         "",
         "[host]",
         (
-            'create_stream = { value = 7000, source = "measured: streams made and destroyed, 3 runs, the middle half 7.00 '
-            'to 7.00 us" }'
+            'create_stream = { value = 7000, source = "measured: streams made and destroyed, 3 runs, the middle half '
+            '7.00 to 7.00 us" }'
         ),
         (
             'destroy_stream = { value = 11800, source = "measured: streams made and destroyed, 3 runs, the middle half '
