@@ -28,6 +28,8 @@ The fixture `acl_sim` is a simulation of the native API, with assertions about w
     def test_result(acl_sim):
         assert acl_sim.run(pipeline) == 9
 
+With `device="cuda:0"` it runs on a card, and with ACL_PY_DEVICE=cuda:0 each one does (docs/card.md).
+
 It begins in the fixture, so fixtures that depend on it are inside, with the tasks that they start. `simulation` is the
 same for a fixture of your own, which several tests may share. A test, or an async fixture, whose tasks can never go on
 fails with DeadlockError.
@@ -385,7 +387,10 @@ class AclSim:
     """A simulation of the native API for a test. A test that is a coroutine runs in it; another one calls `run`."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self._options = {"clock": "simulated", **options}
+        from acl_py.options import placed_on_card
+
+        is_real = placed_on_card(options.get("device"))
+        self._options = options if is_real else {"clock": "simulated", **options}
         self._simulation: Simulation | None = None
         self.scope = "function"  # of the fixture in which it began
         self.fixture = "acl_sim"
@@ -449,7 +454,7 @@ class AclSim:
 
     @property
     def now_us(self) -> float:
-        """The host clock, in microseconds of simulated time."""
+        """The host clock, in microseconds of simulated time; on a card, of real time since the run began."""
         return self.simulation.now_ns / 1000
 
     def assert_overlaps(self, a: "str | Op", b: "str | Op") -> None:
@@ -501,7 +506,7 @@ async def simulation(**options: Any) -> "AsyncIterator[AclSim]":
     All fixtures and tests that depend on the fixture, on the loop of that scope, share the simulation.
 
     Args:
-        options: Those of `acl_py.simulate`; clock="simulated", if they do not say otherwise.
+        options: Those of `acl_py.simulate`; clock="simulated", if they do not say otherwise and it is on no card.
 
     Raises:
         What `acl_py.simulate` raises for its options.

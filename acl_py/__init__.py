@@ -15,6 +15,7 @@ only from those below it, and all of them may import device_model:
         demo demo_cores                 the demos; what those on cores have in common
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
+    calibrate/      what calls and copies take on a machine with a card, as the values of a profile; with its own map
     compat/         other interfaces to the same runtime; each has a map of its own
         acl/                            `acl`, the vendor's Python binding
         cuda/                           the driver of CUDA, which packages load as a library
@@ -67,14 +68,16 @@ only from those below it, and all of them may import device_model:
     card/           a real card in place of the model
         opening runtime contexts        from options to a card; what the model is asked for elsewhere
         streams events memory work      what the host knows of work; objects of the driver; which call work makes
+        codes compiled                  what kernels in Python bring for a card; the cache of what is compiled
         kernels host_functions          kernels in PTX; Python in its turn in a stream
+        dlpack                          this memory for other libraries
         bridge driver clock             how tasks wait; functions and codes of the driver; real time
     options         what a simulation is begun with
     faults asc cta ptx
                     fault rules; the languages of core kernels and of thread-block kernels; kernels in PTX
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host marks
-        copies transfers fills kernels core_kernels block_kernels arguments arrays callbacks costs
+        copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
         ptx_kernels ptx_compiler captures capturing graphs task_groups
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 
+from acl_py.parts import NEEDS_MODEL, parts_of
 from device_model.errors import shown
 from device_model.integers import integer
 from device_model.overlay import load as lay
@@ -23,6 +24,11 @@ def card_of(device: object) -> int | None:
     """Return the number of the card that *device* names, as "cuda:0" does; None for a device that is simulated."""
     match = _CARD.fullmatch(device) if isinstance(device, str) else None
     return None if match is None else int(match[1])
+
+
+def placed_on_card(device: object) -> bool:
+    """Return whether a program that names *device* runs on a card: the environment may name another one."""
+    return card_of(os.environ.get(DEVICE) or device) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +57,16 @@ class Options:
         return card_of(self.device)
 
     def placed(self) -> "Options":
-        """Return these options for the device that the environment names, if it does: whatever the program says."""
+        """Return these options for the device that the environment names, if it does: whatever the program says. On a
+        card, what the program says of the model's times and speed is left out.
+        """
         device = os.environ.get(DEVICE)
-        return replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF)) if device else self
+        if not device:
+            return self
+        placed = replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF))
+        if placed.card is None:
+            return placed
+        return replace(placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None)
 
     def check(self) -> None:
         """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and
@@ -87,12 +100,16 @@ class Options:
 
     def _check_card(self) -> None:
         """Refuse options that a card has no use for."""
+        if isinstance(self.sanitize, str) and (asked := parts_of(self.sanitize) & NEEDS_MODEL):
+            raise ValueError(
+                f"sanitize={self.sanitize!r} with device={self.device!r}: a card does not show what the part "
+                f"{' or '.join(sorted(asked))} looks at; leave it out, or sanitize the program on the model"
+            )
         for name, value, why in (
             ("workers", self.workers, "the card does the work"),
             ("instructions", self.instructions or None, "a card tells no instructions"),
             ("effects", self.effects, "a card shows the effects that it has"),
             ("overlay", self.overlay, "calls take the time that they take"),
-            ("sanitize", self.sanitize or None, "sanitize the program on the model"),
             ("host_time", None if self.host_time == HOST_TIMES[0] else self.host_time, "time is real"),
             ("clock", "simulated" if self.clock == "simulated" else None, "time is real"),
         ):

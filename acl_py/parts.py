@@ -16,6 +16,7 @@ class SanitizerPart(StrEnum):
 _ALL = [part for part in SanitizerPart if part is not SanitizerPart.DIGEST]  # those of sanitize=True
 ALL_PARTS = ",".join(_ALL)  # the same as a text
 PARTS_OF_SCRIPTS = ",".join(part for part in _ALL if part is not SanitizerPart.LEAKS)  # their summary has leaks
+NEEDS_MODEL = frozenset((SanitizerPart.UNINITIALISED, SanitizerPart.DIGEST))  # a card does not show these
 _IMPLIED = {SanitizerPart.HOST: SanitizerPart.DEVICE}
 
 

@@ -29,6 +29,7 @@ from acl_py.verbs.captures import IsCapturing as IsCapturing
 from acl_py.verbs.captures import ThreadExchangeStreamCaptureMode as ThreadExchangeStreamCaptureMode
 from acl_py.verbs.captures import UpdateCaptureDependencies as UpdateCaptureDependencies
 from acl_py.verbs.captures import capture as capture
+from acl_py.verbs.card_code import CudaKernel as CudaKernel
 from acl_py.verbs.copies import Memcpy as Memcpy
 from acl_py.verbs.copies import Memcpy2d as Memcpy2d
 from acl_py.verbs.copies import Memcpy2dAsync as Memcpy2dAsync

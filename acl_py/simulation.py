@@ -16,7 +16,7 @@ from acl_py.errors import DeadlockError, full_text
 from acl_py.faults import Fault, Guard
 from acl_py.findings import Finding, Findings
 from acl_py.options import HOST_TIMES, Options
-from acl_py.parts import SanitizerPart, parts_of
+from acl_py.parts import NEEDS_MODEL, SanitizerPart, parts_of
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
@@ -183,17 +183,21 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
             overlay.
     """
     options.check()
+    watch = current_watch()
+    parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()
     if options.card is not None:
         from acl_py.card.opening import build as on_card  # imported here: most programs use no card
 
         card = on_card(options)
         recorder = _recorder(options, card, 0) if options.trace else None
-        if (watch := current_watch()) is not None:
+        if watch is not None:
             watch.keep(card, recorder)
+        if parts & NEEDS_MODEL:
+            card.state(Findings).note("reads of unwritten bytes are not looked for on a card: the model knows them")
+        if parts - NEEDS_MODEL:
+            _sanitize(card, parts - NEEDS_MODEL)
         return card, recorder
     profile, rules = options.profile_and_rules()
-    watch = current_watch()
-    parts = parts_of(options.sanitize) if options.sanitize is not None else watch.parts if watch else frozenset()
     effects = effects_of(options.effects)
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after

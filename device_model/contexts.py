@@ -32,7 +32,7 @@ that time or later ends with the error of its context, and changes nothing.
 """
 
 from sys import maxsize
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from device_model.completions import AllOf, Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS, DeviceError, Kind
@@ -67,6 +67,9 @@ class Context(Handle):
         "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "flags", "id",
         "legacy", "made", "order", "outside", "per_thread", "primary", "streams",
     )  # fmt: skip
+    # Most streams and events are of these types, which verbs use with the fewest checks.
+    stream_type: ClassVar[type[Stream]] = Stream
+    event_type: ClassVar[type[Event]] = Event
 
     def __init__(self, device: "Device", id_: int, *, primary: bool, made: object) -> None:
         self.device = device

@@ -7,14 +7,16 @@ The modules, from the top down:
     ending           the end of a run
     runtime          what the model is asked for elsewhere, and which verbs a card does not do
     contexts         the context and the card, as verbs see them
-    times            when the card has done an operation
+    activities times when the card has done an operation, by the vendor's records or by events
     streams          what the host knows of the work of a stream
     work             what call each kind of work makes
     graphs           executables of graphs, and their launches
+    codes compiled   CUDA C and calls of libraries that kernels in Python bring; the cache of what is compiled
     kernels host_functions
                      kernels in PTX; Python functions in their turn in a stream
     words            words of memory that streams write and wait for
     events memory pages
                      events; memory with the card's addresses; what the driver is told of managed pages
+    dlpack           this memory for other libraries
     driver clock     the driver's functions and codes; real time
 """

@@ -10,9 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.graphs import Reached
+from acl_py.card.streams import CardStream
+from acl_py.runtime.runtime import Limited
 from acl_py.waiting.deadlocks import Waiting
 from acl_py.waiting.loops import holder
-from device_model.completions import Completion, Nanoseconds, Then
+from device_model.completions import Completion, Nanoseconds
 
 if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
@@ -20,6 +23,21 @@ if TYPE_CHECKING:
 _NEAR_S = 0.001  # so long the loop asks at each turn
 _PAUSE_S = 0.001
 _MOMENT_S = 0.0001  # so long the loop does not turn if one task waits alone
+
+
+class _Wake:
+    """Wakes the task that waits with *future* in *loop*."""
+
+    __slots__ = ("_future", "_loop")
+
+    def __init__(self, future: "asyncio.Future[None]", loop: asyncio.AbstractEventLoop) -> None:
+        self._future = future
+        self._loop = loop
+
+    def release(self, by: Completion) -> None:  # noqa: ARG002 - that it is done is all
+        """Wake it, unless it waits no more."""
+        if not self._future.done() and not self._loop.is_closed():
+            self._future.set_result(None)
 
 
 class CardBridge:
@@ -57,17 +75,17 @@ class CardBridge:
         Raises:
             DeadlockError: It is not done after the runtime's `hang_after`.
         """
+        awaited = completion.awaited if isinstance(completion, Limited) else completion
+        if isinstance(awaited, Reached):
+            awaited.ask()
+        elif isinstance(awaited.stream, CardStream):
+            awaited.stream.ask(awaited)
         loop = asyncio.get_running_loop()
-        if completion.done or self._is_done_soon(completion, loop):
+        if completion.done or (not self._waits and self._is_done_soon(completion, loop)):
             await self.breathe()
             return
         future: asyncio.Future[None] = loop.create_future()
-
-        def wake(_: Completion) -> None:
-            if not future.done() and not loop.is_closed():
-                future.set_result(None)
-
-        completion.add_waiter(Then(wake))
+        completion.add_waiter(_Wake(future, loop))
         self._waits[future] = waiting
         self._arm(loop)
         try:
@@ -78,7 +96,7 @@ class CardBridge:
     def _is_done_soon(self, completion: Completion, loop: asyncio.AbstractEventLoop) -> bool:
         """Ask the card for a moment while nothing else can run; return whether *completion* is done."""
         ready = self._ready_of(loop)
-        if self._waits or ready is None:
+        if ready is None:
             return False
         until_s = monotonic() + _MOMENT_S
         while not ready:

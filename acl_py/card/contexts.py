@@ -1,13 +1,15 @@
 """The context of a card, and the card as verbs see it."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.activities import RecordTimes, activities
 from acl_py.card.driver import Driver
 from acl_py.card.events import CardEvent
-from acl_py.card.graphs import CardExecutable, Reached, Takers
+from acl_py.card.graphs import CardExecutable, GraphLaunch, Reached, Takers
 from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
-from acl_py.card.times import Times
+from acl_py.card.times import EventTimes
 from acl_py.card.words import CardWords
 from acl_py.card.work import Works
 from acl_py.errors import Kind
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _ENABLED = 704  # access of this device is enabled already
 _MISSES = 2
+_NEWS = 8
 _NO_TIMING = 2  # a flag of cuEventCreate
 _NON_BLOCKING = 1  # a flag of cuStreamCreate
 
@@ -38,12 +41,14 @@ class CardContext(Context):
         "asked", "driver", "events", "executables", "reached", "spare_events", "takers", "times", "works",
     )  # fmt: skip
     device: "CardDevice"
+    stream_type = CardStream
+    event_type = CardEvent
 
     def __init__(self, device: "CardDevice", made: object) -> None:
         super().__init__(device, 0, primary=True, made=made)
         self.driver: Driver = device.driver
         self.works = Works(device)
-        self.times = Times(self) if device.runtime.is_recorded else None
+        self.times = self._times() if device.runtime.is_recorded else None
         self.spare_events: list[Any] = []  # for marks
         self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
         self.asked: dict[CardStream | Reached, None] = {}  # the streams and records of which hosts want to know
@@ -56,6 +61,11 @@ class CardContext(Context):
         self.per_thread = CardStream(self, 0, "per_thread", queues, self.order, 0, made, PER_THREAD)
         self.default = self.legacy if is_legacy else self.per_thread
         self.alert = True
+
+    def _times(self) -> EventTimes | RecordTimes:
+        """Return what times operations: the vendor's records, if there are any, or else events."""
+        events, records = EventTimes(self), activities()
+        return events if records is None else RecordTimes(self, records, events)
 
     def update_alert(self) -> None:
         """Each call asks first whether a card can do it."""
@@ -121,10 +131,12 @@ class CardContext(Context):
         """Ask the card about what hosts wait for; return whether anything is done that was not before.
 
         It begins with the stream that it has not asked for longest, and gives up after some answers of "not yet": a
-        question costs a microsecond, and there may be many streams.
+        question costs a microsecond, and there may be many streams. It gives up after some that have ended, too: what
+        else the loop has to do does not wait until all tasks have had their turn.
         """
-        asked, misses, is_new = self.asked, 0, False
-        for stream in list(asked):
+        asked, misses, news = self.asked, 0, 0
+        for _ in range(len(asked)):
+            stream = next(iter(asked))
             try:
                 has_ended = stream.look()
             except DeviceError as error:
@@ -133,13 +145,11 @@ class CardContext(Context):
             del asked[stream]
             if stream.is_asked:
                 asked[stream] = None  # at the end
-            if has_ended:
-                is_new = True
-            else:
-                misses += 1
-                if misses == _MISSES:
-                    break
-        return is_new
+            news += has_ended
+            misses += not has_ended
+            if misses == _MISSES or news == _NEWS:
+                break
+        return news > 0
 
     def fail(self, error: DeviceError) -> None:
         """Note that the card has failed: nothing is done any more, and each wait ends with *error*."""
@@ -169,6 +179,7 @@ class CardContext(Context):
             self.times.close()
         self.works.modules.close()
         self.works.functions.close()
+        self.works.codes.close()
 
     def finish(self, entry: Completion, now: Nanoseconds) -> None:
         """Note that *entry* of a stream is done."""
@@ -177,18 +188,25 @@ class CardContext(Context):
             return
         entry.start_ns = entry.queued_ns
         entry.end_ns = now
-        if self.times is not None and self.error is None:
-            try:
-                self.times.tell(entry)
-            except DeviceError as error:
-                self.fail(Driver.lost or error)
         if entry.error is None and self.error is not None:
             entry.error = self.error
+        if self.device.runtime.sanitizer is not None:
+            for op in entry.work.executable.ops if isinstance(entry.work, GraphLaunch) else (entry,):
+                self.works.functions.tell(op)
         waiters, entry.waiters = entry.waiters, None
         entry.done = True
         for waiter in waiters or ():
             waiter.release(entry)
-        self.device.call_hook(self.device.hooks.op_ended, entry)
+        if self.times is not None:
+            self.times.finish(entry)
+        else:
+            self.tell(entry)
+
+    def tell(self, op: Op) -> None:
+        """Tell the observers that *op* has ended, as its times say."""
+        ended = self.device.hooks.op_ended
+        if ended is not None:
+            self.device.call_hook(ended, op)
 
 
 class CardDevice(Device):
@@ -248,10 +266,6 @@ class CardDevice(Device):
         self.make_current()
         self.driver.cu.cuCtxSynchronize()
 
-    def unfinished(self) -> list[Op]:
-        """Return the operations that are not known to be done, stream by stream."""
-        return [op for stream in self.primary.all_streams() for op in stream.unfinished()]
-
     def count_work(self) -> int:
         """Complete what is done, and return how much the streams still have.
 
@@ -260,6 +274,13 @@ class CardDevice(Device):
         """
         self.make_current()
         return sum(stream.count_work() for stream in self.primary.all_streams())
+
+    def unfinished(self) -> list[Op]:
+        """Return the operations that are not known to be done, in the order in which they were queued."""
+        if self.primary.times is not None:
+            self.primary.times.settle()
+        entries = (entry for stream in self.primary.all_streams() for entry in stream.entries)
+        return sorted((entry for entry in entries if isinstance(entry, Op)), key=attrgetter("queued_ns"))
 
     def give_back(self, *, is_lost: bool) -> None:
         """Give back what the driver has made; nothing of a card that is *lost*, but the context."""

@@ -34,6 +34,7 @@ def give_back(runtime: "CardRuntime") -> None:
     except BaseException:
         _leave(runtime)
         raise
+    runtime.note_end()
     runtime.memory.close(is_lost=is_lost)
     for card in runtime.cards:
         card.give_back(is_lost=is_lost)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from acl_py.calls.fields import TAKING
 from acl_py.card.streams import CardStream
-from device_model.completions import Completion, Nanoseconds, Then
+from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.graphs.executable import Executable
 from device_model.graphs.graph import Graph, Node, NodeKind
 from device_model.graphs.plan import Entry, Plan
@@ -45,6 +45,19 @@ class GraphLaunch(Work):
     def __init__(self, executable: "CardExecutable") -> None:
         self.executable = executable
         self.label = Label("graph", Lane.COMPUTE, executable.name)
+
+
+class Launched:
+    """A launch of *executable* in *stream*, as the sanitizer relates it; it sets what stands for it, the *stamp*."""
+
+    decision = None  # there are no conditional nodes
+
+    def __init__(self, executable: "CardExecutable", stream: CardStream) -> None:
+        self.executable = executable
+        self.stream = stream
+        self.plan = executable.plan
+        self.launch = self
+        self.stamp: object = None
 
 
 class Reached(Completion):
@@ -153,10 +166,20 @@ class CardExecutable(Executable):
             op.stream = stream
         self.last = op = Op(self._work, Lane.COMPUTE, 0, site)
         self.device.runtime.submit(stream, op, 0, 0)
+        self._tell_sanitizer(op, stream)
         for node in self.plan.records:
             event: Any = node.subject
             Reached(event, stream)
         return op
+
+    def _tell_sanitizer(self, op: Op, stream: CardStream) -> None:
+        sanitizer = self.device.runtime.sanitizer
+        if sanitizer is not None:
+            ops = iter(self.ops)
+            made = [NOTHING if entry.node.work is None else next(ops) for entry in self.plan.entries]
+            sanitizer.launched(op, Launched(self, stream), made)
+            for each in self.ops:
+                self.device.runtime.note_unseen(each.work)
 
     def _wait_for_before(self, stream: CardStream) -> None:
         before, self._before = self._before, None

@@ -2,9 +2,13 @@
 
 The driver calls them in a thread of its own. They must make no call; a verb in one is refused. What one raises is kept:
 its operation has failed, and the next call that waits for the stream raises it.
+
+The sanitizer is told in the thread of the loop, when the operation has ended, what a function has touched.
 """
 
 import ctypes
+import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from acl_py.runtime.scopes import Barred
 from device_model.errors import INTERRUPTS
 from device_model.ops import Op
+from device_model.work import HostFunction
 
 if TYPE_CHECKING:
     from acl_py.card.contexts import CardDevice
@@ -27,8 +32,18 @@ def _call(number: int) -> None:
     (_LASTING.get(number) or _WAITING.pop(number))()
 
 
-_in_c = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_call)
-_RUN = ctypes.cast(_in_c, ctypes.c_void_p).value
+_IN_C = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_call)
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+
+
+class _Running(threading.local):
+    """What the thread runs: the host function *op*. Its *accesses* to memory are kept, unless they are told now."""
+
+    op: Op | None = None
+    accesses: list[Callable[[], None]] | None = None
+
+
+running = _Running()
 
 
 class HostFunctions:
@@ -37,8 +52,13 @@ class HostFunctions:
     def __init__(self, device: "CardDevice") -> None:
         self._device = device
         self._driver = device.driver
+        self._accesses: dict[Op, list[Callable[[], None]]] = {}  # of functions that have run, for the sanitizer
         self._kept: list[int] | None = None  # gets the numbers of those that last
         self._lasting: dict[int, None] = {}
+        # Not the call of cuda.bindings: what it puts around a function is freed when that has been called once, and a
+        # graph calls it at each launch (observed: the second one ends the process).
+        self._queue_in_driver = ctypes.CDLL(_LIBRARY).cuLaunchHostFunc
+        self._queue_in_driver.argtypes = ctypes.c_void_p, type(_IN_C), ctypes.c_size_t
 
     @contextmanager
     def kept(self, numbers: list[int]) -> Iterator[None]:
@@ -84,13 +104,17 @@ class HostFunctions:
         else:
             _WAITING[number] = function
         try:
-            self._driver(self._driver.cu.cuLaunchHostFunc, stream.handle, self._driver.cu.CUhostFn(_RUN), number)
+            code = self._queue_in_driver(int(stream.handle), _IN_C, number)
+            if code:
+                raise self._driver.error(code, "cuLaunchHostFunc")
         except BaseException:
             _WAITING.pop(number, None)
             raise
 
     def _perform(self, op: Op) -> None:
         """Call the function of *op*, in a thread of the driver: nothing may be raised there."""
+        if isinstance(op.work, HostFunction):
+            running.op, running.accesses = op, []
         try:
             Barred(self._device.runtime, op.work).run(op.work.perform)
         except BaseException as error:
@@ -100,3 +124,17 @@ class HostFunctions:
                 stream.error = op.error
             if isinstance(error, INTERRUPTS):
                 self._device.scheduler.raise_later(error)
+        finally:
+            if running.accesses:
+                self._accesses[op] = running.accesses
+            running.op = running.accesses = None
+
+    def tell(self, op: Op) -> None:
+        """Tell the sanitizer what the host function *op*, which has ended, has touched."""
+        accesses = self._accesses.pop(op, ())
+        running.op = op
+        try:
+            for access in accesses:
+                access()
+        finally:
+            running.op = None

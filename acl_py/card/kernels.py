@@ -4,7 +4,12 @@ import ctypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from acl_py.card.driver import Driver
 from device_model.ops import Op
+from device_model.ptx.arguments import Bytes
+from device_model.ptx.launch import Shape
 from device_model.ptx.text.syntax import Module, Space, Variable
 
 if TYPE_CHECKING:
@@ -12,7 +17,7 @@ if TYPE_CHECKING:
     from acl_py.card.streams import CardStream
 
 _STATIC_SHARED = 48 << 10  # a kernel may have more dynamic shared memory if it asks
-_SPIN = b"""
+SPIN = b"""
 .version 7.0
 .target sm_50
 .address_size 64
@@ -39,7 +44,7 @@ class Modules:
         self._driver = device.driver
         self._cu = device.driver.cu
         self._loaded: dict[int, tuple[Module, Any]] = {}  # by the id of the module, which this keeps
-        self.functions: dict[tuple[int, str], tuple[Any, list[int]]] = {}
+        self.entries: dict[tuple[int, str], Entry] = {}
         self._spin: Any = None
         self._spin_module: Any = None
 
@@ -57,39 +62,30 @@ class Modules:
     def unload(self, module: Module) -> None:
         """Let the driver forget *module*."""
         _, handle = self._loaded.pop(id(module))
-        self.functions = {key: each for key, each in self.functions.items() if key[0] != id(module)}
+        self.entries = {key: each for key, each in self.entries.items() if key[0] != id(module)}
         self._driver(self._cu.cuModuleUnload, handle)
 
     def launch(self, stream: "CardStream", op: Op) -> None:
         """Launch a kernel in PTX."""
         work: Any = op.work
-        (function, places), shape = self._function(work.module, work.entry), work.shape
-        if shape.shared > _STATIC_SHARED:
-            most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            self._driver(self._cu.cuFuncSetAttribute, function, most, shape.shared)
-        call = self._cu.cuLaunchCooperativeKernel if work.is_cooperative else self._cu.cuLaunchKernel
-        data, pointers = _parameters(work.parameters.tobytes(), places)
-        more = () if work.is_cooperative else (0,)
-        self._driver(
-            call, function, *shape.grid, *shape.block, shape.shared, stream.handle, ctypes.addressof(pointers), *more
-        )
-        del data  # the driver has copied it
+        entry = self._entry(work.module, work.entry)
+        entry.launch(self._driver, stream, work.shape, work.parameters, is_cooperative=work.is_cooperative)
 
     def spin(self, stream: "CardStream", op: Op) -> None:
         """Hold as many cores as an array kernel has blocks, for as long as it would."""
         work: Any = op.work
         if self._spin is None:
-            self._spin_module = self._driver(self._cu.cuModuleLoadData, _SPIN + b"\0")
+            self._spin_module = self._driver(self._cu.cuModuleLoadData, SPIN + b"\0")
             self._spin = self._driver(self._cu.cuModuleGetFunction, self._spin_module, b"spin")
         values = ((work.block_ns,), (ctypes.c_uint64,))
         self._driver(self._cu.cuLaunchKernel, self._spin, work.blocks, 1, 1, 1, 1, 1, 0, stream.handle, values, 0)
 
-    def _function(self, module: Module, name: str) -> tuple[Any, list[int]]:
-        """Return the kernel *name* of *module*, and where its parameters are in its parameter memory."""
-        known = self.functions.get((id(module), name))
+    def _entry(self, module: Module, name: str) -> "Entry":
+        """Return the kernel *name* of *module*."""
+        known = self.entries.get((id(module), name))
         if known is None:
             function = self._driver(self._cu.cuModuleGetFunction, self._loaded[id(module)][1], name.encode())
-            known = self.functions[id(module), name] = function, _places(module.functions[name].parameters)
+            known = self.entries[id(module), name] = Entry(function, module.functions[name].parameters)
         return known
 
     def close(self) -> None:
@@ -100,6 +96,44 @@ class Modules:
             self._cu.cuModuleUnload(self._spin_module)
 
 
+class Entry:
+    """A kernel of the driver: its *function*, which takes *parameters*, and blocks of memory for these."""
+
+    def __init__(self, function: Any, parameters: Sequence[Variable]) -> None:
+        self.function = function
+        self._places = _places(parameters)
+        self._spare: list[_Parameters] = []
+
+    def launch(
+        self, driver: Driver, stream: "CardStream", shape: Shape, values: Bytes, *, is_cooperative: bool = False
+    ) -> None:
+        """Launch it, with *values* as its parameter memory."""
+        cu, handle, (x, y, z), (across, down, deep), shared = driver.cu, stream.handle, *shape
+        if shared > _STATIC_SHARED:
+            most = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            driver(cu.cuFuncSetAttribute, self.function, most, shared)
+        taken = self._spare.pop() if self._spare else _Parameters(values.nbytes, self._places)
+        taken.block[:] = values
+        call = cu.cuLaunchCooperativeKernel if is_cooperative else cu.cuLaunchKernel
+        more = () if is_cooperative else (0,)
+        answer = call(self.function, x, y, z, across, down, deep, shared, handle, taken.address, *more)
+        self._spare.append(taken)  # the driver has copied it
+        if answer[0]:
+            raise driver.error(int(answer[0]), call.__name__)
+
+
+class _Parameters:
+    """The parameters of a launch as the driver takes them: a block of *nbytes*, and an array of pointers into it, to
+    the *places* where they begin.
+    """
+
+    def __init__(self, nbytes: int, places: list[int]) -> None:
+        self.block = np.empty(nbytes, np.uint8)
+        start = self.block.ctypes.data
+        self._pointers = (ctypes.c_void_p * max(1, len(places)))(*[start + at for at in places])
+        self.address = ctypes.addressof(self._pointers)
+
+
 def _places(parameters: Sequence[Variable]) -> list[int]:
     places, at = [], 0
     for parameter in parameters:
@@ -107,10 +141,3 @@ def _places(parameters: Sequence[Variable]) -> list[int]:
         places.append(at)
         at += parameter.nbytes
     return places
-
-
-def _parameters(data: bytes, places: list[int]) -> tuple[Any, Any]:
-    """Return the parameters of a launch as one block of bytes, and an array of pointers to each of them."""
-    block = ctypes.create_string_buffer(data)
-    start = ctypes.addressof(block)
-    return block, (ctypes.c_void_p * max(1, len(places)))(*[start + at for at in places])

@@ -9,8 +9,9 @@ import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from acl_py.card.dlpack import capsule, check_request, consumer
 from acl_py.card.driver import Driver
 from acl_py.card.pages import CardPages
 from device_model.errors import Fail
@@ -19,27 +20,62 @@ from device_model.memory import Allocation, Buffer, Memory, Origin, Pool, Space
 from device_model.memory.backing import GONE, NOTHING
 from device_model.memory.pool import Arena, Block
 
+if TYPE_CHECKING:
+    import numpy as np
+
 _GLOBAL = 1  # a flag of cuMemAllocManaged: any stream may use it
 
 
 class CardAllocation(Allocation):
     """Memory of a card. Its bytes are on the card alone, but for a mirror that bodies of array kernels compute in."""
 
-    __slots__ = ()
+    __slots__ = ("memory",)
     is_on_card = True
+    memory: "CardMemory"
 
     @property
     def is_host_visible(self) -> bool:
         """False: the host cannot read it at its address."""
         return False
 
+    def dlpack(
+        self,
+        offset: int,
+        dtype: "np.dtype[Any]",
+        shape: tuple[int, ...],
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,  # noqa: ARG002 - a consumer takes the first version, too
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Return values at *offset* as a capsule; *stream*, of the driver, waits for all work of the run first.
+
+        Raises:
+            BufferError: DLPack has no such type, or only a copy could be what is asked for.
+            ValueError: *stream* is no handle that the protocol has.
+        """
+        check_request(self.device, dl_device, copy)
+        handle, made = consumer(stream), capsule(self.address + offset, self.device, dtype, shape)
+        if handle is not None:
+            self.memory.hold_back(self.device, handle)
+        return made
+
 
 class CardMemory(Memory):
     """The memory of the cards of one run, which *driver* allocates; *capacities* are their bytes."""
 
-    def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail, driver: Driver) -> None:
+    def __init__(
+        self,
+        capacities: Sequence[int],
+        alignment: int,
+        fail: Fail,
+        driver: Driver,
+        hold_back: Callable[[int, int], None],
+    ) -> None:
         super().__init__(capacities, alignment, fail)
         self.driver = driver
+        self.hold_back = hold_back  # lets a stream, by its handle, wait for the work of a card, by its number
         self._mirrors: dict[int, int] = {}  # the addresses of mirrors, by that of their allocation
         self.pools = [CardPool(self, self.arena(device)) for device in range(len(capacities))]
         self.default_pools = self.pools.copy()
@@ -63,6 +99,7 @@ class CardMemory(Memory):
             address, nbytes, Space.DEVICE, origin, NOTHING, self.fail, device=device, cold=GONE, made=made,
             serial=self._serial,
         )  # fmt: skip
+        allocation.memory = self
         return self.enter(allocation)
 
     def free(self, thing: object, site: object) -> None:

@@ -1,10 +1,10 @@
 """The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
 from weakref import WeakSet
 
 from acl_py.calls.table import all_verbs
@@ -12,25 +12,29 @@ from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
 from acl_py.card.ending import give_back
-from acl_py.card.graphs import Reached
+from acl_py.card.host_functions import running
 from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
-from acl_py.runtime.runtime import Runtime, Subjects
+from acl_py.findings import Findings
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices, graph_nodes, graphs
-from device_model.completions import Completion, Nanoseconds
+from acl_py.verbs import devices, graph_nodes, graphs, host
+from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import CodedError, code_of
 from device_model.faults import Rule, Verdict
-from device_model.memory import Buffer, Origin
+from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
+from device_model.ptx.launch import DriverLaunch
 from device_model.ptx.text.syntax import Module
 from device_model.rules import SyncRules
 from device_model.streams import Stream
+from device_model.work import Copy, HostFunction, Work
 
-_ANYWHERE = (devices.Init, devices.Finalize)  # ACL's alone, and without a meaning on a card
+# What ACL alone has and means nothing on a card, and what a program does itself.
+_ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host.Sleep)
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
 _CONDITIONS = "a condition is set by code that is linked with the vendor's device runtime: run the program on the model"
 _ELSEWHERE = {
@@ -40,6 +44,7 @@ _ELSEWHERE = {
     graphs.GraphAddIfNode.__name__: _CONDITIONS,
     graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }
+_UNSEEN = "what kernels in PTX read and write is not seen on a card: sanitize the program on the model, too"
 
 
 @cache
@@ -99,6 +104,7 @@ class CardRuntime(Runtime):
         self.driver = Driver(self.error)
         self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
         self._began_ns = perf_counter_ns()
+        self._ended_ns = 0
         self._refused = refused()
         _RUNS.add(self)
         super().__init__(profile, rules, workers=1, seed=seed, hang_after=hang_after)
@@ -117,7 +123,8 @@ class CardRuntime(Runtime):
     def make_memory(self) -> CardMemory:
         """Return the memory of the cards."""
         profile = self.profile
-        return CardMemory([profile.memory.bytes] * profile.devices, profile.memory.alignment, self.error, self.driver)
+        capacities = [profile.memory.bytes] * profile.devices
+        return CardMemory(capacities, profile.memory.alignment, self.error, self.driver, self._hold_back)
 
     def make_device(self, number: int) -> CardDevice:
         """Return card *number*; the present call goes on in the context that it has."""
@@ -128,8 +135,8 @@ class CardRuntime(Runtime):
 
     @property
     def host_ns(self) -> Nanoseconds:
-        """The time since the run began."""
-        return perf_counter_ns() - self._began_ns
+        """The time since the run began; that of its end, once it has ended."""
+        return (self._ended_ns or perf_counter_ns()) - self._began_ns
 
     @host_ns.setter
     def host_ns(self, _: Nanoseconds) -> None:
@@ -139,13 +146,54 @@ class CardRuntime(Runtime):
         """Let what is due happen."""
         self.scheduler.advance(0)
 
+    def work(self, cost: Nanoseconds) -> None:
+        """Keep the host busy for *cost* nanoseconds."""
+        until_ns = perf_counter_ns() + cost
+        while perf_counter_ns() < until_ns:
+            pass
+
     def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:  # noqa: ARG002
         """Make the call that queues *op* in *stream*, or let a capture have it."""
         if stream.home is None and self._take(stream, op, 0):
             return
+        told = self.hooks.op_queued
+        if self.sanitizer is not None:
+            self.note_unseen(op.work)
+            if isinstance(op.work, HostFunction) and told is not None:
+                op.stream, op.queued_ns, op.queue = stream, self.host_ns, stream.queues[op.lane]
+                told(op)  # before the function runs, in its thread
+                told = None
         stream.enqueue(op, 0)
-        if self.hooks.op_queued is not None:
-            self.hooks.op_queued(op)
+        if told is not None:
+            told(op)
+        if self.sanitizer is not None and isinstance(op.work, Copy) and op.work.dst.space is Space.PAGEABLE:
+            self._tell_of_wait(stream, op)
+
+    def _tell_of_wait(self, stream: Stream, op: Op) -> None:
+        """Tell the observers that the call of *op*, a copy to pageable memory, has waited, although it need not."""
+        assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
+        awaiting, synchronized = self.hooks.awaiting, self.hooks.synchronized
+        if awaiting is not None and synchronized is not None:
+            awaiting((stream,), op, False)
+            stream.look(all_of_it=True)
+            synchronized(op)
+
+    def note_unseen(self, work: Work) -> None:
+        """Note that the sanitizer sees nothing of *work*, if it is so."""
+        if isinstance(work, DriverLaunch):
+            self.state(Findings).note(_UNSEEN)
+
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs in this thread of the driver, or of which the sanitizer is told."""
+        return running.op
+
+    def defers(self, access: Callable[[], None]) -> bool:
+        """Keep *access* until its operation has ended, if this is a thread of the driver that runs a host function."""
+        if running.accesses is None:
+            return False
+        running.accesses.append(access)
+        return True
 
     def load_module(self, module: Module, text: str, made: object) -> dict[str, Buffer]:
         """Let the driver compile *text*, and return the variables of the module."""
@@ -158,6 +206,13 @@ class CardRuntime(Runtime):
         """Let the driver forget *module*."""
         self._card().works.modules.unload(module)
 
+    def _hold_back(self, number: int, handle: int) -> None:
+        """Let work of a stream of the driver wait for all work that card *number* has been given."""
+        card = self.device(number)
+        assert isinstance(card, CardDevice), f"{card!r} is no card"
+        for stream in card.primary.all_streams():
+            stream.lead(handle)
+
     def _card(self) -> CardContext:
         """Return the current context."""
         context = current_scope().context
@@ -169,17 +224,6 @@ class CardRuntime(Runtime):
         if rule.verdict is not Verdict.FAIL or rule.call is None:
             why = "only calls can be made to fail, as with fail(call='Malloc')"
             raise ValueError(f"{rule.text} on a card, where {why}")
-
-    async def wait(
-        self, completion: Completion, what: str | None, site: object, subjects: Subjects = (), **how: Any
-    ) -> None:
-        """Wait as the model does, after telling the stream of *completion* that a host wants to know."""
-        if not completion.done:
-            if isinstance(completion, Reached):
-                completion.ask()
-            elif isinstance(completion.stream, CardStream):
-                completion.stream.ask(completion)
-        await super().wait(completion, what, site, subjects, **how)
 
     @property
     def cards(self) -> list[CardDevice]:
@@ -215,6 +259,13 @@ class CardRuntime(Runtime):
                 give_back(self)
         finally:
             super().close(why)
+
+    def note_end(self) -> None:
+        """Let the time of the run end, and tell the observers what it knows, before memory is freed."""
+        self._ended_ns = perf_counter_ns()
+        if self.sanitizer is not None:
+            self.sanitizer.finish()  # before what the program has not freed is freed
+        self.unfinished()  # for its effect: what has ended gets its times
 
     def context_error(self, context: Context) -> AclError:
         """Return the error that *context* has failed with, for one more call that touches it."""

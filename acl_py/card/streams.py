@@ -15,6 +15,7 @@ A record of a program's own event is a mark at no cost.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -92,33 +93,36 @@ class CardStream(Stream):
             self.look(all_of_it=True)
         return len(self._numbers)
 
-    def unfinished(self) -> list[Op]:
-        """Return the operations that are not known to be done, in order."""
-        return [entry for entry in self._numbers if isinstance(entry, Op)]
-
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return the version of this protocol, and the stream of the driver: for torch, CuPy, numba and cuda.core."""
         return 0, int(self.handle)
+
+    @property
+    def entries(self) -> Iterable[Completion]:
+        """What is not known to be done, in order."""
+        return self._numbers
 
     # --- work
 
     def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
         """Make the call that queues *op*."""
+        context, times = self.context, self.context.times
         op.stream = self
         op.queued_ns = op.ready_ns = self.scheduler.now
         op.queue = self.queues[op.lane]  # the trace tells the engine by it
-        maker = self.context.works.of(op.work)
+        maker = context.works.of(op.work)
         # A mark is needed for what is waited for and will not be the last entry, and in front of what may last.
         if (self._asked > self._first and self._asked > self._marked) or maker.may_last:
             self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        times = self.context.times
         if times is not None:
-            times.begin(self)
-        maker.call(self, op)
-        if times is not None:
-            times.end(self, op)
+            mark = maker.mark(op.work)
+            times.begin(self, mark)
+            maker.call(self, op)
+            times.end(self, op, mark)
+        else:
+            maker.call(self, op)
         self._last = number = self._last + 1
         self._numbers[op] = number
         self.tail = op
@@ -145,6 +149,12 @@ class CardStream(Stream):
         self.driver(function, self.handle, *args)
         self._add()
         return self.tail
+
+    def lead(self, handle: int) -> None:
+        """Let work that another library queues in the stream *handle* wait for all entries."""
+        self.mark_all()
+        if self._marks and handle != int(self.handle):
+            self.driver(self.driver.cu.cuStreamWaitEvent, handle, self._marks[-1].event, 0)
 
     def _add(self) -> None:
         self.tail = entry = Entry(self)

@@ -7,7 +7,9 @@ number of 24 bits; so an end becomes the next origin when the last one is a seco
 
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.driver import Driver
 from device_model.completions import Nanoseconds
+from device_model.errors import DeviceError
 from device_model.ops import Op
 
 if TYPE_CHECKING:
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 _OLD_NS = 10**9
 
 
-class Times:
+class EventTimes:
     """The times of the operations of one card."""
 
     def __init__(self, context: "CardContext") -> None:
+        self._context = context
         self._driver = context.driver
         self._clock = context.device.scheduler
         self._spare: list[Any] = []
@@ -32,20 +35,34 @@ class Times:
         self._driver(cu.cuEventSynchronize, self._origin)
         self._origin_ns: Nanoseconds = self._clock.now
 
-    def begin(self, stream: "CardStream") -> None:
+    def begin(self, stream: "CardStream", mark: object) -> None:  # noqa: ARG002 - any is timed
         """Note the time in *stream*, before an operation."""
         self._began = self._take()
         self._driver(self._driver.cu.cuEventRecord, self._began, stream.handle)
 
-    def end(self, stream: "CardStream", op: Op) -> None:
+    def end(self, stream: "CardStream", op: Op, mark: object) -> None:  # noqa: ARG002
         """Note the time in *stream*, behind *op*."""
         ended = self._take()
         self._driver(self._driver.cu.cuEventRecord, ended, stream.handle)
         self._pairs[op] = self._began, ended
 
-    def tell(self, op: Op) -> None:
-        """Set the times of *op*, which is done."""
-        began, ended = self._pairs.pop(op)
+    def has(self, op: Op) -> bool:
+        """Whether it times *op*."""
+        return op in self._pairs
+
+    def finish(self, op: Op) -> None:
+        """Set the times of *op*, which is done, and tell of it."""
+        if self._context.error is None:
+            try:
+                self._set(op, *self._pairs.pop(op))
+            except DeviceError as error:
+                self._context.fail(Driver.lost or error)
+        self._context.tell(op)
+
+    def settle(self) -> None:
+        """Do nothing: what is done has its times."""
+
+    def _set(self, op: Op, began: Any, ended: Any) -> None:
         op.start_ns, op.end_ns = self._time_of(began), self._time_of(ended)
         self._spare.append(began)
         if op.end_ns - self._origin_ns > _OLD_NS:

@@ -72,10 +72,11 @@ class Limit(NamedTuple):
 class Limited(FirstOf):
     """Done with *completion*, or with a timer, *limit_ns* from now. A host that has waited for it must `end` it."""
 
-    __slots__ = ("_runtime", "timer")
+    __slots__ = ("_runtime", "awaited", "timer")
 
     def __init__(self, runtime: "Runtime", completion: Completion, limit_ns: Nanoseconds) -> None:
         self._runtime = runtime
+        self.awaited = completion
         self.timer = runtime.scheduler.timer(runtime.host_ns + limit_ns)
         runtime.limits[self.timer] = monotonic() + limit_ns / 1e9
         super().__init__((completion, self.timer))
@@ -230,6 +231,10 @@ class Runtime:
         scheduler.advance(host)
         if self.waiters:
             self.bridge.arm()
+
+    def work(self, cost: Nanoseconds) -> None:
+        """Let the host do work of its own for *cost* nanoseconds."""
+        self.pay(cost)
 
     def cool(self, nbytes: int) -> None:
         """Note that the host has copied *nbytes* itself: many bytes leave its caches cold for the calls that follow."""
@@ -504,6 +509,17 @@ class Runtime:
             self.faults.lose(rule, context.device)
             raise self.context_error(context)
         raise self.error(rule.kind, f"{name}() failed: injected by {rule!r}", REMEDY, code=rule.code)
+
+    @property
+    def calling(self) -> Op | None:
+        """The host function that runs at the moment."""
+        return next((device.calling for device in self.devices if device.calling is not None), None)
+
+    def defers(self, access: Callable[[], None]) -> bool:  # noqa: ARG002 - a card does
+        """Return whether *access*, which tells of memory that is touched now, is called when the operation has ended:
+        it is a host function in a thread of a driver.
+        """
+        return False
 
     def refuse_nested(self, context: Context, name: str) -> None:
         """Refuse a call of *name* that a kernel or a host function makes; part of `check_call`, and all of it for an

@@ -4,7 +4,7 @@ These are context variables, so a new task inherits them and then changes its ow
 of most verbs, reads them.
 """
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from sys import _getframe
 from types import FrameType
@@ -125,25 +125,27 @@ def change(scope: Scope, context: Context) -> None:
         scope_var.set(new)
 
 
-async def _wait_for(completion: Completion) -> Completion:
+def _await(completion: Completion) -> Generator[Any, None, Completion]:
     scope = current_scope()
     runtime, stream = scope.runtime, completion.stream
     if scope.context.alert:
         runtime.refuse_nested(scope.context, "await")
-    if isinstance(stream, Stream) and stream.scheduler is not runtime.scheduler:
-        raise runtime.error(
-            Kind.INVALID_HANDLE, f"{completion!r} belongs to another simulation", "await it in its own simulation"
-        )
-    waits, enter = not completion.done, runtime.host_ns
+    context = scope.context
+    if isinstance(stream, Stream):
+        if stream.scheduler is not runtime.scheduler:
+            what = f"{completion!r} belongs to another simulation"
+            raise runtime.error(Kind.INVALID_HANDLE, what, "await it in its own simulation")
+        context = stream.context
+    waits, enter, hooks = not completion.done, runtime.host_ns, runtime.hooks
     try:
-        await runtime.wait(completion, None, None, (completion,))
+        yield from runtime.wait(completion, None, None, (completion,)).__await__()
     except GeneratorExit:
         raise
     except BaseException:
         _note_await(runtime, completion, enter, _getframe(1), waits=waits)
         raise
-    _note_await(runtime, completion, enter, _getframe(1), waits=waits)
-    context = stream.context if isinstance(stream, Stream) else scope.context
+    if (hooks.call if waits else hooks.noticed) is not None:
+        _note_await(runtime, completion, enter, _getframe(1), waits=waits)
     if context.error is not None:
         raise runtime.context_error(context)
     if isinstance(completion, Op) and completion.error is not None:
@@ -158,11 +160,6 @@ def _note_await(
         runtime.called("await", enter, site_of(frame), Synchronised())
     elif runtime.hooks.noticed is not None:
         runtime.hooks.noticed(completion, site_of(frame))
-
-
-def _await(completion: Completion) -> Generator[Any, None, Completion]:
-    waiting: Coroutine[Any, Any, Completion] = _wait_for(completion)
-    return waiting.__await__()
 
 
 Completion.awaiter = staticmethod(_await)

@@ -12,8 +12,8 @@ from acl_py.sanitizer.shadow import LifeCall, Use
 from device_model.completions import Completion, Nanoseconds
 from device_model.graphs.executable import Decision, Run
 from device_model.graphs.graph import Node, NodeKind
-from device_model.graphs.streaks import NodeOp
 from device_model.memory import Allocation
+from device_model.ops import Op
 from device_model.work import CoreKernel, HostFunction
 
 _LIVES = {NodeKind.ALLOCATE: LifeCall("MallocAsync"), NodeKind.FREE: LifeCall("FreeAsync")}
@@ -34,8 +34,8 @@ class Nodes:
             completion, node = made[place], run.plan.entries[place].node
             if place in related.bodies:
                 self._bodies[completion] = related.bodies[place]
-            elif isinstance(completion, NodeOp):
-                self._touch(completion, use, line)
+            elif isinstance(completion, Op):
+                self._touch(completion, node, use, line)
             elif isinstance(node.subject, Allocation):
                 change = self._accesses.rest if node.kind is NodeKind.FREE else self._accesses.begin
                 change(node.subject, use)
@@ -58,13 +58,13 @@ class Nodes:
 
         return self._launches.launch(launch, host, use)
 
-    def _touch(self, op: NodeOp, use: Use, line: Line) -> None:
-        """Compare what *op* touches with what came before, unless the launch before did the same."""
+    def _touch(self, op: Op, node: Node, use: Use, line: Line) -> None:
+        """Compare what *op*, of *node*, touches with what came before, unless the launch before did the same."""
         if isinstance(op.work, CoreKernel):  # each launch has its own, which knows what it touches
             use = use._replace(work=op.work)
         op.stamp = use
-        footprint = line.footprints.get(op.entry.node)
+        footprint = line.footprints.get(node)
         if footprint is not None and footprint.is_repeated_by(op.work):
             footprint.latest = use
         elif type(op.work) is not HostFunction:  # what it touches shows when it runs
-            line.footprints[op.entry.node] = self._accesses.take(use)
+            line.footprints[node] = self._accesses.take(use)

@@ -160,6 +160,12 @@ class Races(Check):
         self._nodes.queue(run, made, self.hosts.current(), self._runtime.host_ns)
 
     @guarded
+    def launched(self, op: Op, launch: Any, made: Sequence[Completion]) -> None:
+        """Take up a *launch* that a card has been given as the operation *op*; *made* stands for its nodes."""
+        self._nodes.queue(launch, made, self.hosts.current(), self._runtime.host_ns)
+        op.stamp = launch.stamp
+
+    @guarded
     def decided(self, decision: Decision) -> None:
         """Forget the bodies of a conditional node: none of them runs any more."""
         self._nodes.forget(decision)
@@ -243,7 +249,7 @@ class Races(Check):
 
     def _calling(self) -> tuple[Op, Use] | None:
         """Return the host function that runs at the moment."""
-        calling = next((device.calling for device in self._runtime.devices if device.calling is not None), None)
+        calling = self._runtime.calling
         stamp = None if calling is None else getattr(calling, "stamp", None)
         return (calling, stamp) if calling is not None and isinstance(stamp, Use) else None
 

@@ -1,13 +1,15 @@
 """The sanitizer: observers that look at one thing each, for the parts that the program asked for."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from acl_py.findings import FAILURE, Findings
 from acl_py.host_arrays.views import UNSEEN, Views
 from acl_py.parts import SanitizerPart
 from acl_py.ranges import Ranges
 from acl_py.runtime.runtime import Runtime
-from acl_py.sanitizer.check import guarded
+from acl_py.sanitizer.check import Stacks, guarded
 from acl_py.sanitizer.digests import Digests
 from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.lifetimes import Lifetimes
@@ -16,8 +18,10 @@ from acl_py.sanitizer.reversed_effects import ReversedEffects
 from acl_py.sanitizer.shadow import Use
 from acl_py.sanitizer.unwritten import Unwritten
 from acl_py.sites import is_in_model
+from device_model.completions import Completion
 from device_model.memory import Allocation
 from device_model.observe import Observer
+from device_model.ops import Op
 
 
 class Sanitizer(Observer):
@@ -72,6 +76,11 @@ class Sanitizer(Observer):
         if self.leaks is not None:
             self.leaks.ended_with_error = True
 
+    def launched(self, op: Op, launch: Any, made: Sequence[Completion]) -> None:
+        """Learn that a card was given a *launch* of a graph, the operation *op*; *made* stands for its nodes."""
+        if self.races is not None:
+            self.races.launched(op, launch, made)
+
     def finish(self) -> None:
         """Look for what is only known at the end of the simulation. A second call does nothing."""
         self._let_go()
@@ -113,7 +122,10 @@ class Sanitizer(Observer):
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*, through a view."""
         self.findings.note(UNSEEN)
-        by = next((device.calling for device in self.runtime.devices if device.calling is not None), None)
+        if self.runtime.defers(partial(self.host_access, allocation, ranges, writes, site)):
+            self.runtime.state(Stacks).note(site)
+            return
+        by = self.runtime.calling
         if by is not None and is_in_model(site):  # the host function is a method of the view
             site = by.site
         if by is None and self.races is not None:

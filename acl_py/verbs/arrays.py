@@ -1,7 +1,7 @@
 """Arrays: device memory with a dtype and a shape, and what a kernel does with it."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from math import prod
 from typing import Annotated, Any
@@ -135,6 +135,24 @@ class Array(Handle):
             AttributeError: The memory is simulated or on the host, so no other library can use it.
         """
         return model.cuda_array(self.buffer, self.dtype, self.shape)
+
+    @property
+    def __dlpack__(self) -> Callable[..., object]:
+        """The values for `from_dlpack` of torch, CuPy and JAX.
+
+        Raises:
+            AttributeError: As `__cuda_array_interface__`.
+        """
+        return model.dlpack(self.buffer, self.dtype, self.shape)
+
+    @property
+    def __dlpack_device__(self) -> Callable[[], tuple[int, int]]:
+        """The kind of device, 2 for CUDA, and the number of the card.
+
+        Raises:
+            AttributeError: As `__cuda_array_interface__`.
+        """
+        return model.dlpack_device(self.buffer)
 
     def view(self, access: Access) -> npt.NDArray[Any]:
         """The array that a kernel gets."""

@@ -15,6 +15,7 @@ from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arguments import arguments_of, profiles_with
 from acl_py.verbs.arrays import Access, Array, document
+from acl_py.verbs.card_code import CardCode, CardWork, card_code
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from device_model import profile as profiles
 from device_model.cta.language.tensors import Tensor, dtype_of
@@ -52,9 +53,10 @@ class BlockKernelFunction(Launchable[P]):
     completion's `work.result` holds its `findings` and `timeline`.
     """
 
-    def __init__(self, function: Callable[P, object], options: Options) -> None:
+    def __init__(self, function: Callable[P, object], options: Options, card: CardCode | None = None) -> None:
         super().__init__(function)
         self.options = options
+        self.card = card_code(card, self.name, self._names, options.threads)
         self.shared_limit: int | None = None  # set by `allow_shared`
 
     def __repr__(self) -> str:
@@ -92,11 +94,11 @@ class BlockKernelFunction(Launchable[P]):
             for name, access in zip(self._names, self._accesses, strict=True)
         ]
 
-    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch:
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch | CardWork:
         """Return the work of one launch on *blocks* blocks with *args*."""
         return self.work_on(runtime, (blocks, 1, 1), args)
 
-    def work_on(self, runtime: Runtime, grid: Dim3, args: tuple[Any, ...]) -> Launch:
+    def work_on(self, runtime: Runtime, grid: Dim3, args: tuple[Any, ...]) -> Launch | CardWork:
         """Return the work of one launch on *grid* with *args*."""
         profile = runtime.profile
         if profile.sm is None:
@@ -106,10 +108,12 @@ class BlockKernelFunction(Launchable[P]):
                 f"run it on one that does: {profiles_with('sm')}",
             )
         self._check(runtime, profile.sm, grid)
-        values, _ = self.arguments(runtime, args)
+        values, extents = self.arguments(runtime, args)
         for name, value in zip(self._names, values, strict=True):
             if isinstance(value, Array):
                 self._check_type(name, value)
+        if self.card is not None and runtime.runs_ptx:
+            return CardWork(self.label, self.card, grid, self.options.threads, self._names, values, extents)
         arguments = arguments_of(self._names, values, self._accesses)
         return Launch(
             self.label,
@@ -181,7 +185,7 @@ class _OnGrid(Launchable[P]):
     def __repr__(self) -> str:
         return repr(self._kernel)
 
-    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch:  # noqa: ARG002 - the grid says it
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Launch | CardWork:  # noqa: ARG002 - the grid says it
         """Return the work of the launch."""
         return self._kernel.work_on(runtime, self._grid, args)
 
@@ -209,7 +213,12 @@ class _KernelMaker(Protocol):
 def kernel(function: Callable[P, object]) -> BlockKernelFunction[P]: ...
 @overload
 def kernel(
-    *, threads: int = 128, shared: int | None = None, registers: int = 32, hazards: bool = True
+    *,
+    threads: int = 128,
+    shared: int | None = None,
+    registers: int = 32,
+    hazards: bool = True,
+    card: CardCode | None = None,
 ) -> _KernelMaker: ...
 def kernel(
     function: Callable[P, object] | None = None,
@@ -218,6 +227,7 @@ def kernel(
     shared: int | None = None,
     registers: int = 32,
     hazards: bool = True,
+    card: CardCode | None = None,
 ) -> BlockKernelFunction[P] | _KernelMaker:
     """Make a function a thread-block kernel (CUDA: `__global__`).
 
@@ -235,6 +245,8 @@ def kernel(
         registers: The registers of each thread, which limit how many blocks an SM holds.
         hazards: Whether accesses without order, and reads and Out arguments without a write, are found; a run without
             is faster.
+        card: What a real card computes in its place: CUDA C as text or as a CudaKernel, or a function, as for
+            `acl_py.kernel`.
 
     Returns:
         The kernel, or without *function* a decorator that makes it.
@@ -250,7 +262,7 @@ def kernel(
     for name, number, least in (("threads", threads, 1), ("shared", shared or 0, 0), ("registers", registers, 1)):
         if integer(name, number) < least:
             raise ValueError(f"@cta.kernel({name}={number}): give {least} or more")
-    make = partial(BlockKernelFunction, options=Options(threads, shared, registers, hazards))
+    make = partial(BlockKernelFunction, options=Options(threads, shared, registers, hazards), card=card)
     return make if function is None else make(function)
 
 

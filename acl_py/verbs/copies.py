@@ -95,12 +95,12 @@ async def MemcpyAsync(
         await SynchronizeStream(stream)  # now pinned.numpy() has the result
     """
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
-    runtime = scope.runtime
-    if scope.context.alert:
-        runtime.check_call(scope.context, MemcpyAsync.__name__)
+    runtime, context = scope.runtime, scope.context
+    if context.alert:
+        runtime.check_call(context, MemcpyAsync.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.home is not scope.context:
+    if type(stream) is not context.stream_type or stream.home is not context:
         stream = resolve(scope, stream, MemcpyAsync.__name__, captures=True)
     if type(count) is not int or type(dest_max) is not int or not 0 <= count <= dest_max:
         count = check_count(runtime, count, dest_max)

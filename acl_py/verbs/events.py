@@ -237,14 +237,14 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         print(await EventElapsedTime(start, end), "ms")
     """
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
-    runtime = scope.runtime
-    if scope.context.alert:
-        runtime.check_call(scope.context, RecordEvent.__name__)
+    runtime, context = scope.runtime, scope.context
+    if context.alert:
+        runtime.check_call(context, RecordEvent.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.home is not scope.context:
+    if type(stream) is not context.stream_type or stream.home is not context:
         stream = resolve(scope, stream, RecordEvent.__name__, captures=True)
-    if type(event) is not Event or event.home is not scope.context:
+    if type(event) is not context.event_type or event.home is not context:
         event = check_event(scope, event)
     if event.context.device is not stream.context.device:
         raise runtime.error(
@@ -252,7 +252,7 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
             f"{event!r} and {stream!r} are of different devices",
             "record an event on a stream of its own device",
         )
-    if type(event) is not Event:
+    if type(event) is not context.event_type:
         await _get_ready(scope, event, stream, site)
     if stream.branch is not None:
         return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)

@@ -115,7 +115,8 @@ async def _fill(runtime: Runtime, stream: Stream, fill: Fill, site: Site) -> Com
 
 
 def _fill_of(runtime: Runtime, dst: Memory, dest_max: Integer, value: Integer, count: Integer, unit: int) -> Fill:
-    count = check_count(runtime, count, dest_max)
+    if type(count) is not int or type(dest_max) is not int or not 0 <= count <= dest_max:
+        count = check_count(runtime, count, dest_max)
     value = integer("the value of a fill", value)
     allocation, offset = locate(runtime, dst, count, "dst")
     if allocation.space is Space.PAGEABLE and runtime.rules.sync_copy is not SyncCopy.OUTSIDE:

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 @verb(step="host_work")
 async def HostWork(us: float) -> None:
-    """Keep the host busy for *us* microseconds of simulated time.
+    """Keep the host busy for *us* microseconds of simulated time; on a card, of real time.
 
     Stands for the program's own work on the host; no vendor has such a call. Other tasks do not run meanwhile.
 
@@ -29,13 +29,13 @@ async def HostWork(us: float) -> None:
         ValueError: *us* is not a finite number, 0 or more.
     """
     _, runtime, site, enter = begin_without_context()
-    runtime.pay(nanoseconds("us of HostWork()", us, 1000))
+    runtime.work(nanoseconds("us of HostWork()", us, 1000))
     runtime.called(HostWork.__name__, enter, site, SLEPT)
 
 
 @verb(step="sleep")
 async def Sleep(us: float) -> None:
-    """Let the calling task rest for *us* microseconds of simulated time while other tasks run.
+    """Let the calling task rest for *us* microseconds of simulated time while other tasks run; on a card, of real time.
 
     Stands for the program's own sleep; no vendor has such a call. On a loop with a simulated clock asyncio.sleep()
     takes simulated time, too (docs/time.md); on others it waits in real time.

@@ -44,6 +44,8 @@ from acl_py.verbs.arrays import Array as Array
 from acl_py.verbs.arrays import In as In
 from acl_py.verbs.arrays import InOut as InOut
 from acl_py.verbs.arrays import Out as Out
+from acl_py.verbs.card_code import CardCode, CardWork, card_code
+from acl_py.verbs.card_code import CudaKernel as CudaKernel
 from acl_py.verbs.costs import Cost as Cost
 from acl_py.verbs.costs import CostLike, checked, cost_of
 from acl_py.verbs.streams import StreamLike, resolve
@@ -227,7 +229,7 @@ class Launches:
     __slots__ = ("begun", "limit_ns", "prepared")
 
     def __init__(self) -> None:
-        self.prepared: dict[tuple[object, ...], Kernel] = {}
+        self.prepared: dict[tuple[object, ...], Kernel | CardWork] = {}
         self.begun = False
         self.limit_ns: Nanoseconds = 0
 
@@ -248,17 +250,19 @@ class KernelFunction(Launchable[P]):
         per_block: bool,
         exclusive: bool | None,
         serial: bool,
+        card: CardCode | None = None,
     ) -> None:
         super().__init__(function, skip=1 if per_block else 0)
         self.cost = checked(cost)
         self.per_block = per_block
         self.exclusive = exclusive
         self.serial = serial
+        self.card = card_code(card, self.name, self._names)
 
     def __repr__(self) -> str:
         return f"<{'block ' if self.per_block else ''}kernel {self.name}>"
 
-    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
+    def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel | CardWork:
         """Return the work of a launch with these arguments; it is kept for the next such launch."""
         key = (self, blocks, args)
         prepared = runtime.state(Launches).prepared
@@ -278,8 +282,16 @@ class KernelFunction(Launchable[P]):
                 return self._prepare(runtime, blocks, args)[0]  # refuses the dead memory
         return work
 
-    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
+    def _prepare(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel | CardWork, bool]:
         """Return the work, and whether it can be kept: not with plain values, for which 1, 1.0 and True are one key."""
+        if self.card is None or not runtime.runs_ptx:
+            return self.prepare_body(runtime, blocks, args)
+        values, extents = self.arguments(runtime, args)
+        work = CardWork(self.label, self.card, (blocks, 1, 1), None, self._names, values, extents)
+        return work, len(extents) == len(args)
+
+    def prepare_body(self, runtime: Runtime, blocks: int, args: Sequence[Any]) -> tuple[Kernel, bool]:
+        """Return the work that calls the function, and whether it can be kept."""
         values, extents = self.arguments(runtime, args)
         nbytes = sum(stop - start for (_, start, stop), _ in extents)
         read = tuple(extent for extent, access in extents if access is not Access.OUT)
@@ -333,21 +345,32 @@ class _BlockKernelMaker(Protocol):
 @overload
 def kernel(function: Callable[P, object]) -> KernelFunction[P]: ...
 @overload
-def kernel(*, cost: CostLike | None = None, exclusive: bool | None = None, serial: bool = False) -> _KernelMaker: ...
+def kernel(
+    *,
+    cost: CostLike | None = None,
+    exclusive: bool | None = None,
+    serial: bool = False,
+    card: CardCode | None = None,
+) -> _KernelMaker: ...
 def kernel(
     function: Callable[P, object] | None = None,
     *,
     cost: CostLike | None = None,
     exclusive: bool | None = None,
     serial: bool = False,
+    card: CardCode | None = None,
 ) -> KernelFunction[P] | _KernelMaker:
     """Make a function over whole arrays a kernel.
 
     *cost* is a Cost, or a function of the arguments of a launch that gives one. An *exclusive* block has an AI core
     (SM) to itself; by default that is so where the cost is not given in *us*. A *serial* kernel touches Python state
     besides its arguments, so it runs beside no other.
+
+    *card* is what a real card computes in place of the function: CUDA C as text or as a CudaKernel, or a function. It
+    gets the stream and the arguments, with memory as an Array, and calls a library on that stream that takes arrays of
+    the card, such as torch, CuPy or numba. The model checks it and does not use it.
     """
-    make = partial(KernelFunction, cost=cost, per_block=False, exclusive=exclusive, serial=serial)
+    make = partial(KernelFunction, cost=cost, per_block=False, exclusive=exclusive, serial=serial, card=card)
     return make if function is None else make(function)
 
 
@@ -355,7 +378,11 @@ def kernel(
 def block_kernel(function: Callable[Concatenate[int, P], object]) -> KernelFunction[P]: ...
 @overload
 def block_kernel(
-    *, cost: CostLike | None = None, exclusive: bool | None = None, serial: bool = False
+    *,
+    cost: CostLike | None = None,
+    exclusive: bool | None = None,
+    serial: bool = False,
+    card: CardCode | None = None,
 ) -> _BlockKernelMaker: ...
 def block_kernel(
     function: Callable[Concatenate[int, P], object] | None = None,
@@ -363,9 +390,13 @@ def block_kernel(
     cost: CostLike | None = None,
     exclusive: bool | None = None,
     serial: bool = False,
+    card: CardCode | None = None,
 ) -> KernelFunction[P] | _BlockKernelMaker:
-    """Make a function a kernel that is called once per block, with the index of the block before the arguments."""
-    make = partial(KernelFunction, cost=cost, per_block=True, exclusive=exclusive, serial=serial)
+    """Make a function a kernel that is called once per block, with the index of the block before the arguments.
+
+    What a card computes in its place, *card* as for `kernel`, computes all blocks, and gets no index.
+    """
+    make = partial(KernelFunction, cost=cost, per_block=True, exclusive=exclusive, serial=serial, card=card)
     return make if function is None else make(function)
 
 
@@ -406,12 +437,12 @@ async def LaunchKernel(
         await double[8, stream](buffer)  # the same, shorter
     """
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
-    runtime = scope.runtime
-    if scope.context.alert:
-        runtime.check_call(scope.context, LaunchKernel.__name__)
+    runtime, context = scope.runtime, scope.context
+    if context.alert:
+        runtime.check_call(context, LaunchKernel.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.home is not scope.context:
+    if type(stream) is not context.stream_type or stream.home is not context:
         stream = _resolve(scope, kernel, stream)
     if not isinstance(kernel, Launchable) or type(block_dim) is not int or not 1 <= block_dim <= MAX_BLOCKS:
         block_dim = _check_launch(scope, kernel, block_dim)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class CompileError(ValueError):
@@ -25,6 +25,18 @@ def compile(source: str, options: Sequence[str] = (), *, name: str = "kernel.cu"
         CompileError: NVRTC refuses the source.
         ImportError: The package is not installed; the message says which extra has it.
     """
+    return build(source, options, name=name).ptx
+
+
+class Compiled(NamedTuple):
+    """What NVRTC makes of a source: PTX, and the code of one architecture, which is empty if none was named."""
+
+    ptx: str
+    cubin: bytes
+
+
+def build(source: str, options: Sequence[str], *, name: str) -> Compiled:
+    """Return what NVRTC makes of a source; arguments and errors are those of `compile`."""
     nvrtc = _nvrtc()
     given = [*options]
     if not any(each.startswith(("--gpu-architecture", "-arch")) for each in given):
@@ -35,10 +47,19 @@ def compile(source: str, options: Sequence[str] = (), *, name: str = "kernel.cu"
     try:
         (error,) = nvrtc.nvrtcCompileProgram(program, len(given), [each.encode() for each in given])
         if error:
-            raise CompileError(_text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip())
-        return _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+            log = _held(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            raise CompileError(_text(log).strip())
+        ptx = _held(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        return Compiled(_text(ptx), _held(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN))
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def version() -> tuple[int, int]:
+    """Return the version of NVRTC. Raises ImportError if there is none."""
+    nvrtc = _nvrtc()
+    major, minor = _checked(nvrtc, nvrtc.nvrtcVersion())
+    return major, minor
 
 
 def _nvrtc() -> ModuleType:
@@ -54,11 +75,15 @@ def _checked(nvrtc: ModuleType, answer: tuple[Any, ...]) -> Any:
     error, *values = answer
     if error:
         raise CompileError(f"NVRTC fails: {nvrtc.nvrtcGetErrorString(error)[1].decode()}")
-    return values[0] if values else None
+    return values[0] if len(values) == 1 else values
 
 
-def _text(nvrtc: ModuleType, program: Any, size: Any, get: Any) -> str:
-    """Return a text of *program*, which NVRTC gives through two functions."""
-    held = b" " * _checked(nvrtc, size(program))
+def _held(nvrtc: ModuleType, program: Any, size: Any, get: Any) -> bytes:
+    """Return bytes of *program*, which NVRTC gives through two functions."""
+    held: bytes = b" " * _checked(nvrtc, size(program))
     _checked(nvrtc, get(program, held))
-    return str(held.rstrip(b"\0").decode())
+    return held
+
+
+def _text(held: bytes) -> str:
+    return held.rstrip(b"\0").decode()

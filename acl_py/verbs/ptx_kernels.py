@@ -24,7 +24,7 @@ from device_model.integers import integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
-from device_model.ptx.arguments import pack
+from device_model.ptx.arguments import layout, pack
 from device_model.ptx.code.compiler import check, compile_kernel
 from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
@@ -41,6 +41,7 @@ from device_model.work import Extent, Label, Lane, Work
 MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
 _INTS = [int] * 3
+_LOWEST = 1 << 12  # no memory is below it: nothing maps the first page of a process
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
 
 
@@ -188,6 +189,8 @@ class PtxKernel(Launchable[...]):
         self.label = Label("kernel", Lane.COMPUTE, plain(self.name))
         self._function = function
         self._program = program
+        self._layout = layout(function)
+        self._short = frozenset(number for number, each in enumerate(function.parameters) if each.nbytes < 8)
         self._is_cooperative = False
         self._shared_limit = 0
         self._shaped: dict[tuple[int, ...], ShapedKernel] = {}  # by shape
@@ -207,7 +210,11 @@ class PtxKernel(Launchable[...]):
             )
         stream = where[2] if len(where) > 2 else None
         shared = integer("shared", where[3]) if len(where) > 3 else 0
-        shaped = self.shaped(*_dims("the grid", where[0]), *_dims("the block", where[1]), shared)
+        grid, block = where[0], where[1]
+        if type(grid) is int and type(block) is int:
+            shaped = self.shaped(grid, 1, 1, block, 1, 1, shared)
+        else:
+            shaped = self.shaped(*_dims("the grid", grid), *_dims("the block", block), shared)
 
         def launch(*args: Any) -> Coroutine[Any, Any, Op]:
             return LaunchKernel(shaped, shaped.blocks, args, stream)
@@ -274,7 +281,7 @@ class PtxKernel(Launchable[...]):
         """Return the work of one launch of *shape*, which uses the card as *plan* says, with *args*."""
         given: list[Extent] = []
         values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)] if args else ()
-        parameters = pack(self._function, values)
+        parameters = pack(self._function, values, self._layout)
         if runtime.runs_ptx:
             return DriverLaunch(
                 self.label, self._module, self._program.name, shape, parameters, given, self._is_cooperative
@@ -303,9 +310,15 @@ class PtxKernel(Launchable[...]):
 
     def _value(self, runtime: Runtime, number: int, arg: Any, given: list[Extent]) -> Any:
         """Return *arg* as `pack` takes it; add the memory that it points to, up to its end, to *given*."""
-        what = f"argument {number} of {self!r}"
         if isinstance(arg, Array):
             arg = arg.buffer
+        kind = type(arg)
+        if kind is float or (kind is int and (0 <= arg < _LOWEST or number in self._short)):
+            return arg  # it is no address
+        if kind is Buffer and (held := arg.allocation).home is runtime.memory and held.space is not Space.PAGEABLE:
+            given.append((held, arg.offset, held.nbytes))  # what the lines below come to, sooner
+            return held.address + arg.offset
+        what = f"argument {number} of {self!r}"
         if isinstance(arg, Buffer):
             allocation, offset = runtime.memory.locate(arg, 0, what)
             if allocation.space is Space.PAGEABLE:

@@ -548,14 +548,14 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
         await LaunchKernel(work, 8, (), other)  # begins when the first has ended
     """
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
-    runtime = scope.runtime
-    if scope.context.alert:
-        runtime.check_call(scope.context, StreamWaitEvent.__name__)
+    runtime, context = scope.runtime, scope.context
+    if context.alert:
+        runtime.check_call(context, StreamWaitEvent.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not Stream or stream.home is not scope.context:
+    if type(stream) is not context.stream_type or stream.home is not context:
         stream = resolve(scope, stream, StreamWaitEvent.__name__, captures=True)
-    if type(event) is not Event or event.home is not scope.context:
+    if type(event) is not context.event_type or event.home is not context:
         event = check_event(scope, event)
         _check_wait(runtime, stream, event)
     if stream.branch is not None or event.captured is not None:
@@ -601,7 +601,7 @@ def check_bound(runtime: Runtime, stream: Stream, event: Event) -> None:
 def check_event(scope: Scope, event: object) -> Event:
     """Return *event*; refuse anything but a living event of this simulation, whose context has not failed."""
     context = scope.context
-    if type(event) is Event and event.home is context and context.error is None:
+    if type(event) is context.event_type and event.home is context and context.error is None:
         return event  # most events; the rest of the function would find nothing either
     if not isinstance(event, Event):
         raise TypeError(f"an event must be what CreateEvent() gave, not {shown(event)}")

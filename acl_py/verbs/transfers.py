@@ -28,7 +28,9 @@ async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site)
         assert isinstance(work, Copy), f"{work!r} is no copy"
         work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
     op = Op(work, work.label.lane, work.nbytes, site)
-    await room(runtime, stream, op, site)
+    hardware = stream.queues[op.lane]  # room(), written out
+    if len(hardware.fifo) + hardware.reserved >= hardware.depth:
+        await runtime.wait_for_place(op, stream, site)
     if isinstance(work, Fill):
         runtime.submit(stream, op, runtime.cost_of("fill"), latency.submit_kernel)
     elif work.label is D2D:

@@ -24,6 +24,8 @@ from device_model.memory.allocation import Origin as Origin
 from device_model.memory.allocation import Space as Space
 from device_model.memory.allocation import cuda_array as cuda_array
 from device_model.memory.allocation import describe as describe
+from device_model.memory.allocation import dlpack as dlpack
+from device_model.memory.allocation import dlpack_device as dlpack_device
 from device_model.memory.allocation import size_text as size_text
 from device_model.memory.backing import CHUNK as CHUNK
 from device_model.memory.backing import POISON as POISON

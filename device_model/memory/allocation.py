@@ -7,8 +7,9 @@ that outlives its memory is found out: it points to an allocation that has ended
 Messages name allocations by their numbers, never by addresses of host memory, because those differ from run to run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, IntEnum
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # The addresses of device memory: no host pointer has such a value, and all of them are positive as int64. On a board
 # without a host, device memory has real addresses instead.
 DEVICE_BASE = 1 << 60
+_CUDA = 2  # the kind of device that DLPack calls so
 
 
 class Space(IntEnum):
@@ -135,6 +137,20 @@ class Allocation:
     def is_host_visible(self) -> bool:
         """Whether the host can read it at its address: host memory, and the device memory of a board without a host."""
         return self.address < DEVICE_BASE
+
+    def dlpack(
+        self,
+        offset: int,
+        dtype: "np.dtype[Any]",
+        shape: tuple[int, ...],
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Return values at *offset* as a capsule of DLPack; the other arguments are those of `__dlpack__`."""
+        raise NotImplementedError  # pragma: no cover - memory on a card has it
 
     def warm(self, offset: int, nbytes: int) -> None:
         """Write poison to the chunks of a range that were never written, so that its view can be read and written."""
@@ -281,6 +297,24 @@ class Buffer(Handle):
         """
         return cuda_array(self, np.dtype(np.uint8), (self.nbytes,))
 
+    @property
+    def __dlpack__(self) -> Callable[..., object]:
+        """The bytes for `from_dlpack` of torch, CuPy and JAX.
+
+        Raises:
+            AttributeError: As `__cuda_array_interface__`.
+        """
+        return dlpack(self, np.dtype(np.uint8), (self.nbytes,))
+
+    @property
+    def __dlpack_device__(self) -> Callable[[], tuple[int, int]]:
+        """The kind of device, 2 for CUDA, and the number of the card.
+
+        Raises:
+            AttributeError: As `__cuda_array_interface__`.
+        """
+        return dlpack_device(self)
+
     def __repr__(self) -> str:
         return f"<Buffer {describe(self.allocation, self.offset, self.nbytes)}>"
 
@@ -291,12 +325,37 @@ def cuda_array(buffer: Buffer, dtype: "np.dtype[Any]", shape: tuple[int, ...]) -
     Raises:
         AttributeError: The memory is not on a card, or was freed.
     """
+    _check_on_card(buffer)
+    data = buffer.allocation.address + buffer.offset, False
+    return {"version": 3, "shape": shape, "typestr": dtype.str, "data": data, "strides": None, "stream": None}
+
+
+def dlpack(buffer: Buffer, dtype: "np.dtype[Any]", shape: tuple[int, ...]) -> Callable[..., object]:
+    """Return the function `__dlpack__` of *buffer* as values of *dtype* in an array of *shape*.
+
+    Raises:
+        AttributeError: The memory is not on a card, or was freed.
+    """
+    _check_on_card(buffer)
+    return partial(buffer.allocation.dlpack, buffer.offset, dtype, shape)
+
+
+def dlpack_device(buffer: Buffer) -> Callable[[], tuple[int, int]]:
+    """Return the function `__dlpack_device__` of *buffer*.
+
+    Raises:
+        AttributeError: The memory is not on a card, or was freed.
+    """
+    _check_on_card(buffer)
+    device = _CUDA, buffer.allocation.device
+    return lambda: device
+
+
+def _check_on_card(buffer: Buffer) -> None:
     if not buffer.allocation.is_on_card:
         raise AttributeError(f"{buffer!r} is not on a card, so only acl_py can use it; on device='cuda:0' others can")
     if buffer.allocation.freed is not None:
         raise AttributeError(f"{buffer!r} is no longer alive")
-    data = buffer.allocation.address + buffer.offset, False
-    return {"version": 3, "shape": shape, "typestr": dtype.str, "data": data, "strides": None, "stream": None}
 
 
 def describe(allocation: Allocation, offset: int, nbytes: int) -> str:

@@ -1,6 +1,7 @@
 """The arguments of a launch as the bytes that a kernel gets."""
 
 from collections.abc import Sequence
+from struct import Struct, error
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,31 @@ _NOTHING = np.zeros(_UNIT, np.uint8)
 _NOTHING.flags.writeable = False
 
 
-def pack(kernel: Function, values: Sequence[Any]) -> Bytes:
-    """Return the parameter memory of a launch of *kernel* with *values*.
+def layout(kernel: Function) -> Struct | None:
+    """Return how numbers of Python are laid out in the parameter memory of *kernel*; None if it takes something else.
+
+    What it packs, it packs as `pack` would; what it refuses may still be allowed.
+    """
+    parts, at = ["<"], 0
+    for parameter in kernel.parameters:
+        letter = _LETTERS.get((parameter.type.family, parameter.type.bits))
+        if parameter.shape or parameter.vector > 1 or letter is None:
+            return None
+        parts += [f"{-at % parameter.align}x", letter]
+        at += -at % parameter.align + parameter.type.nbytes
+    return Struct("".join((*parts, f"{-at % _UNIT}x")))
+
+
+_LETTERS = {
+    (family, bits): letter
+    for family, letters in ((Family.UNSIGNED, "BHIQ"), (Family.BITS, "BHIQ"), (Family.SIGNED, "bhiq"))
+    for bits, letter in zip((8, 16, 32, 64), letters, strict=True)
+} | {(Family.FLOAT, 32): "f", (Family.FLOAT, 64): "d"}
+_NUMBERS = {int, float}
+
+
+def pack(kernel: Function, values: Sequence[Any], fast: Struct | None = None) -> Bytes:
+    """Return the parameter memory of a launch of *kernel* with *values*; *fast* is its `layout`, if it has one.
 
     Each parameter takes a value of its own kind:
 
@@ -37,6 +61,11 @@ def pack(kernel: Function, values: Sequence[Any]) -> Bytes:
         raise TypeError(f"kernel {kernel.name} takes {count} argument{'' if count == 1 else 's'}, not {len(values)}")
     if not values:
         return _NOTHING
+    if fast is not None and _NUMBERS.issuperset(map(type, values)):
+        try:
+            return np.frombuffer(fast.pack(*values), np.uint8)
+        except (error, OverflowError):
+            pass  # the way below knows more kinds of values, and has a sentence for what does not fit
     packed = bytearray()
     for number, (parameter, value) in enumerate(zip(kernel.parameters, values, strict=True)):
         packed += bytes(-len(packed) % parameter.align)

@@ -57,10 +57,10 @@ class Shape(NamedTuple):
 class DriverLaunch(Work):
     """A launch that a driver makes: the kernel *entry* of *module*, with its parameter memory.
 
-    *given* is the memory that its arguments name.
+    Which bytes it reads and writes is not known: *given*, the memory that its arguments name, has more.
     """
 
-    __slots__ = ("_given", "entry", "is_cooperative", "label", "module", "nbytes", "parameters", "shape")
+    __slots__ = ("entry", "is_cooperative", "label", "module", "nbytes", "parameters", "shape")
 
     def __init__(
         self,
@@ -78,16 +78,7 @@ class DriverLaunch(Work):
         self.shape = shape
         self.parameters = parameters
         self.is_cooperative = is_cooperative
-        self._given = given
         self.nbytes = sum([stop - start for _, start, stop in given])
-
-    def reads(self) -> Sequence[Extent]:
-        """Return all memory that the arguments name."""
-        return self._given
-
-    def writes(self) -> Sequence[Extent]:
-        """Return all memory that the arguments name."""
-        return self._given
 
 
 class Condition(Protocol):

@@ -1,4 +1,4 @@
-"""Campaigns: `python -m tests.card programs COUNT`, `conformance`, `costs`, `waits`; with --on-card on a real card."""
+"""Campaigns: `python -m tests.card programs COUNT`, `conformance`, `costs`, `waits`, `times`; --on-card: a real one."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from acl_py.compat import cuda as switch
 from tests.card.conformance import conformance
 from tests.card.costs import costs, waits
 from tests.card.programs import calm, compare, drawn
+from tests.card.times import times
 
 
 def main() -> None:
@@ -24,6 +25,7 @@ def main() -> None:
     recorded.add_argument("--only", help="the id of one program")
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
     campaigns.add_parser("waits", help="waits for a kernel of 20 us")
+    campaigns.add_parser("times", help="operations, by the vendor's records and by events")
     for each in campaigns.choices.values():
         each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
     chosen = parser.parse_args()
@@ -36,6 +38,8 @@ def main() -> None:
         print(f"{chosen.count} programs, {count} of them without races; {differ} of these differ")
     elif chosen.campaign == "conformance":
         sys.exit(conformance(is_real=chosen.on_card, only=chosen.only) > 0)
+    elif chosen.campaign == "times":
+        times()
     else:
         acl_py.run({"costs": costs, "waits": waits}[chosen.campaign], device="cuda:0", trace=False)
 

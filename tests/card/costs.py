@@ -27,7 +27,7 @@ async def costs() -> None:
     await kernel()
     context: Any = await acl_py.GetCurrentContext()
     cu, handle = context.driver.cu, stream.handle
-    [(function, _)] = context.works.modules.functions.values()
+    [entry] = context.works.modules.entries.values()
     async with acl_py.capture(stream) as graph:
         for _ in range(10):
             await kernel()
@@ -41,7 +41,7 @@ async def costs() -> None:
             lambda: acl_py.MemsetAsync(buffer, _NBYTES, 0, _NBYTES, stream),
             lambda: cu.cuMemsetD8Async(buffer.address, 0, _NBYTES, handle),
         ),
-        "launch": (kernel, lambda: cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, handle, 0, 0)),
+        "launch": (kernel, lambda: cu.cuLaunchKernel(entry.function, 1, 1, 1, 32, 1, 1, 0, handle, 0, 0)),
         "record": (lambda: acl_py.RecordEvent(event, stream), lambda: cu.cuEventRecord(event.handle, handle)),
         "wait": (
             lambda: acl_py.StreamWaitEvent(stream, event),
@@ -86,12 +86,12 @@ async def _blocking(spin: Any, rounds: int = 300) -> None:
     await (await spin[1, 32, stream](_US * 1000))
     context: Any = await acl_py.GetCurrentContext()
     cu, handle = context.driver.cu, stream.handle
-    [(function, _)] = context.works.modules.functions.values()
+    [entry] = context.works.modules.entries.values()
     values = ((_US * 1000,), (ctypes.c_uint64,))
     began = time.perf_counter()
     for _ in range(rounds):
         cu.cuMemsetD8Async(buffer.address, 0, _NBYTES, handle)
-        cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, handle, values, 0)
+        cu.cuLaunchKernel(entry.function, 1, 1, 1, 32, 1, 1, 0, handle, values, 0)
         cu.cuStreamSynchronize(handle)
     print(f"blocking: {(time.perf_counter() - began) / rounds * 1e6:.1f} us a wait")
 

@@ -329,12 +329,13 @@ def test_other_libraries_find_memory_and_streams(card):
     assert acl_py.run(main, device=card) == (16, (4,), "<f4", 0, True)
 
 
-def test_memory_of_the_model_is_not_offered_to_other_libraries():
+@pytest.mark.parametrize("name", ["__cuda_array_interface__", "__dlpack__", "__dlpack_device__"])
+def test_memory_of_the_model_is_not_offered_to_other_libraries(name):
     async def main():
         buffer = await acl_py.Malloc(64)
-        assert not hasattr(buffer, "__cuda_array_interface__")
+        assert not hasattr(buffer, name)
         with pytest.raises(AttributeError, match="only acl_py can use it"):
-            acl_py.Array(buffer, np.float32).__cuda_array_interface__  # noqa: B018 - it raises
+            getattr(acl_py.Array(buffer, np.float32), name)
 
     acl_py.run(main)
 
@@ -400,7 +401,6 @@ def test_every_verb_that_a_card_does_not_do_is_refused_by_name(card):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"sanitize": True}, "sanitize the program on the model"),
         ({"effects": "weak"}, "effects='weak' with device='cuda:0'"),
         ({"overlay": "torch"}, "calls take the time that they take"),
         ({"clock": "simulated"}, "time is real"),

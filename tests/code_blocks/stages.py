@@ -153,6 +153,22 @@ async def main():
     print("on", acl_py.current_simulation().runtime.profile.name)
 """
 
+# Kernels that say what computes them on a card: both run on the model, and the one in CUDA C on the simulated driver.
+OF_CARD = """import os, numpy as np, acl_py, acl_py.compat.cuda
+if "ACL_PY_DEVICE" in os.environ:
+    acl_py.compat.cuda.install(device="h200")
+async def main():
+    values, arrays = np.arange(1, 5, dtype=np.float32), []
+    for _ in range(3):
+        arrays.append(acl_py.Array(await acl_py.Malloc(16), np.float32, SHAPE))
+        await acl_py.Memcpy(arrays[-1], 16, values, 16, acl_py.MemcpyKind.DEFAULT)
+    await LAUNCH
+    await acl_py.Memcpy(values, 16, arrays[-1], 16, acl_py.MemcpyKind.DEFAULT)
+    print(*values)
+"""
+SCALED = OF_CARD.replace("SHAPE", "4").replace("LAUNCH", "scale[1](*arrays[1:], 4, 2.5)")
+MULTIPLIED = OF_CARD.replace("SHAPE", "(2, 2)").replace("LAUNCH", "multiply[1](*arrays)")
+
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
@@ -172,6 +188,16 @@ STAGES: dict[tuple[str, str], Stage] = {
     ),
     ("card", "ACL_PY_DEVICE=cuda:0 ACL_PY_BODIES=host python tra"): Stage(
         files={"training_loop.py": f"{ON_CARD}acl_py.run(main)"}, says="on NVIDIA H200", needs=("cuda.bindings",)
+    ),
+    ("card", 'SCALE = """'): Stage(
+        "python block.py; XDG_CACHE_HOME=$PWD ACL_PY_DEVICE=cuda:0 python block.py",
+        "block.py",
+        f"{SCALED}\n{{block}}\nacl_py.run(main)\n",
+        says="2.5 5.0 7.5 10.0\n2.5 5.0 7.5 10.0\n",
+        needs=("cuda.bindings",),
+    ),
+    ("card", "def multiplied(stream, a, b, c):"): Stage(
+        "python block.py", "block.py", f"{MULTIPLIED}\n{{block}}\nacl_py.run(main)\n", says="7.0 10.0 15.0 22.0"
     ),
     ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
         files={"infer.py": f"import sys\n{SET_UP}print(sys.argv[1:])\n", "package/infer.py": "print('module')\n"},

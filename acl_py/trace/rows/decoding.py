@@ -64,7 +64,7 @@ class Decoding:
 
     def __init__(self, store: Store, unfinished: Callable[[], Iterable[Op]]) -> None:
         self._store = store
-        self._unfinished = unfinished
+        self._unfinished = [*unfinished()]  # first: a card gives rows their times only when it is asked
         streams = (
             *(key[0] for key in store.op_numbers),
             *(key[2] for key in store.step_rows.numbers),
@@ -203,7 +203,7 @@ class Decoding:
     @cached_property
     def _calls(self) -> PackedCalls:
         store, places = self._store, self._places
-        unfinished = [op for op in self._unfinished() if op.called_ns >= 0]
+        unfinished = [op for op in self._unfinished if op.called_ns >= 0]
         others = [(at, store.op_callers.get(op, 0), op.called_ns, op.queued_ns) for at, op in enumerate(unfinished)]
         kinds = CallKinds(
             [_kind(name, site, mapped(act, self._thing)) for name, site, act in store.call_numbers],

@@ -27,10 +27,10 @@ class Difference:
         return bool(self.missed or self.false or self.named)
 
 
-def compare(program: Program, rules: str, device: str = "tiny") -> Difference | None:
+def compare(program: Program, rules: str, device: str = "tiny", bodies: str | None = None) -> Difference | None:
     """What the sanitizer and the oracle say differently about *program*; None if it waits without end."""
     try:
-        outcome = run(program, rules, device=device)
+        outcome = run(program, rules, device=device, bodies=bodies)
     except DeadlockError:
         return None
     calls = read(program, rules, outcome.run)

@@ -50,8 +50,10 @@ class Outcome:
         }
 
 
-def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "host,device") -> Outcome:
-    """Run *program* on *device* under *rules*."""
+def run(
+    program: Program, rules: str, *, device: str = "tiny", sanitize: str = "host,device", bodies: str | None = None
+) -> Outcome:
+    """Run *program* on *device* under *rules*; on a card, *bodies* says what kernels do."""
     text, steps_of_lines = source(program, rules)
     world = World(program.steps)
     scope: dict[str, Any] = {
@@ -66,7 +68,7 @@ def run(program: Program, rules: str, *, device: str = "tiny", sanitize: str = "
     }
     exec(compile(text, FILE, "exec"), scope)
     with watching(parts_of(sanitize), keeps_traces=True) as watch:
-        acl.run(scope["main"], device=device, rules=rules)
+        acl.run(scope["main"], device=device, rules=rules, bodies=bodies)
     assert watch.traces is not None
     [trace] = watch.traces
     findings = [(finding, tuple(_step(site, steps_of_lines) for site in finding.sites)) for finding in watch.findings]

@@ -137,7 +137,7 @@ class ArrayKernel(KernelFunction[...]):
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
         """What a launch with these arguments does; never remembered, for its arrays are made for the one launch."""
         try:
-            return self._prepare(runtime, blocks, args)[0]
+            return self.prepare_body(runtime, blocks, args)[0]
         except ValueError as error:  # of arithmetic with these very numbers
             what = f"{self!r} has an impossible cost: {error}"
             raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the arguments") from error

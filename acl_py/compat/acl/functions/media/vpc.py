@@ -109,7 +109,7 @@ class _Pasting(KernelFunction[...]):
 
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Kernel:
         """Return the work of a launch with a source, a destination and a job. It is new: no jobs are equal."""
-        work, job = super().work(runtime, blocks, args), args[2]
+        work, job = self.prepare_body(runtime, blocks, args)[0], args[2]
         ((allocation, begin, _),) = work.written
         work.read = work.read[:1]
         work.rows = lambda: [(allocation, begin + start, begin + stop) for start, stop in job.pasted()]

@@ -1,0 +1,230 @@
+"""Kernels in Python that say what computes them on a card: CUDA C, or a function."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import acl_py
+from acl_py import cta
+from acl_py.card import compiled
+from acl_py.errors import AclError
+from acl_py.verbs import ptx_compiler
+
+pytestmark = pytest.mark.filterwarnings("error")
+KIND = acl_py.MemcpyKind.DEFAULT
+SCALE = """
+extern "C" __global__ void scale(const float *x, float *y, int n, float by)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = x[i] * by;
+}
+"""
+REVERSE = """
+extern "C" __global__ void turned(const int *x, int *y)  // with dynamic shared memory
+{
+    extern __shared__ int held[];
+    int at = threadIdx.y * blockDim.x + threadIdx.x, all = blockDim.x * blockDim.y;
+    held[at] = x[blockIdx.x * all + at];
+    __syncthreads();
+    y[blockIdx.x * all + at] = held[all - 1 - at];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache folder of the test's own."""
+    monkeypatch.setattr(compiled, "folder", lambda: tmp_path / "kernels")
+    return tmp_path / "kernels"
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=5), card=SCALE)
+def scale(x: acl_py.In, y: acl_py.Out, n: int, by: float) -> None:
+    y[:n] = x[:n] * np.float32(by)
+
+
+@cta.kernel(threads=64, card=acl_py.CudaKernel(REVERSE, "turned", threads=(32, 2), shared=256))
+def reverse(x: cta.In, y: cta.Out) -> None:
+    held = cta.shared(np.int32, 64)
+    t, at = cta.tid, cta.block[0] * 64
+    held[t] = x[at + t]
+    cta.syncthreads()
+    y[at + t] = held[63 - t]
+
+
+async def over(values, kernel, *more, blocks=2):
+    """Return what *kernel* makes of *values*."""
+    x, y = [acl_py.Array(await acl_py.Malloc(values.nbytes), values.dtype) for _ in range(2)]
+    await acl_py.Memcpy(x, values.nbytes, values, values.nbytes, KIND)
+    stream = await acl_py.CreateStream()
+    await kernel[blocks, stream](x, y, *more)
+    await kernel[blocks, stream](x, y, *more)  # prepared
+    result = np.zeros_like(values)
+    await acl_py.MemcpyAsync(result, result.nbytes, y, result.nbytes, KIND, stream)
+    await acl_py.SynchronizeStream(stream)
+    return result.tolist()
+
+
+def test_a_card_runs_the_cuda_c_of_a_kernel_and_the_model_its_body(card, cache):
+    async def main():
+        return await over(np.arange(100, dtype=np.float32), scale, 100, 0.1), await over(
+            np.arange(128, dtype=np.int32), reverse
+        )
+
+    on_model = acl_py.run(main)
+    assert acl_py.run(main, device=card) == on_model
+    assert on_model[1] == [*range(63, -1, -1), *range(127, 63, -1)]
+    assert len([*cache.iterdir()]) == 2
+
+
+def test_what_is_compiled_once_is_compiled_no_more(card, cache, monkeypatch):
+    async def main():
+        return await over(np.arange(8, dtype=np.float32), scale, 8, 2)
+
+    first = acl_py.run(main, device=card)
+    monkeypatch.setattr(compiled, "build", None)
+    assert acl_py.run(main, device=card) == first
+    (kept,) = cache.iterdir()
+    assert kept.read_bytes().partition(b"\0")[2].startswith(b"\x7fELF")
+
+
+def test_a_text_with_files_of_the_user_is_not_kept(card, cache, tmp_path):
+    (tmp_path / "mine.h").write_text("#define BY 3\n")
+    text = '#include "mine.h"\n' + SCALE.replace("* by", "* BY")
+
+    @acl_py.kernel(card=acl_py.CudaKernel(text, options=(f"-I{tmp_path}",)))
+    def scale(x: acl_py.In, y: acl_py.Out, n: int, by: float) -> None: ...
+
+    async def main():
+        return await over(np.arange(4, dtype=np.float32), scale, 4, 0)
+
+    assert acl_py.run(main, device=card) == [0, 3, 6, 9]
+    (tmp_path / "mine.h").write_text("#define BY 4\n")
+    assert acl_py.run(main, device=card) == [0, 4, 8, 12]
+    assert not cache.exists()
+
+
+def test_a_function_gets_the_stream_and_arrays_of_the_card(card):
+    told = []
+
+    def on_card(stream, x, y, by):
+        interface = y.__cuda_array_interface__
+        told.append((stream.__cuda_stream__()[1] > 2, interface["typestr"], interface["shape"], by))
+        driver = stream.driver
+        driver(driver.cu.cuMemcpyAsync, interface["data"][0], x.__cuda_array_interface__["data"][0], 16, stream.handle)
+
+    @acl_py.kernel(cost=acl_py.Cost(us=5), card=on_card)
+    def copy(x: acl_py.In, y: acl_py.Out, by: int) -> None:
+        y[:] = x
+
+    async def main():
+        return await over(np.arange(4, dtype=np.float32), copy, 7)
+
+    assert acl_py.run(main, device=card) == acl_py.run(main) == [0, 1, 2, 3]
+    assert told == [(True, "<f4", (4,), 7)] * 2
+
+
+def test_a_function_makes_no_verb_call_and_what_it_raises_comes_out_of_the_launch(card):
+    def on_card(stream, x):
+        acl_py.Malloc(8).send(None)
+
+    @acl_py.kernel(card=on_card)
+    def nothing(x: acl_py.InOut) -> None: ...
+
+    async def main():
+        buffer = await acl_py.Malloc(8)
+        with pytest.raises(AclError, match=r"Malloc\(\) inside what computes kernel nothing on a card"):
+            await nothing[1](buffer)
+        await acl_py.SynchronizeDevice()
+
+    acl_py.run(main, device=card)
+
+
+def test_arguments_are_checked_by_what_the_text_declares(card):
+    async def main():
+        buffer = await acl_py.Malloc(64)
+        x = acl_py.Array(buffer, np.float32)
+        for args, error, text in (
+            ((x, x, x, 1.0), TypeError, r"argument n of kernel scale is Array.*declares .u32, which is no pointer"),
+            ((x, x, 1.5, 1.0), TypeError, r"argument 2 of kernel scale is 1.5, and the parameter is .u32"),
+            ((x, x, 2**40, 1.0), ValueError, r"argument 2 of kernel scale is 1099511627776"),
+        ):
+            with pytest.raises(error, match=text):
+                await scale[1](*args)
+        await scale[1](x, x, np.int32(3), np.float64(1))
+        await acl_py.SynchronizeDevice()
+
+    acl_py.run(main, device=card)
+
+
+def test_what_the_compiler_refuses_comes_out_of_the_launch(card):
+    @acl_py.kernel(card=SCALE.replace("by;", "what;"))
+    def scale(x: acl_py.In, y: acl_py.Out, n: int, by: float) -> None: ...
+
+    async def main():
+        x = acl_py.Array(await acl_py.Malloc(64), np.float32)
+        with pytest.raises(ptx_compiler.CompileError, match=r'scale.cu\(5\): error: identifier "what" is undefined'):
+            await scale[1](x, x, 1, 1)
+
+    acl_py.run(main, device=card)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (SCALE.replace('extern "C"', ""), r'card= of kernel scale: put extern "C" in front of __global__'),
+        (SCALE.replace("scale", "other"), r"the CUDA C has no kernel 'scale'; it has other; CudaKernel\(text, entry"),
+        ('extern "C" // __global__ void scale(', r"has no kernel 'scale'; it has none"),
+        (SCALE.replace(", float by", ""), r"scale takes 3 arguments in CUDA C, and the function takes 4, x, y, n, by"),
+        (b"text", r"is CUDA C, a CudaKernel or a function, not b.text"),
+        (lambda stream, x: None, r"is called with \(stream, x, y, n, by\): too many positional arguments"),
+    ],
+)
+def test_the_model_checks_what_needs_no_compiler(code, text):
+    def scale(x: acl_py.In, y: acl_py.Out, n: int, by: float) -> None: ...
+
+    with pytest.raises((TypeError, ValueError), match=text):
+        acl_py.kernel(card=code)(scale)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: acl_py.CudaKernel(None), "is made of CUDA C, a str, not of None"),
+        (lambda: acl_py.CudaKernel(SCALE, threads=2000), "a block has 1 to 1024 threads"),
+        (lambda: acl_py.CudaKernel(SCALE, threads=(1, 1, 65)), "z up to 64"),
+        (lambda: acl_py.CudaKernel(SCALE, shared=-1), "give 0 bytes or more"),
+        (lambda: acl_py.CudaKernel(SCALE, options="-G"), r"give a tuple, \('-G',\)"),
+        (
+            lambda: cta.kernel(threads=128, card=acl_py.CudaKernel(REVERSE, "turned", threads=64))(reverse.function),
+            "has blocks of 64 threads, and the kernel 128",
+        ),
+    ],
+)
+def test_a_kernel_for_a_card_that_cannot_be_is_refused(make, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        make()
+
+
+def test_heads_of_kernels_are_read_as_c_writes_them():
+    """Launch bounds, templates' commas, prototypes and comments."""
+    text = """
+    extern "C" { __global__ void __launch_bounds__(128, 2) first(pair<int, float> p, /* a, b */ void (*f)(int, int)) {}
+    __global__ void second(void);
+    __global__ void second(void) {} }
+    """
+    for name, parameters in (("first", ("p", "f")), ("second", ())):
+        acl_py.CudaKernel(text).check(name, parameters, None)
+
+
+def test_a_body_is_needed_where_there_is_no_code(card):
+    @acl_py.kernel
+    def plain(x: acl_py.InOut) -> None: ...
+
+    async def main():
+        with pytest.raises(AclError, match=r"give it card=, which is CUDA C or a function"):
+            await plain[1](await acl_py.Malloc(8))
+        await asyncio.sleep(0)
+
+    acl_py.run(main, device=card)
