@@ -103,7 +103,7 @@ class CardExecutable(Executable):
 
     def __init__(self, graph: Graph, device: "CardDevice", made: object, *, keeps_priorities: bool) -> None:
         self.handle: Any = None
-        self.ops: list[Op] = []  # of its functions: a failure of one is one of the stream of the last launch
+        self.ops: list[Op] = []  # of its nodes: a failure of one is one of the stream of the last launch
         self.may_last = False  # a launch may last without end
         self._functions: list[int] = []  # the numbers of its host functions
         self._before: Completion | None = None  # the last launch of the executable whose place this handle takes
@@ -208,7 +208,7 @@ class _Builder:
         self._executable = executable
         self._device = executable.device
         self._driver, self._cu = executable.device.driver, executable.device.driver.cu
-        self.ops: list[Op] = []  # those that may last: functions
+        self.ops: list[Op] = []
         self.may_last = False
         self.functions: list[int] = []
         self._made: list[tuple[Any, ...]] = []  # by place: the nodes that stand for an entry
@@ -257,9 +257,8 @@ class _Builder:
         op = Op(node.work, node.work.label.lane, node.work.nbytes, node.site)
         op.stream = stream
         maker = self._device.primary.works.of(node.work)
-        if maker.may_last:
-            self.ops.append(op)
-            self.may_last = True
+        self.ops.append(op)
+        self.may_last |= maker.may_last
         maker.call(stream, op)
 
 
