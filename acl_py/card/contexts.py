@@ -203,7 +203,13 @@ class CardContext(Context):
             self.tell(entry)
 
     def tell(self, op: Op) -> None:
-        """Tell the observers that *op* has ended, as its times say."""
+        """Tell the observers that *op* has ended, as its times say.
+
+        The clocks of the host and of the card agree within an error: no work starts before its call.
+        """
+        op.start_ns = max(op.start_ns, op.called_ns)
+        op.end_ns = max(op.end_ns, op.start_ns)
+        op.queued_ns = op.ready_ns = min(op.queued_ns, op.start_ns)
         ended = self.device.hooks.op_ended
         if ended is not None:
             self.device.call_hook(ended, op)

@@ -65,7 +65,9 @@ _FORKED = "this is a child of fork, and a card belongs to its parent: begin proc
 
 
 def _end_after_fork() -> None:
-    """Let every verb refuse in a child of fork: the driver does not work there."""
+    """Let every verb refuse in a child of fork if its parent has begun with the driver: that does not work there."""
+    if not Driver.has_begun:
+        return
     Driver.lost = CodedError(Kind.NOT_INITIALIZED, _FORKED, "", None)
     for runtime in list(_RUNS):
         runtime.shut(_FORKED)

@@ -119,7 +119,10 @@ class CardStream(Stream):
         if times is not None:
             mark = maker.mark(op.work)
             times.begin(self, mark)
+            if op.called_ns >= 0:
+                op.called_ns = self.scheduler.now  # the recording is no part of the call
             maker.call(self, op)
+            op.queued_ns = op.ready_ns = self.scheduler.now
             times.end(self, op, mark)
         else:
             maker.call(self, op)
