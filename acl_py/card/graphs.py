@@ -113,26 +113,30 @@ class CardExecutable(Executable):
 
     def _set_plan(self, plan: Plan) -> None:
         """Let the driver do what *plan* says, too: by a change of its executable, or else by a new one."""
+        before = plan if self.handle is None else self._whole
         super()._set_plan(plan)
-        driver, cu, gone = self.device.driver, self.device.driver.cu, self._functions
-        builder = _Builder(self)
+        builder, gone = _Builder(self), self._functions
         try:
-            graph = builder.build(self._plan)
-            try:
-                code = _CANNOT_TAKE_OVER if self.handle is None else int(cu.cuGraphExecUpdate(self.handle, graph)[0])
-                if code == _CANNOT_TAKE_OVER:
-                    flags = _USE_NODE_PRIORITY if self.keeps_priorities else 0
-                    made = driver(cu.cuGraphInstantiate, graph, flags)
-                    self._replace(made)
-                elif code:
-                    raise driver.error(code, "cuGraphExecUpdate")
-            finally:
-                driver(cu.cuGraphDestroy, graph)
+            self._take_over(builder.build(self._plan))
         except BaseException:
             self._functions_of_card.forget(builder.functions)
+            super()._set_plan(before)
             raise
         self.ops, self._functions, self.may_last = builder.ops, builder.functions, builder.may_last
         self._forget(gone)
+
+    def _take_over(self, graph: Any) -> None:
+        """Do what *graph* of the driver does, which is destroyed then."""
+        driver, cu = self.device.driver, self.device.driver.cu
+        try:
+            code = _CANNOT_TAKE_OVER if self.handle is None else int(cu.cuGraphExecUpdate(self.handle, graph)[0])
+            if code == _CANNOT_TAKE_OVER:
+                flags = _USE_NODE_PRIORITY if self.keeps_priorities else 0
+                self._replace(driver(cu.cuGraphInstantiate, graph, flags))
+            elif code:
+                raise driver.error(code, "cuGraphExecUpdate")
+        finally:
+            driver(cu.cuGraphDestroy, graph)
 
     def _replace(self, handle: Any) -> None:
         """Launch *handle* from now on, the first time behind the launches so far."""
