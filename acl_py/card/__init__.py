@@ -6,7 +6,7 @@ The modules, from the top down:
     bridge           how tasks wait for it
     runtime          what the model is asked for elsewhere, and which verbs a card does not do
     contexts         the context and the card, as verbs see them
-    times            when the card has done an operation
+    activities times when the card has done an operation, by the vendor's records or by events
     streams          what the host knows of the work of a stream
     work             what call each kind of work makes
     graphs           executables of graphs, and their launches

@@ -20,6 +20,7 @@ from acl_py.card.streams import LEGACY, PER_THREAD
 from acl_py.card.times import EventTimes
 from acl_py.card.work import Mark
 from acl_py.late_imports import import_late
+from acl_py.log import note
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
 
@@ -45,8 +46,8 @@ class Done(NamedTuple):
 class Activities:
     """The records of this process, by the number that CUPTI gives a stream; its clock is not Python's."""
 
-    def __init__(self) -> None:
-        self.cupti: ModuleType = import_late("cupti.cupti")
+    def __init__(self, cupti: ModuleType) -> None:
+        self.cupti = cupti
         self._new: list[Any] = []
         self._users = 0
         self.cupti.activity_register_callbacks(lambda: (_BUFFER, 0), self._new.extend)
@@ -116,8 +117,13 @@ def activities() -> Activities | None:
     """Return the records of this process; None if CUPTI is not installed, or does not work with this driver."""
     if not _activities:
         try:
-            _activities.append(Activities())
-        except (ImportError, RuntimeError, OSError):
+            cupti = import_late("cupti.cupti")
+        except ImportError:
+            return None
+        try:
+            _activities.append(Activities(cupti))
+        except cupti.cuptiError as error:
+            note("warning", "events time operations", because=f"CUPTI does not work with this driver: {error}")
             return None
     return _activities[0]
 

@@ -7,6 +7,7 @@ The sanitizer is told in the thread of the loop, when the operation has ended, w
 """
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -31,8 +32,8 @@ def _call(number: int) -> None:
     (_LASTING.get(number) or _WAITING.pop(number))()
 
 
-_in_c = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_call)
-_RUN = ctypes.cast(_in_c, ctypes.c_void_p).value
+_IN_C = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_call)
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 
 
 class _Running(threading.local):
@@ -54,6 +55,10 @@ class HostFunctions:
         self._accesses: dict[Op, list[Callable[[], None]]] = {}  # of functions that have run, for the sanitizer
         self._kept: list[int] | None = None  # gets the numbers of those that last
         self._lasting: dict[int, None] = {}
+        # Not the call of cuda.bindings: what it puts around a function is freed when that has been called once, and a
+        # graph calls it at each launch (observed: the second one ends the process).
+        self._queue_in_driver = ctypes.CDLL(_LIBRARY).cuLaunchHostFunc
+        self._queue_in_driver.argtypes = ctypes.c_void_p, type(_IN_C), ctypes.c_size_t
 
     @contextmanager
     def kept(self, numbers: list[int]) -> Iterator[None]:
@@ -99,7 +104,9 @@ class HostFunctions:
         else:
             _WAITING[number] = function
         try:
-            self._driver(self._driver.cu.cuLaunchHostFunc, stream.handle, self._driver.cu.CUhostFn(_RUN), number)
+            code = self._queue_in_driver(int(stream.handle), _IN_C, number)
+            if code:
+                raise self._driver.error(code, "cuLaunchHostFunc")
         except BaseException:
             _WAITING.pop(number, None)
             raise

@@ -261,9 +261,9 @@ class CardRuntime(Runtime):
             except DeviceError:
                 is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
             self._ended_ns = perf_counter_ns()
+            self.unfinished()  # for its effect: what has ended gets its times
             if self.sanitizer is not None:
                 self.sanitizer.finish()  # before what the program has not freed is freed
-            self.unfinished()  # for its effect: what has ended gets its times
             self.memory.close(is_lost=is_lost)
             for card in self.cards:
                 card.give_back(is_lost=is_lost)
