@@ -1,4 +1,4 @@
-"""Campaigns on a card: `python -m tests.card programs COUNT`, `costs`, `waits` and `times`; --on-card: a real one."""
+"""Campaigns: `python -m tests.card programs COUNT`, `costs`, `waits`, `times` and `samples`; --on-card: on a real one."""
 
 import argparse
 
@@ -6,6 +6,7 @@ import acl_py
 from acl_py.compat import cuda as switch
 from tests.card.costs import costs, waits
 from tests.card.programs import compare
+from tests.card.samples import report
 from tests.card.times import times
 
 
@@ -19,9 +20,13 @@ def main() -> None:
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
     campaigns.add_parser("waits", help="waits for a kernel of 20 us")
     campaigns.add_parser("times", help="operations, by the vendor's records and by events")
+    campaigns.add_parser("samples", help="which samples run, and how the others end")
     for each in campaigns.choices.values():
         each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
     chosen = parser.parse_args()
+    if chosen.campaign == "samples":  # in processes of their own
+        report(on_card=chosen.on_card)
+        return
     if not chosen.on_card:
         switch.install(device="h200", workers=1)
     if chosen.campaign == "programs":
