@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from acl_py.card.streams import CardStream
 
 _STATIC_SHARED = 48 << 10  # a kernel may have more dynamic shared memory if it asks
-_SPIN = b"""
+SPIN = b"""
 .version 7.0
 .target sm_50
 .address_size 64
@@ -75,7 +75,7 @@ class Modules:
         """Hold as many cores as an array kernel has blocks, for as long as it would."""
         work: Any = op.work
         if self._spin is None:
-            self._spin_module = self._driver(self._cu.cuModuleLoadData, _SPIN + b"\0")
+            self._spin_module = self._driver(self._cu.cuModuleLoadData, SPIN + b"\0")
             self._spin = self._driver(self._cu.cuModuleGetFunction, self._spin_module, b"spin")
         values = ((work.block_ns,), (ctypes.c_uint64,))
         self._driver(self._cu.cuLaunchKernel, self._spin, work.blocks, 1, 1, 1, 1, 1, 0, stream.handle, values, 0)

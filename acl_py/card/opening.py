@@ -24,17 +24,10 @@ def build(options: Options) -> CardRuntime:
         AclError: There is no driver, or no such card.
         ValueError: The rules are not CUDA's.
     """
-    rules = _rules(options.rules)
-    if (lost := Driver.lost) is not None:
-        raise _fail(lost.kind, lost.what, lost.remedy, code=code_of(lost))
-    driver = Driver(_fail)
-    _begin(driver)
-    count, number = driver(driver.cu.cuDeviceGetCount), options.card
+    rules, number = _rules(options.rules), options.card
     assert number is not None, f"{options.device!r} names no card"
-    if number >= count:
-        raise _fail(
-            Kind.INVALID_DEVICE, f"there is no {options.device!r}: this machine has {count} cards", "use cuda:0"
-        )
+    driver = begun(number)
+    count = driver(driver.cu.cuDeviceGetCount)
     profile, bodies = _profile(driver, number, count), options.bodies or "refuse"
     runtime = CardRuntime(
         profile, rules, number, bodies=bodies, seed=options.seed, hang_after=options.hang_after,
@@ -42,6 +35,24 @@ def build(options: Options) -> CardRuntime:
     )  # fmt: skip
     runtime.bridge = CardBridge(runtime)
     return runtime
+
+
+def begun(number: int) -> Driver:
+    """Return the driver, which is ready for calls about the card with this *number*.
+
+    Raises:
+        ImportError: The package cuda-bindings is not installed.
+        AclError: There is no driver, or no such card, or it is lost to this process.
+    """
+    if (lost := Driver.lost) is not None:
+        raise _fail(lost.kind, lost.what, lost.remedy, code=code_of(lost))
+    driver = Driver(_fail)
+    _begin(driver)
+    count = driver(driver.cu.cuDeviceGetCount)
+    if number >= count:
+        what = f"there is no 'cuda:{number}': this machine has {count} cards"
+        raise _fail(Kind.INVALID_DEVICE, what, "use cuda:0")
+    return driver
 
 
 def _begin(driver: Driver) -> None:

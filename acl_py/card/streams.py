@@ -82,10 +82,12 @@ class CardStream(Stream):
 
     @property
     def idle(self) -> bool:
-        """Whether all of its work is done; asks the card."""
+        """Whether all of its work is done, and that of blocking streams for the legacy stream; asks the card."""
         if self._numbers:
             self.look(all_of_it=True)
-        return not self._numbers
+        if self._numbers:
+            return False
+        return not self.is_legacy or all(stream.idle for stream in self.context.blocking())
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return the version of this protocol, and the stream of the driver: for torch, CuPy, numba and cuda.core."""

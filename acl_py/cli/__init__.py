@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from acl_py import __version__
+from acl_py.cli.calibrating import calibrate_command
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.comparing import compare_command
 from acl_py.cli.devices import devices_command
@@ -25,6 +26,7 @@ app.command("replay", cls=Sanitizable)(replay_command)
 app.command("report")(report_command)
 app.command("diff")(diff_command)
 app.command("devices")(devices_command)
+app.command("calibrate")(calibrate_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
 app.command("explore", cls=Sanitizable)(explore_command)

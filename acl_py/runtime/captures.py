@@ -120,9 +120,9 @@ class Captures:
         elif self.running:
             self._refuse_unsafe(runtime, all_verbs()[name].does, name)
 
-    def refuse_pageable(self, runtime: "Runtime") -> None:
-        """Refuse an asynchronous copy of pageable memory, if a capture forbids it."""
-        self._refuse_unsafe(runtime, HostCall.COPIES_PAGEABLE, "MemcpyAsync", "of pageable memory ")
+    def refuse_pageable(self, runtime: "Runtime", name: str) -> None:
+        """Refuse a call of *name* that copies pageable memory in a stream, if a capture forbids it."""
+        self._refuse_unsafe(runtime, HostCall.COPIES_PAGEABLE, name, "of pageable memory ")
 
     def refuse_captured(self, runtime: "Runtime", event: Event, name: str) -> None:
         """Refuse a call of *name* on *event*, whose last record was made in a capture."""

@@ -242,6 +242,8 @@ async def Memcpy2dAsync(
     scope, runtime, site, _ = begin()
     stream = resolve(scope, stream, Memcpy2dAsync.__name__, captures=True)
     copy = _rows_of(runtime, dst, dst_pitch, src, src_pitch, width, height)
+    if runtime.captures.running and copy.is_pageable:
+        runtime.captures.refuse_pageable(runtime, Memcpy2dAsync.__name__)
     _check_kind(runtime, kind, copy)
     if copy.label is H2H and runtime.rules.host_to_host is HostToHost.REFUSED:
         raise _no_host_to_host(runtime, copy)
@@ -299,7 +301,7 @@ async def _copy_with_host(scope: Scope, stream: Stream, kind: int, copy: Copy, s
     """Make an asynchronous copy in which the host takes part."""
     runtime, rules = scope.runtime, scope.runtime.rules
     if runtime.captures.running and copy.is_pageable:
-        runtime.captures.refuse_pageable(runtime)
+        runtime.captures.refuse_pageable(runtime, MemcpyAsync.__name__)
     if stream.branch is not None:
         return await transfers.queue(runtime, stream, copy, site)
     completion: Completion = NOTHING

@@ -147,7 +147,7 @@ async def in_rows(runtime: Runtime, stream: Stream, copy: Copy, site: Site) -> C
     if not copy.nbytes:
         runtime.pay(runtime.costs.other)
         return NOTHING
-    if not runtime.stages:
+    if not runtime.stages or stream.branch is not None:
         return await queue(runtime, stream, copy, site)
     if copy.label is H2H:
         await by_host(runtime, stream, copy, site)

@@ -1,11 +1,16 @@
-"""Campaigns: `python -m tests.card programs COUNT`, `costs`, `waits`, `times` and `samples`; --on-card: on a real one."""
+"""Campaigns: `python -m tests.card programs COUNT` and others; with --on-card on a real card.
+
+The others are `conformance`, `costs`, `waits`, `times` and `samples`.
+"""
 
 import argparse
+import sys
 
 import acl_py
 from acl_py.compat import cuda as switch
+from tests.card.conformance import conformance
 from tests.card.costs import costs, waits
-from tests.card.programs import compare
+from tests.card.programs import calm, compare, drawn
 from tests.card.samples import report
 from tests.card.times import times
 
@@ -17,6 +22,11 @@ def main() -> None:
     programs = campaigns.add_parser("programs", help="random programs, on a card and on the model")
     programs.add_argument("count", type=int)
     programs.add_argument("--first", type=int, default=0)
+    programs.add_argument(
+        "--graphs", action="store_true", help="with captures, and graphs that are launched and changed"
+    )
+    recorded = campaigns.add_parser("conformance", help="the programs that were measured on a card")
+    recorded.add_argument("--only", help="the id of one program")
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
     campaigns.add_parser("waits", help="waits for a kernel of 20 us")
     campaigns.add_parser("times", help="operations, by the vendor's records and by events")
@@ -30,8 +40,12 @@ def main() -> None:
     if not chosen.on_card:
         switch.install(device="h200", workers=1)
     if chosen.campaign == "programs":
-        count, differ = compare(range(chosen.first, chosen.first + chosen.count), "cuda:0")
+        count, differ = compare(
+            range(chosen.first, chosen.first + chosen.count), "cuda:0", drawn if chosen.graphs else calm
+        )
         print(f"{chosen.count} programs, {count} of them without races; {differ} of these differ")
+    elif chosen.campaign == "conformance":
+        sys.exit(conformance(is_real=chosen.on_card, only=chosen.only) > 0)
     elif chosen.campaign == "times":
         times()
     else:

@@ -472,3 +472,22 @@ async def test_two_tasks_capture_into_one_graph():
     for stream in (one, two):
         with refused(Kind.CAPTURE_INVALIDATED):
             await acl.EndCapture(stream)
+
+
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+async def test_a_copy_of_pageable_rows_becomes_a_node_and_moves_nothing(rules):
+    async with acl.simulate(device="tiny", rules=rules):
+        [stream] = await streams(1)
+        device, array = await acl.Malloc(16), np.zeros(16, np.uint8)
+        await acl.Memset(device, 16, 7, 16)
+        await acl.BeginCapture(stream, CaptureMode.RELAXED)
+        await acl.Memcpy2dAsync(array, 8, device, 8, 4, 2, D2H, stream)
+        graph = await acl.EndCapture(stream)
+        before = array.tolist()
+        await (await acl.GraphLaunch(await acl.GraphInstantiate(graph), stream))
+        assert (before, array.tolist()) == ([0] * 16, [7, 7, 7, 7, 0, 0, 0, 0] * 2)
+        if rules == "acl":
+            await acl.BeginCapture(stream)
+            with refused(Kind.CAPTURE_UNSUPPORTED) as caught:
+                await acl.Memcpy2dAsync(array, 8, device, 8, 4, 2, D2H, stream)
+            assert "Memcpy2dAsync() of pageable memory is unsafe beside a capture" in str(caught.value)

@@ -1,0 +1,135 @@
+"""Calibration: the simulated driver has a card with known values, and they come out."""
+
+from dataclasses import replace
+
+import pytest
+
+from acl_py.calibrate.calibration import Calibration, without_outliers
+from acl_py.calibrate.machine import open_machine
+from acl_py.calibrate.solving import Goal, solved, with_gap
+from acl_py.calibrate.trials import Trial, cost, of_host
+from acl_py.calibrate.values import value, with_values
+from acl_py.calibrate.writing import overlay_text, profile_text
+from acl_py.compat import cuda as switch
+from acl_py.compat.acl.face.current import current_session
+from device_model.overlay import lay
+from device_model.profile import load, parse
+
+# The values of a host that no profile has.
+HOST = {
+    "host.launch": 7150, "host.copy": 2800, "host.copy_on_device": 6600, "host.fill": 4700, "host.record": 900,
+    "host.wait": 1100, "host.query": 1000, "host.sync": 3000, "host.wake": 6200, "host.wake_asleep": 142_000,
+    "host.host_function": 8000, "host.malloc_async": 2200, "host.free_async": 2500, "host.create_stream": 7000,
+    "host.destroy_event": 900, "host.memory_info": 12_000, "host.other": 800, "host.malloc_host": 500_000,
+    "host.unregister": 40_000, "host.malloc[0, 2097151]": 8000, "host.malloc[2097152]": 70_000,
+    "host.pool_growth[0, 33554432]": 110_000, "host.pool_trim[0, 33554432]": 73_000, "host.cold_permille": 1300,
+    "latency.host_function_start": 25_400, "latency.host_function_asleep": 20_000,
+    "latency.host_function_pause": 3500,
+    "copies.pageable_small[0]": 3800, "copies.pageable_small[1024]": 4700, "copies.pageable_small[65536]": 14_200,
+    "copies.stage_fixed": 6400, "copies.stage[1048576]": 77_000, "copies.stage[4194304]": 343_000,
+    "copies.unstage_fixed": 2500, "copies.unstage[1048576]": 88_500, "copies.host_to_host[1048576]": 98_000,
+    "graphs.captured": 1200, "graphs.launch[1]": 3300, "graphs.launch[10]": 3600, "graphs.launch_copy": 1500,
+    "graphs.launch_fill": 930, "graphs.launch_host": 1100, "graphs.launch_run": 850, "graphs.instantiate_other": 1700,
+    "graphs.instantiate[10]": 21_000, "graphs.update[1]": 4100,
+}  # fmt: skip
+SHORT = (
+    "waits for a kernel", "streams made", "12 host functions", "first host function", "graphs of 1 kernels",
+    "(unstage)", "behind a copy",
+)  # fmt: skip
+
+
+def h200():
+    return load("h200")
+
+
+@pytest.fixture
+def machine():
+    """A card of the simulated driver, whose host has the values above; its clock is the driver's."""
+    pytest.importorskip("cuda.pathfinder", reason="cuda.bindings is not installed")
+    switch.install(device=with_values(h200(), {value(name): number for name, number in HOST.items()}), workers=1)
+    pytest.importorskip("cuda.bindings.driver")
+    machine = open_machine(0)
+    session = current_session()
+    machine.clock = lambda: session.runtime.host_ns
+    yield machine
+    machine.close()
+    switch.uninstall()
+
+
+def differences(calibration):
+    """The values that were put in and are off by more than 20 ns and 0.3 %."""
+    found = {str(each): of.number for each, of in calibration.found.items()}
+    return {
+        name: (number, found[name])
+        for name, number in HOST.items()
+        if name in found and abs(found[name] - number) > max(20, 0.003 * number)
+    }
+
+
+def test_values_that_were_put_in_come_out(machine):
+    calibration = Calibration(machine, h200(), most_runs=2)
+    trials = [trial for trial in of_host(h200(), 1 << 30) if any(part in trial.what for part in SHORT)]
+    calibration.run(mixtures=4, trials=trials)
+    assert (differences(calibration), calibration.missing) == ({}, {})
+    assert {"host.launch", "host.wake", "copies.unstage[1048576]"} <= {str(each) for each in calibration.found}
+
+
+@pytest.mark.slow
+def test_all_values_that_were_put_in_come_out(machine):
+    calibration = Calibration(machine, h200(), most_runs=2)
+    calibration.run(mixtures=12)
+    assert (differences(calibration), calibration.missing) == ({}, {})
+    assert HOST.keys() <= {str(each) for each in calibration.found}
+
+
+def test_a_call_that_the_driver_refuses_is_not_measured(machine):
+    steps = [{"op": "malloc", "name": "made", "bytes": 1 << 50}, {"op": "free", "name": "made"}]
+    program = {"id": "too large", "buffers": {}, "streams": {}, "events": {}, "steps": steps}
+    calibration = Calibration(machine, h200(), most_runs=2)
+    calibration.try_(Trial("too large", program, ((value("host.malloc[2097152]"), cost(0)),)))
+    assert calibration.found == {}
+    assert "in step 0 (malloc)" in calibration.missing["host.malloc[2097152]"]
+    assert "answers 2: out of memory" in calibration.missing["host.malloc[2097152]"]
+
+
+def test_the_file_has_the_values_with_their_sources_and_what_is_missing(machine):
+    calibration = Calibration(machine, h200(), most_runs=3)
+    [streams] = [trial for trial in of_host(h200(), 1 << 30) if trial.what.startswith("streams made")]
+    calibration.try_(streams)
+    calibration.missing["host.free[8589934592]"] = "too little memory"
+    text = overlay_text(calibration, "a card, today")
+    assert text.splitlines() == [
+        "# a card, today",
+        "# Times in ns, sizes in bytes.",
+        "# The measuring kernel lasts 0 ns longer than the model's of the same time.",
+        "# not measured: host.free[8589934592]: too little memory",
+        "",
+        "[host]",
+        (
+            'create_stream = { value = 7000, source = "measured: streams made and destroyed, 3 runs, the middle half 7.00 '
+            'to 7.00 us" }'
+        ),
+        (
+            'destroy_stream = { value = 11800, source = "measured: streams made and destroyed, 3 runs, the middle half '
+            '11.80 to 11.80 us" }'
+        ),
+    ]
+    assert lay(text, "mine.toml", h200()) == calibration.profile
+    whole = parse(profile_text(calibration, "a card, today", "mine"), "mine.toml")
+    assert replace(whole, name="h200") == calibration.profile
+    assert whole.sources["host.create_stream"].startswith("measured: streams made")
+    assert whole.sources["host.launch"].startswith("assumed: as h200, measured: timelines")
+    assert whole.sources["cores.count"] == h200().sources["cores.count"]
+
+
+def test_runs_in_which_the_host_was_interrupted_do_not_count():
+    assert without_outliers([5.0, 5.1, 4.9, 5.0, 93.0]) == [5.0, 5.1, 4.9, 5.0]
+    assert without_outliers([5.0, 5.0, 5.0]) == [5.0, 5.0, 5.0]
+
+
+def test_a_card_that_takes_less_than_the_model_with_nothing_has_no_value():
+    [trial] = [trial for trial in of_host(h200(), 1 << 30) if trial.what.startswith("waits for a kernel")]
+    [(wake, reading)] = trial.tells
+    numbers, problems = solved(with_gap(trial.program, 0), {wake: Goal(reading, 20_000.0)}, h200())
+    assert numbers == {}
+    assert problems == {wake: "the card took 20.00 us, and the model 62.15 us with the nearest value, 0"}

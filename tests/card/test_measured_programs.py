@@ -1,0 +1,28 @@
+"""The measured programs on a card: codes, answers and waits as recorded."""
+
+import os
+
+import pytest
+
+from tests.card.conformance import FATAL, FILES, check, documents, in_process
+
+IS_REAL = bool(os.environ.get("ACL_PY_CARD"))
+FEW = ("graph-external-events", "graph-memset-copies", "graph-update", "legacy-query")
+
+
+@pytest.mark.parametrize("id_", FEW)
+def test_a_measured_program_comes_to_the_same(card, id_):
+    [document] = [each for each in documents() if each["id"] == id_]
+    assert check(document, is_real=IS_REAL) == []
+
+
+@pytest.mark.slow
+def test_a_program_that_loses_the_card_has_the_codes_that_it_had(card):
+    [document] = documents([FATAL])
+    assert in_process(document, is_real=IS_REAL) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_all_measured_programs_come_to_the_same(card, name):
+    assert [line for document in documents([name]) for line in check(document, is_real=IS_REAL)] == []
