@@ -255,7 +255,6 @@ class CardRuntime(Runtime):
                 self._here = here
 
     def close(self, why: str) -> None:
-<<<<<<< HEAD
         """End the run, and give back all that it has of the driver."""
         try:
             if self.closed is None:
@@ -266,27 +265,9 @@ class CardRuntime(Runtime):
     def note_end(self) -> None:
         """Let the time of the run end, and tell the observers what it knows, before memory is freed."""
         self._ended_ns = perf_counter_ns()
+        self.unfinished()  # for its effect: what has ended gets its times
         if self.sanitizer is not None:
             self.sanitizer.finish()  # before what the program has not freed is freed
-        self.unfinished()  # for its effect: what has ended gets its times
-=======
-        """End the run: wait for the work, and give back all that the run has of the driver. The cards are not reset."""
-        if self.closed is None:
-            is_lost = Driver.lost is not None
-            try:
-                for card in self.cards:
-                    card.drain()
-            except DeviceError:
-                is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
-            self._ended_ns = perf_counter_ns()
-            self.unfinished()  # for its effect: what has ended gets its times
-            if self.sanitizer is not None:
-                self.sanitizer.finish()  # before what the program has not freed is freed
-            self.memory.close(is_lost=is_lost)
-            for card in self.cards:
-                card.give_back(is_lost=is_lost)
-        super().close(why)
->>>>>>> cardk
 
     def context_error(self, context: Context) -> AclError:
         """Return the error that *context* has failed with, for one more call that touches it."""
