@@ -9,6 +9,7 @@ from time import perf_counter_ns
 from weakref import WeakSet
 
 from acl_py.calls.table import all_verbs
+from acl_py.card.activities import activities
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
@@ -121,6 +122,8 @@ class CardRuntime(Runtime):
 
     def begin(self) -> None:
         """Let the time of the run begin now: the driver has made the context, which takes it a third of a second."""
+        if self.is_recorded:
+            activities()  # its package takes long to import
         self._began_ns = self.scheduler.began_ns = perf_counter_ns()
 
     def make_memory(self) -> CardMemory:
