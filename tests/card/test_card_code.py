@@ -78,6 +78,24 @@ def test_a_card_runs_the_cuda_c_of_a_kernel_and_the_model_its_body(card, cache):
     assert len([*cache.iterdir()]) == 2
 
 
+def test_cuda_c_becomes_a_node_of_a_graph(card):
+    async def main():
+        stream, values = await acl_py.CreateStream(), np.ones(16, np.float32)
+        x, y = [acl_py.Array(await acl_py.Malloc(64), np.float32) for _ in range(2)]
+        await acl_py.Memcpy(x, 64, values, 64, KIND)
+        async with acl_py.capture(stream) as graph:
+            await scale[1, stream](x, y, 16, 3.0)
+            await scale[1, stream](y, x, 16, 2.0)
+        executable = await acl_py.GraphInstantiate(graph)
+        for _ in range(2):
+            await acl_py.GraphLaunch(executable, stream)
+        await acl_py.MemcpyAsync(values, 64, x, 64, KIND, stream)
+        await acl_py.SynchronizeStream(stream)
+        return set(values.tolist())
+
+    assert acl_py.run(main, device=card) == acl_py.run(main) == {36}
+
+
 def test_what_is_compiled_once_is_compiled_no_more(card, cache, monkeypatch):
     async def main():
         return await over(np.arange(8, dtype=np.float32), scale, 8, 2)
