@@ -13,7 +13,7 @@ from device_model.overlay import load as lay
 from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
 
-DEVICE, _BODIES_OF = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
+DEVICE, BODIES = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
 HOST_TIMES = ("modelled", "measured")
 _CLOCKS = ("simulated", "real", None)
 _BODIES = (None, "refuse", "host", "time")
@@ -63,7 +63,7 @@ class Options:
         device = os.environ.get(DEVICE)
         if not device:
             return self
-        placed = replace(self, device=device, bodies=self.bodies or os.environ.get(_BODIES_OF))
+        placed = replace(self, device=device, bodies=self.bodies or os.environ.get(BODIES))
         if placed.card is None:
             return placed
         return replace(placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None)

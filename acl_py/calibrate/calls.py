@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from acl_py.calibrate.machine import Machine, no_function
+from acl_py.card.driver import launch_host_func
 from acl_py.programs.format import Program, Step
 from device_model.memory.pages import PAGE
 
@@ -144,7 +145,8 @@ class Calls:
 
     def _host_func(self, f: Mapping[str, Any]) -> Call:
         address, data = self._function(f["us"])
-        return partial(self._cu.cuLaunchHostFunc, self.streams[f["stream"]], self._cu.CUhostFn(address), data)
+        launch, stream = launch_host_func(), int(self.streams[f["stream"]])
+        return lambda: (launch(stream, address, data),)
 
     def _host_work(self, f: Mapping[str, Any]) -> Call:
         work, nanoseconds = self._machine.work, round(1000 * f["us"])

@@ -1,8 +1,8 @@
-"""What a calibration found, as a TOML file: an overlay of a profile, or a whole profile."""
+"""Profiles and overlays as TOML files, and what a calibration found as one of them."""
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from acl_py.calibrate.calibration import Calibration, Found
@@ -10,81 +10,70 @@ from acl_py.calibrate.values import Value
 from device_model.overlay import OF_HOST
 from device_model.profile import Curve, DeviceProfile
 
-_KEPT = "keeps its ratio to its neighbour"
-
 
 def overlay_text(calibration: Calibration, heading: str) -> str:
     """Return the values of the host that were found, as an overlay; *heading* says of which machine they are."""
-    lines = [*_comments(calibration, heading)]
+    sources, lines = _sources(calibration), [*_comments(calibration, heading)]
     for table, names in OF_HOST.items():
-        found = _by_name(calibration.found, table)
-        rows = [_row(name, *_entry(calibration.profile, table, name, found[name])) for name in names if name in found]
+        record = getattr(calibration.profile, table)
+        rows = [_row(name, getattr(record, name), sources[f"{table}.{name}"]) for name in names
+                if f"{table}.{name}" in sources]  # fmt: skip
         lines += ["", f"[{table}]", *rows] if rows else []
     return "\n".join(lines) + "\n"
 
 
 def profile_text(calibration: Calibration, heading: str, name: str) -> str:
     """Return a whole profile called *name*: what was not found is as in the profile that the calibration began with."""
-    profile = calibration.profile
-    lines = [*_comments(calibration, heading), f"name = {json.dumps(name)}"]
-    lines += [f"description = {json.dumps(profile.description)}", f"rules = {json.dumps(profile.rules)}"]
-    lines += [*_rows(calibration, profile, "")]
-    return "\n".join(lines) + "\n"
+    base = calibration.base
+    assumed = {
+        full: source if source.startswith("documented") else f"assumed: as {base.name}, {source}"
+        for full, source in base.sources.items()
+    }
+    profile = replace(calibration.profile, name=name, sources=assumed | _sources(calibration))
+    return "\n".join([*_comments(calibration, heading), toml_of(profile)])
 
 
-def _rows(calibration: Calibration, record: Any, prefix: str) -> Iterator[str]:
-    """Yield the lines of *record*, its numbers first and then its tables."""
+def toml_of(profile: DeviceProfile) -> str:
+    """Return *profile* as `device_model.profile.parse` reads it."""
+    head = [f"{name} = {json.dumps(getattr(profile, name))}" for name in ("name", "description", "rules")]
+    return "\n".join([*head, *_rows(profile, profile.sources, "")]) + "\n"
+
+
+def _rows(record: Any, sources: Mapping[str, str], prefix: str) -> Iterator[str]:
+    """Yield the lines of *record*: its numbers first, and then its tables."""
     tables = []
-    found = _by_name(calibration.found, prefix.rstrip("."))
     for each in fields(record):
         entry, full = getattr(record, each.name), prefix + each.name
         if is_dataclass(entry):
             tables.append((full, entry))
-        elif full in calibration.base.sources:
-            yield _row(each.name, *_entry_or_base(calibration, prefix, each.name, entry, found.get(each.name)))
+        elif full in sources:
+            yield _row(each.name, entry, sources[full])
     for full, entry in tables:
-        yield from ("", f"[{full}]", *_rows(calibration, entry, f"{full}."))
+        yield from ("", f"[{full}]", *_rows(entry, sources, f"{full}."))
 
 
-def _entry_or_base(
-    calibration: Calibration, prefix: str, name: str, entry: Any, found: Mapping[Value, Found] | None
-) -> tuple[Any, str]:
-    if found:
-        return _entry(calibration.profile, prefix.rstrip("."), name, found)
-    source = calibration.base.sources[prefix + name]
-    if not source.startswith("documented"):
-        source = f"assumed: as {calibration.base.name}, {source}"
-    return _written(entry), source
-
-
-def _by_name(found: Mapping[Value, Found], table: str) -> dict[str, dict[Value, Found]]:
-    names: dict[str, dict[Value, Found]] = {}
-    for each, of in found.items():
-        if each.table == table:
-            names.setdefault(each.name, {})[each] = of
-    return names
-
-
-def _entry(profile: DeviceProfile, table: str, name: str, found: Mapping[Value, Found]) -> tuple[Any, str]:
-    """Return the value of a field, and its source."""
-    entry = getattr(getattr(profile, table), name)
-    [first, *others] = found.values()
-    if not isinstance(entry, Curve):
-        return entry, first.source
-    sizes = {size for each in found for size in each.sizes}
-    kept = [size for size, _ in entry.points if size not in sizes]
-    source = "; ".join(dict.fromkeys([first.source, *(of.source.removeprefix("measured: ") for of in others)]))
-    if kept:
-        source += f"; {', '.join(f'{size:,}' for size in kept)} {_KEPT}"
-    return _written(entry), source
-
-
-def _written(entry: Any) -> Any:
-    return [list(point) for point in entry.points] if isinstance(entry, Curve) else entry
-
-
-def _row(name: str, number: Any, source: str) -> str:
+def _row(name: str, entry: Any, source: str) -> str:
+    number = [list(point) for point in entry.points] if isinstance(entry, Curve) else entry
     return f"{name} = {{ value = {number}, source = {json.dumps(source, ensure_ascii=False)} }}"
+
+
+def _sources(calibration: Calibration) -> dict[str, str]:
+    """Return the source of each field of which a value was found."""
+    found: dict[str, dict[Value, Found]] = {}
+    for each, of in calibration.found.items():
+        found.setdefault(f"{each.table}.{each.name}", {})[each] = of
+    return {full: _source(calibration.profile, values) for full, values in found.items()}
+
+
+def _source(profile: DeviceProfile, found: Mapping[Value, Found]) -> str:
+    """Return the source of a field; of a curve it is that of all its points."""
+    [first, *_] = found
+    entry = getattr(getattr(profile, first.table), first.name)
+    texts = dict.fromkeys(of.source.removeprefix("measured: ") for of in found.values())
+    source = f"measured: {'; '.join(texts)}"
+    sizes = {size for each in found for size in each.sizes}
+    kept = [f"{size:,}" for size, _ in entry.points if size not in sizes] if isinstance(entry, Curve) else []
+    return f"{source}; not measured, but in proportion: {', '.join(kept)}" if kept else source
 
 
 def _comments(calibration: Calibration, heading: str) -> Iterator[str]:

@@ -203,7 +203,13 @@ class CardContext(Context):
             self.tell(entry)
 
     def tell(self, op: Op) -> None:
-        """Tell the observers that *op* has ended, as its times say."""
+        """Tell the observers that *op* has ended, as its times say.
+
+        The clocks of the host and of the card agree within an error: no work starts before its call.
+        """
+        op.start_ns = max(op.start_ns, op.called_ns)
+        op.end_ns = max(op.end_ns, op.start_ns)
+        op.queued_ns = op.ready_ns = min(op.queued_ns, op.start_ns)
         ended = self.device.hooks.op_ended
         if ended is not None:
             self.device.call_hook(ended, op)
@@ -261,16 +267,19 @@ class CardDevice(Device):
         super().leave(peer)
         self._own_peers.pop(peer, None)
 
-    def drain(self) -> None:
-        """Wait for all work of the card, and complete it.
+    def wait(self) -> None:
+        """Wait for all work, without learning what is done: for a thread of its own."""
+        self.make_current()
+        self.driver.cu.cuCtxSynchronize()
+
+    def count_work(self) -> int:
+        """Complete what is done, and return how much the streams still have.
 
         Raises:
             AclError: Work has failed.
         """
         self.make_current()
-        self.driver(self.driver.cu.cuCtxSynchronize)
-        for stream in self.primary.all_streams():
-            stream.look(all_of_it=True)
+        return sum(stream.count_work() for stream in self.primary.all_streams())
 
     def unfinished(self) -> list[Op]:
         """Return the operations that are not known to be done, in the order in which they were queued."""

@@ -3,6 +3,8 @@
 A process keeps the driver that it has loaded, a card's or the simulated one of acl_py.compat.cuda.
 """
 
+import ctypes
+import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -38,9 +40,21 @@ def bindings() -> ModuleType:
         raise ImportError(f"a card needs the package cuda-bindings: {_INSTALL}") from error
 
 
+def launch_host_func() -> Any:
+    """Return the driver's own cuLaunchHostFunc, which takes a stream, the address of a function, and its argument.
+
+    What cuda.bindings puts around a function is freed when that has been called once, and a graph calls it at each
+    launch (observed: the second one ends the process).
+    """
+    call = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchHostFunc
+    call.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
+    return call
+
+
 class Driver:
     """The functions of the driver; `cu` is the module that has them."""
 
+    has_begun = False  # in this process
     lost: DeviceError | None = None  # what has lost the process its card
 
     def __init__(self, fail: Callable[..., AclError]) -> None:

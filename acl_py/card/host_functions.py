@@ -7,13 +7,13 @@ The sanitizer is told in the thread of the loop, when the operation has ended, w
 """
 
 import ctypes
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from acl_py.card.driver import launch_host_func
 from acl_py.runtime.scopes import Barred
 from device_model.errors import INTERRUPTS
 from device_model.ops import Op
@@ -33,7 +33,7 @@ def _call(number: int) -> None:
 
 
 _IN_C = ctypes.CFUNCTYPE(None, ctypes.c_size_t)(_call)
-_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_RUN = ctypes.cast(_IN_C, ctypes.c_void_p)
 
 
 class _Running(threading.local):
@@ -55,10 +55,7 @@ class HostFunctions:
         self._accesses: dict[Op, list[Callable[[], None]]] = {}  # of functions that have run, for the sanitizer
         self._kept: list[int] | None = None  # gets the numbers of those that last
         self._lasting: dict[int, None] = {}
-        # Not the call of cuda.bindings: what it puts around a function is freed when that has been called once, and a
-        # graph calls it at each launch (observed: the second one ends the process).
-        self._queue_in_driver = ctypes.CDLL(_LIBRARY).cuLaunchHostFunc
-        self._queue_in_driver.argtypes = ctypes.c_void_p, type(_IN_C), ctypes.c_size_t
+        self._launch = launch_host_func()
 
     @contextmanager
     def kept(self, numbers: list[int]) -> Iterator[None]:
@@ -104,7 +101,7 @@ class HostFunctions:
         else:
             _WAITING[number] = function
         try:
-            code = self._queue_in_driver(int(stream.handle), _IN_C, number)
+            code = self._launch(int(stream.handle), _RUN, number)
             if code:
                 raise self._driver.error(code, "cuLaunchHostFunc")
         except BaseException:

@@ -68,6 +68,7 @@ def _begin(driver: Driver) -> None:
         )
     if code:
         raise driver.error(code, "cuInit")
+    Driver.has_begun = True
 
 
 def _rules(rules: str | SyncRules | None) -> SyncRules:

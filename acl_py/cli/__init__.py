@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, explore, compare, model, replay, report, diff, devices, demo, and others."""
+"""The command line, `acl-py`: run, predict, calibrate, explore, replay, report, diff, devices, and others."""
 
 from enum import Enum
 from typing import Annotated
@@ -14,6 +14,7 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
 from acl_py.cli.notebooks import notebooks_command
+from acl_py.cli.predicting import predict_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
@@ -29,6 +30,7 @@ app.command("devices")(devices_command)
 app.command("calibrate")(calibrate_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
+app.command("predict", context_settings={"allow_interspersed_args": False})(predict_command)
 app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
 app.command("explain-error")(explain_error_command)

@@ -22,6 +22,7 @@ from acl_py.recorded import not_known
 from acl_py.trace.page import Run
 from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
+from device_model.profile import DeviceProfile
 
 Explain = Annotated[
     bool, typer.Option("--explain", help="Say what the run waited for, by line, and what each wait is worth.")
@@ -85,11 +86,12 @@ def explain_recording(
     name: str,
     edits: Sequence[Sequence[Edit]],
     *,
+    model: DeviceProfile | None = None,
     optimised: Path | None = None,
     stderr: bool = False,
 ) -> tuple[list[Run], bool]:
     """Print the explanation of a run, and what each of *edits* would change; write the *optimised* program. *name* is
-    that of the run.
+    that of the run, and prices are by *model*, or else by the profile of the run.
 
     Returns:
         For a page: the timeline with its findings, and that of each edit. And whether all that was asked could be done.
@@ -101,7 +103,7 @@ def explain_recording(
         say("the recording is empty: no call was made", stderr=stderr)
         return [Run(name, timeline)], not asks
     try:
-        asker = asker_of(timeline, name)
+        asker = asker_of(timeline, name, model)
     except EditError as error:
         complain(f"no prices: {error}")
         return [_unpriced(timeline, name, stderr=stderr)], not asks

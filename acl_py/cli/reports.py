@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import complain, write_page
+from acl_py.cli.common import Overlay, complain, profile_of, write_page
 from acl_py.cli.explaining import OptimiseOut, WhatIf, edits_of, explain_recording, say
 from acl_py.explain.diff import diff_text
 from acl_py.trace.page import Page
@@ -19,11 +19,27 @@ HtmlOut = Annotated[
 ]
 
 
-def report_command(trace: TraceIn, html: HtmlOut = None, what_if: WhatIf = None, optimise: OptimiseOut = None) -> None:
+def report_command(
+    trace: TraceIn,
+    html: HtmlOut = None,
+    what_if: WhatIf = None,
+    optimise: OptimiseOut = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE.toml",
+            help="The profile by which prices are told; by default that of the run, or for a card the nearest.",
+        ),
+    ] = None,
+    overlay: Overlay = None,
+) -> None:
     """Explain a saved trace: its critical path by line, and the implicit waits, with their prices."""
     edits = edits_of(what_if)
+    if device is None and overlay is not None:
+        raise typer.BadParameter("--overlay lays values over a profile: give its name with --device, too")
+    model = None if device is None else profile_of(device, overlay)
     timeline = _read(trace)
-    runs, fine = explain_recording(timeline, trace.name, edits, optimised=optimise)
+    runs, fine = explain_recording(timeline, trace.name, edits, model=model, optimised=optimise)
     if html is not None:
         fine &= write_page(Page(runs), html)
     if not fine:

@@ -40,9 +40,9 @@ class Change:
         if self.before and self.after and self.before != self.after:
             where = f"{self.before}, now {self.after}"
         only = "" if self.before == self.after else "" if self.before and self.after else self._only
-        causes = ", ".join(f"{shown(cause, *self.card)} {_signed(ns)}" for cause, ns in _by_size(self.ns))
+        causes = ", ".join(f"{shown(cause, *self.card)} {signed(ns)}" for cause, ns in _by_size(self.ns))
         names = f": {self.names}" if self.names else ""
-        return f"{_signed(sum(self.ns.values())):>14}  {where}{only}{names}: {causes}"
+        return f"{signed(sum(self.ns.values())):>14}  {where}{only}{names}: {causes}"
 
     @property
     def _only(self) -> str:
@@ -76,7 +76,7 @@ def diff_text(before: Timeline, after: Timeline) -> str:
     text += [f"  {change.text}" for change in moved[:_SHOWN]]
     if len(moved) > _SHOWN:
         rest = sum(sum(change.ns.values()) for change in moved[_SHOWN:])
-        text.append(f"  {_signed(rest):>14}  {len(moved) - _SHOWN:,} more lines")
+        text.append(f"  {signed(rest):>14}  {len(moved) - _SHOWN:,} more lines")
     return "\n".join([*text, *not_known(_notes(before, after))])
 
 
@@ -121,5 +121,6 @@ def _by_size(ns: Counter[Cause]) -> Sequence[tuple[Cause, int]]:
     return sorted(ns.items(), key=lambda each: -abs(each[1]))
 
 
-def _signed(ns: int) -> str:
+def signed(ns: int) -> str:
+    """Return a difference of times for people."""
     return f"{'+' if ns > 0 else ''}{us(ns)}"

@@ -97,7 +97,7 @@ def test_the_file_has_the_values_with_their_sources_and_what_is_missing(machine)
     [streams] = [trial for trial in of_host(h200(), 1 << 30) if trial.what.startswith("streams made")]
     calibration.try_(streams)
     calibration.missing["host.free[8589934592]"] = "too little memory"
-    text = overlay_text(calibration, "a card, today")
+    text, how = overlay_text(calibration, "a card, today"), "measured: streams made and destroyed, 3 runs"
     assert text.splitlines() == [
         "# a card, today",
         "# Times in ns, sizes in bytes.",
@@ -105,14 +105,8 @@ def test_the_file_has_the_values_with_their_sources_and_what_is_missing(machine)
         "# not measured: host.free[8589934592]: too little memory",
         "",
         "[host]",
-        (
-            'create_stream = { value = 7000, source = "measured: streams made and destroyed, 3 runs, the middle half 7.00 '
-            'to 7.00 us" }'
-        ),
-        (
-            'destroy_stream = { value = 11800, source = "measured: streams made and destroyed, 3 runs, the middle half '
-            '11.80 to 11.80 us" }'
-        ),
+        f'create_stream = {{ value = 7000, source = "{how}, the middle half 7.00 to 7.00 us" }}',
+        f'destroy_stream = {{ value = 11800, source = "{how}, the middle half 11.80 to 11.80 us" }}',
     ]
     assert lay(text, "mine.toml", h200()) == calibration.profile
     whole = parse(profile_text(calibration, "a card, today", "mine"), "mine.toml")

@@ -189,6 +189,11 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("card", "ACL_PY_DEVICE=cuda:0 ACL_PY_BODIES=host python tra"): Stage(
         files={"training_loop.py": f"{ON_CARD}acl_py.run(main)"}, says="on NVIDIA H200", needs=("cuda.bindings",)
     ),
+    ("card", "acl-py calibrate -o mine.toml"): Stage(  # it needs a card and its time
+        "sed -E 's/(acl-py [a-z]+).*/\\1 --help/' block.sh > here.sh; . ./here.sh",
+        "block.sh",
+        says="Usage: acl-py predict",
+    ),
     ("card", 'SCALE = """'): Stage(
         "python block.py; XDG_CACHE_HOME=$PWD ACL_PY_DEVICE=cuda:0 python block.py",
         "block.py",
