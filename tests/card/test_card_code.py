@@ -103,8 +103,19 @@ def test_what_is_compiled_once_is_compiled_no_more(card, cache, monkeypatch):
     first = acl_py.run(main, device=card)
     monkeypatch.setattr(compiled, "build", None)
     assert acl_py.run(main, device=card) == first
+
+
+def test_a_damaged_file_of_the_cache_is_compiled_anew(card, cache):
+    async def main():
+        return await over(np.arange(8, dtype=np.float32), scale, 8, 2)
+
+    first = acl_py.run(main, device=card)
     (kept,) = cache.iterdir()
-    assert kept.read_bytes().partition(b"\0")[2].startswith(b"\x7fELF")
+    whole = kept.read_bytes()
+    for damaged in (b"", whole[:-1], whole[:40] + b"?" + whole[41:]):
+        kept.write_bytes(damaged)
+        assert acl_py.run(main, device=card) == first
+        assert kept.read_bytes() == whole
 
 
 def test_a_text_with_files_of_the_user_is_not_kept(card, cache, tmp_path):
