@@ -30,7 +30,10 @@ def compiled(text: str, options: Sequence[str], name: str) -> Compiled:
     """
     if _OWN_FILES.search(text) or any(each.startswith(_FOLDERS) for each in options):
         return build(text, options, name=name)
-    path = folder() / _digest(text, options, name)
+    try:
+        path = folder() / _digest(text, options, name)
+    except RuntimeError:  # this user has no home
+        return build(text, options, name=name)
     if (known := _read(path)) is not None:
         return known
     made = build(text, options, name=name)
@@ -58,7 +61,7 @@ def _read(path: Path) -> Compiled | None:
 
 
 def folder() -> Path:
-    """Return the folder of the cache."""
+    """Return the folder of the cache. Raises RuntimeError if the user has no home."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

@@ -105,6 +105,19 @@ def test_what_is_compiled_once_is_compiled_no_more(card, cache, monkeypatch):
     assert acl_py.run(main, device=card) == first
 
 
+def test_without_a_home_or_a_folder_that_can_be_written_it_is_compiled_in_each_run(card, tmp_path, monkeypatch):
+    async def main():
+        return await over(np.arange(4, dtype=np.float32), scale, 4, 2)
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    (tmp_path / "file").write_text("no folder")
+    for folder in (homeless, lambda: tmp_path / "file" / "kernels"):
+        monkeypatch.setattr(compiled, "folder", folder)
+        assert acl_py.run(main, device=card) == [0, 2, 4, 6]
+
+
 def test_a_damaged_file_of_the_cache_is_compiled_anew(card, cache):
     async def main():
         return await over(np.arange(8, dtype=np.float32), scale, 8, 2)
