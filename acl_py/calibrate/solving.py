@@ -15,7 +15,8 @@ from device_model.profile import DeviceProfile
 _STEPS = 10  # of the search, which needs two where the model is linear and its values do not depend on each other
 _NEAR = (4, 2e-6)  # ns, or a part of a reading
 _FAR = (200, 0.01)  # a value whose reading is as far off has not been found
-_SLOPES = (0.02, 100.0)  # of a reading by its value
+_PROBE = 20
+_SLOPES = (0.02, 1e6)  # of a reading by its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,15 @@ def solved(
     """Return the numbers with which the model reaches the *goals*, and why others were not found.
 
     All are sought together: each moves by what its own reading misses. So each reading has to move about as much as its
-    value does. For a value that is sought alone, the last step tells how much. The other values are those of *profile*.
+    value does. Of a value that is sought alone, it may move otherwise. The other values are those of *profile*.
     """
     numbers = {each: each.of(profile) for each in goals}
     slopes, last = dict.fromkeys(goals, 1.0), dict[Value, tuple[int, float]]()
+    if len(goals) == 1:
+        [(each, goal)] = goals.items()
+        slopes[each] = _slope(program, each, goal.reading, profile)
+        if slopes[each] < _SLOPES[0]:
+            return {}, {each: "what the model takes does not depend on it"}
     readings: dict[Value, float] = {}
     for _ in range(_STEPS):
         try:
@@ -81,6 +87,14 @@ def solved(
         for each in far
     }
     return {each: number for each, number in numbers.items() if each not in problems}, problems
+
+
+def _slope(program: Program, each: Value, reading: Reading, profile: DeviceProfile) -> float:
+    """Return by how much a reading moves with a value, of the model, a tenth or more above the value of *profile*."""
+    number = each.of(profile)
+    higher = number + max(_PROBE, number // 10)
+    first, second = (reading(played(program, with_values(profile, {each: at}))) for at in (number, higher))
+    return (second - first) / (higher - number)
 
 
 def _listed(numbers: Mapping[Value, int]) -> str:

@@ -67,8 +67,10 @@ def chain(length: int) -> Trial:
 
 
 def of_host(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
-    """Yield the trials of what the host has a part in; the device has *free_bytes* of memory."""
-    yield from _waits()
+    """Yield the trials of what the host has a part in, if what waits cost is known.
+
+    The device has *free_bytes* of memory.
+    """
     yield from _objects()
     yield from _memory(profile, free_bytes)
     yield from _functions()
@@ -76,7 +78,8 @@ def of_host(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
     yield from _staging(profile)
 
 
-def _waits() -> Iterator[Trial]:
+def of_waits() -> Iterator[Trial]:
+    """Yield the trials of waits."""
     yield _trial("waits for a kernel of 50 us", [_launch(50), SYNC], {"host.wake": until(1)}, runs=25)
     yield _trial(
         "waits for a blocking event behind a kernel of 300 us",

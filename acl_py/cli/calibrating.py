@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from acl_py.calibrate.calibration import Calibration
-from acl_py.calibrate.machine import Machine, open_machine
+from acl_py.calibrate.machine import Machine, described, open_machine
 from acl_py.calibrate.quiet import disturbances
 from acl_py.calibrate.writing import overlay_text, profile_text
 from acl_py.cli.common import complain, is_written
@@ -49,8 +49,9 @@ def calibrate_command(
         raise typer.Exit(1) from error
     try:
         _refuse_if_busy(machine, anyway=anyway)
-        calibration, began = Calibration(machine, profile, _progress()), perf_counter()
-        calibration.run()
+        began, card = perf_counter(), profile if new is None else described(machine, profile)
+        calibration = Calibration(machine, card, _progress())
+        (calibration.run_host if new is None else calibration.run_all)()
         heading = f"{machine.name} ({device}) in {platform.node()}, {date.today().isoformat()}, {_versions(machine)}"
     finally:
         machine.close()
