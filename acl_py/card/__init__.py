@@ -4,6 +4,7 @@ The modules, from the top down:
 
     opening          from the options of a run to a runtime on a card
     bridge           how tasks wait for it
+    ending           the end of a run
     runtime          what the model is asked for elsewhere, and which verbs a card does not do
     contexts         the context and the card, as verbs see them
     activities times when the card has done an operation, by the vendor's records or by events

@@ -5,6 +5,7 @@ rounded or widened as C would, and what does not fit is refused before the launc
 """
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from acl_py.card.compiled import compiled
@@ -13,6 +14,7 @@ from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.card_code import CardWork, CudaKernel
 from device_model.errors import shown
+from device_model.memory import Buffer
 from device_model.ops import Op
 from device_model.ptx.arguments import pack, text_of
 from device_model.ptx.launch import Shape
@@ -52,18 +54,33 @@ class Codes:
         entry.launch(self._driver, stream, Shape(work.grid, work.block, work.code.shared), work.packed)
 
     def _values(self, work: CardWork, declared: Function) -> list[Any]:
-        if len(work.args) != len(declared.parameters):
+        names, args = self._arguments(work)
+        if len(args) != len(declared.parameters):
             raise TypeError(
                 f"kernel {work.entry} takes {len(declared.parameters)} arguments in CUDA C, and the launch has "
-                f"{len(work.args)}, {', '.join(work.names)}"
+                f"{len(args)}, {', '.join(names)}"
             )
         return [
             self._value(work, name, arg, parameter)
-            for name, arg, parameter in zip(work.names, work.args, declared.parameters, strict=True)
+            for name, arg, parameter in zip(names, args, declared.parameters, strict=True)
         ]
+
+    @staticmethod
+    def _arguments(work: CardWork) -> tuple[Sequence[str], Sequence[Any]]:
+        """Return the arguments for the text, with a name for each."""
+        code = work.code
+        assert isinstance(code, CudaKernel), f"{code!r} is a function"
+        if code.arguments is None:
+            return work.names, work.args
+        args = code.arguments(*work.args)
+        if not isinstance(args, tuple | list):
+            raise TypeError(f"arguments= of the CUDA C of kernel {work.label} gave {shown(args)}: give a tuple")
+        return [str(number) for number in range(len(args))], args
 
     def _value(self, work: CardWork, name: str, arg: Any, parameter: Any) -> Any:
         """Return an argument as `pack` takes it."""
+        if isinstance(arg, Buffer):
+            arg = Array(arg)
         if isinstance(arg, Array):
             if parameter.nbytes != 8 or parameter.shape:
                 raise TypeError(

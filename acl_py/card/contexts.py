@@ -267,16 +267,19 @@ class CardDevice(Device):
         super().leave(peer)
         self._own_peers.pop(peer, None)
 
-    def drain(self) -> None:
-        """Wait for all work of the card, and complete it.
+    def wait(self) -> None:
+        """Wait for all work, without learning what is done: for a thread of its own."""
+        self.make_current()
+        self.driver.cu.cuCtxSynchronize()
+
+    def count_work(self) -> int:
+        """Complete what is done, and return how much the streams still have.
 
         Raises:
             AclError: Work has failed.
         """
         self.make_current()
-        self.driver(self.driver.cu.cuCtxSynchronize)
-        for stream in self.primary.all_streams():
-            stream.look(all_of_it=True)
+        return sum(stream.count_work() for stream in self.primary.all_streams())
 
     def unfinished(self) -> list[Op]:
         """Return the operations that are not known to be done, in the order in which they were queued."""

@@ -22,7 +22,7 @@ from device_model.graphs.graph import Graph, Node, NodeKind
 from device_model.graphs.plan import Entry, Plan
 from device_model.ops import Op
 from device_model.streams import Stream
-from device_model.work import HostFunction, Kernel, Label, Lane, Work
+from device_model.work import Label, Lane, Work
 
 if TYPE_CHECKING:
     from acl_py.card.contexts import CardContext, CardDevice
@@ -98,47 +98,45 @@ class Reached(Completion):
 class CardExecutable(Executable):
     """An executable of the driver, with its *handle*."""
 
-    __slots__ = ("_before", "_functions", "_work", "handle", "ops")
+    __slots__ = ("_before", "_functions", "_work", "handle", "may_last", "ops")
     device: "CardDevice"
 
     def __init__(self, graph: Graph, device: "CardDevice", made: object, *, keeps_priorities: bool) -> None:
         self.handle: Any = None
         self.ops: list[Op] = []  # of its nodes: a failure of one is one of the stream of the last launch
+        self.may_last = False  # a launch may last without end
         self._functions: list[int] = []  # the numbers of its host functions
         self._before: Completion | None = None  # the last launch of the executable whose place this handle takes
         super().__init__(graph, device, made, keeps_priorities=keeps_priorities)
         self._work = GraphLaunch(self)
         device.primary.executables[self] = None
 
-    @property
-    def may_last(self) -> bool:
-        """Whether a launch may last without end."""
-        return any(
-            isinstance(node.work, HostFunction | Kernel) or node.kind is NodeKind.WAIT for node in self.plan.nodes
-        )
-
     def _set_plan(self, plan: Plan) -> None:
         """Let the driver do what *plan* says, too: by a change of its executable, or else by a new one."""
+        before = plan if self.handle is None else self._whole
         super()._set_plan(plan)
-        driver, cu, gone = self.device.driver, self.device.driver.cu, self._functions
-        builder = _Builder(self)
+        builder, gone = _Builder(self), self._functions
         try:
-            graph = builder.build(self._plan)
-            try:
-                code = _CANNOT_TAKE_OVER if self.handle is None else int(cu.cuGraphExecUpdate(self.handle, graph)[0])
-                if code == _CANNOT_TAKE_OVER:
-                    flags = _USE_NODE_PRIORITY if self.keeps_priorities else 0
-                    made = driver(cu.cuGraphInstantiate, graph, flags)
-                    self._replace(made)
-                elif code:
-                    raise driver.error(code, "cuGraphExecUpdate")
-            finally:
-                driver(cu.cuGraphDestroy, graph)
+            self._take_over(builder.build(self._plan))
         except BaseException:
             self._functions_of_card.forget(builder.functions)
+            super()._set_plan(before)
             raise
-        self.ops, self._functions = builder.ops, builder.functions
+        self.ops, self._functions, self.may_last = builder.ops, builder.functions, builder.may_last
         self._forget(gone)
+
+    def _take_over(self, graph: Any) -> None:
+        """Do what *graph* of the driver does, which is destroyed then."""
+        driver, cu = self.device.driver, self.device.driver.cu
+        try:
+            code = _CANNOT_TAKE_OVER if self.handle is None else int(cu.cuGraphExecUpdate(self.handle, graph)[0])
+            if code == _CANNOT_TAKE_OVER:
+                flags = _USE_NODE_PRIORITY if self.keeps_priorities else 0
+                self._replace(driver(cu.cuGraphInstantiate, graph, flags))
+            elif code:
+                raise driver.error(code, "cuGraphExecUpdate")
+        finally:
+            driver(cu.cuGraphDestroy, graph)
 
     def _replace(self, handle: Any) -> None:
         """Launch *handle* from now on, the first time behind the launches so far."""
@@ -215,6 +213,7 @@ class _Builder:
         self._device = executable.device
         self._driver, self._cu = executable.device.driver, executable.device.driver.cu
         self.ops: list[Op] = []
+        self.may_last = False
         self.functions: list[int] = []
         self._made: list[tuple[Any, ...]] = []  # by place: the nodes that stand for an entry
 
@@ -257,11 +256,14 @@ class _Builder:
                 driver(cu.cuEventRecordWithFlags, event.handle, stream.handle, _EXTERNAL)
             else:
                 driver(cu.cuStreamWaitEvent, stream.handle, event.handle, _EXTERNAL)
+                self.may_last = True
             return
         op = Op(node.work, node.work.label.lane, node.work.nbytes, node.site)
         op.stream = stream
+        maker = self._device.primary.works.of(node.work)
         self.ops.append(op)
-        self._device.primary.works.of(node.work).call(stream, op)
+        self.may_last |= maker.may_last
+        maker.call(stream, op)
 
 
 class Takers:

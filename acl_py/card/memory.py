@@ -263,7 +263,9 @@ class CardPool(Pool):
 
 
 def _free_pinned(cu: ModuleType, device: Any, context: Any, address: int) -> None:
-    """Free pinned memory and let go of its *context*, in whichever thread."""
+    """Free pinned memory and let go of its *context*, in whichever thread; not beside work that does not end."""
+    if Driver.lost is not None:
+        return
     if cu.cuCtxPushCurrent(context)[0]:
         return  # the context is gone, and the memory with it
     cu.cuMemFreeHost(address)

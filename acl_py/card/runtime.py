@@ -11,6 +11,7 @@ from acl_py.calls.table import all_verbs
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
+from acl_py.card.ending import give_back
 from acl_py.card.host_functions import running
 from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
@@ -21,7 +22,7 @@ from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices, graph_nodes, graphs, host
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
-from device_model.errors import CodedError, DeviceError, code_of
+from device_model.errors import CodedError, code_of
 from device_model.faults import Rule, Verdict
 from device_model.memory import Buffer, Origin, Space
 from device_model.ops import Op
@@ -254,22 +255,19 @@ class CardRuntime(Runtime):
                 self._here = here
 
     def close(self, why: str) -> None:
-        """End the run: wait for the work, and give back all that the run has of the driver. The cards are not reset."""
-        if self.closed is None:
-            is_lost = Driver.lost is not None
-            try:
-                for card in self.cards:
-                    card.drain()
-            except DeviceError:
-                is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
-            self._ended_ns = perf_counter_ns()
-            if self.sanitizer is not None:
-                self.sanitizer.finish()  # before what the program has not freed is freed
-            self.unfinished()  # for its effect: what has ended gets its times
-            self.memory.close(is_lost=is_lost)
-            for card in self.cards:
-                card.give_back(is_lost=is_lost)
-        super().close(why)
+        """End the run, and give back all that it has of the driver."""
+        try:
+            if self.closed is None:
+                give_back(self)
+        finally:
+            super().close(why)
+
+    def note_end(self) -> None:
+        """Let the time of the run end, and tell the observers what it knows, before memory is freed."""
+        self._ended_ns = perf_counter_ns()
+        self.unfinished()  # for its effect: what has ended gets its times
+        if self.sanitizer is not None:
+            self.sanitizer.finish()  # before what the program has not freed is freed
 
     def context_error(self, context: Context) -> AclError:
         """Return the error that *context* has failed with, for one more call that touches it."""

@@ -83,11 +83,15 @@ class CardStream(Stream):
     @property
     def idle(self) -> bool:
         """Whether all of its work is done, and that of blocking streams for the legacy stream; asks the card."""
-        if self._numbers:
-            self.look(all_of_it=True)
-        if self._numbers:
+        if self.count_work():
             return False
         return not self.is_legacy or all(stream.idle for stream in self.context.blocking())
+
+    def count_work(self) -> int:
+        """Complete what is done, and return how many entries are left; asks the card."""
+        if self._numbers:
+            self.look(all_of_it=True)
+        return len(self._numbers)
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """Return the version of this protocol, and the stream of the driver: for torch, CuPy, numba and cuda.core."""

@@ -49,6 +49,8 @@ class CudaKernel:
             an array kernel.
         shared: The bytes of dynamic shared memory of a block.
         options: Options of NVRTC, such as "--use_fast_math". The architecture is that of the card.
+        arguments: A function of the arguments of a launch that returns those of the text, such as
+            `lambda x, y: (x, y, x.size)`: pointers have no shape. By default they are the same.
 
     Raises:
         TypeError: One of them is of another type.
@@ -60,6 +62,7 @@ class CudaKernel:
     threads: int | tuple[int, ...] | None = None
     shared: int = 0
     options: Sequence[str] = ()
+    arguments: Callable[..., Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -98,7 +101,9 @@ class CudaKernel:
                 f"card= of kernel {name}: the CUDA C has no kernel {entry!r}; it has {', '.join(heads) or 'none'}; "
                 "CudaKernel(text, entry=...) names another"
             )
-        if entry in heads and (count := _count(heads[entry])) != len(parameters):
+        if self.arguments is not None:
+            _check_function(self.arguments, f"arguments= of the CUDA C of kernel {name}", parameters)
+        elif entry in heads and (count := _count(heads[entry])) != len(parameters):
             raise ValueError(
                 f"card= of kernel {name}: {entry} takes {count} arguments in CUDA C, and the function takes "
                 f"{len(parameters)}, {', '.join(parameters)}"
@@ -176,22 +181,22 @@ def card_code(
     if isinstance(code, CudaKernel):
         code.check(name, parameters, threads)
     elif callable(code):
-        _check_function(code, name, parameters)
+        _check_function(code, f"card= of kernel {name}", ("stream", *parameters))
     else:
         raise TypeError(f"card= of kernel {name} is CUDA C, a CudaKernel or a function, not {shown(given)}")
     return code
 
 
-def _check_function(function: Callable[..., object], name: str, parameters: Sequence[str]) -> None:
+def _check_function(function: Callable[..., object], what: str, parameters: Sequence[str]) -> None:
+    """Refuse a *function*, of which *what* tells, that cannot be called with so many arguments."""
     try:
         takes: Signature = signature(function)
     except (TypeError, ValueError):  # one of C, which tells nothing
         return
     try:
-        takes.bind(None, *parameters)
+        takes.bind(*parameters)
     except TypeError as error:
-        takes_ = ", ".join(("stream", *parameters))
-        raise TypeError(f"card= of kernel {name} is called with ({takes_}): {error}") from None
+        raise TypeError(f"{what} is called with ({', '.join(parameters)}): {error}") from None
 
 
 def _check_threads(block: Dim3) -> None:

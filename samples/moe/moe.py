@@ -6,8 +6,8 @@ all tokens that come (dropless), or a fixed number of rows (drop-pad). Three ver
 the host's calls take time, and then on a layer with real work for the device. If the host synchronises between the
 stages, streams cost the small layer more than they gain. With events between the stages, the host waits only at the
 end. But then it never learns how many tokens an expert got, and launches each expert for the largest possible number of
-rows: dropless pays for that in SMs. A time-out of asyncio limits each version to 20 ms of simulated time,
-so that it ends even if the device hangs.
+rows: dropless pays for that in SMs. A time-out of asyncio limits each version to a minute of simulated time,
+so that it ends even if the device hangs; on a card, of real time.
 
 torch makes several calls of each kernel, and holds the host much longer (as_torch.py). There streams gain little, and
 one call for all experts gains much. moe.py --as torch FILE prints the times of the jobs in a file like

@@ -323,33 +323,33 @@ await check_3(my_answer)
 # %% [markdown]
 # ## On your own card
 #
-# The same batch with `pip install cuda-python numpy`. A fill of 400 MB stands for the kernel.
+# The same batch on a card, with `pip install 'acl-py[cuda]'`: one argument says so. A fill of 400 MB stands for the
+# kernel.
 #
 # ```python
-# import time
-# from cuda.bindings import runtime as cuda
+# import acl_py as acl
 #
-# def ok(answer):  # every function returns an error code, then its values
-#     assert int(answer[0]) == 0, answer[0]
-#     return answer[1] if len(answer) > 1 else None
+# NBYTES, FILL, ANY = 5_300_000, 400_000_000, acl.MemcpyKind.DEFAULT
 #
-# IN, OUT = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice, cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
-# NBYTES, FILL = 5_300_000, 400_000_000
-# hosts = [ok(cuda.cudaMallocHost(NBYTES)) for _ in range(8)]
-# devices = [ok(cuda.cudaMalloc(FILL)) for _ in range(8)]
-# streams = [ok(cuda.cudaStreamCreateWithFlags(cuda.cudaStreamNonBlocking)) for _ in range(8)]
-# for lanes in (1, 1, 2, 3, 8):  # the first round warms up
-#     start = time.perf_counter()
-#     for number in range(8):
-#         host, device, stream = hosts[number], devices[number], streams[number % lanes]
-#         ok(cuda.cudaMemcpyAsync(device, host, NBYTES, IN, stream))
-#         ok(cuda.cudaMemsetAsync(device, 1, FILL, stream))
-#         ok(cuda.cudaMemcpyAsync(host, device, NBYTES, OUT, stream))
-#     ok(cuda.cudaDeviceSynchronize())
-#     print(f"{lanes} streams: {(time.perf_counter() - start) * 1e6:,.0f} us")
+# async def main():
+#     sim = acl.current_simulation()
+#     hosts = [await acl.MallocHost(NBYTES) for _ in range(8)]
+#     devices = [await acl.Malloc(FILL) for _ in range(8)]
+#     streams = [await acl.CreateStream(nonblocking=True) for _ in range(8)]
+#     for lanes in (1, 1, 2, 3, 8):  # the first round warms up
+#         start = sim.now_ns
+#         for number in range(8):
+#             host, device, stream = hosts[number], devices[number], streams[number % lanes]
+#             await acl.MemcpyAsync(device, FILL, host, NBYTES, ANY, stream)
+#             await acl.MemsetAsync(device, FILL, 1, FILL, stream)
+#             await acl.MemcpyAsync(host, NBYTES, device, NBYTES, ANY, stream)
+#         await acl.SynchronizeDevice()
+#         print(f"{lanes} streams: {(sim.now_ns - start) / 1000:,.0f} us")
+#
+# acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# An H200 (driver 580, CUDA 13.0) printed this:
+# The same calls through cuda-python printed this on an H200 (driver 580, CUDA 13.0):
 #
 # ```text
 # 1 streams: 2,496 us

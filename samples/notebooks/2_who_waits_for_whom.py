@@ -397,28 +397,27 @@ await check_3(mine)
 # A copy in and a copy out in two blocking streams overlap. Between them, an event is recorded in the default stream.
 #
 # ```python
-# import time
-# from cuda.bindings import runtime as cuda
+# import acl_py as acl
 #
-# def ok(answer):
-#     assert int(answer[0]) == 0, answer[0]
-#     return answer[1] if len(answer) > 1 else None
+# NBYTES, ANY = 100_000_000, acl.MemcpyKind.DEFAULT
 #
-# IN, OUT = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice, cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost
-# NBYTES, LEGACY = 100_000_000, 0
-# hosts, devices = [ok(cuda.cudaMallocHost(NBYTES)) for _ in "ab"], [ok(cuda.cudaMalloc(NBYTES)) for _ in "ab"]
-# a, b, event = ok(cuda.cudaStreamCreate()), ok(cuda.cudaStreamCreate()), ok(cuda.cudaEventCreate())
-# for between in ("nothing", "nothing", "a record on the default stream"):  # the first round warms up
-#     start = time.perf_counter()
-#     ok(cuda.cudaMemcpyAsync(devices[0], hosts[0], NBYTES, IN, a))
-#     if between != "nothing":
-#         ok(cuda.cudaEventRecord(event, LEGACY))
-#     ok(cuda.cudaMemcpyAsync(hosts[1], devices[1], NBYTES, OUT, b))
-#     ok(cuda.cudaDeviceSynchronize())
-#     print(f"{between}: {(time.perf_counter() - start) * 1e6:,.0f} us")
+# async def main():
+#     sim = acl.current_simulation()
+#     hosts, devices = [await acl.MallocHost(NBYTES) for _ in "ab"], [await acl.Malloc(NBYTES) for _ in "ab"]
+#     a, b, event = await acl.CreateStream(), await acl.CreateStream(), await acl.CreateEvent()
+#     for between in ("nothing", "nothing", "a record on the default stream"):  # the first round warms up
+#         start = sim.now_ns
+#         await acl.MemcpyAsync(devices[0], NBYTES, hosts[0], NBYTES, ANY, a)
+#         if between != "nothing":
+#             await acl.RecordEvent(event, acl.LEGACY_STREAM)
+#         await acl.MemcpyAsync(hosts[1], NBYTES, devices[1], NBYTES, ANY, b)
+#         await acl.SynchronizeDevice()
+#         print(f"{between}: {(sim.now_ns - start) / 1000:,.0f} us")
+#
+# acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# An H200 (driver 580, CUDA 13.0) printed this:
+# The same calls through cuda-python printed this on an H200 (driver 580, CUDA 13.0):
 #
 # ```text
 # nothing: 2,056 us

@@ -327,27 +327,28 @@ teaching.price(waited.trace)
 # A large copy from pinned memory stands for the kernel, and a pageable copy is queued behind it in the same stream.
 #
 # ```python
-# import time
 # import numpy as np
-# from cuda.bindings import runtime as cuda
+# import acl_py as acl
 #
-# def ok(answer):
-#     assert int(answer[0]) == 0, answer[0]
-#     return answer[1] if len(answer) > 1 else None
+# MB, ANY = 1 << 20, acl.MemcpyKind.DEFAULT
 #
-# IN, MB = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice, 1 << 20
-# pinned, device, stream = ok(cuda.cudaMallocHost(512 * MB)), ok(cuda.cudaMalloc(512 * MB)), ok(cuda.cudaStreamCreate())
-# array = np.ones(32 * MB, np.uint8)
-# for kb in (64, 64, 1024, 2048, 16384, 32768):  # the first round warms up
-#     ok(cuda.cudaMemcpyAsync(device, pinned, 512 * MB, IN, stream))  # about 10 ms
-#     start = time.perf_counter()
-#     ok(cuda.cudaMemcpyAsync(device, array.ctypes.data, kb * 1024, IN, stream))
-#     call = time.perf_counter() - start
-#     ok(cuda.cudaStreamSynchronize(stream))
-#     print(f"{kb:6,} KB pageable: the call took {call * 1e6:8,.0f} us")
+# async def main():
+#     sim = acl.current_simulation()
+#     pinned, device, stream = await acl.MallocHost(512 * MB), await acl.Malloc(512 * MB), await acl.CreateStream()
+#     array = np.ones(32 * MB, np.uint8)
+#     for kb in (64, 64, 1024, 2048, 16384, 32768):  # the first round warms up
+#         part = array[: kb * MB // 1024]
+#         await acl.MemcpyAsync(device, 512 * MB, pinned, 512 * MB, ANY, stream)  # about 10 ms
+#         start = sim.now_ns
+#         await acl.MemcpyAsync(device, 512 * MB, part, part.nbytes, ANY, stream)
+#         call = sim.now_ns - start
+#         await acl.SynchronizeStream(stream)
+#         print(f"{kb:6,} KB pageable: the call took {call / 1000:8,.0f} us")
+#
+# acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# An H200 (driver 580, CUDA 13.0) printed this:
+# The same calls through cuda-python printed this on an H200 (driver 580, CUDA 13.0):
 #
 # ```text
 #     64 KB pageable: the call took       75 us

@@ -367,39 +367,34 @@ await check_3(mine_3)
 # ## On your own card
 #
 # Each round fills 256 MB with its number and fetches them. It reads once too early and once behind the wait.
-# (`pip install cuda-python`)
 #
 # ```python
-# import ctypes, time
-# from cuda.bindings import runtime as cuda
+# import acl_py as acl
 #
-# def ok(answer):
-#     assert int(answer[0]) == 0, answer[0]
-#     return answer[1] if len(answer) > 1 else None
+# NBYTES, ANY = 256 << 20, acl.MemcpyKind.DEFAULT
 #
-# OUT, NBYTES, clock = cuda.cudaMemcpyKind.cudaMemcpyDeviceToHost, 256 << 20, time.perf_counter
-# start = clock()
-# ok(cuda.cudaFree(0))
-# print(f"the first call of the process: {(clock() - start) * 1e3:,.0f} ms")
-# pinned, device, stream = ok(cuda.cudaMallocHost(NBYTES)), ok(cuda.cudaMalloc(NBYTES)), ok(cuda.cudaStreamCreate())
-# begin, end = ok(cuda.cudaEventCreate()), ok(cuda.cudaEventCreate())
-# last = ctypes.c_ubyte.from_address(int(pinned) + NBYTES - 1)
-# for value in (1, 2, 3):
-#     start = clock()
-#     ok(cuda.cudaEventRecord(begin, stream))
-#     ok(cuda.cudaMemsetAsync(device, value, NBYTES, stream))
-#     ok(cuda.cudaMemcpyAsync(pinned, device, NBYTES, OUT, stream))
-#     ok(cuda.cudaEventRecord(end, stream))
-#     calls, early = (clock() - start) * 1e6, last.value
-#     ok(cuda.cudaStreamSynchronize(stream))
-#     us = ok(cuda.cudaEventElapsedTime(begin, end)) * 1e3
-#     print(f"host clock {calls:,.0f} us, events {us:,.0f} us; read at once {early}, after the wait {last.value}")
+# async def main():
+#     sim = acl.current_simulation()
+#     pinned, device, stream = await acl.MallocHost(NBYTES), await acl.Malloc(NBYTES), await acl.CreateStream()
+#     begin, end, seen = await acl.CreateEvent(), await acl.CreateEvent(), pinned.numpy()
+#     for value in (1, 2, 3):
+#         start = sim.now_ns
+#         await acl.RecordEvent(begin, stream)
+#         await acl.MemsetAsync(device, NBYTES, value, NBYTES, stream)
+#         await acl.MemcpyAsync(pinned, NBYTES, device, NBYTES, ANY, stream)
+#         await acl.RecordEvent(end, stream)
+#         calls, early = (sim.now_ns - start) / 1000, seen[-1]
+#         await acl.SynchronizeStream(stream)
+#         us = await acl.EventElapsedTime(begin, end) * 1000
+#         print(f"host clock {calls:,.0f} us, events {us:,.0f} us; read at once {early}, after the wait {seen[-1]}")
+#
+# acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# An H200 (driver 580, CUDA 13.0) printed this. What was read at once is the result of the round before:
+# The same calls through cuda-python printed this on an H200 (driver 580, CUDA 13.0). What was read at once is the
+# result of the round before:
 #
 # ```text
-# the first call of the process: 203 ms
 # host clock 111 us, events 4,969 us; read at once 0, after the wait 1
 # host clock 26 us, events 4,937 us; read at once 1, after the wait 2
 # host clock 18 us, events 4,923 us; read at once 2, after the wait 3

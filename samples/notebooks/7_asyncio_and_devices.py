@@ -348,44 +348,30 @@ await check_3(mine)
 # %% [markdown]
 # ## On your own card
 #
-# A copy of 40 ms, awaited in the loop and in a thread, while another task runs every millisecond.
+# A copy of 40 ms, awaited with a verb, while another task runs every millisecond.
 #
 # ```python
 # import asyncio
-# from cuda.bindings import runtime as cuda
+# import acl_py as acl
 #
-# def ok(answer):
-#     assert int(answer[0]) == 0, answer[0]
-#     return answer[1] if len(answer) > 1 else None
-#
-# IN, BIG = cuda.cudaMemcpyKind.cudaMemcpyHostToDevice, 2 << 30
-# pinned, device, stream = ok(cuda.cudaMallocHost(BIG)), ok(cuda.cudaMalloc(BIG)), ok(cuda.cudaStreamCreate())
-#
-# async def answer(wait):
-#     ok(cuda.cudaMemcpyAsync(device, pinned, BIG, IN, stream))  # about 40 ms
-#     await wait()
-#
-# async def in_the_loop():
-#     ok(cuda.cudaStreamSynchronize(stream))  # no other task runs
-#
-# async def in_a_thread():
-#     await asyncio.to_thread(lambda: ok(cuda.cudaStreamSynchronize(stream)))
+# BIG, ANY = 2 << 30, acl.MemcpyKind.DEFAULT
 #
 # async def main():
-#     for wait in (in_the_loop, in_the_loop, in_a_thread):
-#         beats, task = 0, asyncio.create_task(answer(wait))
+#     pinned, device, stream = await acl.MallocHost(BIG), await acl.Malloc(BIG), await acl.CreateStream()
+#
+#     async def answer():
+#         await acl.MemcpyAsync(device, BIG, pinned, BIG, ANY, stream)  # about 40 ms
+#         await acl.SynchronizeStream(stream)
+#
+#     for _ in range(3):
+#         beats, task = 0, asyncio.create_task(answer())
 #         while not task.done():
 #             await asyncio.sleep(0.001)
 #             beats += 1
-#         print(f"{wait.__name__}: the other task ran {beats} times")
+#         print(f"the other task ran {beats} times")
 #
-# asyncio.run(main())
+# acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# An H200 (driver 580, CUDA 13.0) printed this:
-#
-# ```text
-# in_the_loop: the other task ran 1 times
-# in_the_loop: the other task ran 1 times
-# in_a_thread: the other task ran 34 times
-# ```
+# The other task goes on. A blocking call of cuda-python stops the loop: on an H200 (driver 580, CUDA 13.0) the other
+# task ran once while it waited, and 34 times while the call was in a thread.

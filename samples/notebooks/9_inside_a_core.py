@@ -388,33 +388,31 @@ await check_3(mine)
 # Columns of a tile, loaded with conflicts and without them.
 #
 # ```python
-# import ctypes
-# from cuda.bindings import driver, nvrtc, runtime as cuda
+# import numpy as np
+# import acl_py as acl
 #
-# def ok(answer):
-#     assert int(answer[0]) == 0, answer[0]
-#     return answer[1] if len(answer) > 1 else None
-#
-# KERNEL = b"""extern "C" __global__ void banks(float *y) {
+# KERNEL = """extern "C" __global__ void banks(float *y) {
 #   volatile __shared__ float s[32][32]; int t = threadIdx.x; float sum = 0;
 #   for (int i = 0; i < 32; i++) s[i][t] = i;
+#   __syncwarp();
 #   for (int n = 0; n < 100000; n++) sum += s[t][(n ^ (t * SWIZZLED)) % 32];
 #   y[t] = sum; }"""
-# y, begin, end = ok(cuda.cudaMalloc(128)), ok(cuda.cudaEventCreate()), ok(cuda.cudaEventCreate())
-# for swizzled in (b"0", b"1", b"0", b"1"):  # the first round warms up
-#     program = ok(nvrtc.nvrtcCreateProgram(KERNEL, b"banks.cu", 0, [], []))
-#     ok(nvrtc.nvrtcCompileProgram(program, 1, [b"-DSWIZZLED=" + swizzled]))
-#     code = b" " * ok(nvrtc.nvrtcGetPTXSize(program))
-#     ok(nvrtc.nvrtcGetPTX(program, code))
-#     kernel = ok(driver.cuModuleGetFunction(ok(driver.cuModuleLoadData(code)), b"banks"))
-#     ok(cuda.cudaEventRecord(begin, 0))
-#     ok(driver.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, 0, ((y,), (ctypes.c_void_p,)), 0))
-#     ok(cuda.cudaEventRecord(end, 0))
-#     ok(cuda.cudaEventSynchronize(end))
-#     print(f"swizzled {swizzled.decode()}: {ok(cuda.cudaEventElapsedTime(begin, end)):.2f} ms")
+#
+# async def main():
+#     stream, begin, end = await acl.CreateStream(), await acl.CreateEvent(), await acl.CreateEvent()
+#     y = acl.Array(await acl.Malloc(128), np.float32)
+#     for swizzled in (0, 1, 0, 1):  # the first round warms up
+#         banks = (await acl.ptx.load(acl.ptx.compile(KERNEL, [f"-DSWIZZLED={swizzled}"])))["banks"]
+#         await acl.RecordEvent(begin, stream)
+#         await banks[1, 32, stream](y)
+#         await acl.RecordEvent(end, stream)
+#         await acl.SynchronizeEvent(end)
+#         print(f"swizzled {swizzled}: {await acl.EventElapsedTime(begin, end):.2f} ms")
+#
+# acl.run(main, device="cuda:0", trace=False)
 # ```
 #
-# An H200 (driver 580, CUDA 13.0) printed this:
+# The same calls through cuda-python printed this on an H200 (driver 580, CUDA 13.0):
 #
 # ```text
 # swizzled 0: 3.35 ms

@@ -98,7 +98,8 @@ class Report:
     @property
     def percentiles_us(self) -> tuple[float, float, float]:
         """Return the 50th, 90th and 99th percentile of the latencies of answered requests."""
-        p50, p90, p99 = np.percentile([r.latency_us for r in self.requests if not r.is_abandoned], (50, 90, 99))
+        answered = [r.latency_us for r in self.requests if not r.is_abandoned]
+        p50, p90, p99 = np.percentile(answered or [np.nan], (50, 90, 99))
         return p50, p90, p99
 
     def abandoned(self, *, is_started: bool) -> int:
@@ -315,7 +316,7 @@ def main() -> None:
             if request.answer is not None:
                 np.testing.assert_allclose(request.answer, answer, rtol=1e-4, atol=1e-4)
         print(f"{policy.title:34} {report.answers_per_ms:8.1f} {report.abandoned(is_started=False):11}", end=" ")
-        print(f"{report.abandoned(is_started=True):7} {np.mean(report.batches):9.1f}", end=" ")
+        print(f"{report.abandoned(is_started=True):7} {np.mean(report.batches or [0]):9.1f}", end=" ")
         print(*(f"{us:5,.0f}" for us in report.percentiles_us))
 
     few = replace(load, vectors=load.vectors[:8])

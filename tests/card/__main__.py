@@ -1,4 +1,7 @@
-"""Campaigns: `python -m tests.card programs COUNT`, `conformance`, `costs`, `waits`, `times`; --on-card: a real one."""
+"""Campaigns: `python -m tests.card programs COUNT` and others; with --on-card on a real card.
+
+The others are `conformance`, `costs`, `waits`, `times`, `samples` and `notebooks`.
+"""
 
 import argparse
 import sys
@@ -7,7 +10,9 @@ import acl_py
 from acl_py.compat import cuda as switch
 from tests.card.conformance import conformance
 from tests.card.costs import costs, waits
+from tests.card.own_card import show
 from tests.card.programs import calm, compare, drawn
+from tests.card.samples import report
 from tests.card.times import times
 
 
@@ -26,9 +31,14 @@ def main() -> None:
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
     campaigns.add_parser("waits", help="waits for a kernel of 20 us")
     campaigns.add_parser("times", help="operations, by the vendor's records and by events")
+    campaigns.add_parser("samples", help="which samples run, and how the others end")
+    campaigns.add_parser("notebooks", help="the programs for a card; what one prints is written into the notebooks")
     for each in campaigns.choices.values():
         each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
     chosen = parser.parse_args()
+    if chosen.campaign in ("samples", "notebooks"):  # in processes of their own
+        {"samples": report, "notebooks": show}[chosen.campaign](on_card=chosen.on_card)
+        return
     if not chosen.on_card:
         switch.install(device="h200", workers=1)
     if chosen.campaign == "programs":

@@ -28,6 +28,10 @@ async def costs() -> None:
     context: Any = await acl_py.GetCurrentContext()
     cu, handle = context.driver.cu, stream.handle
     [entry] = context.works.modules.entries.values()
+    async with acl_py.capture(stream) as graph:
+        for _ in range(10):
+            await kernel()
+    executable: Any = await acl_py.GraphInstantiate(graph)
     pairs: dict[str, tuple[Callable[[], Awaitable[object]], Callable[[], object]]] = {
         "copy": (
             lambda: acl_py.MemcpyAsync(buffer, _NBYTES, pinned, _NBYTES, _ANY, stream),
@@ -42,6 +46,10 @@ async def costs() -> None:
         "wait": (
             lambda: acl_py.StreamWaitEvent(stream, event),
             lambda: cu.cuStreamWaitEvent(handle, event.handle, 0),
+        ),
+        "graph": (
+            lambda: acl_py.GraphLaunch(executable, stream),
+            lambda: cu.cuGraphLaunch(executable.handle, handle),
         ),
     }
     for name, (verb, call) in pairs.items():

@@ -44,8 +44,6 @@ def test_a_trace_has_all_operations_whenever_it_is_looked_at(card):
         await acl_py.SynchronizeStream(stream)
         timeline = acl_py.current_simulation().trace.timeline()
         assert [op.kind for op in timeline.ops] == ["h2d", "fill", "kernel", "host_function"]
-        ends = [0, *(op.end_ns for op in timeline.ops)]
-        assert all(end <= op.start_ns <= op.end_ns for end, op in zip(ends, timeline.ops, strict=False))
-        assert timeline.ops[2].end_ns - timeline.ops[2].start_ns >= 100_000
+        assert all(op.called_ns <= op.start_ns <= op.end_ns for op in timeline.ops)
 
     acl_py.run(main, device=card)

@@ -141,6 +141,20 @@ def test_a_function_makes_no_verb_call_and_what_it_raises_comes_out_of_the_launc
     acl_py.run(main, device=card)
 
 
+def test_a_text_gets_the_arguments_that_a_function_makes_of_those_of_the_launch(card):
+    def sizes(x, y):
+        return x, y[1:], x.size - 1, 3
+
+    @acl_py.kernel(card=acl_py.CudaKernel(SCALE, "scale", arguments=sizes))
+    def shifted(x: acl_py.In, y: acl_py.Out) -> None:
+        y[0], y[1:] = 0, x[:-1] * 3
+
+    async def main():
+        return (await over(np.arange(5, dtype=np.float32), shifted))[1:]
+
+    assert acl_py.run(main, device=card) == acl_py.run(main) == [0, 3, 6, 9]
+
+
 def test_arguments_are_checked_by_what_the_text_declares(card):
     async def main():
         buffer = await acl_py.Malloc(64)
@@ -178,6 +192,10 @@ def test_what_the_compiler_refuses_comes_out_of_the_launch(card):
         ('extern "C" // __global__ void scale(', r"has no kernel 'scale'; it has none"),
         (SCALE.replace(", float by", ""), r"scale takes 3 arguments in CUDA C, and the function takes 4, x, y, n, by"),
         (b"text", r"is CUDA C, a CudaKernel or a function, not b.text"),
+        (
+            acl_py.CudaKernel(SCALE, arguments=lambda x, y: (x, y)),
+            r"arguments= of the CUDA C of kernel scale is called with \(x, y, n, by\): too many positional arguments",
+        ),
         (lambda stream, x: None, r"is called with \(stream, x, y, n, by\): too many positional arguments"),
     ],
 )

@@ -251,3 +251,23 @@ def test_nothing_is_left_of_runs_with_graphs(card):
     for _ in range(3):
         acl_py.run(main, device=card)
     assert host_functions._LASTING == {}
+
+
+def test_a_graph_that_the_driver_refuses_leaves_the_executable_as_it_was(card):
+    """Memory that was freed in between: the model asks at the launch, and the driver when it gets the node."""
+
+    async def main():
+        stream, buffer, gone = await acl_py.CreateStream(), await acl_py.Malloc(NBYTES), await acl_py.Malloc(NBYTES)
+        graphs = []
+        for memory in (buffer, gone):
+            async with acl_py.capture(stream) as graph:
+                await acl_py.MemsetAsync(memory, NBYTES, 1, NBYTES, stream)
+            graphs.append(graph)
+        executable = await acl_py.GraphInstantiate(graphs[0])
+        await acl_py.Free(gone)
+        with pytest.raises(AclError, match="cuMemsetD8Async"):
+            await acl_py.GraphExecUpdate(executable, graphs[1])
+        await (await acl_py.GraphLaunch(executable, stream))
+        return await download(buffer)
+
+    assert acl_py.run(main, device=card) == [0x01010101]

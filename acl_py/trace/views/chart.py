@@ -67,7 +67,7 @@ def styled_lanes(
     labels = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
     labels["host"] = "host thread"
     rows = [*_host_lanes(host, start, end), *_device_lanes(work, launches, stream_order(ops), labels, start, end)]
-    return draw(rows, _ALL, start, end, width)
+    return draw(rows, _ALL, start, end, width) if rows else Text("nothing happened")
 
 
 # --- rows as arrays

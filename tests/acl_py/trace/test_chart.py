@@ -161,3 +161,7 @@ def test_colours_change_no_character(any_trace):
 
 def test_an_empty_trace_says_so():
     assert chart.lanes(Trace()) == "nothing happened"
+
+
+def test_a_time_in_which_nothing_happened_says_so(any_trace):
+    assert chart.lanes(any_trace, since_ns=10**18) == "nothing happened"
