@@ -19,7 +19,8 @@ from acl_py.programs.format import parse
 from device_model.completions import Nanoseconds
 from device_model.profile import DeviceProfile
 
-MIXTURES = 40
+MIXTURES, CHECKED = 40, 20
+_OTHERS = 1000  # the number of the first mixture that is predicted
 _LONG, _SHORT = 24, 4  # kernels in a row
 _FALL = 0.9  # of the time at a smaller size: what is less contradicts it
 _DEVIATIONS = 5  # times the median distance from the median: an outlier
@@ -45,6 +46,7 @@ class Calibration:
     most_runs: int = 25
     found: dict[Value, Found] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    errors: list[float] = field(default_factory=list)
     gap_ns: Nanoseconds = 0
     base: DeviceProfile = field(init=False)
 
@@ -66,6 +68,15 @@ class Calibration:
         for trial in trials:
             self.try_(trial)
         self.leave_out_contradictions()
+
+    def check(self, count: int = CHECKED) -> None:
+        """Predict other mixtures than those that were read, and note by how many percent each makespan is off."""
+        for number in range(_OTHERS, _OTHERS + count):
+            self.tell(f"other mixtures, {number - _OTHERS + 1} of {count}")
+            document = mixture(number)
+            there = median(run.end_ns for run in self._runs(document, RUNS))
+            here = played(with_gap(document, self.gap_ns), self.profile).end_ns
+            self.errors.append(100 * (here / there - 1))
 
     def _of_host(self) -> Iterable[Trial]:
         free_bytes, _ = self.machine.driver(self.machine.driver.cu.cuMemGetInfo)

@@ -6,7 +6,7 @@ only occur together, such as that of a copy and of the gap behind it, one keeps 
 
 from collections.abc import Iterator, Sequence
 
-from acl_py.calibrate.trials import RUNS, Reading, Step, Trial, between, until
+from acl_py.calibrate.trials import RUNS, Reading, Step, Trial, between, since
 from acl_py.calibrate.values import value
 from device_model.profile import DeviceProfile
 
@@ -33,7 +33,7 @@ def of_submission() -> Iterator[Trial]:
     yield _trial(
         "waits for a copy of 1 MB",
         [_copy("h2d", 1 << 20) | {"stream": "s"}, {"op": "sync_stream", "stream": "s"}],
-        {"latency.submit_copy": until(1)},
+        {"latency.submit_copy": since(0, 1)},
         runs=25,
     )
 

@@ -43,6 +43,11 @@ def until(step: int) -> Reading:
     return lambda run: run.calls[step].exit_ns
 
 
+def since(first: int, step: int) -> Reading:
+    """Return the reading of the time from the return of the call *first* to that of a later one."""
+    return lambda run: run.calls[step].exit_ns - run.calls[first].exit_ns
+
+
 def between(step: int) -> Reading:
     """Return the reading of the time between two events that a call has asked for."""
     return lambda run: run.calls[step].gave * 1e6
@@ -80,11 +85,11 @@ def of_host(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
 
 def of_waits() -> Iterator[Trial]:
     """Yield the trials of waits."""
-    yield _trial("waits for a kernel of 50 us", [_launch(50), SYNC], {"host.wake": until(1)}, runs=25)
+    yield _trial("waits for a kernel of 50 us", [_launch(50), SYNC], {"host.wake": since(0, 1)}, runs=25)
     yield _trial(
         "waits for a blocking event behind a kernel of 300 us",
         [_launch(300), {"op": "record", "event": "e", "stream": "s"}, {"op": "sync_event", "event": "e"}],
-        {"host.wake_asleep": until(2)},
+        {"host.wake_asleep": since(0, 2)},
         runs=25,
         events={"e": {"blocking": True, "timing": False}},
     )
@@ -185,7 +190,7 @@ def _functions() -> Iterator[Trial]:
     yield _trial(
         "host functions of eight streams at the same time",
         [_launch(300), record[0], *others, *[function | {"stream": stream} for stream in streams], SYNC_DEVICE],
-        {"latency.host_function_pause": until(2 + len(others) + len(streams))},
+        {"latency.host_function_pause": since(0, 2 + len(others) + len(streams))},
         runs=25,
         streams={stream: {} for stream in streams},
         events={"a": {}},
@@ -273,14 +278,19 @@ def _staging(profile: DeviceProfile) -> Iterator[Trial]:
     yield _cold()
 
 
+_PINNED_COPY: Step = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}
+
+
 def _copies(curve: str, sizes: dict[str, int], ends: tuple[str, str]) -> Trial:
     """Return the trial of one copy of each size, each alone."""
     step = {"op": "memcpy"} if ends == ("h", "g") else {"op": "memcpy_async", "stream": "s"}
-    copies = [step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} for nbytes in sizes.values()]
-    pinned = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}  # its code is in the caches
-    steps = [each for copy in copies for each in (pinned, SYNC_DEVICE, copy)]
-    tells = {name: cost(3 * place + 2) for place, name in enumerate(sizes)}
-    return _with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, max(sizes.values()))
+    steps, offset = [], 0
+    for nbytes in (4096, *sizes.values()):  # the first one brings code into the caches
+        places = {"dst_off": offset, "src_off": offset}  # bytes that no other copy brings there
+        steps += [_PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
+        offset += nbytes
+    tells = {name: cost(3 * place + 5) for place, name in enumerate(sizes)}
+    return _with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, offset)
 
 
 def _cold() -> Trial:
