@@ -7,12 +7,13 @@ from typing import Any
 
 from acl_py.calibrate.calls import StepError
 from acl_py.calibrate.card_trials import of_card, of_submission
+from acl_py.calibrate.graph_trials import of_graphs
 from acl_py.calibrate.machine import Machine
 from acl_py.calibrate.mixtures import mixture
 from acl_py.calibrate.readings import SLOW, Readings
 from acl_py.calibrate.runs import Run, RunError, observed, runs
 from acl_py.calibrate.solving import Goal, played, solved, with_gap
-from acl_py.calibrate.trials import RUNS, Trial, chain, of_host, of_waits, until
+from acl_py.calibrate.trials import RUNS, Trial, chain, of_host, of_staging, of_waits, until
 from acl_py.calibrate.values import Value, value, with_values
 from acl_py.errors import AclError
 from acl_py.programs.format import parse
@@ -80,7 +81,7 @@ class Calibration:
 
     def _of_host(self) -> Iterable[Trial]:
         free_bytes, _ = self.machine.driver(self.machine.driver.cu.cuMemGetInfo)
-        return of_host(self.profile, free_bytes)
+        return [*of_host(self.profile, free_bytes), *of_graphs(self.profile), *of_staging(self.profile)]
 
     def trim(self) -> None:
         """Find out how much longer the measuring kernel lasts than the model's."""

@@ -6,9 +6,10 @@ import pytest
 
 from acl_py.calibrate.calibration import Calibration, Found, without_outliers
 from acl_py.calibrate.card_trials import of_card, of_submission
+from acl_py.calibrate.graph_trials import of_graphs
 from acl_py.calibrate.machine import described, open_machine
 from acl_py.calibrate.solving import Goal, solved, with_gap
-from acl_py.calibrate.trials import Trial, cost, of_host, of_waits
+from acl_py.calibrate.trials import Trial, cost, of_host, of_staging, of_waits
 from acl_py.calibrate.values import value, with_values
 from acl_py.calibrate.writing import errors_text, overlay_text, profile_text
 from acl_py.compat import cuda as switch
@@ -65,6 +66,11 @@ def machine():
     switch.uninstall()
 
 
+def trials_of_host():
+    """All trials of what is the host's."""
+    return [*of_waits(), *of_host(h200(), 1 << 34), *of_graphs(h200()), *of_staging(h200())]
+
+
 def differences(calibration):
     """The values that were put in and are off by more than 20 ns and 0.3 %."""
     found = {str(each): of.number for each, of in calibration.found.items()}
@@ -77,7 +83,7 @@ def differences(calibration):
 
 def test_values_that_were_put_in_come_out(machine):
     calibration = Calibration(machine, h200(), most_runs=2)
-    trials = [trial for trial in (*of_waits(), *of_host(h200(), 1 << 30)) if any(part in trial.what for part in SHORT)]
+    trials = [trial for trial in trials_of_host() if any(part in trial.what for part in SHORT)]
     calibration.run(trials, mixtures=4)
     assert (differences(calibration), calibration.missing) == ({}, {})
     assert {"host.launch", "host.wake", "copies.host_to_host[1048576]"} <= {str(each) for each in calibration.found}
@@ -86,7 +92,7 @@ def test_values_that_were_put_in_come_out(machine):
 @pytest.mark.slow
 def test_all_values_that_were_put_in_come_out(machine):
     calibration = Calibration(machine, h200(), most_runs=2)
-    calibration.run([*of_card(h200()), *of_waits(), *of_submission(), *of_host(h200(), 1 << 34)], mixtures=12)
+    calibration.run([*of_card(h200()), *of_waits(), *of_submission(), *trials_of_host()], mixtures=12)
     assert (differences(calibration), calibration.missing) == ({}, {})
     assert HOST.keys() | CARD.keys() <= {str(each) for each in calibration.found}
     calibration.check(4)
