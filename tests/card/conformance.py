@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -220,7 +221,7 @@ def wrong(document: dict[str, Any], answers: dict[int, Answer], *, is_real: bool
             got = _own(document["steps"][step]["op"], ours.value)
             lines += [f"{where}: answer {got}, recorded {seen}"] * (got != seen)
         # A verb takes longer than a bare call, so a wait may begin later; but it ends no sooner than that one.
-        is_short = ours.us < card["cost_us"] / _ONE_LONG and ours.end_us < card["exit_us"]
+        is_short = ours.us < card["cost_us"] / _ONE_LONG and ours.end_us < card.get("exit_us", inf)
         if card["cost_us"] >= 2 * LONG_US and is_short and is_real:
             lines.append(f"{where}: {ours.us:.0f} us, and it waited for {card['cost_us']:.0f} us")
     return lines

@@ -450,6 +450,18 @@ def test_managed_memory_is_filled_when_memset_returns(card):
     assert acl_py.run(main, device=card) == {3}
 
 
+def test_a_function_that_an_old_driver_does_not_have(card):
+    def cuNewer():
+        raise RuntimeError('Function "cuNewer" not found')  # as cuda.bindings does
+
+    async def main():
+        context = await acl_py.GetCurrentContext()
+        with pytest.raises(AclError, match=r"this driver of CUDA has no cuNewer\(\); update the driver"):
+            context.driver(cuNewer)
+
+    acl_py.run(main, device=card)
+
+
 def test_a_card_that_is_not_there(card):
     with pytest.raises(AclError, match=r"there is no 'cuda:99': this machine has \d+ cards"):
         acl_py.run(asyncio.sleep, 0, device="cuda:99")
