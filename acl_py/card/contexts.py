@@ -210,10 +210,10 @@ class CardContext(Context):
     def tell(self, op: Op) -> None:
         """Tell the observers that *op* has ended, as its times say.
 
-        The clocks of the host and of the card agree within an error: no work starts before its call.
+        The clocks of the host and of the card agree within an error: work that starts before its call is moved behind.
         """
-        op.start_ns = max(op.start_ns, op.called_ns)
-        op.end_ns = max(op.end_ns, op.start_ns)
+        early = max(0, op.called_ns - op.start_ns)
+        op.start_ns, op.end_ns = op.start_ns + early, op.end_ns + early
         op.queued_ns = op.ready_ns = min(op.queued_ns, op.start_ns)
         ended = self.device.hooks.op_ended
         if ended is not None:

@@ -231,6 +231,8 @@ class CardRuntime(Runtime):
         """Let work of a stream of the driver wait for all work that card *number* has been given."""
         card = self.device(number)
         assert isinstance(card, CardDevice), f"{card!r} is no card"
+        self._here = None  # the next call makes its own context current again
+        card.make_current()  # this may be a thread that has made no call
         for stream in card.primary.all_streams():
             stream.lead(handle)
 
