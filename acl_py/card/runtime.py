@@ -267,9 +267,9 @@ class CardRuntime(Runtime):
     def note_end(self) -> None:
         """Let the time of the run end, and tell the observers what it knows, before memory is freed."""
         self._ended_ns = perf_counter_ns()
+        self.unfinished()  # for its effect: what has ended gets its times
         if self.sanitizer is not None:
             self.sanitizer.finish()  # before what the program has not freed is freed
-        self.unfinished()  # for its effect: what has ended gets its times
 
     def context_error(self, context: Context) -> AclError:
         """Return the error that *context* has failed with, for one more call that touches it."""

@@ -47,6 +47,7 @@ class Answer(NamedTuple):
     code: int
     value: Any
     us: float
+    end_us: float  # after the beginning of the first step
 
 
 class _Turn:
@@ -146,12 +147,13 @@ async def play(document: dict[str, Any], is_real: bool) -> dict[int, Answer]:
     kernels = {**await _loaded(PTX, "add"), **await _loaded(POKE, "poke")}
     operations, clock = OnCard(program, kernels, sleeps=is_real), _Clock(is_real=is_real)
     threads: dict[str, _Thread] = {}
-    answers = {}
+    answers, origin = {}, clock.us()
     for step in program.steps:
         operations.turn.step = step
         begin = clock.us()
         code, value = await _code(operations, step, threads)
-        answers[step.index] = Answer(code, value, clock.us() - begin)
+        end = clock.us()
+        answers[step.index] = Answer(code, value, end - begin, end - origin)
         if step.id is not None and isinstance(value, Completion):
             operations.queued[step.id] = value
     try:
@@ -217,7 +219,9 @@ def wrong(document: dict[str, Any], answers: dict[int, Answer], *, is_real: bool
         elif (seen := _answer(document["steps"][step]["op"], card.get("extra"))) is not None:
             got = _own(document["steps"][step]["op"], ours.value)
             lines += [f"{where}: answer {got}, recorded {seen}"] * (got != seen)
-        if card["cost_us"] >= 2 * LONG_US and ours.us < card["cost_us"] / _ONE_LONG and is_real:
+        # A verb takes longer than a bare call, so a wait may begin later; but it ends no sooner than that one.
+        is_short = ours.us < card["cost_us"] / _ONE_LONG and ours.end_us < card["exit_us"]
+        if card["cost_us"] >= 2 * LONG_US and is_short and is_real:
             lines.append(f"{where}: {ours.us:.0f} us, and it waited for {card['cost_us']:.0f} us")
     return lines
 
