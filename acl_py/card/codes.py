@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from acl_py.card.contexts import CardDevice
     from acl_py.card.streams import CardStream
 
+_TELLS_LAYOUT = 12040  # the first version of the driver that does
 _NEWER_PTX = 222  # what a driver answers that is older than the compiler
 
 
@@ -98,8 +99,19 @@ class Codes:
             declared = signature(made.ptx, entry)
             module = self._load(made.ptx.encode() + b"\0", made.cubin)
             function = self._driver(self._cu.cuModuleGetFunction, module, entry.encode())
-            known = self._loaded[code, entry] = Entry(function, declared.parameters), declared
+            ready = Entry(function, declared.parameters)
+            self._check_layout(ready, declared)
+            known = self._loaded[code, entry] = ready, declared
         return known
+
+    def _check_layout(self, entry: Entry, declared: Function) -> None:
+        """Compare where the arguments are with what the driver says, if it is new enough to say it."""
+        if self._driver(self._cu.cuDriverGetVersion) < _TELLS_LAYOUT:
+            return
+        for number, (place, parameter) in enumerate(zip(entry.places, declared.parameters, strict=True)):
+            told = self._driver(self._cu.cuFuncGetParamInfo, entry.function, number)
+            ours = place, parameter.nbytes
+            assert tuple(map(int, told)) == ours, f"argument {number} of {declared.name} is at {told}, and not {ours}"
 
     def _architecture(self, code: CudaKernel) -> list[str]:
         """Return the option that names the architecture of the card, if *code* names none."""
