@@ -124,6 +124,7 @@ def test_the_times_of_the_apps_are_those_of_their_outputs():
     assert with_times(text) == text
 
 
+@pytest.mark.slow
 def test_the_first_picture_is_the_page_with_a_finding_and_its_price(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT / "docs" / "make")
     import picture

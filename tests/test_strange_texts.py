@@ -44,6 +44,7 @@ def test_suppressions_with_deep_nesting_are_refused(tmp_path):
         find(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_demo_runs_where_the_output_is_ascii(tmp_path):
     """Python reads this variable when it starts, so an interpreter has to."""
     command = [sys.executable, "-m", "acl_py", "demo", "aicore"]

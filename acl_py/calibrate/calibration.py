@@ -6,20 +6,24 @@ from statistics import median, quantiles
 from typing import Any
 
 from acl_py.calibrate.calls import StepError
+from acl_py.calibrate.card_trials import of_card, of_submission
+from acl_py.calibrate.graph_trials import of_graphs
 from acl_py.calibrate.machine import Machine
 from acl_py.calibrate.mixtures import mixture
 from acl_py.calibrate.readings import SLOW, Readings
 from acl_py.calibrate.runs import Run, RunError, observed, runs
 from acl_py.calibrate.solving import Goal, played, solved, with_gap
-from acl_py.calibrate.trials import RUNS, Trial, chain, of_host, until
+from acl_py.calibrate.trials import RUNS, Trial, chain, of_host, of_staging, of_waits, until
 from acl_py.calibrate.values import Value, value, with_values
 from acl_py.errors import AclError
 from acl_py.programs.format import parse
 from device_model.completions import Nanoseconds
 from device_model.profile import DeviceProfile
 
-MIXTURES = 40
+MIXTURES, CHECKED = 40, 20
+_OTHERS = 1000  # the number of the first mixture that is predicted
 _LONG, _SHORT = 24, 4  # kernels in a row
+_FALL = 0.9  # of the time at a smaller size: what is less contradicts it
 _DEVIATIONS = 5  # times the median distance from the median: an outlier
 
 
@@ -43,19 +47,41 @@ class Calibration:
     most_runs: int = 25
     found: dict[Value, Found] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    errors: list[float] = field(default_factory=list)
     gap_ns: Nanoseconds = 0
     base: DeviceProfile = field(init=False)
 
     def __post_init__(self) -> None:
         self.base = self.profile
 
-    def run(self, *, mixtures: int = MIXTURES, trials: Iterable[Trial] | None = None) -> None:
-        """Measure everything."""
+    def run_host(self) -> None:
+        """Measure what is the host's."""
+        self.run([*of_waits(), *self._of_host()])
+
+    def run_all(self) -> None:
+        """Measure what is the host's and what is the card's."""
+        self.run([*of_card(self.profile), *of_waits(), *of_submission(), *self._of_host()])
+
+    def run(self, trials: Iterable[Trial], *, mixtures: int = MIXTURES) -> None:
+        """Measure the costs of the common calls, and what the *trials* tell."""
         self.trim()
         self.mix(mixtures)
-        free_bytes, _ = self.machine.driver(self.machine.driver.cu.cuMemGetInfo)
-        for trial in of_host(self.profile, free_bytes) if trials is None else trials:
+        for trial in trials:
             self.try_(trial)
+        self.leave_out_contradictions()
+
+    def check(self, count: int = CHECKED) -> None:
+        """Predict other mixtures than those that were read, and note by how many percent each makespan is off."""
+        for number in range(_OTHERS, _OTHERS + count):
+            self.tell(f"other mixtures, {number - _OTHERS + 1} of {count}")
+            document = mixture(number)
+            there = median(run.end_ns for run in self._runs(document, RUNS))
+            here = played(with_gap(document, self.gap_ns), self.profile).end_ns
+            self.errors.append(100 * (here / there - 1))
+
+    def _of_host(self) -> Iterable[Trial]:
+        free_bytes, _ = self.machine.driver(self.machine.driver.cu.cuMemGetInfo)
+        return [*of_host(self.profile, free_bytes), *of_graphs(self.profile), *of_staging(self.profile)]
 
     def trim(self) -> None:
         """Find out how much longer the measuring kernel lasts than the model's."""
@@ -106,6 +132,19 @@ class Calibration:
         self._put(
             {each: Found(number, _source(trial.what, numbers[each], kept[each])) for each, number in solution.items()}
         )
+
+    def leave_out_contradictions(self) -> None:
+        """Leave out points of curves at which more bytes, or more nodes, take clearly less time than fewer."""
+        last: dict[str, tuple[Value, int]] = {}
+        for each in sorted((each for each in self.found if each.sizes), key=lambda each: (str(each.name), each.sizes)):
+            number, curve = self.found[each].number, f"{each.table}.{each.name}"
+            before, most = last.get(curve, (each, 0))
+            if number < _FALL * most:
+                self.missing[str(each)] = f"{number} ns contradicts {before}, for which the card takes {most} ns"
+                del self.found[each]
+            else:
+                last[curve] = each, number
+        self._put({})
 
     def _put(self, found: Mapping[Value, Found]) -> None:
         self.found.update(found)

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter_ns
 from typing import Any
 
@@ -10,6 +10,7 @@ from acl_py.card.driver import Driver
 from acl_py.card.kernels import SPIN
 from acl_py.card.opening import begun
 from device_model.completions import Nanoseconds
+from device_model.profile import DeviceProfile
 
 _REST_NS = 10**6
 _LITTLE = 256  # bytes
@@ -103,6 +104,29 @@ def open_machine(number: int, clock: Callable[[], Nanoseconds] = perf_counter_ns
         AclError: There is no driver, or no such card.
     """
     return Machine(begun(number), number, clock)
+
+
+def described(machine: Machine, profile: DeviceProfile) -> DeviceProfile:
+    """Return *profile* with what the card says of itself in place of its own."""
+    driver, cu = machine.driver, machine.driver.cu
+    cores, khz = machine.attribute("MULTIPROCESSOR_COUNT"), machine.attribute("CLOCK_RATE")
+    numbers = {
+        "devices": int(driver(cu.cuDeviceGetCount)),
+        "cores.count": cores,
+        "memory.bytes": int(driver(cu.cuDeviceTotalMem, machine.number)),
+    }
+    sm = profile.sm
+    if sm is not None:
+        numbers["sm.khz"], sm = khz, replace(sm, khz=khz)
+    return replace(
+        profile,
+        description=f"{machine.name}, {cores} SMs, {numbers['memory.bytes'] / 1e9:.0f} GB",
+        devices=numbers["devices"],
+        cores=replace(profile.cores, count=cores),
+        memory=replace(profile.memory, bytes=numbers["memory.bytes"]),
+        sm=sm,
+        sources={**profile.sources, **dict.fromkeys(numbers, "documented: what the card says of itself")},
+    )
 
 
 def no_function() -> int:

@@ -15,7 +15,8 @@ from device_model.profile import DeviceProfile
 _STEPS = 10  # of the search, which needs two where the model is linear and its values do not depend on each other
 _NEAR = (4, 2e-6)  # ns, or a part of a reading
 _FAR = (200, 0.01)  # a value whose reading is as far off has not been found
-_SLOPES = (0.02, 100.0)  # of a reading by its value
+_PROBE = 20
+_SLOPES = (0.02, 1e6)  # of a reading by its value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +53,66 @@ def solved(
     """Return the numbers with which the model reaches the *goals*, and why others were not found.
 
     All are sought together: each moves by what its own reading misses. So each reading has to move about as much as its
-    value does. For a value that is sought alone, the last step tells how much. The other values are those of *profile*.
+    value does. Of a value that is sought alone, it may move otherwise. The other values are those of *profile*.
     """
-    numbers = {each: each.of(profile) for each in goals}
-    slopes, last = dict.fromkeys(goals, 1.0), dict[Value, tuple[int, float]]()
-    readings: dict[Value, float] = {}
-    for _ in range(_STEPS):
-        try:
-            run = played(program, with_values(profile, numbers))
-        except ValueError as error:
-            return {}, dict.fromkeys(goals, f"{_listed(numbers)} contradict each other: {error}")
-        readings = {each: goal.reading(run) for each, goal in goals.items()}
-        for each, (number, reading) in last.items():
-            if numbers[each] != number and len(goals) == 1:
-                slope = (readings[each] - reading) / (numbers[each] - number)
-                slopes[each] = min(max(slope, _SLOPES[0]), _SLOPES[1])
-        missing = {each: goal.ns - readings[each] for each, goal in goals.items()}
-        if all(goals[each].is_within(missing[each], _NEAR) for each in goals):
-            break
-        last = {each: (numbers[each], readings[each]) for each in goals}
-        numbers = {each: max(0, round(numbers[each] + missing[each] / slopes[each])) for each in goals}
-        if numbers == {each: number for each, (number, _) in last.items()}:
-            break
-    far = [each for each in goals if not goals[each].is_within(goals[each].ns - readings[each], _FAR)]
-    problems = {
-        each: f"the card took {goals[each].ns / 1000:.2f} us, and the model {readings[each] / 1000:.2f} us with the "
-        f"nearest value, {numbers[each]}"
-        for each in far
-    }
-    return {each: number for each, number in numbers.items() if each not in problems}, problems
+    search = _Search(program, goals, profile)
+    if len(goals) == 1 and not search.tries_its_slope():
+        return {}, dict.fromkeys(goals, "what the model takes does not depend on it")
+    try:
+        search.run()
+    except ValueError as error:
+        listed = ", ".join(f"{each} = {number}" for each, number in search.numbers.items())
+        return {}, dict.fromkeys(goals, f"{listed} contradict each other: {error}")
+    problems = search.problems()
+    return {each: number for each, number in search.numbers.items() if each not in problems}, problems
 
 
-def _listed(numbers: Mapping[Value, int]) -> str:
-    return ", ".join(f"{each} = {number}" for each, number in numbers.items())
+class _Search:
+    """A search for the numbers with which the model reaches *goals*."""
+
+    def __init__(self, program: Program, goals: Mapping[Value, Goal], profile: DeviceProfile) -> None:
+        self._program, self._goals, self._profile = program, goals, profile
+        self.numbers = {each: each.of(profile) for each in goals}
+        self._slopes = dict.fromkeys(goals, 1.0)
+        self._readings: dict[Value, float] = {}
+
+    def run(self) -> None:
+        """Move the numbers until all goals are near, or nothing moves any more."""
+        self._readings = self._read(self.numbers)
+        for _ in range(_STEPS):
+            missing = {each: goal.ns - self._readings[each] for each, goal in self._goals.items()}
+            numbers = {each: max(0, round(self.numbers[each] + missing[each] / self._slopes[each])) for each in missing}
+            if numbers == self.numbers or all(self._goals[each].is_within(ns, _NEAR) for each, ns in missing.items()):
+                return
+            readings = self._read(numbers)
+            if len(numbers) == 1:
+                self._note_slope(numbers, readings)
+            self.numbers, self._readings = numbers, readings
+
+    def tries_its_slope(self) -> bool:
+        """Try by how much the reading of the only value moves with it; return whether it does."""
+        [(each, number)] = self.numbers.items()
+        self._readings = self._read(self.numbers)
+        higher = {each: number + max(_PROBE, number // 10)}
+        readings = self._read(higher)
+        self._note_slope(higher, readings)
+        return readings != self._readings
+
+    def problems(self) -> dict[Value, str]:
+        """Say of each value that was not found how far the model is."""
+        return {
+            each: f"the card took {goal.ns / 1000:.2f} us, and the model {self._readings[each] / 1000:.2f} us with the "
+            f"nearest value, {self.numbers[each]}"
+            for each, goal in self._goals.items()
+            if not goal.is_within(goal.ns - self._readings[each], _FAR)
+        }
+
+    def _read(self, numbers: Mapping[Value, int]) -> dict[Value, float]:
+        run = played(self._program, with_values(self._profile, numbers))
+        return {each: goal.reading(run) for each, goal in self._goals.items()}
+
+    def _note_slope(self, numbers: Mapping[Value, int], readings: Mapping[Value, float]) -> None:
+        """Note how the reading of the only value moves, between the numbers so far and *numbers*."""
+        [(each, number)] = numbers.items()
+        slope = (readings[each] - self._readings[each]) / (number - self.numbers[each])
+        self._slopes[each] = min(max(slope, _SLOPES[0]), _SLOPES[1])

@@ -18,9 +18,7 @@ RUNS = 9
 _MB = 1 << 20
 _PINNED = 4 * _MB  # bytes that are allocated or registered to see what that takes
 _FUNCTIONS = 12
-_NODES = 16  # of one kind in a graph
 _MOST_STAGED = 64 * _MB
-_MOST_NODES = 500  # of a graph: larger ones keep their ratio to this
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +41,24 @@ def until(step: int) -> Reading:
     return lambda run: run.calls[step].exit_ns
 
 
+def since(first: int, step: int) -> Reading:
+    """Return the reading of the time from the return of the call *first* to that of a later one."""
+    return lambda run: run.calls[step].exit_ns - run.calls[first].exit_ns
+
+
 def between(step: int) -> Reading:
     """Return the reading of the time between two events that a call has asked for."""
     return lambda run: run.calls[step].gave * 1e6
 
 
-def _trial(what: str, steps: Sequence[Step], tells: dict[str, Reading], *, runs: int = RUNS, **declared: Any) -> Trial:
+def trial(what: str, steps: Sequence[Step], tells: dict[str, Reading], *, runs: int = RUNS, **declared: Any) -> Trial:
+    """Return a trial that *tells* values by their names; *declared* is what its program has besides its steps."""
     program = {"id": what, "buffers": {}, "streams": {"s": {}}, "events": {}, "steps": [*steps], **declared}
     return Trial(what, program, tuple((value(name), reading) for name, reading in tells.items()), runs)
 
 
-def _launch(us: float, stream: str = "s") -> Step:
+def launch(us: float, stream: str = "s") -> Step:
+    """Return the launch of a kernel of one block."""
     return {"op": "launch", "us": us, "stream": stream}
 
 
@@ -63,25 +68,26 @@ SYNC_DEVICE = {"op": "sync_device"}
 
 def chain(length: int) -> Trial:
     """Return a trial of so many kernels in a row, which are queued while the first runs."""
-    return _trial(f"{length} kernels in a row", [_launch(400), *[_launch(10)] * length, SYNC], {})
+    return trial(f"{length} kernels in a row", [launch(400), *[launch(10)] * length, SYNC], {})
 
 
 def of_host(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
-    """Yield the trials of what the host has a part in; the device has *free_bytes* of memory."""
-    yield from _waits()
+    """Yield the trials of what the host has a part in, if what waits cost is known.
+
+    The device has *free_bytes* of memory.
+    """
     yield from _objects()
     yield from _memory(profile, free_bytes)
     yield from _functions()
-    yield from _graphs(profile)
-    yield from _staging(profile)
 
 
-def _waits() -> Iterator[Trial]:
-    yield _trial("waits for a kernel of 50 us", [_launch(50), SYNC], {"host.wake": until(1)}, runs=25)
-    yield _trial(
+def of_waits() -> Iterator[Trial]:
+    """Yield the trials of waits."""
+    yield trial("waits for a kernel of 50 us", [launch(50), SYNC], {"host.wake": since(0, 1)}, runs=25)
+    yield trial(
         "waits for a blocking event behind a kernel of 300 us",
-        [_launch(300), {"op": "record", "event": "e", "stream": "s"}, {"op": "sync_event", "event": "e"}],
-        {"host.wake_asleep": until(2)},
+        [launch(300), {"op": "record", "event": "e", "stream": "s"}, {"op": "sync_event", "event": "e"}],
+        {"host.wake_asleep": since(0, 2)},
         runs=25,
         events={"e": {"blocking": True, "timing": False}},
     )
@@ -91,13 +97,13 @@ def _objects() -> Iterator[Trial]:
     """Yield trials of calls that make and destroy streams and events, and that ask for something."""
     made, event = {"name": "made"}, {"event": "made"}
     for kind, fields in (("stream", made), ("event", event)):
-        yield _trial(
+        yield trial(
             f"{kind}s made and destroyed",
             [{"op": f"create_{kind}", **fields}, {"op": f"destroy_{kind}", **fields}],
             {f"host.create_{kind}": cost(0), f"host.destroy_{kind}": cost(1)},
         )
     records = [{"op": "record", "event": name, "stream": "s"} for name in "ab"]
-    yield _trial(
+    yield trial(
         "times between two events",
         [*records, SYNC_DEVICE, *[{"op": "elapsed", "start": "a", "end": "b"}] * 3],
         {"host.elapsed": cost(3, 4, 5)},
@@ -109,7 +115,7 @@ def _objects() -> Iterator[Trial]:
         ("other", Step(op="get_priority", stream="s")),
     )
     for name, op in asked:
-        yield _trial(f"{op['op']} 3 times", [op] * 3, {f"host.{name}": cost(0, 1, 2)})
+        yield trial(f"{op['op']} 3 times", [op] * 3, {f"host.{name}": cost(0, 1, 2)})
 
 
 def _memory(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
@@ -122,7 +128,7 @@ def _memory(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
             continue
         sizes = ", ".join(map(str, small if size == small[0] else [size]))
         nbytes = 64 << 10 if size == small[0] else size
-        yield _trial(
+        yield trial(
             f"{nbytes:,} bytes allocated and freed",
             [{"op": "malloc", "name": "made", "bytes": nbytes}, {"op": "free", "name": "made"}],
             {f"host.malloc[{sizes}]": cost(0), f"host.free[{sizes}]": cost(1)},
@@ -131,7 +137,7 @@ def _memory(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
         ("malloc_host", "free_host", ("malloc_host", "free_host")),
         ("host_register", "host_unregister", ("register", "unregister")),
     ):
-        yield _trial(
+        yield trial(
             f"{make} of {_PINNED:,} bytes",
             [{"op": make, "name": "made", "bytes": _PINNED}, {"op": end, "name": "made"}],
             {f"host.{names[0]}": _per_mib(0), f"host.{names[1]}": _per_mib(1)},
@@ -155,111 +161,51 @@ def _pools(profile: DeviceProfile) -> Iterator[Trial]:
         ]
         small = {"host.malloc_async": cost(1), "host.free_async": cost(2, 3)} if nbytes == _MB else {}
         curves = {f"host.pool_growth[{sizes}]": cost(0), f"host.pool_trim[{sizes}]": cost(4)}
-        yield _trial(f"a pool that takes and gives back {nbytes:,} bytes", steps, small | curves)
+        yield trial(f"a pool that takes and gives back {nbytes:,} bytes", steps, small | curves)
 
 
 def _functions() -> Iterator[Trial]:
     function: Step = {"op": "host_func", "us": 0, "stream": "s"}
     record = [{"op": "record", "event": name, "stream": "s"} for name in "ab"]
-    yield _trial(
+    yield trial(
         f"{_FUNCTIONS} host functions in a row, kernels between them",
         [
-            _launch(200), function, _launch(20), record[0], *[function, _launch(20)] * _FUNCTIONS, record[1], SYNC,
+            launch(200), function, launch(20), record[0], *[function, launch(20)] * _FUNCTIONS, record[1], SYNC,
             {"op": "elapsed", "start": "a", "end": "b"},
         ],
         {"latency.host_function_start": between(6 + 2 * _FUNCTIONS)},
         events={"a": {}, "b": {}},
     )  # fmt: skip
-    yield _trial(
+    yield trial(
         "the first host function behind a kernel of 300 us",
-        [_launch(300), record[0], function, record[1], SYNC, {"op": "elapsed", "start": "a", "end": "b"}],
+        [launch(300), record[0], function, record[1], SYNC, {"op": "elapsed", "start": "a", "end": "b"}],
         {"latency.host_function_asleep": between(5)},
         runs=25,
         events={"a": {}, "b": {}},
     )
     streams = ["s", *(f"s{index}" for index in range(7))]
     others = [{"op": "wait", "event": "a", "stream": stream} for stream in streams[1:]]
-    yield _trial(
+    yield trial(
         "host functions of eight streams at the same time",
-        [_launch(300), record[0], *others, *[function | {"stream": stream} for stream in streams], SYNC_DEVICE],
-        {"latency.host_function_pause": until(2 + len(others) + len(streams))},
+        [launch(300), record[0], *others, *[function | {"stream": stream} for stream in streams], SYNC_DEVICE],
+        {"latency.host_function_pause": since(0, 2 + len(others) + len(streams))},
         runs=25,
         streams={stream: {} for stream in streams},
         events={"a": {}},
     )
 
 
-def _graphs(profile: DeviceProfile) -> Iterator[Trial]:
-    for nodes in (size for size, _ in profile.graphs.instantiate.points if size <= _MOST_NODES):
-        yield _graph_of_kernels(profile, nodes)
-    for nodes in (size for size, _ in profile.graphs.upload.points if size <= _MOST_NODES):
-        steps = [*_captured([_launch(1)] * nodes), {"op": "upload", "exec": "x", "stream": "s"}, SYNC_DEVICE]
-        yield _trial(
-            f"uploads of {nodes} kernels", [*steps, *_ENDS], {f"graphs.upload[{nodes}]": cost(len(steps) - 2)},
-        )  # fmt: skip
-    fill = {"op": "memset_async", "dst": "d", "bytes": 4096, "stream": "s"}
-    copy = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 4096, "stream": "s"}
-    function = {"op": "host_func", "us": 0, "stream": "s"}
-    for name, node in (("copy", copy), ("fill", fill), ("host", function)):
-        steps = [*_captured([node] * _NODES), *[_LAUNCH, SYNC_DEVICE] * 3]
-        tells = {f"graphs.launch_{name}": _per_node(_NODES + 5, _NODES + 7)}
-        if name == "fill":
-            tells |= {"graphs.instantiate_other": _per_node(_NODES + 2)}
-        yield _with_memory(f"graphs of {_NODES} nodes: {name}", [*steps, *_ENDS], tells)
-    steps = [*_captured([_launch(1), fill] * _NODES), *[_LAUNCH, SYNC_DEVICE] * 3]
-    yield _with_memory(
-        "graphs of kernels and fills in turn",
-        [*steps, *_ENDS],
-        {"graphs.launch_run": cost(2 * _NODES + 5, 2 * _NODES + 7)},
-    )
-
-
-_LAUNCH: Step = {"op": "graph_launch", "exec": "x", "stream": "s"}
-_ENDS: list[Step] = [{"op": "exec_destroy", "exec": "x"}, {"op": "graph_destroy", "graph": "g"}]
-
-
-def _per_node(*steps: int) -> Reading:
-    return lambda run: cost(*steps)(run) / _NODES
-
-
-def _captured(steps: Sequence[Step]) -> list[Step]:
-    """Return the steps that make an executable graph of *steps*."""
-    return [
-        {"op": "begin_capture", "stream": "s", "mode": 2},
-        *steps,
-        {"op": "end_capture", "stream": "s", "graph": "g"},
-        {"op": "instantiate", "graph": "g", "exec": "x"},
-    ]
-
-
-def _graph_of_kernels(profile: DeviceProfile, nodes: int) -> Trial:
-    steps = [
-        *_captured([_launch(1)] * nodes),
-        *[_LAUNCH, SYNC_DEVICE] * 2,
-        {"op": "exec_update", "exec": "x", "graph": "g"},
-    ]
-    last = nodes + 3
-    tells: dict[str, Reading] = {"graphs.captured": cost(*range(2, nodes + 1))} if nodes == 10 else {}
-    if nodes == 10:
-        tells["graphs.begin"] = cost(0)
-    for name, step in (
-        ("end", nodes + 1), ("instantiate", nodes + 2), ("launch_first", last), ("launch", last + 2),
-        ("update", last + 4),
-    ):  # fmt: skip
-        if any(size == nodes for size, _ in getattr(profile.graphs, name).points):
-            tells[f"graphs.{name}[{nodes}]"] = cost(step)
-    return _trial(f"graphs of {nodes} kernels", [*steps, *_ENDS], tells)
-
-
-def _with_memory(
+def with_memory(
     what: str, steps: Sequence[Step], tells: dict[str, Reading], nbytes: int = 4096, **declared: Any
 ) -> Trial:
+    """Return a trial with a buffer of *nbytes* of each kind: d on the device, p pinned, g and h pageable."""
     spaces = {"d": "device", "p": "pinned", "g": "pageable", "h": "pageable"}
     buffers = {name: {"space": space, "bytes": nbytes} for name, space in spaces.items()}
-    return _trial(what, steps, tells, buffers=buffers, **declared)
+    return trial(what, steps, tells, buffers=buffers, **declared)
 
 
-def _staging(profile: DeviceProfile) -> Iterator[Trial]:
+def of_staging(profile: DeviceProfile) -> Iterator[Trial]:
+    """Yield the trials of copies of pageable memory, and of what they leave behind."""
     copies = profile.copies
     for curve, ends in (("pageable_small", ("d", "g")), ("host_to_host", ("h", "g"))):
         sizes = [size for size, _ in getattr(copies, curve).points]
@@ -270,14 +216,19 @@ def _staging(profile: DeviceProfile) -> Iterator[Trial]:
     yield _cold()
 
 
+_PINNED_COPY: Step = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}
+
+
 def _copies(curve: str, sizes: dict[str, int], ends: tuple[str, str]) -> Trial:
     """Return the trial of one copy of each size, each alone."""
     step = {"op": "memcpy"} if ends == ("h", "g") else {"op": "memcpy_async", "stream": "s"}
-    copies = [step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} for nbytes in sizes.values()]
-    pinned = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}  # its code is in the caches
-    steps = [each for copy in copies for each in (pinned, SYNC_DEVICE, copy)]
-    tells = {name: cost(3 * place + 2) for place, name in enumerate(sizes)}
-    return _with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, max(sizes.values()))
+    steps, offset = [], 0
+    for nbytes in (4096, *sizes.values()):  # the first one brings code into the caches
+        places = {"dst_off": offset, "src_off": offset}  # bytes that no other copy brings there
+        steps += [_PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
+        offset += nbytes
+    tells = {name: cost(3 * place + 5) for place, name in enumerate(sizes)}
+    return with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, offset)
 
 
 def _cold() -> Trial:
@@ -285,11 +236,11 @@ def _cold() -> Trial:
     large = {"op": "memcpy_async", "dst": "d", "src": "g", "bytes": 4 * _MB, "stream": "s"}
     calls = [
         {"op": "record", "event": "e", "stream": "s"},
-        _launch(3),
+        launch(3),
         {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 4096, "stream": "s"},
         {"op": "memset_async", "dst": "d", "bytes": 4096, "stream": "s"},
     ]
-    return _with_memory(
+    return with_memory(
         "calls behind a copy of 4 MB of pageable memory",
         [*calls, SYNC_DEVICE, large, *calls, SYNC_DEVICE],
         {"host.cold_permille": cost(*range(6, 10))},

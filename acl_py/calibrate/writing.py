@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from statistics import fmean, median
 from typing import Any
 
 from acl_py.calibrate.calibration import Calibration, Found
@@ -76,9 +77,21 @@ def _source(profile: DeviceProfile, found: Mapping[Value, Found]) -> str:
     return f"{source}; not measured, but in proportion: {', '.join(kept)}" if kept else source
 
 
+def errors_text(calibration: Calibration) -> str:
+    """Return how far predictions were off that the calibration has tried."""
+    errors = calibration.errors
+    sizes = sorted(map(abs, errors))
+    return (
+        f"{len(errors)} other mixtures of calls are predicted within {median(sizes):.1f} % (median) and "
+        f"{sizes[int(0.9 * (len(sizes) - 1))]:.1f} % (90th percentile), on average {fmean(errors):+.1f} %"
+    )
+
+
 def _comments(calibration: Calibration, heading: str) -> Iterator[str]:
     yield f"# {heading}"
     yield "# Times in ns, sizes in bytes."
     yield f"# The measuring kernel lasts {calibration.machine.trim_ns} ns longer than the model's of the same time."
+    if calibration.errors:
+        yield f"# {errors_text(calibration)}"
     for name, why in calibration.missing.items():
         yield f"# not measured: {name}: {' '.join(why.split())}"

@@ -115,7 +115,12 @@ class CardContext(Context):
         """Return an event of the driver that takes no times."""
         if self.spare_events:
             return self.spare_events.pop()
-        return self.driver(self.driver.cu.cuEventCreate, _NO_TIMING)
+        return self.new_event(_NO_TIMING)
+
+    def new_event(self, flags: int) -> Any:
+        """Return a new event of the driver, of this card, whichever is current."""
+        with self.device.runtime.on(self.device):
+            return self.driver(self.driver.cu.cuEventCreate, flags)
 
     def blocking(self) -> Iterator[CardStream]:
         """The streams that the legacy stream waits for, those included that were destroyed with work left."""
@@ -205,10 +210,10 @@ class CardContext(Context):
     def tell(self, op: Op) -> None:
         """Tell the observers that *op* has ended, as its times say.
 
-        The clocks of the host and of the card agree within an error: no work starts before its call.
+        The clocks of the host and of the card agree within an error: work that starts before its call is moved behind.
         """
-        op.start_ns = max(op.start_ns, op.called_ns)
-        op.end_ns = max(op.end_ns, op.start_ns)
+        early = max(0, op.called_ns - op.start_ns)
+        op.start_ns, op.end_ns = op.start_ns + early, op.end_ns + early
         op.queued_ns = op.ready_ns = min(op.queued_ns, op.start_ns)
         ended = self.device.hooks.op_ended
         if ended is not None:
@@ -271,6 +276,11 @@ class CardDevice(Device):
         """Wait for all work, without learning what is done: for a thread of its own."""
         self.make_current()
         self.driver.cu.cuCtxSynchronize()
+
+    def work(self) -> Completion:
+        """Return the completion of everything queued here so far, whichever card is current."""
+        with self.runtime.on(self):
+            return super().work()
 
     def count_work(self) -> int:
         """Complete what is done, and return how much the streams still have.

@@ -67,7 +67,11 @@ class Driver:
         Raises:
             AclError: The driver has refused the call, or work has failed before it.
         """
-        answer = function(*args)
+        try:
+            answer = function(*args)
+        except RuntimeError as error:  # of cuda.bindings, which looks for a function when it is called first
+            what = f"this driver of CUDA has no {function.__name__}()"
+            raise self.fail(Kind.NOT_SUPPORTED, what, "update the driver: `nvidia-smi` names its version") from error
         if answer[0]:
             raise self.error(int(answer[0]), function.__name__)
         return answer[1] if len(answer) == 2 else answer[1:]

@@ -25,8 +25,7 @@ class CardEvent(Event):
         self.handle = self._new_handle()
 
     def _new_handle(self) -> Any:
-        driver = self.context.driver
-        return driver(driver.cu.cuEventCreate, 0) if self.timing else self.context.take_event()
+        return self.context.new_event(0) if self.timing else self.context.take_event()
 
     @property
     def done(self) -> bool:

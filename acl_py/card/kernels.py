@@ -45,7 +45,9 @@ class Modules:
         self._cu = device.driver.cu
         self._loaded: dict[int, tuple[Module, Any]] = {}  # by the id of the module, which this keeps
         self.entries: dict[tuple[int, str], Entry] = {}
+        self._device = device
         self._spin: Any = None
+        self._most_shared = 0
         self._spin_module: Any = None
 
     def load(self, module: Module, text: str) -> dict[str, tuple[int, int]]:
@@ -75,10 +77,19 @@ class Modules:
         """Hold as many cores as an array kernel has blocks, for as long as it would."""
         work: Any = op.work
         if self._spin is None:
-            self._spin_module = self._driver(self._cu.cuModuleLoadData, SPIN + b"\0")
-            self._spin = self._driver(self._cu.cuModuleGetFunction, self._spin_module, b"spin")
-        values = ((work.block_ns,), (ctypes.c_uint64,))
-        self._driver(self._cu.cuLaunchKernel, self._spin, work.blocks, 1, 1, 1, 1, 1, 0, stream.handle, values, 0)
+            self._load_spin()
+        values, shared = ((work.block_ns,), (ctypes.c_uint64,)), self._most_shared if work.exclusive else 0
+        self._driver(self._cu.cuLaunchKernel, self._spin, work.blocks, 1, 1, 1, 1, 1, shared, stream.handle, values, 0)
+
+    def _load_spin(self) -> None:
+        """Load the kernel that holds a core. A block that has all of a core's shared memory has the core to itself."""
+        cu, driver = self._cu, self._driver
+        self._spin_module = driver(cu.cuModuleLoadData, SPIN + b"\0")
+        self._spin = driver(cu.cuModuleGetFunction, self._spin_module, b"spin")
+        most = cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        self._most_shared = int(driver(cu.cuDeviceGetAttribute, most, self._device.handle))
+        dynamic = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        driver(cu.cuFuncSetAttribute, self._spin, dynamic, self._most_shared)
 
     def _entry(self, module: Module, name: str) -> "Entry":
         """Return the kernel *name* of *module*."""

@@ -1,13 +1,15 @@
 """The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
 from weakref import WeakSet
 
 from acl_py.calls.table import all_verbs
+from acl_py.card.activities import activities
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import NEW_PROCESS, Driver
@@ -120,6 +122,8 @@ class CardRuntime(Runtime):
 
     def begin(self) -> None:
         """Let the time of the run begin now: the driver has made the context, which takes it a third of a second."""
+        if self.is_recorded:
+            activities()  # its package takes long to import
         self._began_ns = self.scheduler.began_ns = perf_counter_ns()
 
     def make_memory(self) -> CardMemory:
@@ -131,9 +135,24 @@ class CardRuntime(Runtime):
     def make_device(self, number: int) -> CardDevice:
         """Return card *number*; the present call goes on in the context that it has."""
         made = CardDevice(self, number)
+        self._go_back()
+        return made
+
+    @contextmanager
+    def on(self, card: CardDevice) -> Iterator[None]:
+        """Let calls inside be about *card*, and then about the present one again."""
+        if len(self._devices) < 2 or self._devices.get(card.ordinal) is not card:  # it is being made, and current
+            yield
+            return
+        card.make_current()
+        try:
+            yield
+        finally:
+            self._go_back()
+
+    def _go_back(self) -> None:
         if self._here is not None:
             self._here[1].device.make_current()
-        return made
 
     @property
     def host_ns(self) -> Nanoseconds:
@@ -237,8 +256,10 @@ class CardRuntime(Runtime):
     def look(self) -> bool:
         """Ask the cards about what hosts wait for; return whether anything is done that was not before."""
         is_new = False
-        for card in self.cards:
-            is_new |= card.primary.look()
+        for card in self.cards if self.closed is None else ():
+            if card.primary.asked:
+                with self.on(card):
+                    is_new |= card.primary.look()
         return is_new
 
     # --- checks

@@ -76,7 +76,7 @@ class EventTimes:
         return self._origin_ns + round(elapsed_ms * 1e6)
 
     def _take(self) -> Any:
-        return self._spare.pop() if self._spare else self._driver(self._driver.cu.cuEventCreate, 0)
+        return self._spare.pop() if self._spare else self._context.new_event(0)
 
     def close(self) -> None:
         """Destroy the events."""

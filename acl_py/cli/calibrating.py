@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from acl_py.calibrate.calibration import Calibration
-from acl_py.calibrate.machine import Machine, open_machine
+from acl_py.calibrate.machine import Machine, described, open_machine
 from acl_py.calibrate.quiet import disturbances
-from acl_py.calibrate.writing import overlay_text, profile_text
+from acl_py.calibrate.writing import errors_text, overlay_text, profile_text
 from acl_py.cli.common import complain, is_written
 from acl_py.errors import AclError
 from acl_py.options import card_of
@@ -49,8 +49,10 @@ def calibrate_command(
         raise typer.Exit(1) from error
     try:
         _refuse_if_busy(machine, anyway=anyway)
-        calibration, began = Calibration(machine, profile, _progress()), perf_counter()
-        calibration.run()
+        began, card = perf_counter(), profile if new is None else described(machine, profile)
+        calibration = Calibration(machine, card, _progress())
+        (calibration.run_host if new is None else calibration.run_all)()
+        calibration.check()
         heading = f"{machine.name} ({device}) in {platform.node()}, {date.today().isoformat()}, {_versions(machine)}"
     finally:
         machine.close()
@@ -83,6 +85,7 @@ def _versions(machine: Machine) -> str:
 
 def _say(calibration: Calibration, out: Path, took_s: float, *, is_overlay: bool) -> None:
     typer.echo(f"{len(calibration.found)} values in {took_s:.0f} s, written to {out}")
+    typer.echo(errors_text(calibration))
     for name, why in calibration.missing.items():
         typer.echo(f"not measured: {name}: {why}")
     option = f"--overlay {out}" if is_overlay else f"--device {out}"

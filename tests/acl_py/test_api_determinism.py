@@ -34,6 +34,7 @@ def test_loops_and_workers_change_nothing(program, workers, uvloop):
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("seed", "loop"), [("77", "uvloop"), ("0", "asyncio")])
+@pytest.mark.slow
 def test_other_processes_change_nothing(seed, loop):
     """Other hash seeds, other addresses."""
     environment = os.environ | {"PYTHONHASHSEED": seed}

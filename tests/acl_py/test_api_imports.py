@@ -140,6 +140,7 @@ def test_a_script_without_options_runs_as_the_command_line_would_run_it(name):
     assert getattr(default, "value", default) == (found or None)
 
 
+@pytest.mark.slow
 def test_a_script_that_is_not_there_is_told_of_by_the_command_line():
     done = forks.run("-m", "acl_py", "run", "nowhere.py")
     assert done.returncode == 2

@@ -62,6 +62,7 @@ def _outcomes():
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", ["0", "1", "2"])
+@pytest.mark.slow
 def test_the_order_of_sets_changes_nothing(seed):
     assert _in_a_process(seed=seed) == _outcomes()
 

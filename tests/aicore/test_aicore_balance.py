@@ -88,6 +88,7 @@ def exp_rows(x, y, rows_of):
     )
 
 
+@pytest.mark.slow
 def test_a_kernel_balanced_by_measured_times_is_faster_than_one_in_turn():
     x = np.zeros(sum(LENGTHS) * TILE, np.float32)
     cores = 8

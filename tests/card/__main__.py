@@ -1,6 +1,6 @@
 """Campaigns: `python -m tests.card programs COUNT` and others; with --on-card on a real card.
 
-The others are `conformance`, `costs`, `waits`, `times`, `samples` and `notebooks`.
+The others are `conformance`, `timelines`, `costs`, `waits`, `times`, `samples` and `notebooks`.
 """
 
 import argparse
@@ -11,8 +11,9 @@ from acl_py.compat import cuda as switch
 from tests.card.conformance import conformance
 from tests.card.costs import costs, waits
 from tests.card.own_card import show
-from tests.card.programs import calm, compare, drawn
+from tests.card.programs import calm, compare, drawn, queued
 from tests.card.samples import report
+from tests.card.timelines import compare_timelines
 from tests.card.times import times
 
 
@@ -26,6 +27,9 @@ def main() -> None:
     programs.add_argument(
         "--graphs", action="store_true", help="with captures, and graphs that are launched and changed"
     )
+    programs.add_argument(
+        "--operations", action="store_true", help="with graphs, and each stream must have done the same operations"
+    )
     recorded = campaigns.add_parser("conformance", help="the programs that were measured on a card")
     recorded.add_argument("--only", help="the id of one program")
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
@@ -35,16 +39,21 @@ def main() -> None:
     campaigns.add_parser("notebooks", help="the programs for a card; what one prints is written into the notebooks")
     for each in campaigns.choices.values():
         each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
+    timelines = campaigns.add_parser("timelines", help="of random programs, on the simulated driver and on the model")
+    timelines.add_argument("count", type=int)
     chosen = parser.parse_args()
+    if chosen.campaign == "timelines":
+        print(f"{chosen.count} programs; the timelines of {compare_timelines(range(chosen.count))} differ")
+        return
     if chosen.campaign in ("samples", "notebooks"):  # in processes of their own
         {"samples": report, "notebooks": show}[chosen.campaign](on_card=chosen.on_card)
         return
     if not chosen.on_card:
         switch.install(device="h200", workers=1)
     if chosen.campaign == "programs":
-        count, differ = compare(
-            range(chosen.first, chosen.first + chosen.count), "cuda:0", drawn if chosen.graphs else calm
-        )
+        write = queued if chosen.operations else drawn if chosen.graphs else calm
+        seeds = range(chosen.first, chosen.first + chosen.count)
+        count, differ = compare(seeds, "cuda:0", write, operations=chosen.operations)
         print(f"{chosen.count} programs, {count} of them without races; {differ} of these differ")
     elif chosen.campaign == "conformance":
         sys.exit(conformance(is_real=chosen.on_card, only=chosen.only) > 0)

@@ -117,7 +117,7 @@ def calm(seed: int) -> list[Step]:
     chance, gone, steps = random.Random(seed), set(), []
     for step in write(seed):
         inner = step[1] if step[0] == "in_thread" else step
-        places = [_number(each) for each in _memory_of(inner)]
+        places = [_number(each) for each in memory_of(inner)]
         if inner[0] in _QUESTIONS or any(each in gone for each in places) or len(set(places)) < len(places):
             continue
         if inner[0].startswith("free"):
@@ -181,15 +181,16 @@ def _use(chance: random.Random, number: int, streams: list[Any]) -> Step:
 def queued(seed: int) -> list[Step]:
     """Return the program with graphs of *seed* without what the host takes part in, so that all is work of streams."""
     pageable = {step[1] for step in calm(seed) if step[0] == "allocate" and step[2] == "pageable"}
-    steps = [_asynchronous(step) for step in drawn(seed) if step[0] != "in_thread"]
-    return [step for step in steps if not {_number(each) for each in _memory_of(step)} & pageable]
+    steps = [asynchronous(step) for step in drawn(seed) if step[0] != "in_thread"]
+    return [step for step in steps if not {_number(each) for each in memory_of(step)} & pageable]
 
 
-def _asynchronous(step: Step) -> Step:
+def asynchronous(step: Step) -> Step:
+    """Return *step* without its wait."""
     return (f"{step[0]}_async", *step[1:]) if step[0] in ("copy", "rows", "peer", "fill") else step
 
 
-def _memory_of(step: Step) -> list[Any]:
+def memory_of(step: Step) -> list[Any]:
     """Return the places of memory that *step* names."""
     if step[0].startswith("free"):
         return [step[1]]

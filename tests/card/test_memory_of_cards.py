@@ -78,3 +78,47 @@ def test_a_stream_waits_for_a_word_that_another_one_writes(card):
 
     expected = ["before the write", "behind the wait"], [2**40]
     assert acl_py.run(main, device=card) == acl_py.run(main, device="h200") == expected
+
+
+def test_calls_about_the_card_that_is_not_current(card):
+    """Memory of one card is freed while the other is current, and both have work in their legacy streams."""
+
+    async def main():
+        if await acl_py.GetDeviceCount() < 2:
+            pytest.skip("this machine has one card")
+        first, second, told = await acl_py.Malloc(NBYTES), await acl_py.CreateStream(), []
+        event = await acl_py.CreateEvent()
+        await acl_py.LaunchHostFunc(second, told.append, ("stream of card 0",))
+        await acl_py.LaunchHostFunc(None, told.append, ("legacy of card 0",))
+        await acl_py.SetDevice(1)
+        await acl_py.LaunchHostFunc(None, told.append, ("legacy of card 1",))
+        await acl_py.MemcpyAsync(first, 64, first[64:], 64, KIND, second)
+        await acl_py.RecordEvent(event, second)
+        await acl_py.MemcpyAsync(first, 64, first[64:], 64, KIND, second)
+        await acl_py.StreamWaitEvent(None, event)
+        await acl_py.LaunchHostFunc(None, told.append, ("behind the event",))
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.Free(first)
+        await acl_py.SynchronizeDevice()
+        return sorted(told)
+
+    behind = ["behind the event", "legacy of card 0", "legacy of card 1", "stream of card 0"]
+    assert acl_py.run(main, device=card) == behind
+
+
+def test_each_of_several_cards_is_waited_for(card):
+    async def main():
+        count, told = min(await acl_py.GetDeviceCount(), 4), []
+        for number in range(count):
+            await acl_py.SetDevice(number)
+            buffer = await acl_py.Malloc(NBYTES)
+            await acl_py.MemsetAsync(buffer, NBYTES, number, NBYTES)
+            values = np.zeros(NBYTES, np.uint8)
+            await acl_py.MemcpyAsync(values, NBYTES, buffer, NBYTES, KIND)
+            told.append(values)
+        for number in range(count):
+            await acl_py.SetDevice(number)
+            await acl_py.SynchronizeDevice()
+        return [set(values.tolist()) for values in told] == [{number} for number in range(count)]
+
+    assert acl_py.run(main, device=card)

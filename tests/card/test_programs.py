@@ -6,6 +6,7 @@ import pytest
 
 from tests.campaigns import many
 from tests.card.programs import compare, drawn, queued
+from tests.card.timelines import compare_timelines
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
@@ -34,6 +35,12 @@ def test_each_stream_does_the_same_operations_in_the_same_order(card):
     count, differ = compare(range(2000, 2000 + many(200)), card, queued, operations=True)
     assert differ == 0
     assert count > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(os.environ.get("ACL_PY_CARD")), reason="only the simulated driver has the times of the model")
+def test_timelines_are_the_same_to_the_nanosecond(card):
+    assert compare_timelines(range(1000, 1000 + many(200))) == 0
 
 
 @pytest.mark.slow

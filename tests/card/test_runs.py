@@ -450,6 +450,18 @@ def test_managed_memory_is_filled_when_memset_returns(card):
     assert acl_py.run(main, device=card) == {3}
 
 
+def test_a_function_that_an_old_driver_does_not_have(card):
+    def cuNewer():
+        raise RuntimeError('Function "cuNewer" not found')  # as cuda.bindings does
+
+    async def main():
+        context = await acl_py.GetCurrentContext()
+        with pytest.raises(AclError, match=r"this driver of CUDA has no cuNewer\(\); update the driver"):
+            context.driver(cuNewer)
+
+    acl_py.run(main, device=card)
+
+
 def test_a_card_that_is_not_there(card):
     with pytest.raises(AclError, match=r"there is no 'cuda:99': this machine has \d+ cards"):
         acl_py.run(asyncio.sleep, 0, device="cuda:99")
@@ -492,3 +504,22 @@ def test_the_page_names_every_verb_that_a_card_does():
     rows = page.split("| verb | call of the driver |")[1].split("\n\n")[0].splitlines()[2:]
     named = [name.strip() for row in rows for name in row.split("|")[1].split(",")]
     assert sorted(named) == sorted(set(all_verbs()) - set(refused()))
+
+
+@pytest.mark.parametrize(("exclusive", "waves"), [(True, 2), (False, 1)])
+def test_a_block_that_has_a_core_to_itself_leaves_no_room_for_another(card, exclusive, waves):
+    @acl_py.kernel(cost=acl_py.Cost(us=500), exclusive=exclusive)
+    def long() -> None:
+        """Compute."""
+
+    async def main():
+        start, end = await acl_py.CreateEvent(), await acl_py.CreateEvent()
+        cores = acl_py.current_simulation().runtime.profile.cores.count
+        stream = await acl_py.CreateStream()
+        await acl_py.RecordEvent(start, stream)
+        await long[cores + 1, stream]()
+        await acl_py.RecordEvent(end, stream)
+        await acl_py.SynchronizeEvent(end)
+        return await acl_py.EventElapsedTime(start, end)
+
+    assert waves * 0.5 <= acl_py.run(main, device=card, bodies="time") < waves * 0.5 + 0.2

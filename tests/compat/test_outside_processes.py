@@ -44,6 +44,7 @@ def test_a_pool_with_a_card_for_each(run, method):
     assert eval(done.stdout) == [(device, {0}, True, (3, 0)) for device in range(3)]
 
 
+@pytest.mark.slow
 def test_another_script_finds_acl_its_models_and_its_operators(run, tmp_path):
     (tmp_path / "models").mkdir()
     sidecar = """\
@@ -211,6 +212,7 @@ HANG = """\
     ],
     ids="-".join,
 )
+@pytest.mark.slow
 def test_a_process_of_the_script_that_hangs_ends_with_3_as_the_script_itself_would(run, arguments):
     done = run(HANG, *arguments)
     assert done.returncode == 3

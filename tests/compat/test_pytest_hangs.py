@@ -294,6 +294,7 @@ async def test_end_of_fixture(ends): pass
 """
 
 
+@pytest.mark.slow
 def test_ten_hangs_end_with_a_name(outcome):
     done = outcome(FIXTURE + HANGS, *PLAIN, "-p", "acl_py_pytest", "--asyncio-mode=auto", "--timeout=20")
     done.assert_outcomes(failed=8, errors=2, passed=1)  # the end of a fixture is an error of a test that has passed

@@ -197,6 +197,7 @@ def test_a_main_thread_that_waits_for_a_worker_does_not_time_out_at_once(output)
     assert output(script) == '["the worker\'s"]\n'
 
 
+@pytest.mark.slow
 def test_a_thread_that_asks_for_callbacks_does_not_keep_the_main_thread_from_sleeping(output):
     script = f"""{BEGIN}
 import threading, time

@@ -31,6 +31,7 @@ def test_every_measured_program_is_in_the_table_once():
     assert sorted(listed) == sorted(programs)
 
 
+@pytest.mark.slow
 def test_a_copy_that_the_host_only_stages_is_not_said_to_wait():
     for (file, id_), row in rows().items():
         ours = explained(file, id_)

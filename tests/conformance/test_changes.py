@@ -28,6 +28,7 @@ def certain():
     return {(change.before, change.after): change for change in pairs if change.is_certain}
 
 
+@pytest.mark.slow
 def test_predicted_changes_have_the_measured_sign():
     wrong = {pair for pair, change in certain().items() if not change.is_sign_right}
     assert wrong == OTHER_SIGN

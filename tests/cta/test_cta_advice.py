@@ -106,6 +106,7 @@ def chain(y):
     y[cta.tid] = value
 
 
+@pytest.mark.slow
 def test_room_for_a_block_more_saves_what_the_advice_says():
     y = np.zeros(128, np.float32)
     grid = MACHINE.sms * 6

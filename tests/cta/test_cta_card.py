@@ -113,6 +113,7 @@ def test_the_part_of_the_time_that_units_work(op, unit):
     assert busy[Unit.LSU] == 0
 
 
+@pytest.mark.slow
 def test_blocks_are_of_other_kinds_by_their_memory_and_not_by_chance():
     """A product by tiles: its 64 blocks have the same instructions, though lines compute equal indices in some of them.
 

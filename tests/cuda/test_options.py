@@ -99,6 +99,7 @@ def test_what_it_takes_follows_the_overlay_and_what_waits_follows_the_rules():
     ]
 
 
+@pytest.mark.slow
 def test_schedules_are_explored_and_the_one_that_fails_runs_again(longer, tmp_path):
     early = longer(LUCK)
     found = run("--check", "check", early, command="explore", cwd=tmp_path)

@@ -136,6 +136,7 @@ def test_a_destructor_in_c_that_calls_when_there_is_no_python_gets_a_code_howeve
     assert subprocess.run(command, cwd=forks.ROOT, capture_output=True, check=False).returncode == code
 
 
+@pytest.mark.slow
 def test_a_process_that_a_script_starts_has_a_card_of_its_own(run, tmp_path):
     (tmp_path / "hook").mkdir()
     (tmp_path / "hook" / "sitecustomize.py").write_text("import sys\nsys.is_custom = True\n")

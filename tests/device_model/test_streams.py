@@ -211,6 +211,7 @@ def test_waits_without_work_do_not_pile_up(rig):
 
 
 @pytest.mark.parametrize("count", [20_000])
+@pytest.mark.slow
 def test_a_stream_may_wait_for_very_many_others(count):
     """If each further wait looked at all earlier ones, the time would grow with the square."""
     rig = Rig(WIDE)

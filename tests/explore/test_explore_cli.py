@@ -20,6 +20,7 @@ def script(tmp_path, *lines):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_failing_schedule_and_its_replay():
     code, out, err = explore("--seed", "1", "--runs=50", "missing_wait.py")
     assert (code, err) == (4, "")
@@ -41,6 +42,7 @@ def test_the_function_of_check():
     assert "it fails: AssertionError: is_copied() returned False" in out
 
 
+@pytest.mark.slow
 def test_a_script_that_is_right(tmp_path):
     lines = ["import acl, sys", "acl.init()", "ret = acl.rt.set_device(0)", "sys.exit(sys.argv[1:] != ['--runs'])"]
     folder = script(tmp_path, *lines)
@@ -51,6 +53,7 @@ def test_a_script_that_is_right(tmp_path):
     assert (code, out) == (0, "none of 2 schedules fails (random, 1 choice point)\n")
 
 
+@pytest.mark.slow
 def test_a_script_that_never_ends(tmp_path):
     lines = ["import acl, time", "acl.init()", "a = acl.rt.set_device(0)", "while True: time.sleep(1)"]
     code, _, err = explore("--limit=2", "script.py", folder=script(tmp_path, *lines))
@@ -80,6 +83,7 @@ def test_a_script_that_never_ends(tmp_path):
         (None, [], "can't open file 'script.py': No such file or directory"),
     ],
 )
+@pytest.mark.slow
 def test_input_that_cannot_be_used(tmp_path, lines, options, message):
     code, _, err = explore(*options, "script.py", folder=tmp_path if lines is None else script(tmp_path, *lines))
     assert code == 2

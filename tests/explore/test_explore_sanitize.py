@@ -85,6 +85,7 @@ def test_what_any_run_has_is_found_and_one_schedule_that_has_it_is_shown(tmp_pat
     ],
     ids=["exit 0", "exit 3", "raise", "hang", "device lost"],
 )
+@pytest.mark.slow
 def test_findings_are_kept_however_a_run_ends(tmp_path, lines, code, sentence):
     found, out, err, count = explored(tmp_path, *lines, options=["--runs=1"])
     assert (found, count) == (code, 1)
@@ -107,12 +108,14 @@ def test_a_run_that_does_not_mind_being_stopped_is_killed(tmp_path):
     assert "it did not end within 1 s of real time" in err
 
 
+@pytest.mark.slow
 def test_a_checker_that_raises(tmp_path):
     code, _, err, count = explored(tmp_path, "acl.run(main)", options=["--runs=1", "--check=fail"])
     assert (code, count) == (2, 1)
     assert "ArithmeticError: as planned" in err
 
 
+@pytest.mark.slow
 def test_suppressions_of_the_project_count(tmp_path):
     table = '[tool.acl_py.sanitizer]\nsuppress = [{ site = "script.py:*", reason = "meant" }]\n'
     (tmp_path / "pyproject.toml").write_text(table)

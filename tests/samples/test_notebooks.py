@@ -78,6 +78,7 @@ def test_the_program_for_an_ascend_card_prints_here_what_its_notebook_says(tmp_p
     assert done.stdout == plain(says), done.stderr
 
 
+@pytest.mark.slow
 def test_the_package_has_exactly_the_measured_programs_that_notebooks_name():
     assert json.loads(DATA.read_text(encoding="utf-8")) == programs()
 

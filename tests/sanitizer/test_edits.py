@@ -66,6 +66,7 @@ def answers() -> Iterator[tuple[Answer, bool]]:
             yield answer, racy
 
 
+@pytest.mark.slow
 def test_edits_that_bring_a_race_are_told_from_those_that_do_not():
     _check(2)
 

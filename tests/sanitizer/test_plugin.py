@@ -131,6 +131,7 @@ def test_keeps_a_simulation_out():
     )
 
 
+@pytest.mark.slow
 def test_suppressions_of_the_project_are_kept_to_and_counted_in_all_processes(outcome, pytester):
     table = """
         [tool.acl_py.sanitizer]
