@@ -13,6 +13,7 @@ from acl_py.card.kernels import Entry
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.card_code import CardWork, CudaKernel
+from acl_py.verbs.ptx_compiler import architectures
 from device_model.errors import shown
 from device_model.memory import Buffer
 from device_model.ops import Op
@@ -114,7 +115,9 @@ class Codes:
             assert tuple(map(int, told)) == ours, f"argument {number} of {declared.name} is at {told}, and not {ours}"
 
     def _architecture(self, code: CudaKernel) -> list[str]:
-        """Return the option that names the architecture of the card, if *code* names none."""
+        """Return the option that names the architecture of the card, if *code* names none; of a card that is newer
+        than the compiler, the newest that this knows.
+        """
         if any(each.startswith(("--gpu-architecture", "-arch")) for each in code.options):
             return []
         kinds, handle = self._cu.CUdevice_attribute, self._device.handle
@@ -124,7 +127,7 @@ class Codes:
                 kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
             )
         )  # fmt: skip
-        return [f"--gpu-architecture=sm_{major}{minor}"]
+        return [f"--gpu-architecture=sm_{best(10 * major + minor, architectures())}"]
 
     def _load(self, ptx: bytes, cubin: bytes) -> Any:
         """Return the module; a driver that is older than the compiler reads no PTX of it, but the code of a card."""
@@ -140,6 +143,11 @@ class Codes:
         """Unload everything."""
         for module in self._modules:
             self._cu.cuModuleUnload(module)
+
+
+def best(card: int, known: Sequence[int]) -> int:
+    """Return the newest of the *known* architectures that a *card* of its own architecture runs; its own if none."""
+    return max((each for each in known if each <= card), default=card)
 
 
 def signature(ptx: str, entry: str) -> Function:

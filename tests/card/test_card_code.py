@@ -8,6 +8,7 @@ import pytest
 import acl_py
 from acl_py import cta
 from acl_py.card import compiled
+from acl_py.card.codes import best
 from acl_py.errors import AclError
 from acl_py.verbs import ptx_compiler
 
@@ -301,6 +302,11 @@ def test_heads_of_kernels_are_read_as_c_writes_them():
     """
     for name, parameters in (("first", ("p", "f")), ("second", ())):
         acl_py.CudaKernel(text).check(name, parameters, None)
+
+
+def test_a_card_that_is_newer_than_the_compiler_gets_the_newest_code_that_it_runs():
+    known = [75, 80, 86, 90, 100]
+    assert [best(card, known) for card in (70, 75, 89, 90, 120)] == [70, 75, 86, 90, 100]
 
 
 def test_a_body_is_needed_where_there_is_no_code(card):
