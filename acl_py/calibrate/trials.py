@@ -149,18 +149,24 @@ def _per_mib(step: int) -> Reading:
     return lambda run: run.calls[step].cost_ns * _MB / _PINNED
 
 
+# What an application does between two calls of one kind.
+_SOME_CALLS: list[Step] = [launch(3), {"op": "query_stream", "stream": "s"}, launch(3)]
+
+
 def _pools(profile: DeviceProfile) -> Iterator[Trial]:
     first, chunk, large = (size for size, _ in profile.host.pool_growth.points)
     for sizes, nbytes in ((f"{first}, {chunk}", _MB), (f"{large}", large - _MB)):
         steps: list[Step] = [
             {"op": "malloc_async", "name": "a", "bytes": nbytes, "stream": "s"},
+            *_SOME_CALLS,
             {"op": "malloc_async", "name": "b", "bytes": 4096, "stream": "s"},
+            *_SOME_CALLS,
             {"op": "free_async", "name": "b", "stream": "s"},
             {"op": "free_async", "name": "a", "stream": "s"},
             SYNC,
         ]
-        small = {"host.malloc_async": cost(1), "host.free_async": cost(2, 3)} if nbytes == _MB else {}
-        curves = {f"host.pool_growth[{sizes}]": cost(0), f"host.pool_trim[{sizes}]": cost(4)}
+        small = {"host.malloc_async": cost(4)} if nbytes == _MB else {}
+        curves = {f"host.pool_growth[{sizes}]": cost(0), f"host.pool_trim[{sizes}]": cost(10)}
         yield trial(f"a pool that takes and gives back {nbytes:,} bytes", steps, small | curves)
 
 
@@ -198,9 +204,11 @@ def _functions() -> Iterator[Trial]:
 def with_memory(
     what: str, steps: Sequence[Step], tells: dict[str, Reading], nbytes: int = 4096, **declared: Any
 ) -> Trial:
-    """Return a trial with a buffer of *nbytes* of each kind: d on the device, p pinned, g and h pageable."""
+    """Return a trial with a buffer of *nbytes* of each kind: d on the device, g and h pageable; p, pinned, is small."""
     spaces = {"d": "device", "p": "pinned", "g": "pageable", "h": "pageable"}
-    buffers = {name: {"space": space, "bytes": nbytes} for name, space in spaces.items()}
+    pinned = min(nbytes, 4096)  # which takes long to allocate
+    sizes = {name: pinned if space == "pinned" else nbytes for name, space in spaces.items()}
+    buffers = {name: {"space": space, "bytes": sizes[name]} for name, space in spaces.items()}
     return trial(what, steps, tells, buffers=buffers, **declared)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from acl_py.calibrate.calibration import Calibration
 from acl_py.calibrate.calls import no_time
 from acl_py.calibrate.machine import Machine, open_machine
 from acl_py.calibrate.runs import observed, runs
@@ -142,6 +143,7 @@ def main() -> None:
         documents = json.loads(Path(chosen.name).read_text())
     else:
         machine = machine_of(on_card=chosen.on_card)
+        Calibration(machine, load("h200")).trim()  # kernels last as long as the model's
         documents = measure(machine, chosen.name, chosen.count)
         machine.close()
         if chosen.json is not None:
