@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from acl_py.calibrate.calls import READS
 from acl_py.calibrate.runs import Run
 from acl_py.calibrate.values import Value, value
 from device_model.profile import DeviceProfile
@@ -224,18 +225,19 @@ def of_staging(profile: DeviceProfile) -> Iterator[Trial]:
     yield _cold()
 
 
+_WORK: Step = {"op": "host_work", "us": 5000, "name": READS}
 _PINNED_COPY: Step = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}
 
 
 def _copies(curve: str, sizes: dict[str, int], ends: tuple[str, str]) -> Trial:
-    """Return the trial of one copy of each size, each alone."""
+    """Return the trial of one copy of each size, each alone and of bytes that are not in the caches of the host."""
     step = {"op": "memcpy"} if ends == ("h", "g") else {"op": "memcpy_async", "stream": "s"}
     steps, offset = [], 0
-    for nbytes in (4096, *sizes.values()):  # the first one brings code into the caches
-        places = {"dst_off": offset, "src_off": offset}  # bytes that no other copy brings there
-        steps += [_PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
+    for nbytes in (4096, *sizes.values()):  # the first one brings the driver's code into memory
+        places = {"dst_off": offset, "src_off": offset}
+        steps += [_WORK, _PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
         offset += nbytes
-    tells = {name: cost(3 * place + 5) for place, name in enumerate(sizes)}
+    tells = {name: cost(4 * place + 7) for place, name in enumerate(sizes)}
     return with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, offset)
 
 

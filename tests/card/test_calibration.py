@@ -61,6 +61,7 @@ def machine():
     machine = open_machine(0)
     session = current_session()
     machine.clock = lambda: session.runtime.host_ns
+    machine.read_memory = session.runtime.pay
     yield machine
     machine.close()
     switch.uninstall()
