@@ -231,6 +231,8 @@ class CardRuntime(Runtime):
         """Let work of a stream of the driver wait for all work that card *number* has been given."""
         card = self.device(number)
         assert isinstance(card, CardDevice), f"{card!r} is no card"
+        self._here = None  # the next call makes its own context current again
+        card.make_current()  # this may be a thread that has made no call
         for stream in card.primary.all_streams():
             stream.lead(handle)
 
@@ -256,6 +258,8 @@ class CardRuntime(Runtime):
         is_new = False
         for card in self.cards if self.closed is None else ():
             if card.primary.asked:
+                if len(self._devices) == 1:  # this is the hot path
+                    return card.primary.look()
                 with self.on(card):
                     is_new |= card.primary.look()
         return is_new

@@ -35,7 +35,7 @@ _HEAD = re.compile(r"__global__[^;{}]*?\b(\w+)\s*\(([^{};]*)\)\s*\{")
 _BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity: launches look it up
 class CudaKernel:
     """A kernel in CUDA C, which NVRTC compiles for the card of a run.
 

@@ -285,7 +285,9 @@ class Buffer(Handle):
         allocation.warm(self.offset, needed)
         array: npt.NDArray[Any] = np.ndarray(sizes, kind, allocation.view, self.offset)
         home = allocation.home
-        watch = None if home is None else home.watch_view if allocation.pages is None else home.watch_managed
+        watch = None if home is None else home.watch_view
+        if home is not None and home.watch_managed is not None and allocation.pages is not None:
+            watch = home.watch_managed
         return array if watch is None else watch(allocation, array)
 
     @property

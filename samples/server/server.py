@@ -30,6 +30,7 @@ Floats = npt.NDArray[np.float32]
 
 LAYERS = 8
 BLOCKS = 4  # the layers are small and run one after another, so most SMs stay free for others
+PATIENT_US = 10e6  # of the client over TCP
 HOST_US = 1  # host work per request: parse it, send the answer
 
 
@@ -262,7 +263,7 @@ def be_a_client(port: int, load: Load) -> list[Floats]:
     address = "127.0.0.1", port
     with socket.create_connection(address, timeout=10) as connection, connection.makefile("rb") as received:
         for vector in load.vectors:
-            connection.sendall(np.float32(load.patience_us[1]).tobytes() + vector.tobytes())
+            connection.sendall(np.float32(PATIENT_US).tobytes() + vector.tobytes())
             answers.append(np.frombuffer(received.read(vector.nbytes), np.float32))
         assert received.read() == b"", "the server says more than was asked"
     return answers

@@ -78,6 +78,24 @@ def test_a_card_runs_the_cuda_c_of_a_kernel_and_the_model_its_body(card, cache):
     assert len([*cache.iterdir()]) == 2
 
 
+def test_cuda_c_becomes_a_node_of_a_graph(card):
+    async def main():
+        stream, values = await acl_py.CreateStream(), np.ones(16, np.float32)
+        x, y = [acl_py.Array(await acl_py.Malloc(64), np.float32) for _ in range(2)]
+        await acl_py.Memcpy(x, 64, values, 64, KIND)
+        async with acl_py.capture(stream) as graph:
+            await scale[1, stream](x, y, 16, 3.0)
+            await scale[1, stream](y, x, 16, 2.0)
+        executable = await acl_py.GraphInstantiate(graph)
+        for _ in range(2):
+            await acl_py.GraphLaunch(executable, stream)
+        await acl_py.MemcpyAsync(values, 64, x, 64, KIND, stream)
+        await acl_py.SynchronizeStream(stream)
+        return set(values.tolist())
+
+    assert acl_py.run(main, device=card) == acl_py.run(main) == {36}
+
+
 def test_what_is_compiled_once_is_compiled_no_more(card, cache, monkeypatch):
     async def main():
         return await over(np.arange(8, dtype=np.float32), scale, 8, 2)
@@ -85,8 +103,32 @@ def test_what_is_compiled_once_is_compiled_no_more(card, cache, monkeypatch):
     first = acl_py.run(main, device=card)
     monkeypatch.setattr(compiled, "build", None)
     assert acl_py.run(main, device=card) == first
+
+
+def test_without_a_home_or_a_folder_that_can_be_written_it_is_compiled_in_each_run(card, tmp_path, monkeypatch):
+    async def main():
+        return await over(np.arange(4, dtype=np.float32), scale, 4, 2)
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    (tmp_path / "file").write_text("no folder")
+    for folder in (homeless, lambda: tmp_path / "file" / "kernels"):
+        monkeypatch.setattr(compiled, "folder", folder)
+        assert acl_py.run(main, device=card) == [0, 2, 4, 6]
+
+
+def test_a_damaged_file_of_the_cache_is_compiled_anew(card, cache):
+    async def main():
+        return await over(np.arange(8, dtype=np.float32), scale, 8, 2)
+
+    first = acl_py.run(main, device=card)
     (kept,) = cache.iterdir()
-    assert kept.read_bytes().partition(b"\0")[2].startswith(b"\x7fELF")
+    whole = kept.read_bytes()
+    for damaged in (b"", whole[:-1], whole[:40] + b"?" + whole[41:]):
+        kept.write_bytes(damaged)
+        assert acl_py.run(main, device=card) == first
+        assert kept.read_bytes() == whole
 
 
 def test_a_text_with_files_of_the_user_is_not_kept(card, cache, tmp_path):

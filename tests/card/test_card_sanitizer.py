@@ -122,6 +122,27 @@ def test_what_a_host_function_touches_belongs_to_it(begun):
     assert len(texts) == 1
 
 
+def test_the_host_is_seen_in_managed_registered_and_freed_memory(begun):
+    async def main():
+        stream = await acl_py.CreateStream(name="work")
+        managed, pinned = await acl_py.MallocManaged(64, name="managed"), await acl_py.MallocHost(64, name="pinned")
+        registered = await acl_py.HostRegister(np.zeros(64, np.uint8), name="registered")
+        views = [each.numpy(np.uint8) for each in (managed, pinned, registered)]
+        await acl_py.FreeHost(pinned)
+        await acl_py.MemsetAsync(managed, 64, 1, 64, stream)
+        views[0][0]  # races with the fill
+        views[1][0] = 1  # is freed
+        await acl_py.MemcpyAsync(registered, 64, managed, 64, KIND, stream)
+        views[2][0] = 2  # races with the copy
+        await acl_py.SynchronizeStream(stream)
+        views[0][1], views[2][1] = 3, 3  # all is over
+        await acl_py.HostUnregister(registered)
+
+    texts, notes = findings_of(main, "h200", sanitize="device,host")
+    assert findings_of(main, begun, sanitize="device,host") == (texts, notes)
+    assert len(texts) == 3
+
+
 def test_nodes_of_a_graph_are_named_as_on_the_model(begun):
     async def main():
         stream, other = [await acl_py.CreateStream(name=name) for name in ("one", "two")]

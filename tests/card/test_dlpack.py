@@ -1,5 +1,6 @@
 """Memory of a card in the words of DLPack, as a consumer in C reads them."""
 
+import asyncio
 import ctypes
 
 import ml_dtypes
@@ -84,6 +85,17 @@ def test_what_memory_cannot_be_handed_over_as_is_refused(card, asked, error, tex
             (await acl_py.Malloc(8)).__dlpack__(**asked)
 
     acl_py.run(main, device=card)
+
+
+def test_memory_is_handed_over_in_any_thread(card):
+    async def main():
+        stream, buffer = await acl_py.CreateStream(), await acl_py.Malloc(64)
+        await acl_py.MemsetAsync(buffer, 64, 3, 64, stream)
+        data, *_ = read(await asyncio.to_thread(buffer.__dlpack__))
+        await acl_py.SynchronizeStream(stream)
+        return data - buffer.address
+
+    assert acl_py.run(main, device=card) == 0
 
 
 def test_the_stream_of_the_consumer_waits_for_the_work_of_the_run(card):
