@@ -1,7 +1,9 @@
 """Overlays: what is different on another host with the same card.
 
 A card has the same engines everywhere, but a call takes one host twice as long as another, and so does a copy that the
-host makes itself. An overlay is a TOML file with the values of one host, or of one framework, in the form of a profile:
+host makes itself. The bus between the two is the host's, too: with some, copies in both directions at once take 1.3
+times as long as with others. An overlay is a TOML file with the values of one host, or of one framework, in the form of
+a profile:
 
     [host]
     launch = { value = 8450, source = "measured: torch, median of four operators" }
@@ -38,8 +40,15 @@ _FOLDER = Path(__file__).with_name("overlays")
 # The values of a profile that are the host's, by table.
 OF_HOST: Mapping[str, tuple[str, ...]] = {
     "host": tuple(each.name for each in fields(HostCosts)),
-    "latency": tuple(each.name for each in fields(Latencies) if each.name.startswith("host_function_")),
+    "latency": (
+        "submit_copy",
+        *(each.name for each in fields(Latencies) if each.name.startswith("host_function_")),
+    ),
     "copies": (
+        "h2d",
+        "d2h",
+        "duplex_h2d_permille",
+        "duplex_d2h_permille",
         "peer_staged_call",
         "pageable_small",
         "stage_fixed",

@@ -1,12 +1,11 @@
-"""A calibration: trials on a card, one after another, and the values that they tell."""
+"""A calibration: trials on a card, in rounds, and then the values that they tell, one after another."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
-from typing import Any
 
 from acl_py.calibrate.calls import StepError
-from acl_py.calibrate.card_trials import of_card, of_submission
+from acl_py.calibrate.card_trials import of_bus, of_card, of_submission
 from acl_py.calibrate.graph_trials import of_graphs
 from acl_py.calibrate.machine import Machine
 from acl_py.calibrate.mixtures import mixture
@@ -21,6 +20,7 @@ from device_model.completions import Nanoseconds
 from device_model.profile import DeviceProfile
 
 MIXTURES, CHECKED = 40, 20
+ROUNDS = 3
 _OTHERS = 1000  # the number of the first mixture that is predicted
 _LONG, _SHORT = 24, 4  # kernels in a row
 _FALL = 0.9  # of the time at a smaller size: what is less contradicts it
@@ -37,8 +37,8 @@ class Found:
 
 @dataclass
 class Calibration:
-    """The values found so far, and why others were not. *tell* is called with the name of each trial, and no program
-    runs more often than *most_runs*.
+    """The values found so far, and why others were not. *tell* is called with the name of each trial, and none counts
+    more than *most_runs* times.
     """
 
     machine: Machine
@@ -50,34 +50,43 @@ class Calibration:
     errors: list[float] = field(default_factory=list)
     gap_ns: Nanoseconds = 0
     base: DeviceProfile = field(init=False)
+    _measured: dict[str, list[Run]] = field(default_factory=dict)  # by the name of the trial
+    _refused: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.base = self.profile
 
     def run_host(self) -> None:
-        """Measure what is the host's."""
-        self.run([*of_waits(), *self._of_host()])
+        """Measure what is the host's, and the bus between it and the card."""
+        self.run([*of_bus(self.profile), *of_waits(), *of_submission(), *self._of_host()])
 
     def run_all(self) -> None:
         """Measure what is the host's and what is the card's."""
-        self.run([*of_card(self.profile), *of_waits(), *of_submission(), *self._of_host()])
+        trials = (*of_bus(self.profile), *of_card(self.profile), *of_waits(), *of_submission(), *self._of_host())
+        self.run(trials)
 
-    def run(self, trials: Iterable[Trial], *, mixtures: int = MIXTURES) -> None:
-        """Measure the costs of the common calls, and what the *trials* tell."""
+    def run(self, trials: Sequence[Trial], *, mixtures: int = MIXTURES, checked: int = CHECKED) -> None:
+        """Measure the costs of the common calls, and what the *trials* tell; then predict other mixtures of calls.
+
+        All run in rounds, because what a host is slow at changes from second to second.
+        """
         self.trim()
-        self.mix(mixtures)
+        mixed, others = _mixtures(range(mixtures)), _mixtures(range(_OTHERS, _OTHERS + checked))
+        rounds = min(ROUNDS, self.most_runs)
+        for number in range(rounds):
+            for trial in (*mixed, *trials, *others):
+                self.tell(f"{trial.what} (round {number + 1} of {rounds})")
+                self._measure(trial, -(-min(trial.runs, self.most_runs) // rounds))
+        self._mix(mixed)
         for trial in trials:
-            self.try_(trial)
+            self.solve(trial)
         self.leave_out_contradictions()
+        self.errors += map(self._error, others)
 
-    def check(self, count: int = CHECKED) -> None:
-        """Predict other mixtures than those that were read, and note by how many percent each makespan is off."""
-        for number in range(_OTHERS, _OTHERS + count):
-            self.tell(f"other mixtures, {number - _OTHERS + 1} of {count}")
-            document = mixture(number)
-            there = median(run.end_ns for run in self._runs(document, RUNS))
-            here = played(with_gap(document, self.gap_ns), self.profile).end_ns
-            self.errors.append(100 * (here / there - 1))
+    def _error(self, trial: Trial) -> float:
+        """Return by how many percent the model is off for the makespan of *trial*."""
+        there = median(run.end_ns for run in self._measured[trial.what])
+        return 100 * (played(with_gap(trial.program, self.gap_ns), self.profile).end_ns / there - 1)
 
     def _of_host(self) -> Iterable[Trial]:
         free_bytes, _ = self.machine.driver(self.machine.driver.cu.cuMemGetInfo)
@@ -94,36 +103,42 @@ class Calibration:
 
     def _median(self, trial: Trial) -> float:
         last = until(len(trial.program["steps"]) - 1)
-        return median(last(run) for run in self._runs(trial.program, trial.runs))
+        return median(last(run) for run in runs(self.machine, parse(trial.program), trial.runs))
 
     def _ours(self, trial: Trial) -> float:
         return until(len(trial.program["steps"]) - 1)(played(with_gap(trial.program, 0), self.profile))
 
-    def mix(self, count: int) -> None:
+    def _measure(self, trial: Trial, count: int) -> None:
+        """Run a trial *count* times, if the driver has not refused it."""
+        if trial.what in self._refused:
+            return
+        try:
+            self._measured.setdefault(trial.what, []).extend(runs(self.machine, parse(trial.program), count))
+        except (AclError, RunError, StepError) as error:
+            self._refused[trial.what] = str(error)
+
+    def _mix(self, mixed: Sequence[Trial]) -> None:
         """Read the costs of the common calls off mixtures of them."""
         readings = Readings(self.profile)
-        for number in range(count):
-            self.tell(f"mixtures of calls, {number + 1} of {count}")
-            document = mixture(number)
-            found = observed(self._runs(document, RUNS))
-            readings.read_calls({**document, "observed": found})
-            readings.costs["sync"].append(found["host"][-1]["cost_us"])  # behind another synchronisation
+        for trial in mixed:
+            seen = observed(self._measured[trial.what])
+            readings.read_calls({**trial.program, "observed": seen})
+            readings.costs["sync"].append(seen["host"][-1]["cost_us"])  # behind another synchronisation
         self._put(
             {
-                value(f"host.{name}"): Found(int(ns), _of_mixture(name, readings, count))
+                value(f"host.{name}"): Found(int(ns), _of_mixture(name, readings, len(mixed)))
                 for name, ns in readings.values().items()
             }
         )
         self.gap_ns = self.profile.host.gap
 
-    def try_(self, trial: Trial) -> None:
-        """Run one trial, and find the values that it tells."""
-        self.tell(trial.what)
-        try:
-            found = self._runs(trial.program, trial.runs)
-        except (AclError, RunError, StepError) as error:
-            self.missing.update({str(each): f"{trial.what}: {error}" for each, _ in trial.tells})
+    def solve(self, trial: Trial) -> None:
+        """Find the values that a trial tells, which was measured."""
+        if trial.what in self._refused:
+            why = f"{trial.what}: {self._refused[trial.what]}"
+            self.missing.update({str(each): why for each, _ in trial.tells})
             return
+        found = self._measured[trial.what]
         numbers = {each: [reading(run) for run in found] for each, reading in trial.tells}
         kept = {each: without_outliers(each_numbers) for each, each_numbers in numbers.items()}
         goals = {each: Goal(reading, median(kept[each])) for each, reading in trial.tells}
@@ -150,8 +165,9 @@ class Calibration:
         self.found.update(found)
         self.profile = with_values(self.base, {each: of.number for each, of in self.found.items()})
 
-    def _runs(self, document: dict[str, Any], count: int) -> list[Run]:
-        return runs(self.machine, parse(document), min(count, self.most_runs))
+
+def _mixtures(numbers: Iterable[int]) -> list[Trial]:
+    return [Trial(f"mixture {number} of calls", mixture(number), ()) for number in numbers]
 
 
 def without_outliers(numbers: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Trials of the card itself: how long copies and fills take, and what passes between two operations.
+"""Trials of the card itself, and of the bus: how long copies and fills take, and what passes between two operations.
 
 A kernel holds the streams while the host queues what is measured, so no time of the host is in it. Of two times that
 only occur together, such as that of a copy and of the gap behind it, one keeps the value of the profile.
@@ -19,11 +19,17 @@ _SYNC: Step = {"op": "sync_device"}
 _CURVES = {"h2d": ("d", "p"), "d2h": ("p", "d"), "d2d": ("d", "d")}
 
 
-def of_card(profile: DeviceProfile) -> Iterator[Trial]:
-    """Yield the trials of what is the card's."""
-    for curve in (*_CURVES, "fill"):
-        yield _sizes(profile, curve)
+def of_bus(profile: DeviceProfile) -> Iterator[Trial]:
+    """Yield the trials of copies over the bus between the host and the card."""
+    yield _sizes(profile, "h2d")
+    yield _sizes(profile, "d2h")
     yield from _duplex()
+
+
+def of_card(profile: DeviceProfile) -> Iterator[Trial]:
+    """Yield the trials of what is the card's alone."""
+    yield _sizes(profile, "d2d")
+    yield _sizes(profile, "fill")
     yield _gaps("latency.engines", "copies and kernels in turn", [_work("s", _copy("h2d", 1 << 20)), _work("s")])
     yield _gaps("latency.kernel_other_stream", "kernels of two streams in turn", [_work("s"), _work("t")])
 

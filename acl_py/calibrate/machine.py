@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+
 from acl_py.card.driver import Driver
 from acl_py.card.kernels import SPIN
 from acl_py.card.opening import begun
@@ -14,6 +16,7 @@ from device_model.profile import DeviceProfile
 
 _REST_NS = 10**6
 _LITTLE = 256  # bytes
+_CACHES, _PIECE, _LINE = 128 << 20, 1 << 20, 64  # bytes
 
 
 @dataclass
@@ -33,6 +36,7 @@ class Machine:
     _device: Any = field(init=False)
     _pinned: Any = field(init=False)
     _event: Any = field(init=False)
+    _memory: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         cu, call = self.driver.cu, self.driver
@@ -62,6 +66,15 @@ class Machine:
         end = self.clock() + nanoseconds
         while self.clock() < end:
             pass
+
+    def read_memory(self, nanoseconds: Nanoseconds) -> None:
+        """Let the host be busy with memory: behind this nothing else is in its caches."""
+        if self._memory is None:
+            self._memory = np.ones(_CACHES, np.uint8)
+        end, place = self.clock() + nanoseconds, 0
+        while place < _CACHES or self.clock() < end:
+            self._memory[place % _CACHES :][:_PIECE:_LINE].sum()
+            place += _PIECE
 
     def launch(self, nanoseconds: Nanoseconds) -> None:
         """Launch a kernel of this time in the legacy stream."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from acl_py.calibrate.calls import READS
 from acl_py.calibrate.runs import Run
 from acl_py.calibrate.values import Value, value
 from device_model.profile import DeviceProfile
@@ -149,18 +150,24 @@ def _per_mib(step: int) -> Reading:
     return lambda run: run.calls[step].cost_ns * _MB / _PINNED
 
 
+# What an application does between two calls of one kind.
+_SOME_CALLS: list[Step] = [launch(3), {"op": "query_stream", "stream": "s"}, launch(3)]
+
+
 def _pools(profile: DeviceProfile) -> Iterator[Trial]:
     first, chunk, large = (size for size, _ in profile.host.pool_growth.points)
     for sizes, nbytes in ((f"{first}, {chunk}", _MB), (f"{large}", large - _MB)):
         steps: list[Step] = [
             {"op": "malloc_async", "name": "a", "bytes": nbytes, "stream": "s"},
+            *_SOME_CALLS,
             {"op": "malloc_async", "name": "b", "bytes": 4096, "stream": "s"},
+            *_SOME_CALLS,
             {"op": "free_async", "name": "b", "stream": "s"},
             {"op": "free_async", "name": "a", "stream": "s"},
             SYNC,
         ]
-        small = {"host.malloc_async": cost(1), "host.free_async": cost(2, 3)} if nbytes == _MB else {}
-        curves = {f"host.pool_growth[{sizes}]": cost(0), f"host.pool_trim[{sizes}]": cost(4)}
+        small = {"host.malloc_async": cost(4)} if nbytes == _MB else {}
+        curves = {f"host.pool_growth[{sizes}]": cost(0), f"host.pool_trim[{sizes}]": cost(10)}
         yield trial(f"a pool that takes and gives back {nbytes:,} bytes", steps, small | curves)
 
 
@@ -198,9 +205,11 @@ def _functions() -> Iterator[Trial]:
 def with_memory(
     what: str, steps: Sequence[Step], tells: dict[str, Reading], nbytes: int = 4096, **declared: Any
 ) -> Trial:
-    """Return a trial with a buffer of *nbytes* of each kind: d on the device, p pinned, g and h pageable."""
+    """Return a trial with a buffer of *nbytes* of each kind: d on the device, g and h pageable; p, pinned, is small."""
     spaces = {"d": "device", "p": "pinned", "g": "pageable", "h": "pageable"}
-    buffers = {name: {"space": space, "bytes": nbytes} for name, space in spaces.items()}
+    pinned = min(nbytes, 4096)  # which takes long to allocate
+    sizes = {name: pinned if space == "pinned" else nbytes for name, space in spaces.items()}
+    buffers = {name: {"space": space, "bytes": sizes[name]} for name, space in spaces.items()}
     return trial(what, steps, tells, buffers=buffers, **declared)
 
 
@@ -216,18 +225,19 @@ def of_staging(profile: DeviceProfile) -> Iterator[Trial]:
     yield _cold()
 
 
+_WORK: Step = {"op": "host_work", "us": 5000, "name": READS}
 _PINNED_COPY: Step = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}
 
 
 def _copies(curve: str, sizes: dict[str, int], ends: tuple[str, str]) -> Trial:
-    """Return the trial of one copy of each size, each alone."""
+    """Return the trial of one copy of each size, each alone and of bytes that are not in the caches of the host."""
     step = {"op": "memcpy"} if ends == ("h", "g") else {"op": "memcpy_async", "stream": "s"}
     steps, offset = [], 0
-    for nbytes in (4096, *sizes.values()):  # the first one brings code into the caches
-        places = {"dst_off": offset, "src_off": offset}  # bytes that no other copy brings there
-        steps += [_PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
+    for nbytes in (4096, *sizes.values()):  # the first one brings the driver's code into memory
+        places = {"dst_off": offset, "src_off": offset}
+        steps += [_WORK, _PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
         offset += nbytes
-    tells = {name: cost(3 * place + 5) for place, name in enumerate(sizes)}
+    tells = {name: cost(4 * place + 7) for place, name in enumerate(sizes)}
     return with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, offset)
 
 

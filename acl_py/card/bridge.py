@@ -99,13 +99,17 @@ class CardBridge:
         if ready is None:
             return False
         until_s = monotonic() + _MOMENT_S
-        while not ready:
+        while not completion.done and not ready and monotonic() < until_s:
             self.runtime.look()
-            if completion.done:
-                return True
-            if monotonic() > until_s:
+        return completion.done
+
+    def _sees_something(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Ask the card once, or for a moment while nothing else can run; return whether anything is done."""
+        ready, until_s = self._ready_of(loop), monotonic() + _MOMENT_S
+        while not (is_new := self.runtime.look()):
+            if ready is None or ready or monotonic() > until_s:
                 break
-        return False
+        return is_new
 
     def _ready_of(self, loop: asyncio.AbstractEventLoop) -> Collection[Any] | None:
         """Return the queue of what *loop* runs next; None if it does not show it."""
@@ -139,14 +143,15 @@ class CardBridge:
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._looking = None
         now_s, patience_s = monotonic(), self.runtime.hang_after
+        is_near = now_s - self._ended_s < _NEAR_S
         try:
-            if self.runtime.look():
+            if self._sees_something(loop) if is_near else self.runtime.look():
                 self._ended_s = now_s
             self.runtime.scheduler.advance(0)
         except BaseException as error:
             self._throw(error)
-        if not self._waits:
-            return
+        if all(future.done() for future in self._waits):
+            return  # the next wait begins to look: a look in the queue is something that could run instead of it
         if patience_s is not None and now_s - self._ended_s > patience_s:
             self._give_up()
         self._looking = loop

@@ -258,6 +258,8 @@ class CardRuntime(Runtime):
         is_new = False
         for card in self.cards if self.closed is None else ():
             if card.primary.asked:
+                if len(self._devices) == 1:  # this is the hot path
+                    return card.primary.look()
                 with self.on(card):
                     is_new |= card.primary.look()
         return is_new

@@ -52,7 +52,6 @@ def calibrate_command(
         began, card = perf_counter(), profile if new is None else described(machine, profile)
         calibration = Calibration(machine, card, _progress())
         (calibration.run_host if new is None else calibration.run_all)()
-        calibration.check()
         heading = f"{machine.name} ({device}) in {platform.node()}, {date.today().isoformat()}, {_versions(machine)}"
     finally:
         machine.close()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from acl_py.calibrate.calibration import Calibration, Found, without_outliers
-from acl_py.calibrate.card_trials import of_card, of_submission
+from acl_py.calibrate.card_trials import of_bus, of_card, of_submission
 from acl_py.calibrate.graph_trials import of_graphs
 from acl_py.calibrate.machine import described, open_machine
 from acl_py.calibrate.solving import Goal, solved, with_gap
@@ -61,6 +61,7 @@ def machine():
     machine = open_machine(0)
     session = current_session()
     machine.clock = lambda: session.runtime.host_ns
+    machine.read_memory = session.runtime.pay
     yield machine
     machine.close()
     switch.uninstall()
@@ -84,7 +85,7 @@ def differences(calibration):
 def test_values_that_were_put_in_come_out(machine):
     calibration = Calibration(machine, h200(), most_runs=2)
     trials = [trial for trial in trials_of_host() if any(part in trial.what for part in SHORT)]
-    calibration.run(trials, mixtures=4)
+    calibration.run(trials, mixtures=4, checked=0)
     assert (differences(calibration), calibration.missing) == ({}, {})
     assert {"host.launch", "host.wake", "copies.host_to_host[1048576]"} <= {str(each) for each in calibration.found}
 
@@ -92,10 +93,10 @@ def test_values_that_were_put_in_come_out(machine):
 @pytest.mark.slow
 def test_all_values_that_were_put_in_come_out(machine):
     calibration = Calibration(machine, h200(), most_runs=2)
-    calibration.run([*of_card(h200()), *of_waits(), *of_submission(), *trials_of_host()], mixtures=12)
+    trials = [*of_bus(h200()), *of_card(h200()), *of_waits(), *of_submission(), *trials_of_host()]
+    calibration.run(trials, mixtures=12, checked=4)
     assert (differences(calibration), calibration.missing) == ({}, {})
     assert HOST.keys() | CARD.keys() <= {str(each) for each in calibration.found}
-    calibration.check(4)
     # Kernels in PTX that run side by side take turns on this driver's cores otherwise than those of stream programs.
     assert min(map(abs, calibration.errors)) < 0.1
     assert errors_text(calibration).startswith("4 other mixtures of calls are predicted within ")
@@ -105,7 +106,7 @@ def test_a_call_that_the_driver_refuses_is_not_measured(machine):
     steps = [{"op": "malloc", "name": "made", "bytes": 1 << 50}, {"op": "free", "name": "made"}]
     program = {"id": "too large", "buffers": {}, "streams": {}, "events": {}, "steps": steps}
     calibration = Calibration(machine, h200(), most_runs=2)
-    calibration.try_(Trial("too large", program, ((value("host.malloc[2097152]"), cost(0)),)))
+    calibration.run([Trial("too large", program, ((value("host.malloc[2097152]"), cost(0)),))], mixtures=0, checked=0)
     assert calibration.found == {}
     assert "in step 0 (malloc)" in calibration.missing["host.malloc[2097152]"]
     assert "answers 2: out of memory" in calibration.missing["host.malloc[2097152]"]
@@ -114,13 +115,13 @@ def test_a_call_that_the_driver_refuses_is_not_measured(machine):
 def test_the_file_has_the_values_with_their_sources_and_what_is_missing(machine):
     calibration = Calibration(machine, described(machine, h200()), most_runs=3)
     [streams] = [trial for trial in of_host(h200(), 1 << 30) if trial.what.startswith("streams made")]
-    calibration.try_(streams)
+    calibration.run([streams], mixtures=0, checked=0)
     calibration.missing["host.free[8589934592]"] = "too little memory"
     text, how = overlay_text(calibration, "a card, today"), "measured: streams made and destroyed, 3 runs"
     assert text.splitlines() == [
         "# a card, today",
         "# Times in ns, sizes in bytes.",
-        "# The measuring kernel lasts 0 ns longer than the model's of the same time.",
+        "# The measuring kernel lasts 301 ns longer than the model's of the same time.",
         "# not measured: host.free[8589934592]: too little memory",
         "",
         "[host]",

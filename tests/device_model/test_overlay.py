@@ -48,7 +48,7 @@ def test_the_shipped_overlays_lie_over_the_h200():
             "host.toml: host.lunch is unknown; did you mean launch?; [host] of an overlay has launch, ",
         ),
         ("[host]\nlaunch_us = 3", "host.toml: host.launch_us is unknown; did you mean launch?; "),
-        ("[copies]\nh2d = 3", "host.toml: copies.h2d is the card's and not its host's: it belongs in a profile; "),
+        ("[copies]\nd2d = 3", "host.toml: copies.d2d is the card's and not its host's: it belongs in a profile; "),
         (
             "[host]\nlaunch = 6500",
             'host.toml: host.launch must be { value = ..., source = "..." }, not 6500; times are in nanoseconds',
