@@ -9,6 +9,8 @@ from acl_py.wording import freeing, reword
 from device_model.contexts import Context
 from device_model.errors import listed
 from device_model.events import Event
+from device_model.graphs.executable import Executable
+from device_model.graphs.graph import Graph
 from device_model.memory import Allocation, Space
 from device_model.signals import Notify
 from device_model.streams import Stream, UnorderedStream
@@ -16,6 +18,7 @@ from device_model.work import Copy, Fill, HostFunction, Work
 
 _SHOWN = 3  # ranges in a fix
 HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
+_DESTROYED = {**HANDLES, Graph: "graph", Executable: "executable"}  # what a call may name too late
 
 
 def buffer_text(allocation: Allocation) -> str:
@@ -26,8 +29,8 @@ def buffer_text(allocation: Allocation) -> str:
 
 
 def handle_text(handle: object) -> str:
-    """Return what findings call a stream, an event, a notify or a context: its name, or the line that made it."""
-    kind = next(word for type_, word in HANDLES.items() if isinstance(handle, type_))
+    """Return what findings call a stream, an event, a graph and so on: its name, or the line that made it."""
+    kind = next(word for type_, word in _DESTROYED.items() if isinstance(handle, type_))
     name, made = getattr(handle, "given_name", None), getattr(handle, "made", None)
     if name is not None:
         return f"{kind} {name!r}"

@@ -14,7 +14,7 @@ from acl_py.compat.acl.face.session import current_session
 from acl_py.runtime.runtime import Limited
 from device_model.completions import Completion
 from device_model.profile import Curve, DeviceProfile, load
-from tests.card.programs import OnDevice, asynchronous, calm, memory_of, queued
+from tests.card.programs import OnDevice, asynchronous, calm, memory_of, pageable_in, queued
 from tests.cuda.calling import PTX
 from tests.cuda.programs import Step
 
@@ -119,7 +119,7 @@ def written(seed: int) -> list[Step]:
     """Return the calm program of *seed* without what the host takes part in, and without FreeAsync(): where nothing is
     left to wait for, no call of the driver shrinks the pool.
     """
-    pageable = {step[1] for step in calm(seed) if step[0] == "allocate" and step[2] == "pageable"}
+    pageable = pageable_in(calm(seed))
     steps = [asynchronous(step) for step in calm(seed) if step[0] not in ("in_thread", "free_async")]
     return [step for step in steps if not {_number(each) for each in memory_of(step)} & pageable]
 

@@ -171,6 +171,27 @@ def test_streams_events_notifies_and_contexts_that_were_destroyed():
     ]  # fmt: skip
 
 
+def test_graphs_and_executables_that_were_destroyed():
+    """A use of one had ended the sanitizer, which found nothing more."""
+
+    async def program():
+        one, two = await acl.CreateStream(), await acl.CreateStream()
+        x, graph = await acl.Malloc(64), await acl.GraphCreate()
+        executable = await acl.GraphInstantiate(graph)
+        await acl.GraphDestroy(graph)
+        with pytest.raises(acl.AclError):
+            await acl.GraphClone(graph)
+        await acl.GraphExecDestroy(executable)
+        with pytest.raises(acl.AclError):
+            await acl.GraphExecDestroy(executable)
+        await acl.MemsetAsync(x, 64, 1, 64, one)
+        await acl.MemsetAsync(x, 64, 1, 64, two)
+
+    assert [each[:3] for each in found(program)] == [
+        ("after destroy", 4, 6), ("after destroy", 7, 9), ("race", 10, 11)
+    ]  # fmt: skip
+
+
 def test_a_view_that_is_read_or_written_after_its_memory_was_freed():
     async def program():
         host = await acl.MallocHost(64)
