@@ -13,6 +13,7 @@ from acl_py.card.kernels import Entry
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.card_code import CardWork, CudaKernel
+from acl_py.verbs.ptx_compiler import architectures
 from device_model.errors import shown
 from device_model.memory import Buffer
 from device_model.ops import Op
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from acl_py.card.contexts import CardDevice
     from acl_py.card.streams import CardStream
 
+_TELLS_LAYOUT = 12040  # the first version of the driver that does
 _NEWER_PTX = 222  # what a driver answers that is older than the compiler
 
 
@@ -98,11 +100,24 @@ class Codes:
             declared = signature(made.ptx, entry)
             module = self._load(made.ptx.encode() + b"\0", made.cubin)
             function = self._driver(self._cu.cuModuleGetFunction, module, entry.encode())
-            known = self._loaded[code, entry] = Entry(function, declared.parameters), declared
+            ready = Entry(function, declared.parameters)
+            self._check_layout(ready, declared)
+            known = self._loaded[code, entry] = ready, declared
         return known
 
+    def _check_layout(self, entry: Entry, declared: Function) -> None:
+        """Compare where the arguments are with what the driver says, if it is new enough to say it."""
+        if self._driver(self._cu.cuDriverGetVersion) < _TELLS_LAYOUT:
+            return
+        for number, (place, parameter) in enumerate(zip(entry.places, declared.parameters, strict=True)):
+            told = self._driver(self._cu.cuFuncGetParamInfo, entry.function, number)
+            ours = place, parameter.nbytes
+            assert tuple(map(int, told)) == ours, f"argument {number} of {declared.name} is at {told}, and not {ours}"
+
     def _architecture(self, code: CudaKernel) -> list[str]:
-        """Return the option that names the architecture of the card, if *code* names none."""
+        """Return the option that names the architecture of the card, if *code* names none; of a card that is newer
+        than the compiler, the newest that this knows.
+        """
         if any(each.startswith(("--gpu-architecture", "-arch")) for each in code.options):
             return []
         kinds, handle = self._cu.CUdevice_attribute, self._device.handle
@@ -112,7 +127,7 @@ class Codes:
                 kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
             )
         )  # fmt: skip
-        return [f"--gpu-architecture=sm_{major}{minor}"]
+        return [f"--gpu-architecture=sm_{best(10 * major + minor, architectures())}"]
 
     def _load(self, ptx: bytes, cubin: bytes) -> Any:
         """Return the module; a driver that is older than the compiler reads no PTX of it, but the code of a card."""
@@ -128,6 +143,11 @@ class Codes:
         """Unload everything."""
         for module in self._modules:
             self._cu.cuModuleUnload(module)
+
+
+def best(card: int, known: Sequence[int]) -> int:
+    """Return the newest of the *known* architectures that a *card* of its own architecture runs; its own if none."""
+    return max((each for each in known if each <= card), default=card)
 
 
 def signature(ptx: str, entry: str) -> Function:

@@ -24,6 +24,8 @@ _REMEDIES: Mapping[Kind, str] = {
     Kind.ILLEGAL_ADDRESS: "run the program on the model, with sanitize=True: it names the kernel and the line",
     Kind.INVALID_DEVICE: "`nvidia-smi` lists the devices; CUDA_VISIBLE_DEVICES hides some",
 }
+# More than a kind tells.
+_REMEDIES_OF_CODES = {222: "update the driver, or take a compiler that is not newer than it: it reads no PTX so new"}
 NEW_PROCESS = "the context is lost, and the card refuses it to this process: start a new one"
 _INSTALL = "pip install 'acl_py[cuda]'"
 
@@ -96,5 +98,6 @@ class Driver:
         what = f"{call}() answers {code}: {text.decode() if text else 'a code without a text'}"
         if code in _STICKY:
             Driver.lost = CodedError(kind, f"the card has failed: {what}", NEW_PROCESS, code)
-        remedy = NEW_PROCESS if code in _STICKY else _REMEDIES.get(kind, f"see {call}() in the manual of the driver")
+        known = _REMEDIES_OF_CODES.get(code) or _REMEDIES.get(kind)
+        remedy = NEW_PROCESS if code in _STICKY else known or f"see {call}() in the manual of the driver"
         return self.fail(kind, what, remedy, code=code)

@@ -112,7 +112,7 @@ class Entry:
 
     def __init__(self, function: Any, parameters: Sequence[Variable]) -> None:
         self.function = function
-        self._places = _places(parameters)
+        self.places = _places(parameters)  # where each is in parameter memory
         self._spare: list[_Parameters] = []
 
     def launch(
@@ -123,7 +123,7 @@ class Entry:
         if shared > _STATIC_SHARED:
             most = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             driver(cu.cuFuncSetAttribute, self.function, most, shared)
-        taken = self._spare.pop() if self._spare else _Parameters(values.nbytes, self._places)
+        taken = self._spare.pop() if self._spare else _Parameters(values.nbytes, self.places)
         taken.block[:] = values
         call = cu.cuLaunchCooperativeKernel if is_cooperative else cu.cuLaunchKernel
         more = () if is_cooperative else (0,)

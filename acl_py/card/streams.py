@@ -140,7 +140,7 @@ class CardStream(Stream):
 
     def wait_for(self, event: Any, work: Completion) -> None:
         """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
-        if work.done:
+        if work.done and not self.is_legacy:  # there a wait is a barrier, whatever it is for
             return
         self.take(self.driver.cu.cuStreamWaitEvent, event, 0)
 

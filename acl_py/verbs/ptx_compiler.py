@@ -62,6 +62,12 @@ def version() -> tuple[int, int]:
     return major, minor
 
 
+def architectures() -> list[int]:
+    """Return the architectures that NVRTC knows, as 90 for sm_90. Raises ImportError if there is no NVRTC."""
+    nvrtc = _nvrtc()
+    return [int(each) for each in _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())]
+
+
 def _nvrtc() -> ModuleType:
     try:
         from cuda.bindings import nvrtc

@@ -46,7 +46,7 @@ def pack(kernel: Function, values: Sequence[Any], fast: Struct | None = None) ->
     Each parameter takes a value of its own kind:
 
     * a pointer or an integer of 64 bits: an address, or any whole number of that width
-    * an integer: a whole number that its width can hold, or a NumPy scalar of that size
+    * an integer: a whole number that its width can hold, with a sign or without, or a NumPy scalar of that size
     * a float: a real number, which is rounded to it
     * bits without a type (.b8 to .b64): a whole number, a real number for 32 and 64 bits, or a NumPy scalar of that
       size
@@ -98,7 +98,7 @@ def _bytes_of(what: str, parameter: Variable, value: Any) -> bytes:
         raise TypeError(f"{what} is {shown(value)}, and the parameter is {text_of(parameter)}")
     if type_.family is Family.FLOAT:
         return np.array(float(value), f"f{type_.nbytes}").tobytes()
-    least = 0 if type_.family is Family.UNSIGNED and type_.bits < 64 else -(1 << type_.bits - 1)
+    least = -(1 << type_.bits - 1)  # compilers write .u32 for int, too
     most = (1 << type_.bits - (type_.family is Family.SIGNED)) - 1
     if not least <= value <= most:
         raise ValueError(f"{what} is {value}, and {text_of(parameter)} holds {least} to {most}")

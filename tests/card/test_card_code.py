@@ -8,6 +8,7 @@ import pytest
 import acl_py
 from acl_py import cta
 from acl_py.card import compiled
+from acl_py.card.codes import best
 from acl_py.errors import AclError
 from acl_py.verbs import ptx_compiler
 
@@ -197,6 +198,31 @@ def test_a_text_gets_the_arguments_that_a_function_makes_of_those_of_the_launch(
     assert acl_py.run(main, device=card) == acl_py.run(main) == [0, 3, 6, 9]
 
 
+def test_arguments_of_all_sizes_arrive(card):
+    """Small integers, structures, and numbers between them that need another alignment."""
+    text = """
+    struct Pair { int a; double b; };
+    extern "C" __global__ void total(double *y, char c, short s, Pair p, unsigned char u, float f, long long l, bool t)
+    {
+        y[0] = c + s + p.a + p.b + u + f + l + t;
+    }
+    """
+
+    @acl_py.kernel(card=text)
+    def total(y: acl_py.Out, c, s, p, u, f, w, t) -> None:
+        y[0] = c + s + p["a"] + p["b"] + u + f + w + t
+
+    pair = np.array((3, 0.5), np.dtype([("a", "i4"), ("b", "f8")], align=True))[()]
+
+    async def main():
+        y, values = acl_py.Array(await acl_py.Malloc(8), np.float64), np.zeros(1)
+        await total[1](y, -1, -300, pair, 200, 0.25, -(2**40), True)
+        await acl_py.Memcpy(values, 8, y, 8, KIND)
+        return values.tolist()
+
+    assert acl_py.run(main, device=card) == acl_py.run(main) == [-1 - 300 + 3.5 + 200 + 0.25 - 2**40 + 1]
+
+
 def test_arguments_are_checked_by_what_the_text_declares(card):
     async def main():
         buffer = await acl_py.Malloc(64)
@@ -276,6 +302,11 @@ def test_heads_of_kernels_are_read_as_c_writes_them():
     """
     for name, parameters in (("first", ("p", "f")), ("second", ())):
         acl_py.CudaKernel(text).check(name, parameters, None)
+
+
+def test_a_card_that_is_newer_than_the_compiler_gets_the_newest_code_that_it_runs():
+    known = [75, 80, 86, 90, 100]
+    assert [best(card, known) for card in (70, 75, 89, 90, 120)] == [70, 75, 86, 90, 100]
 
 
 def test_a_body_is_needed_where_there_is_no_code(card):

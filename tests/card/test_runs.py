@@ -450,6 +450,27 @@ def test_managed_memory_is_filled_when_memset_returns(card):
     assert acl_py.run(main, device=card) == {3}
 
 
+def test_a_wait_of_the_legacy_stream_is_a_barrier_also_for_an_event_that_is_over(card):
+    async def main():
+        one, two = await acl_py.CreateStream(), await acl_py.CreateStream()
+        beside, event, told = await acl_py.CreateStream(nonblocking=True), await acl_py.CreateEvent(), []
+        word = await acl_py.Malloc(8)
+        await acl_py.MemsetAsync(word, 8, 0, 8, beside)
+        await acl_py.RecordEvent(event, beside)
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.ValueWait(word, 1, acl_py.Compare.EQ, one)
+        await acl_py.LaunchHostFunc(one, told.append, ("before",))
+        await acl_py.StreamWaitEvent(None, event)
+        await acl_py.LaunchHostFunc(two, told.append, ("behind",))
+        await acl_py.LaunchHostFunc(beside, told.append, ("beside",))
+        await acl_py.SynchronizeStream(beside)
+        await acl_py.ValueWrite(word, 1, 0, beside)
+        await acl_py.SynchronizeDevice()
+        return told
+
+    assert acl_py.run(main, device=card) == acl_py.run(main, device="h200") == ["beside", "before", "behind"]
+
+
 def test_a_function_that_an_old_driver_does_not_have(card):
     def cuNewer():
         raise RuntimeError('Function "cuNewer" not found')  # as cuda.bindings does

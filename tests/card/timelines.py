@@ -13,23 +13,19 @@ from acl_py.compat import cuda as switch
 from acl_py.compat.acl.face.session import current_session
 from acl_py.runtime.runtime import Limited
 from device_model.completions import Completion
-from device_model.profile import DeviceProfile, load
-from tests.card.programs import OnDevice, asynchronous, calm, memory_of
+from device_model.profile import Curve, DeviceProfile, load
+from tests.card.programs import OnDevice, asynchronous, calm, memory_of, queued
 from tests.cuda.calling import PTX
 from tests.cuda.programs import Step
 
 _FREE = (
-    "record",
-    "wait",
-    "query",
-    "sync",
-    "wake",
-    "wake_asleep",
-    "create_event",
-    "destroy_event",
-    "set_device",
-    "other",
-)
+    "record", "wait", "query", "sync", "wake", "wake_asleep", "create_event", "destroy_event", "create_stream",
+    "set_device", "other", "launch_first",
+)  # fmt: skip
+_FREE_OF_GRAPHS = (
+    "captured", "mark", "refused", "begin", "instantiate_other", "instantiate_branch", "instantiate_edge",
+    "upload_other", "upload_run",
+)  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -44,7 +40,10 @@ class Row(NamedTuple):
 def profile() -> DeviceProfile:
     """Return the H200 on a host to which the calls of the layer cost nothing."""
     base = load("h200")
-    return replace(base, host=replace(base.host, **dict.fromkeys(_FREE, 0)))
+    graphs = replace(base.graphs, **dict.fromkeys(_FREE_OF_GRAPHS, 0), launch_first=base.graphs.launch)
+    nothing = Curve([(0, 0), (1, 0)])
+    graphs = replace(graphs, end=nothing, instantiate=nothing, upload=nothing, update=nothing)
+    return replace(base, host=replace(base.host, **dict.fromkeys(_FREE, 0)), graphs=graphs)
 
 
 class _Blocking:
@@ -129,11 +128,18 @@ def _number(place: Any) -> int:
     return int(place[0] if isinstance(place, tuple) else place)
 
 
+def program(seed: int) -> list[Step]:
+    """Return the program of *seed*: half of them have graphs."""
+    if seed % 4 < 2:
+        return written(seed)
+    return [step for step in queued(seed) if step[0] != "free_async"]
+
+
 def compare_timelines(seeds: range) -> int:
     """Play programs on the simulated device and on a card that it is; return how many timelines differ."""
     differ, machine = 0, profile()
     for seed in seeds:
-        steps, rules = written(seed), ("cuda", "cuda_per_thread")[seed % 2]
+        steps, rules = program(seed), ("cuda", "cuda_per_thread")[seed % 2]
         expected = _Timed(machine, rules).play_timed(steps)
         switch.install(device=machine, workers=1)
         got = _Timed("cuda:0", rules).play_timed(steps)
