@@ -24,5 +24,7 @@ def test_a_program_that_loses_the_card_has_the_codes_that_it_had(card):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_all_measured_programs_come_to_the_same(card, name):
-    assert [line for document in documents([name]) for line in check(document, is_real=IS_REAL)] == []
+def test_measured_programs_come_to_the_same(card, name):
+    """All on a real card, and one in five elsewhere: `python -m tests.card conformance` plays all of them."""
+    own = documents([name])[:: 1 if IS_REAL else 5]
+    assert [line for document in own for line in check(document, is_real=IS_REAL)] == []
