@@ -18,6 +18,9 @@ def of_graphs(profile: DeviceProfile) -> Iterator[Trial]:
         yield trial(
             f"uploads of {nodes} kernels", [*steps, *_ENDS], {f"graphs.upload[{nodes}]": cost(len(steps) - 2)},
         )  # fmt: skip
+    record: Step = {"op": "record", "event": "e", "stream": "s"}
+    steps = [*_captured([launch(1), record] * 3), *_ENDS]
+    yield trial("records in a capture", steps, {"graphs.mark": cost(2, 4, 6)}, events={"e": {"timing": False}})
     fill = {"op": "memset_async", "dst": "d", "bytes": 4096, "stream": "s"}
     copy = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 4096, "stream": "s"}
     function = {"op": "host_func", "us": 0, "stream": "s"}

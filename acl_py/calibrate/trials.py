@@ -143,6 +143,12 @@ def _memory(profile: DeviceProfile, free_bytes: int) -> Iterator[Trial]:
             [{"op": make, "name": "made", "bytes": _PINNED}, {"op": end, "name": "made"}],
             {f"host.{names[0]}": _per_mib(0), f"host.{names[1]}": _per_mib(1)},
         )
+    if profile.managed is not None:
+        yield trial(
+            "managed memory allocated and freed",
+            [{"op": "malloc_managed", "name": "made", "bytes": _MB}, {"op": "free", "name": "made"}],
+            {"managed.malloc": cost(0)},
+        )
     yield from _pools(profile)
 
 

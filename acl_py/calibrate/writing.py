@@ -95,3 +95,6 @@ def _comments(calibration: Calibration, heading: str) -> Iterator[str]:
         yield f"# {errors_text(calibration)}"
     for name, why in calibration.missing.items():
         yield f"# not measured: {name}: {' '.join(why.split())}"
+    found = {f"{each.table}.{each.name}" for each in calibration.found}
+    of_host = (f"{table}.{name}" for table, names in OF_HOST.items() for name in names)
+    yield f"# as in {calibration.base.name}: {', '.join(name for name in of_host if name not in found)}"

@@ -166,9 +166,8 @@ class RecordTimes:
     def finish(self, op: Op) -> None:
         """Note that *op* is done."""
         if self._others.has(op):
-            self._others.finish(op)
-            return
-        self._ended.append(op)
+            self._others.measure(op)
+        self._ended.append(op)  # it is told of with the others: the trace has operations in the order of their ends
         if len(self._ended) >= _MANY:
             self.settle()
 

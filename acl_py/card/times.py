@@ -52,12 +52,16 @@ class EventTimes:
 
     def finish(self, op: Op) -> None:
         """Set the times of *op*, which is done, and tell of it."""
+        self.measure(op)
+        self._context.tell(op)
+
+    def measure(self, op: Op) -> None:
+        """Set the times of *op*, which is done."""
         if self._context.error is None:
             try:
                 self._set(op, *self._pairs.pop(op))
             except DeviceError as error:
                 self._context.fail(Driver.lost or error)
-        self._context.tell(op)
 
     def settle(self) -> None:
         """Do nothing: what is done has its times."""

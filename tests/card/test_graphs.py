@@ -1,5 +1,7 @@
 """Graphs and captures on a card."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -253,6 +255,7 @@ def test_nothing_is_left_of_runs_with_graphs(card):
     assert host_functions._LASTING == {}
 
 
+@pytest.mark.skipif("ACL_PY_CARD" in os.environ, reason="a real driver looks at no address of a node")
 def test_a_graph_that_the_driver_refuses_leaves_the_executable_as_it_was(card):
     """Memory that was freed in between: the model asks at the launch, and the driver when it gets the node."""
 

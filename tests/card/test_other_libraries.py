@@ -27,7 +27,7 @@ async def multiplied(kernel, *shapes):
 
 
 @pytest.mark.slow  # the compiler of numba takes seconds
-@pytest.mark.filterwarnings("ignore:Grid size")
+@pytest.mark.filterwarnings("ignore:.*Grid size")
 def test_numba_computes_in_the_stream_of_a_launch(card):
     cuda = pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 
