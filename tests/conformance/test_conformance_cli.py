@@ -483,13 +483,13 @@ def test_an_edit_that_a_saved_trace_does_not_allow(saved):
     assert "kernel:gemm=2x: there is no kernel 'gemm'; there are none" in done.stderr
 
 
-def test_a_trace_of_a_card_that_is_not_here_has_no_prices(tmp_path):
+def test_a_trace_of_a_card_that_is_not_here_has_the_prices_of_a_model(tmp_path):
     path = tmp_path / "far"
     save(Timeline(calls=[Call("SetDevice", 0, 5, "a.py", 1, "task 1")], end_ns=5, device="x900", rules="cuda"), path)
     done = acl_py("report", str(path))
     assert done.exit_code == 0
-    assert "no prices: the run cannot be repeated: there is no profile 'x900'" in done.stderr
     assert done.stdout.startswith("critical path: 0.0 us")
+    assert done.stdout.endswith("what x900 itself would take: the prices are those of the model, h200\n")
 
 
 def test_two_saved_traces_are_compared(saved):
@@ -510,9 +510,11 @@ def test_answers_from_a_saved_trace_repeat_what_its_program_does_not_have(tmp_pa
         save(timeline, path)
     note = "the run ended with an error: DeadlockError: a waits"
     page = tmp_path / "page.html"
-    for path in paths[1:]:  # one is priced, the other cannot be run again
-        assert acl_py("report", path, "--html", str(page)).stdout.endswith(f"\n  not known: {note}\n")
-        assert data_of(page.read_text(encoding="utf-8"))["runs"][0]["notes"] == [note]
+    model = "what x900 itself would take: the prices are those of the model, h200"
+    for path, notes in zip(paths[1:], ([note], [note, model]), strict=True):
+        said = "".join(f"  not known: {each}\n" for each in notes)
+        assert acl_py("report", path, "--html", str(page)).stdout.endswith(f"\n{said}")
+        assert data_of(page.read_text(encoding="utf-8"))["runs"][0]["notes"] == notes
     assert acl_py("diff", *paths[:2]).stdout.endswith(f"no difference\n  not known: {note} (only after)\n")
     assert acl_py("diff", *paths[1:]).stdout.endswith(f"no difference\n  not known: {note}\n")
 
