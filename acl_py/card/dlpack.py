@@ -17,7 +17,7 @@ _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLDataTypeCode, by the kind
 _BFLOAT = 4
 _NAME = b"dltensor"
 _LEGACY = 1
-_NOBODY = -1  # the consumer orders the work itself
+_NO_ORDER = -1  # the consumer orders the work itself
 
 
 class _Tensor(ctypes.Structure):
@@ -48,9 +48,9 @@ def consumer(stream: Any) -> int | None:
     """
     if stream is None:
         return _LEGACY
-    if isinstance(stream, bool) or not isinstance(stream, int) or stream < _NOBODY or stream == 0:
+    if isinstance(stream, bool) or not isinstance(stream, int) or stream < _NO_ORDER or stream == 0:
         raise ValueError(f"stream={stream!r} of __dlpack__(): give the driver's handle of a stream, 1, 2, -1 or None")
-    return None if stream == _NOBODY else stream
+    return None if stream == _NO_ORDER else stream
 
 
 def check_request(device: int, dl_device: Any, copy: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""Ends that nobody wants: a run that hangs or is interrupted ends, and the next one works or asks for a new process."""
+"""Runs that hang or are interrupted: they end, and the next one works or asks for a new process."""
 
 import os
 import subprocess
