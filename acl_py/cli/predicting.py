@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 
 from acl_py.calibrate.writing import toml_of
+from acl_py.card.opening import begun
 from acl_py.cli.common import Overlay, complain, profile_of
 from acl_py.cli.explaining import say
+from acl_py.errors import AclError
 from acl_py.explain.parting import parting_text
 from acl_py.options import BODIES, DEVICE, card_of
 from acl_py.trace.rows.files import read_trace
@@ -33,13 +35,15 @@ def predict_command(
     The program runs twice, each time in a process of its own, whatever device
     it names. `acl-py calibrate` makes an overlay of this machine.
     """
-    if card_of(device) is None:
+    number = card_of(device)
+    if number is None:
         raise typer.BadParameter(f"--device must be a card, such as cuda:0, not {device!r}")
     with tempfile.TemporaryDirectory(prefix="acl-py-") as folder:
         profile = Path(folder, "model.toml")
         profile.write_text(toml_of(profile_of(model, overlay)), encoding="utf-8")
         command = [program, *(arguments or ())]
         predicted = _recorded(command, {DEVICE: str(profile)}, Path(folder, "model"))
+        _check_card(number)
         measured = _recorded(command, {DEVICE: device}, Path(folder, "card"), "--device", device)
     if len(predicted) != len(measured):
         complain(f"{len(predicted)} simulations on the model, and {len(measured)} on the card: the program differs")
@@ -48,6 +52,15 @@ def predict_command(
         if len(measured) > 1:
             say(f"simulation {number} of {len(measured)}:")
         say(parting_text(there, here))
+
+
+def _check_card(number: int) -> None:
+    """End the command, with a sentence, if there is no such card."""
+    try:
+        begun(number)
+    except (AclError, ImportError) as error:
+        complain(str(error))
+        raise typer.Exit(1) from error
 
 
 def _recorded(command: Sequence[str], environment: dict[str, str], folder: Path, *options: str) -> list[Timeline]:

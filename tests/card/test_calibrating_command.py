@@ -32,8 +32,12 @@ def test_a_program_that_fails_on_the_model_does_not_run_on_a_card(tmp_path):
 
 
 @pytest.mark.skipif(bool(os.environ.get("ACL_PY_CARD")), reason="there is a card")
-def test_a_machine_without_a_card_is_told_what_helps(tmp_path):
-    done = forks.run("-m", "acl_py", "calibrate", "-o", "mine.toml", cwd=tmp_path)
-    assert done.returncode == 1
+@pytest.mark.parametrize(
+    "command", [("calibrate", "-o", "mine.toml"), ("predict", "main.py")], ids=lambda each: each[0]
+)
+def test_a_machine_without_a_card_is_told_what_helps(command, tmp_path):
+    (tmp_path / "main.py").write_text("import acl_py\nasync def main(): await acl_py.GetDevice()\nacl_py.run(main)")
+    done = forks.run("-m", "acl_py", *command, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
     assert "pip install" in done.stderr or "install the vendor's" in done.stderr
     assert done.stderr.count("\n") < 4
