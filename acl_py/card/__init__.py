@@ -16,7 +16,7 @@ The modules, from the top down:
                      kernels in PTX; Python functions in their turn in a stream
     words            words of memory that streams write and wait for
     events memory pages
-                     events; memory with the card's addresses; what the driver is told of managed pages
+                     events; memory with the card's addresses; advice to the driver about managed pages
     dlpack           this memory for other libraries
     driver clock     the driver's functions and codes; real time
 """

@@ -9,12 +9,12 @@ kind, with the same bytes or the same kernel; one that is not is of another libr
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby, islice
 from operator import attrgetter
 from time import perf_counter_ns
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from acl_py.card.streams import LEGACY, PER_THREAD
 from acl_py.card.times import EventTimes
@@ -35,6 +35,9 @@ _IN_BYTES = ("copy", "fill")
 _READINGS = 50  # of both clocks, of which the quickest counts
 
 
+Place: TypeAlias = tuple[int, int]  # of a stream: the number of its card, and the number that CUPTI gives it
+
+
 class Done(NamedTuple):
     """What the card has done for one call, and when."""
 
@@ -44,11 +47,12 @@ class Done(NamedTuple):
 
 
 class Activities:
-    """The records of this process, by the number that CUPTI gives a stream; its clock is not Python's."""
+    """The records of this process, by the place of the stream; CUPTI's clock is not Python's."""
 
     def __init__(self, cupti: ModuleType) -> None:
         self.cupti = cupti
         self._new: list[Any] = []
+        self._kept: dict[Place, list[Done]] = {}  # of streams of runs
         self._users = 0
         self.cupti.activity_register_callbacks(lambda: (_BUFFER, 0), self._new.extend)
         kinds = self.cupti.ActivityKind
@@ -74,15 +78,19 @@ class Activities:
             for kind in self._kinds:
                 self.cupti.activity_disable(kind)
 
-    def take(self) -> dict[int, list[Done]]:
-        """Return what is new of each stream, in the order of the calls."""
+    def take(self, places: Collection[Place]) -> dict[Place, list[Done]]:
+        """Return what is new of the streams at *places*, in the order of the calls. Other runs and cards ask for theirs
+        with the same records, so these are kept for them.
+        """
         self.cupti.activity_flush_all(0)
         records = [record for record in self._new if record.kind in self._kinds]
         self._new.clear()
-        taken: dict[int, list[Done]] = {}
-        place = attrgetter("stream_id", "correlation_id")
-        for (stream, _), parts in groupby(sorted(records, key=place), place):
-            taken.setdefault(stream, []).append(self._done(list(parts)))
+        order = attrgetter("device_id", "stream_id", "correlation_id")
+        for (device, stream, _), parts in groupby(sorted(records, key=order), order):
+            if (device, stream) in self._kept:  # otherwise it is a stream of another library
+                self._kept[device, stream].append(self._done(list(parts)))
+        taken = {place: self._kept.get(place, []) for place in places}
+        self._kept.update({place: [] for place in places})
         return taken
 
     def _done(self, parts: list[Any]) -> Done:
@@ -92,11 +100,19 @@ class Activities:
         values = [what(each) for each in parts]
         return Done((kind, sum(values) if kind in _IN_BYTES else values[0]), start_ns, end_ns)
 
-    def number_of(self, stream: "CardStream") -> int:
-        """Return CUPTI's number of *stream*."""
-        context, is_named = int(stream.context.device.context_handle), stream.handle in (LEGACY, PER_THREAD)
+    def place_of(self, stream: "CardStream") -> Place:
+        """Return the place of *stream*, of which records are kept from now on."""
+        device, is_named = stream.context.device, stream.handle in (LEGACY, PER_THREAD)
         handle = 0 if is_named else int(stream.handle)
-        return int(self.cupti.get_stream_id_ex(context, handle, stream.handle == PER_THREAD))
+        number = self.cupti.get_stream_id_ex(int(device.context_handle), handle, stream.handle == PER_THREAD)
+        place = device.ordinal, int(number)
+        self._kept.setdefault(place, [])
+        return place
+
+    def forget(self, places: Iterable[Place]) -> None:
+        """Keep no more records of the streams at *places*."""
+        for place in places:
+            self._kept.pop(place, None)  # two runs at the same time may share a default stream
 
     def ahead_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
         """Return by how much CUPTI's clock is ahead of Python's, and within what error."""
@@ -128,11 +144,6 @@ def activities() -> Activities | None:
     return _activities[0]
 
 
-def forget() -> None:
-    """Ask for the package again at the next run."""
-    _activities.clear()
-
-
 class RecordTimes:
     """The times of the operations of one card, by records; *others* has those that make no record of their own."""
 
@@ -142,8 +153,8 @@ class RecordTimes:
         self._others = others
         ahead_ns, self.error_ns = records.ahead_ns()
         self._ahead_ns = ahead_ns + context.device.runtime.scheduler.began_ns
-        self._numbers: dict[CardStream, int] = {}
-        self._queued: dict[int, deque[tuple[Op, Mark]]] = {}  # by the number of the stream: without a record so far
+        self._places: dict[CardStream, Place] = {}
+        self._queued: dict[Place, deque[tuple[Op, Mark]]] = {}  # without a record so far
         self._times: dict[Op, tuple[Nanoseconds, Nanoseconds]] = {}  # of operations that are not known to be done
         self._ended: list[Op] = []  # without times
         records.begin()
@@ -158,24 +169,24 @@ class RecordTimes:
         if mark is None:
             self._others.end(stream, op, mark)
             return
-        number = self._numbers.get(stream)
-        if number is None:
-            number = self._numbers[stream] = self._records.number_of(stream)
-        self._queued.setdefault(number, deque()).append((op, mark))
+        place = self._places.get(stream)
+        if place is None:
+            place = self._places[stream] = self._records.place_of(stream)
+        self._queued.setdefault(place, deque()).append((op, mark))
 
     def finish(self, op: Op) -> None:
         """Note that *op* is done."""
         if self._others.has(op):
             self._others.measure(op)
-        self._ended.append(op)  # it is told of with the others: the trace has operations in the order of their ends
+        self._ended.append(op)  # observers hear of all in the order of their ends
         if len(self._ended) >= _MANY:
             self.settle()
 
     def settle(self) -> None:
         """Give all that is done its times, and tell of it in the order of the ends."""
-        found_in = self._records.take() if self._context.error is None else {}
-        for number, found in found_in.items():
-            for op, done in matched(self._queued.get(number, deque()), found):
+        found_in = self._records.take(self._queued) if self._context.error is None else {}
+        for place, found in found_in.items():
+            for op, done in matched(self._queued[place], found):
                 self._times[op] = done.start_ns - self._ahead_ns, done.end_ns - self._ahead_ns
         ended, self._ended = self._ended, []
         for op in ended:
@@ -185,6 +196,7 @@ class RecordTimes:
 
     def close(self) -> None:
         """Let CUPTI go."""
+        self._records.forget(self._queued)
         self._records.end()
         self._others.close()
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
 
 _ENABLED = 704  # access of this device is enabled already
-_MISSES = 2
-_NEWS = 8
+_MISSES = 2  # answers of "not yet" after which a look ends
+_NEWS = 8  # streams that have got further after which a look ends
 _NO_TIMING = 2  # a flag of cuEventCreate
 _NON_BLOCKING = 1  # a flag of cuStreamCreate
 

@@ -1,4 +1,4 @@
-"""The end of a run: it waits for the work of its cards, and gives back what it has of the driver.
+"""The end of a run: it waits for the work of its cards, and frees what it has got from the driver.
 
 Work that does not end cannot be taken back: the driver would wait for it in each call that frees something. Then the
 run leaves everything as it is, and asks for a new process.
@@ -23,7 +23,7 @@ _TIMEOUT = 702  # a code of the driver: work has lasted too long
 
 
 def give_back(runtime: "CardRuntime") -> None:
-    """Wait for the work, and give back all that *runtime* has of the driver. The cards are not reset."""
+    """Wait for the work, and free all that *runtime* has got from the driver. The cards are not reset."""
     is_lost = Driver.lost is not None
     try:
         if not _is_over(runtime):

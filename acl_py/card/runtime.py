@@ -280,7 +280,7 @@ class CardRuntime(Runtime):
                 self._here = here
 
     def close(self, why: str) -> None:
-        """End the run, and give back all that it has of the driver."""
+        """End the run, and free all that it has got from the driver."""
         try:
             if self.closed is None:
                 give_back(self)

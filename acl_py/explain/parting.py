@@ -1,7 +1,7 @@
 """Where two runs of one program part, on the model and on a card: the calls and operations whose times differ most.
 
-Both are compared by what they are and by their line. Of a call counts the time in which the host was busy: how long it
-waited is a consequence of the rest. The time between calls is the program's own, that of the verbs, and on a card also
+They are grouped by name and source line. Of a call only the time counts in which the host was busy, because its wait is
+a consequence of the rest. The time between calls is the program's own, that of the verbs, and on a card also
 that of the recording.
 """
 

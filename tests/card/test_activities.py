@@ -1,11 +1,13 @@
 """Records of what the card has done find their operations."""
 
 from collections import deque
+from enum import IntEnum
+from types import SimpleNamespace
 
 import pytest
 
 import acl_py
-from acl_py.card.activities import Done, matched
+from acl_py.card.activities import Activities, Done, matched
 from tests.card.kernels import SPIN
 
 KIND = acl_py.MemcpyKind.DEFAULT
@@ -47,3 +49,40 @@ def test_a_trace_has_all_operations_whenever_it_is_looked_at(card):
         assert all(op.called_ns <= op.start_ns <= op.end_ns for op in timeline.ops)
 
     acl_py.run(main, device=card)
+
+
+class Cupti:
+    """The functions of the vendor's package that are asked for here; *records* are those of the next flush."""
+
+    ActivityKind = IntEnum("ActivityKind", ["MEMCPY", "MEMCPY2", "MEMSET", "CONCURRENT_KERNEL", "GRAPH_TRACE"])
+
+    def __init__(self):
+        self.records = []
+
+    def activity_register_callbacks(self, _, completed):
+        self.completed = completed
+
+    def activity_flush_all(self, _):
+        self.completed(self.records)
+        self.records = []
+
+    def get_stream_id_ex(self, context, handle, per_thread):
+        return handle
+
+
+def test_each_card_gets_the_records_of_its_own_streams_in_whatever_order_they_ask():
+    cupti = Cupti()
+    records = Activities(cupti)
+    cards = [SimpleNamespace(ordinal=number, context_handle=100 + number) for number in range(2)]
+    streams = [SimpleNamespace(handle=7, context=SimpleNamespace(device=card)) for card in cards]
+    first, second = map(records.place_of, streams)
+    kind = cupti.ActivityKind.MEMCPY
+    cupti.records = [
+        SimpleNamespace(
+            kind=kind, device_id=card, stream_id=stream, correlation_id=call, start=at, end=at + 1, bytes=64
+        )
+        for card, stream, call, at in ((1, 7, 4, 30), (0, 7, 2, 10), (0, 9, 3, 20), (0, 7, 2, 11))
+    ]
+    assert records.take([first]) == {first: [Done(("copy", 128), 10, 12)]}
+    assert records.take([second]) == {second: [Done(("copy", 64), 30, 31)]}
+    assert records.take([first, second]) == {first: [], second: []}

@@ -30,15 +30,15 @@ async def _program() -> dict[str, list[int]]:
 
 def times() -> None:
     """Print what each kind of operation takes by both."""
-    runs = {"records": acl_py.run(_program, device="cuda:0")}
+    sys.modules["cupti.cupti"] = None  # type: ignore[assignment]
+    runs = {"events": acl_py.run(_program, device="cuda:0")}
+    del sys.modules["cupti.cupti"]
+    runs["records"] = acl_py.run(_program, device="cuda:0")
     records = activities.activities()
     if records is None:
         print("the package cupti-python is not installed, or does not work with this driver")
         return
     print(f"the clocks of the card and of the host agree within {records.ahead_ns()[1]} ns")
-    activities.forget()
-    sys.modules["cupti.cupti"] = None  # type: ignore[assignment]
-    runs["events"] = acl_py.run(_program, device="cuda:0")
     for name, by_records in runs["records"].items():
         with_records, with_events = (median(each) / 1000 for each in (by_records, runs["events"][name]))
         print(
