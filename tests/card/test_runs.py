@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from collections import Counter
+from itertools import count
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from tests.forks import ROOT
 pytestmark = pytest.mark.filterwarnings("error")
 KIND = acl_py.MemcpyKind.DEFAULT
 NBYTES = 4096
+TASKS = 40
 
 
 @acl_py.kernel(cost=acl_py.Cost(us=5))
@@ -545,3 +548,39 @@ def test_a_block_that_has_a_core_to_itself_leaves_no_room_for_another(card, excl
         return await acl_py.EventElapsedTime(start, end)
 
     assert waves * 0.5 <= acl_py.run(main, device=card, bodies="time") < waves * 0.5 + 0.2
+
+
+def test_a_wait_that_is_over_leaves_no_look_in_the_loop(card):
+    async def main():
+        nothing, stream = (await acl_py.ptx.load(SPIN))["nothing"], await acl_py.CreateStream()
+        loop = asyncio.get_running_loop()
+        loop.call_soon(int)  # something else can run, so the wait goes through the loop
+        await (await nothing[1, 32, stream]())
+        return list(loop._ready)
+
+    assert acl_py.run(main, device=card) == []
+
+
+def test_one_turn_of_the_loop_wakes_a_few_tasks_and_not_all(card):
+    async def main():
+        nothing = (await acl_py.ptx.load(SPIN))["nothing"]
+        loop, turn, woken = asyncio.get_running_loop(), count(), Counter()
+
+        def tick():
+            now[0] = next(turn)
+            if woken.total() < TASKS:
+                loop.call_soon(tick)
+
+        async def wait(op):
+            await op
+            woken[now[0]] += 1
+
+        now = [0]
+        ops = [await nothing[1, 32, await acl_py.CreateStream()]() for _ in range(TASKS)]
+        tick()
+        await asyncio.gather(*map(wait, ops))
+        return woken
+
+    woken = acl_py.run(main, device=card)
+    assert woken.total() == TASKS
+    assert max(woken.values()) <= 8
