@@ -464,7 +464,10 @@ def _read(type_: type[Any], table: object, file: str, prefix: str, sources: dict
             values[name] = read_value(hint, table[name], file, full, sources)
     if not prefix:
         values["sources"] = MappingProxyType(sources)
-    return type_(**values)
+    try:
+        return type_(**values)
+    except ProfileError as error:  # two values do not go together
+        raise ProfileError(f"{file}: {error}") from None
 
 
 def _text(value: object, file: str, full: str) -> str:

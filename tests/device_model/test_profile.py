@@ -113,7 +113,7 @@ H2D = f'h2d = {{ {CURVE}, source = "assumed: a round number" }}'
         (
             MODE,
             MODE.replace("1,", "0,"),
-            r"profile tiny has run_mode 0, a board without a host, and 2 devices; such a bo",
+            r"my\.toml: profile tiny has run_mode 0, a board without a host, and 2 devices; su",
         ),
         (COUNT, COUNT.replace("4,", "0,"), r"my\.toml: cores\.count must be a whole number, 1 to 2\*\*62, not 0"),
         (H2D, H2D.replace(CURVE, "value = 5"), r"my\.toml: copies\.h2d must be a list of \[bytes, ns\] in whole"),
