@@ -74,5 +74,6 @@ def test_a_row_with_another_cause_does_not_agree(row, wrong):
     assert wrong_causes(row, explained("semantics", "legacy-serialises")) == wrong
 
 
+@pytest.mark.slow
 def test_the_page_has_the_numbers():
     assert summary() in " ".join(PAGE.read_text().split())
