@@ -10,7 +10,7 @@ from acl_py.causes.findings import findings, findings_text
 from acl_py.causes.lines import path_text
 from acl_py.causes.pages import with_findings
 from acl_py.causes.path import critical_path
-from acl_py.cli.common import complain, console, is_written, option_refused
+from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
@@ -25,13 +25,19 @@ from device_model.errors import printable
 from device_model.profile import DeviceProfile
 
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Say what the run waited for, by line, and what each wait is worth.")
+    bool,
+    typer.Option(
+        "--explain",
+        help="Say what the run waited for, by line, and what each wait is worth.",
+        rich_help_panel=OF_EXPLANATIONS,
+    ),
 ]
 WhatIf = Annotated[
     list[str] | None,
     typer.Option(
         help=f"Say what the run would take with an edit: {FORMS}. Several edits, separated by commas, are made "
-        "together; may be repeated."
+        "together; may be repeated.",
+        rich_help_panel=OF_EXPLANATIONS,
     ),
 ]
 
@@ -43,6 +49,7 @@ OptimiseOut = Annotated[
         metavar="OUT.json",
         help="Propose pinned memory, operations in parts and streams that make the run faster, with the gain of each "
         "and of all, and write the edited program to this file.",
+        rich_help_panel=OF_EXPLANATIONS,
     ),
 ]
 

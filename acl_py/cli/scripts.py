@@ -11,6 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from acl_py.cli.common import (
+    OF_DEVICE,
+    OF_FILES,
+    OF_MISTAKES,
+    OF_STANDINS,
+    OF_TIME,
     EffectsOf,
     FaultRules,
     FindingsForm,
@@ -71,21 +76,28 @@ _USUAL = (
     "The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 for "
     "`acl`, and h200 for CUDA."
 )
-UsualDevice = Annotated[str | None, typer.Option(help=_USUAL)]
+UsualDevice = Annotated[str | None, typer.Option(help=_USUAL, rich_help_panel=OF_DEVICE)]
 _AnyDevice = Annotated[
-    str | None, typer.Option(help=f"{_USUAL} cuda:0 is a card of this machine, for programs of verbs.")
+    str | None,
+    typer.Option(help=f"{_USUAL} cuda:0 is a card of this machine, for programs of verbs.", rich_help_panel=OF_DEVICE),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
 IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]
 IsText = Annotated[bool, typer.Option("-c", help="SCRIPT is the program itself, as after python -c.")]
 Devices = Annotated[
-    int | None, typer.Option(min=1, max=4096, help="The number of cards; by default that of the profile.")
+    int | None,
+    typer.Option(
+        min=1, max=4096, help="The number of cards; by default that of the profile.", rich_help_panel=OF_DEVICE
+    ),
 ]
 Rules = Annotated[
     str | None,
-    typer.Option(help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device."),
+    typer.Option(
+        help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device.",
+        rich_help_panel=OF_DEVICE,
+    ),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.", rich_help_panel=OF_DEVICE)]
 Models = Annotated[
     list[Path] | None,
     typer.Option(
@@ -93,6 +105,7 @@ Models = Annotated[
         file_okay=False,
         help="A folder with the TOML files (sidecars) that name the Python function of each model or kernel; may be "
         "repeated.",
+        rich_help_panel=OF_STANDINS,
     ),
 ]
 Register = Annotated[
@@ -101,19 +114,22 @@ Register = Annotated[
         exists=True,
         dir_okay=False,
         help="A Python file that registers operators, models or kernels, before the script runs; may be repeated.",
+        rich_help_panel=OF_STANDINS,
     ),
 ]
 CountedTime = Annotated[
     HostTime,
     typer.Option(
-        help="modelled: calls take the times of the profile; measured: the real time between calls counts too."
+        help="modelled: calls take the times of the profile; measured: the real time between calls counts too.",
+        rich_help_panel=OF_TIME,
     ),
 ]
 ScriptClock = Annotated[
     Clock,
     typer.Option(
         help="What `time` means in the script and the modules in its folder: simulated: time.time(), perf_counter() "
-        "and sleep() take simulated time; real: Python's."
+        "and sleep() take simulated time; real: Python's.",
+        rich_help_panel=OF_TIME,
     ),
 ]
 HangAfter = Annotated[
@@ -121,6 +137,7 @@ HangAfter = Annotated[
     typer.Option(
         min=0,
         help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
+        rich_help_panel=OF_TIME,
     ),
 ]
 Instructions = Annotated[
@@ -130,15 +147,23 @@ Instructions = Annotated[
         metavar="N",
         help="How many instructions of each launch of a core kernel the trace keeps; by default 10000 for --format "
         "msprof-op, otherwise none.",
+        rich_help_panel=OF_FILES,
     ),
 ]
 NoSanitize = Annotated[
-    bool, typer.Option("--no-sanitize", help="Look for no races and unwritten reads; the script runs faster.")
+    bool,
+    typer.Option(
+        "--no-sanitize",
+        help="Look for no races and unwritten reads; the script runs faster.",
+        rich_help_panel=OF_MISTAKES,
+    ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
-        "--strict", help="Exit with 4 if calls failed or there are findings, and the script's own exit code is 0."
+        "--strict",
+        help="Exit with 4 if calls failed or there are findings, and the script's own exit code is 0.",
+        rich_help_panel=OF_MISTAKES,
     ),
 ]
 
