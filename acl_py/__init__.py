@@ -98,10 +98,10 @@ only from those below it, and all of them may import device_model:
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have
-    callers codes errors parts ranges sites signatures whole_files late_imports
-                    the ground: tasks, return codes, exceptions, parts of the sanitizer, ranges of bytes, lines of the
-                    user's program, the functions of `acl`, files that are written whole or not at all, imports in the
-                    middle of a program
+    callers codes errors parts projects ranges sites signatures whole_files late_imports
+                    the ground: tasks, return codes, exceptions, parts of the sanitizer, tables of a pyproject.toml,
+                    ranges of bytes, lines of the user's program, the functions of `acl`, files that are written whole
+                    or not at all, imports in the middle of a program
 """
 
 import typing
