@@ -1,6 +1,7 @@
 """`acl-py run`: reads the options of a script's run."""
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acl_py import log
 from acl_py.cli.common import (
     OF_DEVICE,
     OF_FILES,
@@ -55,6 +57,13 @@ _EMPTY = (
     "acl_py. Not recorded are simulations with trace=False and those of processes that the script starts"
 )
 _KEPT = 10_000  # instructions of each launch, in a trace that is about instructions
+
+
+class LogForm(Enum):
+    """The forms of logs."""
+
+    CONSOLE = "console"
+    JSON = "json"
 
 
 class HostTime(Enum):
@@ -168,6 +177,17 @@ Strict = Annotated[
 ]
 
 
+Log = Annotated[
+    LogForm | None,
+    typer.Option(
+        "--log",
+        help="Write an event to standard error for each call, operation, wait and finding, as it happens: for people, "
+        "or a JSON object a line.",
+        rich_help_panel=OF_FILES,
+    ),
+]
+
+
 def run_command(
     script: Script,
     arguments: Arguments = None,
@@ -195,6 +215,7 @@ def run_command(
     trace_format: Format = TraceFormat.CHROME,
     instructions: Instructions = None,
     report: ReportOut = None,
+    log_form: Log = None,
     explain: Explain = False,
     what_if: WhatIf = None,
 ) -> None:
@@ -249,6 +270,8 @@ def run_command(
         watch.keep_traces(instructions)
     if fixing is not None:
         views.append(lambda _: fixing.is_written)  # it was tried when the findings were shown
+    if log_form is not None:
+        log.enable(_logger(log_form))
     try:
         with having(effects):
             code = scripts.run(
@@ -268,6 +291,22 @@ def run_command(
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
     raise typer.Exit(code)
+
+
+def _logger(form: LogForm) -> Any:
+    """Return what writes events to standard error; the script's own configuration of structlog stays its own."""
+    import structlog  # imported here, because few runs are logged
+
+    is_json = form is LogForm.JSON
+    renderer: Any = (
+        structlog.processors.JSONRenderer() if is_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    return structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, renderer],
+        wrapper_class=structlog.BoundLogger,
+        context_class=dict,
+    ).bind()
 
 
 def _form(*, is_module: bool, is_text: bool) -> Form:
