@@ -26,7 +26,7 @@ only from those below it, and all of them may import device_model:
         recordings                      recordings of runs, as programs
         relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
         launched                        which steps are captured, and which launches run them
-        diff assertions                 what moved between two recordings; assertions for tests
+        diff assertions golden          what moved between two recordings; assertions for tests, of a saved run, too
         profiler stages                 stages of a running program, and the overlap of copies and computation
         pages                           pages with prices
     programs/       stream programs
