@@ -1,12 +1,17 @@
 """What commands say about a run: `--explain`, and `--what-if`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from acl_py.causes.findings import findings, findings_text
+from acl_py.advice.choosing import Chooser, missing
+from acl_py.advice.pairs import RacesError
+from acl_py.advice.texts import Words
+from acl_py.calls.steps import HOST_ACCESS
+from acl_py.causes.findings import BARRIERS, Finding, Pitfall, findings, findings_text
 from acl_py.causes.lines import path_text
 from acl_py.causes.pages import with_findings
 from acl_py.causes.path import critical_path
@@ -84,7 +89,10 @@ def explain_case(
     """
     asker = Asker(case)
     answers = [asker.ask(together) for together in edits]
-    pages = [explained(asker, asker.timeline, explain=explain), *shown(answers)]
+    # A program that says nothing of the host's accesses may still have some.
+    host_watched = any(step.act == HOST_ACCESS for step in case.program.steps)
+    timeline = replace(asker.timeline, host_watched=host_watched)
+    pages = [explained(asker, timeline, explain=explain), *shown(answers)]
     return pages, optimised is None or propose(asker, optimised)
 
 
@@ -144,8 +152,25 @@ def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool =
     path, priced = critical_path(timeline), prices(asker, timeline)
     notes = notes_of_prices(asker, priced)
     say(path_text(timeline), stderr=stderr)
+    advice = _advice(asker, timeline, [each.finding for each in priced])
+    say(advice if isinstance(advice, str) else advice.text, stderr=stderr)
     say(prices_text(priced, notes), stderr=stderr)
-    return with_prices(shown, path, priced, notes)
+    run = with_prices(shown, path, priced, notes)
+    return run if isinstance(advice, str) else run._replace(findings=[*advice.on_page(), *run.findings])
+
+
+def _advice(asker: Asker, timeline: Timeline, found: Sequence[Finding]) -> Words | str:
+    """Return advice about the waits of a run with the findings *found*, or why there is none."""
+    lacks = missing(timeline)
+    if lacks:
+        return lacks
+    barriers = {index for each in found if each.pitfall in BARRIERS for index in each.calls}
+    has_legacy = any(each.pitfall is Pitfall.LEGACY for each in found)
+    try:
+        chosen = Chooser(asker, timeline, barriers, has_legacy=has_legacy).choose()
+    except RacesError as error:
+        return f"no advice: {error}"
+    return Words(chosen, timeline, asker.case.program.steps)
 
 
 def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:

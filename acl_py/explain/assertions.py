@@ -10,7 +10,7 @@ from itertools import accumulate
 from operator import itemgetter
 
 from acl_py.causes import lines
-from acl_py.causes.findings import Pitfall, findings, findings_text
+from acl_py.causes.findings import findings, findings_text
 from acl_py.causes.path import makespan_ns
 from acl_py.causes.relation import Relation
 from acl_py.trace.rows.reading import site_of_call
@@ -78,7 +78,7 @@ def assert_no_implicit_sync(timeline: Timeline) -> None:
     Raises:
         AssertionError: something did; the message has the lines and what to change.
     """
-    waits = [each for each in findings(timeline) if each.pitfall is not Pitfall.NOTHING_NEW]
+    waits = findings(timeline)
     if waits:
         raise AssertionError(f"something waited without being asked to\n{findings_text(waits)}")
 

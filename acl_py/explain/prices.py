@@ -206,12 +206,6 @@ def _at_the_end(case: Case, steps: Sequence[Step]) -> Case:
     return case.with_steps(lambda step: [] if step.index in chosen else [step], last=last)
 
 
-def _without(case: Case, steps: Sequence[Step]) -> Case:
-    """Leave out the chosen calls."""
-    chosen = _indices(steps)
-    return case.with_steps(lambda step: [] if step.index in chosen else [step])
-
-
 def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
     """Let the chosen copies and fills be asynchronous, with pinned memory, in the stream of the work on their bytes."""
     if not all(isinstance(step.act, Completed) and _is_on_device(case.program, step) for step in steps):
@@ -309,7 +303,6 @@ _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
     Pitfall.SHARED_QUEUE: _many_queues,
     Pitfall.SYNC_COPY: _asynchronous,
     Pitfall.PAGE_FAULTS: _prefetched,
-    Pitfall.NOTHING_NEW: _without,
 }
 
 
