@@ -5,7 +5,7 @@ which a replay of an unchanged program repeats to the nanosecond.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import itemgetter
@@ -15,6 +15,8 @@ from acl_py.calls.steps import Name
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
 from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
+from acl_py.explain.habits.found import habits
+from acl_py.explain.habits.habit import Habit, best
 from acl_py.explain.relisting import conflict, touches
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
@@ -79,6 +81,7 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
             priced.append(_priced(asker, finding, steps))
             if finding.pitfall in (Pitfall.FULL_QUEUE, Pitfall.SHARED_QUEUE):
                 of_device[finding.pitfall] = priced[-1]
+    priced += _priced_habits(asker, steps)
     return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
 
 
@@ -116,6 +119,18 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> Priced:
         return Priced(finding, None, str(error))
 
 
+def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
+    """Yield the habits of the program that cost something, each with the best way to do without."""
+    for habit in habits(asker.case.program):
+        found = best(asker, habit.ways)
+        if found is None:
+            continue
+        way, answer = found
+        priced = Priced(steps.finding(habit, way.edit), answer)
+        if not priced.is_minor:
+            yield priced
+
+
 class _Steps:
     """The steps of a program by the times of their calls in a recording."""
 
@@ -148,6 +163,22 @@ class _Steps:
                 if row.site == finding.site and (finding.pitfall is not Pitfall.LEGACY or is_legacy(row)):
                     found += self._queuing(row.queued_ns)
         return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
+
+    def finding(self, habit: Habit, edit: str) -> Finding:
+        """Return *habit* as a finding."""
+        chosen = _indices(habit.steps)
+        times = [times for times, steps in self.by_times.items() if any(step.index in chosen for step in steps)]
+        places = {(call.enter_ns, call.exit_ns): index for index, call in enumerate(self.timeline.calls)}
+        return Finding(
+            habit.pitfall,
+            habit.steps[0].line,
+            habit.what,
+            edit,
+            held_ns=sum(exit_ - enter for enter, exit_ in times),
+            begin_ns=min(enter for enter, _ in times),
+            end_ns=max(exit_ for _, exit_ in times),
+            calls=sorted(places[each] for each in times if each in places),
+        )
 
     def _queuing(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""

@@ -1,0 +1,145 @@
+"""Mistakes planted in the pipeline, and the same programs mended. `# planted` marks the line that a report must name.
+
+A class has the mistake; its base is mended: `Pipeline`, or a class of its own.
+"""
+
+import inspect
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from planted_pipeline import CHUNKS, D2H, H2D, MIB, SIZE, Pipeline, scale, shift
+
+from acl_py import (
+    Array,
+    CreateEvent,
+    CreateStream,
+    DestroyEvent,
+    DestroyStream,
+    Free,
+    HostRegister,
+    HostUnregister,
+    Malloc,
+    MemcpyAsync,
+    RecordEvent,
+    StreamWaitEvent,
+)
+from acl_py.causes.findings import Pitfall
+
+
+def line_of(pair):
+    """The planted line of a class, as a report names it."""
+    lines, first = inspect.getsourcelines(pair)
+    place = next(place for place, line in enumerate(lines) if line.rstrip().endswith("# planted"))
+    return f"{Path(inspect.getfile(pair)).name}:{first + place}"
+
+
+# --- things made in a loop
+
+
+class _Arrays(Pipeline):
+    """Uploads come from an array of the program, which is registered before."""
+
+    async def begin(self):
+        await super().begin()
+        self.array = np.zeros(SIZE * CHUNKS, np.uint8)
+
+    def part(self, chunk):
+        return self.array[chunk * SIZE : (chunk + 1) * SIZE]
+
+    async def upload(self, chunk, slot):
+        await MemcpyAsync(self.device[slot], SIZE, self.part(chunk), SIZE, H2D, self.up)
+
+
+class RegisteredOnce(_Arrays):
+    async def begin(self):
+        await super().begin()
+        await HostRegister(self.array)
+
+    async def end(self):
+        await super().end()
+        await HostUnregister(self.array)
+
+
+class RegisteredInLoop(_Arrays):
+    pitfall, edit = Pitfall.IN_LOOP, "Register all of it before the loop"
+    mended = RegisteredOnce
+
+    async def step(self, chunk, slot):
+        await HostRegister(self.part(chunk))  # planted
+        await super().step(chunk, slot)
+        await HostUnregister(self.part(chunk))
+
+
+class OwnDownload(Pipeline):
+    """Each download has a stream and an event, made before."""
+
+    size, chunks = MIB // 4, 24
+
+    async def work(self, chunk, slot):
+        await RecordEvent(self.done[slot], self.compute)
+
+    async def download(self, chunk, slot):
+        await self.download_in(self.extra, self.event, slot)
+
+    async def download_in(self, stream, event, slot):
+        await StreamWaitEvent(stream, self.done[slot])
+        await MemcpyAsync(self.result[slot], self.size, self.device[slot], self.size, D2H, stream)
+        await RecordEvent(event, stream)
+        await StreamWaitEvent(self.down, event)
+
+    async def begin(self):
+        await super().begin()
+        self.extra, self.event = await CreateStream(), await CreateEvent()
+
+    async def end(self):
+        await super().end()
+        await DestroyEvent(self.event)
+        await DestroyStream(self.extra)
+
+
+class StreamEachStep(OwnDownload):
+    pitfall, edit = Pitfall.IN_LOOP, "before the loop and use them again: 1 in place of 24 streams, 1 in place of 24"
+    mended = OwnDownload
+    begin, end = Pipeline.begin, Pipeline.end
+
+    async def download(self, chunk, slot):
+        stream = await CreateStream()  # planted
+        event = await CreateEvent()
+        await self.download_in(stream, event, slot)
+        await DestroyEvent(event)
+        await DestroyStream(stream)
+
+
+class WithScratch(Pipeline):
+    """The first kernel works on memory that no other part uses."""
+
+    async def begin(self):
+        await super().begin()
+        self.scratch = await Malloc(self.size)
+
+    async def work(self, chunk, slot):
+        await scale[132, self.compute](Array(self.scratch))
+        await shift[132, self.compute](Array(self.device[slot]))
+
+    async def end(self):
+        await super().end()
+        await Free(self.scratch)
+
+
+class ScratchEachStep(WithScratch):
+    pitfall, edit = Pitfall.IN_LOOP, "before the loop and use them again: 1 in place of 12 buffers"
+    mended = WithScratch
+    begin, end = Pipeline.begin, Pipeline.end
+
+    async def work(self, chunk, slot):
+        self.scratch = await Malloc(self.size)  # planted
+        await super().work(chunk, slot)
+        await Free(self.scratch)
+
+
+def _all(kind):
+    return chain([kind], *map(_all, kind.__subclasses__()))
+
+
+PLANTED = [kind for kind in _all(Pipeline) if "pitfall" in vars(kind)]

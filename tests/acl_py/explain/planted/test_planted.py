@@ -1,0 +1,33 @@
+"""Planted mistakes: a report names the line among its first two findings, advises what the mended program does, and
+prices it as the run of that program does. Of mended programs it advises nothing.
+"""
+
+import pytest
+from planted_pairs import PLANTED, line_of
+from planted_pipeline import recording
+
+from acl_py.causes.path import makespan_ns
+from acl_py.explain.prices import prices
+from acl_py.explain.recordings import asker_of
+
+_NEAR_NS = 3_000  # or 5 %
+
+
+def report(timeline):
+    return prices(asker_of(timeline, "pipeline"), timeline)
+
+
+@pytest.mark.parametrize("pair", PLANTED, ids=lambda pair: pair.__name__)
+def test_a_planted_mistake_is_found_and_priced(pair):
+    timeline, mended = recording(pair), recording(pair.mended)
+    first = [each for each in report(timeline)[:2] if each.finding.site == line_of(pair)]
+    assert [each.finding.pitfall for each in first] == [pair.pitfall]
+    assert pair.edit in first[0].finding.edit
+    answer, real = first[0].answer, makespan_ns(timeline) - makespan_ns(mended)
+    assert not answer.conflicts
+    assert answer.gain_ns == pytest.approx(real, abs=max(_NEAR_NS, real // 20))
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(pair.mended for pair in PLANTED), ids=lambda kind: kind.__name__)
+def test_nothing_is_advised_of_a_mended_program(kind):
+    assert [each.text for each in report(recording(kind)) if not each.is_minor] == []
