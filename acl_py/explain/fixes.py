@@ -128,13 +128,15 @@ class Fixer:
         others = _others_text(left.keys() - self.missing.keys())
         return Trial(f"{how}the finding is gone, {cost_text(cost_us)}{others}", is_gone=True, cost_us=cost_us)
 
-    def mend(self, findings: Iterable[Finding]) -> Mended:
-        """Return the program with few edges that mend all *findings* together.
+    def mend(self, findings: Iterable[Finding] | None = None) -> Mended:
+        """Return the program with few edges that mend all *findings* together; None stands for all that the case has.
 
         The next edge is the one for the earliest step that is out of order, and begins as late as it can. In the end,
         edges that others make needless are left out.
         """
-        given_up = self.missing.keys() - {_lines_of(finding) for finding in findings if finding.kind in FIXED}
+        given_up: set[Lines] = set()
+        if findings is not None:
+            given_up = self.missing.keys() - {_lines_of(finding) for finding in findings if finding.kind in FIXED}
         chosen: Missing = {}
         left = self.missing
         while (open_ := left.keys() - given_up) and len(chosen) < MOST_TRIED:

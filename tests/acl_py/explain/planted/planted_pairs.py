@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from planted_pipeline import CHUNKS, D2H, H2D, MIB, SIZE, Pipeline, scale, shift
+from planted_pipeline import CHUNKS, D2D, D2H, H2D, MIB, SIZE, Pipeline, scale, shift
 
 from acl_py import (
     Array,
@@ -21,6 +21,8 @@ from acl_py import (
     HostUnregister,
     Malloc,
     MemcpyAsync,
+    Memset,
+    MemsetAsync,
     RecordEvent,
     StreamWaitEvent,
 )
@@ -136,6 +138,66 @@ class ScratchEachStep(WithScratch):
         self.scratch = await Malloc(self.size)  # planted
         await super().work(chunk, slot)
         await Free(self.scratch)
+
+
+# --- work in the default stream
+
+
+class KernelWithoutStream(Pipeline):
+    pitfall, edit = Pitfall.LEGACY, "Give it the stream of scale"
+    mended = Pipeline
+
+    async def work(self, chunk, slot):
+        await scale[132, self.compute](Array(self.device[slot]))
+        await shift[132](Array(self.device[slot]))  # planted
+
+
+class FirstKernelWithoutStream(Pipeline):
+    """Its producer is the upload, and in that stream it would keep the next upload waiting."""
+
+    pitfall, edit = Pitfall.LEGACY, "Give it the stream of shift"
+    mended = Pipeline
+
+    async def work(self, chunk, slot):
+        await scale[132](Array(self.device[slot]))  # planted
+        await shift[132, self.compute](Array(self.device[slot]))
+
+
+class Filled(Pipeline):
+    """The second kernel adds to memory that is filled before."""
+
+    async def begin(self):
+        await super().begin()
+        self.sums = [await Malloc(SIZE) for _ in range(self.slots)]
+
+    async def work(self, chunk, slot):
+        await self.fill(slot)
+        await scale[132, self.compute](Array(self.device[slot]))
+        await shift[132, self.compute](Array(self.sums[slot]))
+
+    async def fill(self, slot):
+        await MemsetAsync(self.sums[slot], SIZE, 0, SIZE, self.compute)
+
+
+class FilledInDefaultStream(Filled):
+    pitfall, edit = Pitfall.LEGACY, "Give it the stream of shift"
+    mended = Filled
+
+    async def fill(self, slot):
+        await Memset(self.sums[slot], SIZE, 0, SIZE)  # planted
+
+
+class CopiedOnDevice(Filled):
+    async def fill(self, slot):
+        await MemcpyAsync(self.sums[slot], SIZE, self.device[slot], SIZE, D2D, self.compute)
+
+
+class CopiedInDefaultStream(CopiedOnDevice):
+    pitfall, edit = Pitfall.LEGACY, "Give it the stream of scale"
+    mended = CopiedOnDevice
+
+    async def fill(self, slot):
+        await MemcpyAsync(self.sums[slot], SIZE, self.device[slot], SIZE, D2D)  # planted
 
 
 def _all(kind):

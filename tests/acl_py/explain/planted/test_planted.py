@@ -20,10 +20,10 @@ def report(timeline):
 @pytest.mark.parametrize("pair", PLANTED, ids=lambda pair: pair.__name__)
 def test_a_planted_mistake_is_found_and_priced(pair):
     timeline, mended = recording(pair), recording(pair.mended)
-    first = [each for each in report(timeline)[:2] if each.finding.site == line_of(pair)]
-    assert [each.finding.pitfall for each in first] == [pair.pitfall]
-    assert pair.edit in first[0].finding.edit
-    answer, real = first[0].answer, makespan_ns(timeline) - makespan_ns(mended)
+    of_line = [each for each in report(timeline)[:2] if each.finding.site == line_of(pair)]
+    assert {each.finding.pitfall for each in of_line} == {pair.pitfall}
+    (found,) = [each for each in of_line if pair.edit in each.finding.edit]
+    answer, real = found.answer, makespan_ns(timeline) - makespan_ns(mended)
     assert not answer.conflicts
     assert answer.gain_ns == pytest.approx(real, abs=max(_NEAR_NS, real // 20))
 
