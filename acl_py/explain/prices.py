@@ -23,6 +23,7 @@ from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline
+from acl_py.wording import reword
 from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
@@ -187,12 +188,17 @@ class _Steps:
             habit.pitfall,
             habit.steps[0].line,
             habit.what,
-            edit,
+            self._worded(edit),
             held_ns=sum(exit_ - enter for enter, exit_ in times),
             begin_ns=min(enter for enter, _ in times),
             end_ns=max(exit_ for _, exit_ in times),
             calls=sorted(places[each] for each in times if each in places),
         )
+
+    def _worded(self, edit: str) -> str:
+        """Return *edit* in the words of the script."""
+        function = next((call.function for call in self.timeline.calls if call.function), "")
+        return reword(edit, function) if function else edit
 
     def _queuing(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from planted_pipeline import CHUNKS, D2D, D2H, H2D, MIB, SIZE, Pipeline, scale, shift
+from planted_pipeline import CHUNKS, D2D, D2H, H2D, MIB, SIZE, Pipeline, norm, scale, shift
 
 from acl_py import (
     Array,
@@ -20,6 +20,7 @@ from acl_py import (
     HostRegister,
     HostUnregister,
     Malloc,
+    Memcpy2dAsync,
     MemcpyAsync,
     Memset,
     MemsetAsync,
@@ -198,6 +199,70 @@ class CopiedInDefaultStream(CopiedOnDevice):
 
     async def fill(self, slot):
         await MemcpyAsync(self.sums[slot], SIZE, self.device[slot], SIZE, D2D)  # planted
+
+
+# --- copies and fills in pieces
+
+
+class Wide(Pipeline):
+    """All three streams have work all the time."""
+
+    chunks = 24
+
+    async def work(self, chunk, slot):
+        await norm[132, self.compute](Array(self.device[slot]))
+
+
+class UploadInPieces(Wide):
+    pitfall, edit = Pitfall.PIECES, "Make one call of each 16: all of them are one range of bytes"
+    mended = Wide
+
+    async def upload(self, chunk, slot):
+        device, source, part = self.device[slot], self.source[slot], SIZE // 16
+        for begin in range(0, SIZE, part):
+            await MemcpyAsync(device + begin, part, source + begin, part, H2D, self.up)  # planted
+
+
+class DownloadInPieces(Wide):
+    pitfall, edit = Pitfall.PIECES, "Make one call of each 16: all of them are one range of bytes"
+    mended = Wide
+
+    async def download(self, chunk, slot):
+        device, result, part = self.device[slot], self.result[slot], SIZE // 16
+        for begin in range(0, SIZE, part):
+            await MemcpyAsync(result + begin, part, device + begin, part, D2H, self.down)  # planted
+
+
+class ByRows(Wide):
+    """The upload leaves a gap behind each row on the device."""
+
+    async def upload(self, chunk, slot):
+        await Memcpy2dAsync(self.device[slot], SIZE // 32, self.source[slot], SIZE // 64, SIZE // 64, 32, H2D, self.up)
+
+
+class RowByRow(ByRows):
+    pitfall, edit = Pitfall.PIECES, "Make one copy by rows of each 32, with Memcpy2dAsync()"
+    mended = ByRows
+
+    async def upload(self, chunk, slot):
+        device, source, row = self.device[slot], self.source[slot], SIZE // 64
+        for number in range(32):
+            await MemcpyAsync(device + 2 * row * number, row, source + row * number, row, H2D, self.up)  # planted
+
+
+class FilledAtOnce(Wide):
+    async def upload(self, chunk, slot):
+        await MemsetAsync(self.device[slot], SIZE, 0, SIZE, self.up)
+
+
+class FilledInPieces(FilledAtOnce):
+    pitfall, edit = Pitfall.PIECES, "Make one call of each 8: all of them are one range of bytes"
+    mended = FilledAtOnce
+
+    async def upload(self, chunk, slot):
+        part = SIZE // 8
+        for begin in range(0, SIZE, part):
+            await MemsetAsync(self.device[slot] + begin, part, 0, part, self.up)  # planted
 
 
 def _all(kind):

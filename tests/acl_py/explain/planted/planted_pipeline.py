@@ -31,6 +31,11 @@ def shift(data: InOut):
     """The second kernel of a chunk."""
 
 
+@kernel(cost=Cost(us=10))
+def norm(data: InOut):
+    """A short kernel."""
+
+
 class Pipeline:
     """The right program. A planted mistake is a class that does one of its parts in another way."""
 
