@@ -133,7 +133,7 @@ def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
         if found is None:
             continue
         way, answer = found
-        priced = Priced(steps.finding(habit, way.edit), answer)
+        priced = Priced(steps.finding(habit, way.text(answer)), answer)
         if not priced.is_minor:
             yield priced
 

@@ -11,10 +11,17 @@ from acl_py.programs.format import Step
 
 
 class Way(NamedTuple):
-    """One way to write steps better: the *edit* in words, and the function that makes it."""
+    """One way to write steps better: the *edit* in words, and the function that makes it. *adds* says what the words
+    lack before the answer is known.
+    """
 
     edit: str
     make: Callable[[Case], Case]
+    adds: Callable[[Answer], str] = lambda _: ""
+
+    def text(self, answer: Answer) -> str:
+        """Return the edit in words, after its *answer*."""
+        return self.edit + self.adds(answer)
 
 
 class Habit(NamedTuple):

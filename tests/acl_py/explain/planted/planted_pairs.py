@@ -8,8 +8,9 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from planted_pipeline import CHUNKS, D2D, D2H, H2D, MIB, SIZE, Pipeline, norm, scale, shift
+from planted_pipeline import CHUNKS, D2D, D2H, H2D, MIB, SIZE, Pipeline, norm, scale, shift, tiny
 
+import acl_py
 from acl_py import (
     Array,
     CreateEvent,
@@ -17,6 +18,8 @@ from acl_py import (
     DestroyEvent,
     DestroyStream,
     Free,
+    GraphInstantiate,
+    GraphLaunch,
     HostRegister,
     HostUnregister,
     Malloc,
@@ -263,6 +266,45 @@ class FilledInPieces(FilledAtOnce):
         part = SIZE // 8
         for begin in range(0, SIZE, part):
             await MemsetAsync(self.device[slot] + begin, part, 0, part, self.up)  # planted
+
+
+# --- launches that repeat
+
+
+class Layers(Pipeline):
+    """Each step launches the same forty kernels, which are in a graph."""
+
+    chunks, layers = 16, 40
+
+    async def begin(self):
+        await super().begin()
+        self.state = await Malloc(MIB)
+        async with acl_py.capture(self.compute) as graph:
+            await self.launch_all()
+        self.executable = await GraphInstantiate(graph)
+
+    async def launch_all(self):
+        for _ in range(self.layers):
+            await tiny[132, self.compute](Array(self.state))
+
+    async def work(self, chunk, slot):
+        await GraphLaunch(self.executable, self.compute)
+
+
+class LayersOneByOne(Layers):
+    pitfall, edit = Pitfall.REPEATED, "Capture a graph of 40 operations and launch it 16 times; it pays after"
+    mended = Layers
+
+    async def begin(self):
+        await Pipeline.begin(self)
+        self.state = await Malloc(MIB)
+
+    async def work(self, chunk, slot):
+        await self.launch_all()
+
+    async def launch_all(self):
+        for _ in range(self.layers):
+            await tiny[132, self.compute](Array(self.state))  # planted
 
 
 def _all(kind):

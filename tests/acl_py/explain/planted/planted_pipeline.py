@@ -36,6 +36,11 @@ def norm(data: InOut):
     """A short kernel."""
 
 
+@kernel(cost=Cost(us=3))
+def tiny(data: InOut):
+    """A very short kernel."""
+
+
 class Pipeline:
     """The right program. A planted mistake is a class that does one of its parts in another way."""
 
