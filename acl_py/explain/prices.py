@@ -18,6 +18,7 @@ from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_st
 from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
 from acl_py.explain.habits.habit import Habit, best
+from acl_py.explain.habits.sync_copies import fetched_later
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
@@ -48,6 +49,10 @@ class Priced:
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
         return self.answer is None or 100 * self.answer.gain_ns < self.answer.before_ns
+
+    def is_worse_than(self, other: Answer) -> bool:
+        """Whether *other* is the better answer: it keeps the order, or it is worth more."""
+        return self.answer is None or bool(self.answer.conflicts) or self.answer.gain_ns < other.gain_ns
 
     @property
     def worth(self) -> str:
@@ -121,7 +126,12 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
             priced = [Priced(replace(finding, edit=way.edit), answer) for way, answer in filter(None, found)]
             if priced:
                 return priced
-        return [Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))]
+        as_it_is = Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))
+        if finding.pitfall is Pitfall.SYNC_COPY:
+            way, answer = best(asker, fetched_later(asker.case.program, chosen)) or (None, None)
+            if way is not None and answer is not None and as_it_is.is_worse_than(answer):
+                return [Priced(replace(finding, edit=steps.worded(way.edit)), answer)]
+        return [as_it_is]
     except EditError as error:
         return [Priced(finding, None, str(error))]
 
@@ -188,14 +198,14 @@ class _Steps:
             habit.pitfall,
             habit.steps[0].line,
             habit.what,
-            self._worded(edit),
+            self.worded(edit),
             held_ns=sum(exit_ - enter for enter, exit_ in times),
             begin_ns=min(enter for enter, _ in times),
             end_ns=max(exit_ for _, exit_ in times),
             calls=sorted(places[each] for each in times if each in places),
         )
 
-    def _worded(self, edit: str) -> str:
+    def worded(self, edit: str) -> str:
         """Return *edit* in the words of the script."""
         function = next((call.function for call in self.timeline.calls if call.function), "")
         return reword(edit, function) if function else edit
