@@ -13,6 +13,7 @@ from planted_pipeline import CHUNKS, D2D, D2H, H2D, MIB, SIZE, Pipeline, norm, s
 import acl_py
 from acl_py import (
     Array,
+    Cost,
     CreateEvent,
     CreateStream,
     DestroyEvent,
@@ -22,13 +23,20 @@ from acl_py import (
     GraphLaunch,
     HostRegister,
     HostUnregister,
+    InOut,
     Malloc,
+    MallocHost,
+    Memcpy,
     Memcpy2dAsync,
     MemcpyAsync,
     Memset,
     MemsetAsync,
+    Out,
     RecordEvent,
     StreamWaitEvent,
+    SynchronizeDevice,
+    SynchronizeStream,
+    kernel,
 )
 from acl_py.causes.findings import Pitfall
 
@@ -305,6 +313,80 @@ class LayersOneByOne(Layers):
     async def launch_all(self):
         for _ in range(self.layers):
             await tiny[132, self.compute](Array(self.state))  # planted
+
+
+# --- results that are fetched one by one
+
+
+@kernel(cost=Cost(us=45))
+def learn(data: InOut, loss: Out):
+    """A kernel with a result of one number."""
+
+
+class Losses(Pipeline):
+    """All losses are fetched on their way, and read in the end."""
+
+    async def begin(self):
+        await super().begin()
+        self.loss, self.losses = await Malloc(4), await MallocHost(4 * self.chunks)
+
+    async def work(self, chunk, slot):
+        await scale[132, self.compute](Array(self.device[slot]))
+        await learn[132, self.compute](Array(self.device[slot]), Array(self.loss))
+        await self.fetch(chunk)
+
+    async def fetch(self, chunk):
+        await MemcpyAsync(self.losses + 4 * chunk, 4, self.loss, 4, D2H, self.compute)
+
+    async def end(self):
+        await super().end()
+        self.seen = self.losses.numpy(np.float32).tolist()
+
+
+class LossEachStep(Losses):
+    pitfall, edit = Pitfall.SYNC_COPY, "into pinned memory with a place for each result"
+    mended = Losses
+    end = Pipeline.end
+
+    async def begin(self):
+        await super().begin()
+        self.seen = []
+
+    async def fetch(self, chunk):
+        await SynchronizeStream(self.compute)
+        await Memcpy(self.losses, 4, self.loss, 4, D2H)  # planted
+        self.seen += self.losses.numpy(np.float32)[:1].tolist()
+
+
+class LossOfPlainArray(LossEachStep):
+    """Nobody sees who reads it, and the copy itself does not wait for the kernels, because they are over."""
+
+    pitfall, edit = LossEachStep.pitfall, LossEachStep.edit
+
+    async def fetch(self, chunk):
+        await SynchronizeDevice()
+        await Memcpy(self.array, 4, self.loss, 4, D2H)  # planted
+        self.seen += self.array.tolist()
+
+    async def begin(self):
+        await super().begin()
+        self.array = np.zeros(1, np.float32)
+
+
+# --- a record in the wrong stream: what the sanitizer finds, with its fixes
+
+
+class RecordInWrongStream(Pipeline):
+    async def record_done(self, slot):
+        await RecordEvent(self.done[slot], self.up)  # planted
+
+
+class RecordInStreamThatWaits(RecordInWrongStream):
+    async def record_done(self, slot):
+        await RecordEvent(self.done[slot], self.down)  # planted
+
+
+WRONG_RECORDS = [RecordInWrongStream, RecordInStreamThatWaits]
 
 
 def _all(kind):

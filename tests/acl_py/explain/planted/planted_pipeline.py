@@ -66,7 +66,7 @@ class Pipeline:
         await RecordEvent(self.arrived[slot], self.up)
         await StreamWaitEvent(self.compute, self.arrived[slot])
         await self.work(chunk, slot)
-        await RecordEvent(self.done[slot], self.compute)
+        await self.record_done(slot)
         await StreamWaitEvent(self.down, self.done[slot])
         await self.download(chunk, slot)
         await RecordEvent(self.free[slot], self.down)
@@ -77,6 +77,9 @@ class Pipeline:
     async def work(self, chunk, slot):
         await scale[132, self.compute](Array(self.device[slot]))
         await shift[132, self.compute](Array(self.device[slot]))
+
+    async def record_done(self, slot):
+        await RecordEvent(self.done[slot], self.compute)
 
     async def download(self, chunk, slot):
         await MemcpyAsync(self.result[slot], self.size, self.device[slot], self.size, D2H, self.down)
