@@ -30,7 +30,7 @@ from device_model.completions import Why
 
 
 class Pitfall(StrEnum):
-    """What kind of wait a finding is about."""
+    """What kind of wait a finding is about; those from IN_LOOP on are habits, which explain finds in programs."""
 
     LEGACY = "legacy stream"
     PAGEABLE = "pageable copy"
@@ -40,6 +40,9 @@ class Pitfall(StrEnum):
     SHARED_QUEUE = "shared queue"
     SYNC_COPY = "synchronous copy"
     PAGE_FAULTS = "page faults"
+    IN_LOOP = "made in a loop"
+    PIECES = "small pieces"
+    REPEATED = "repeated launches"
 
 
 @dataclass(slots=True)

@@ -82,6 +82,14 @@ def in_stream(step: Step, stream: str) -> Step:
     return replace(step, op=op, fields=_whole(op, {**kept, "stream": stream}))
 
 
+def by_rows(step: Step, dpitch: int, spitch: int, height: int) -> Step:
+    """Return the copy of *height* rows, as long as the copy *step*, which begin so many bytes apart."""
+    op = step.op.replace("memcpy", "memcpy2d")
+    kept = {name: value for name, value in step.fields.items() if name in OPS[op]}
+    rows = {"width": step.fields["bytes"], "height": height, "dpitch": dpitch, "spitch": spitch}
+    return replace(step, op=op, fields=_whole(op, kept | rows))
+
+
 def _whole(op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fields.get(name, field.default) for name, field in OPS[op].items()}
 

@@ -9,18 +9,22 @@ A line of the program may make an access many times. Its fix is made each time, 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from acl_py.calls.steps import HOST_ACCESS
 from acl_py.causes.lines import us
+from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.launched import Launched
+from acl_py.explain.records import misplaced, moved
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.findings import Access, Finding, Kind, Trial
-from acl_py.programs.format import STEP, Program
+from acl_py.programs.format import STEP, Program, ProgramError
 from acl_py.programs.replay import Replay
 from acl_py.wording import reword
 
@@ -37,21 +41,23 @@ class Mended:
     """The *program* with the edges that mend its findings.
 
     *edges* has the lines of each, *cost_ns* is what they cost together, and *left* has the lines of the findings that
-    are still there.
+    are still there. *moved* says of a record that is in another stream which one that is.
     """
 
     program: Program
     edges: tuple[Lines, ...]
     cost_ns: int
     left: tuple[Lines, ...]
+    moved: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """What mends the program, as plain text."""
-        if not self.edges:
+        fixes = [*self.moved, *(f"{other} behind {one}" for one, other in self.edges)]
+        if not fixes:
             return "no fix helps"
-        behind = ", ".join(f"{other} behind {one}" for one, other in self.edges)
-        them = "1 fix is" if len(self.edges) == 1 else f"{len(self.edges)} fixes are"
+        behind = ", ".join(fixes)
+        them = "1 fix is" if len(fixes) == 1 else f"{len(fixes)} fixes are"
         all_ = f"all findings but {len(self.left)}" if self.left else "all findings"
         return f"{them} enough for {all_}: {behind}; {cost_text(self.cost_ns / 1000)}"
 
@@ -63,6 +69,7 @@ class Fixer:
     """
 
     def __init__(self, case: Case) -> None:
+        self._case = case
         self._lines = [step.line for step in case.program.steps]
         self._sites = [step.site for step in case.program.steps]
         # The line of each step is its number, which it keeps in all runs. So findings tell which steps they are about.
@@ -95,6 +102,15 @@ class Fixer:
         """Return what comes of the fix of *finding*, which this case has."""
         if finding.kind in REWRITTEN:
             return self._try_rewrite(finding)
+        by_edge, move = self._try_edge(finding), self._moved_record(_lines_of(finding))
+        if move is None:
+            return by_edge
+        cost_us = move.cost_ns / 1000
+        if by_edge.is_gone and by_edge.cost_us < cost_us:
+            return by_edge
+        return Trial(f"{move.text}: the finding is gone, {cost_text(cost_us)}", is_gone=True, cost_us=cost_us)
+
+    def _try_edge(self, finding: Finding) -> Trial:
         lines, problems = _lines_of(finding), []
         for edges, how in zip(_ways(self.missing[lines]), _HOW, strict=False):
             try:
@@ -108,6 +124,22 @@ class Fixer:
                 return self._gone(answer, left, how)
             problems.append("the finding is still there")
         return Trial(problems[0])
+
+    def _moved_record(self, lines: Lines) -> "_Moved | None":
+        """Return what becomes of the case if a record in the wrong stream is the reason why *lines* are in no order;
+        None if that is not so, or if there would be other findings then.
+        """
+        steps = self._asker.case.program
+        move = misplaced(steps, self.missing[lines], lambda step: self._lines[_number(step.site)])
+        if move is None:
+            return None
+        try:
+            fixer = Fixer(moved(self._case, move))
+        except (ProgramError, DeadlockError):  # the program does not come to its end with it
+            return None
+        if lines in fixer.missing or fixer.missing.keys() - self.missing.keys():
+            return None
+        return _Moved(move.text, fixer, fixer._asker.before_ns - self._asker.before_ns)
 
     def _try_rewrite(self, finding: Finding) -> Trial:
         key = finding.kind, finding.sites
@@ -128,13 +160,28 @@ class Fixer:
         others = _others_text(left.keys() - self.missing.keys())
         return Trial(f"{how}the finding is gone, {cost_text(cost_us)}{others}", is_gone=True, cost_us=cost_us)
 
-    def mend(self, findings: Iterable[Finding]) -> Mended:
-        """Return the program with few edges that mend all *findings* together.
+    def mend(self, findings: Iterable[Finding] | None = None) -> Mended:
+        """Return the program with few fixes that mend all *findings* together; None stands for all of the case."""
+        wanted = {*self.missing} if findings is None else {_lines_of(each) for each in findings if each.kind in FIXED}
+        best, tried = self._with_edges(wanted), set[str]()
+        for lines in sorted(wanted & self.missing.keys()):
+            move = self._moved_record(lines)
+            if move is None or move.text in tried:
+                continue
+            tried.add(move.text)
+            rest = move.fixer._with_edges(wanted)
+            cost_ns = move.cost_ns + rest.cost_ns
+            if (len(rest.left), cost_ns) <= (len(best.left), best.cost_ns):
+                best = replace(rest, cost_ns=cost_ns, moved=(move.text,))
+        return best
+
+    def _with_edges(self, wanted: AbstractSet[Lines]) -> Mended:
+        """Return the program with few edges that put the lines *wanted* in order.
 
         The next edge is the one for the earliest step that is out of order, and begins as late as it can. In the end,
         edges that others make needless are left out.
         """
-        given_up = self.missing.keys() - {_lines_of(finding) for finding in findings if finding.kind in FIXED}
+        given_up = self.missing.keys() - wanted
         chosen: Missing = {}
         left = self.missing
         while (open_ := left.keys() - given_up) and len(chosen) < MOST_TRIED:
@@ -202,6 +249,14 @@ class Fixer:
         """Return *program* with the lines that its steps had."""
         steps = tuple(replace(step, site=self._sites[_number(step.site)]) for step in program.steps)
         return replace(program, steps=steps)
+
+
+class _Moved(NamedTuple):
+    """A record is in another stream, as *text* says; *fixer* is of the case with it, and it costs *cost_ns*."""
+
+    text: str
+    fixer: Fixer
+    cost_ns: int
 
 
 def try_fixes(fixers: Sequence[Fixer], findings: Iterable[Finding]) -> list[Finding]:

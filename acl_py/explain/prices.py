@@ -5,29 +5,31 @@ which a replay of an unchanged program repeats to the nanosecond.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 from operator import itemgetter
 
 from acl_py.calls.acts import Completed, Queued
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
+from acl_py.explain.beside import DEFAULT_STREAM, work_beside
 from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
-from acl_py.explain.relisting import conflict, touches
+from acl_py.explain.habits.default_stream import in_own_stream, ways_out
+from acl_py.explain.habits.found import habits
+from acl_py.explain.habits.habit import Habit, best
+from acl_py.explain.habits.sync_copies import fetched_later
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline
+from acl_py.wording import reword
 from device_model.kernel.ranges import MOST
 
 MOST_PRICED = 20  # findings: each needs a run of the whole program
 _SITES = 5  # lines of the program that the last line of a text names
 _MOST_QUEUES = 4096  # the model makes an object for each
-_OWN_STREAM = "own stream of device "
-_DEFAULT_STREAM = "legacy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class Priced:
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
         return self.answer is None or 100 * self.answer.gain_ns < self.answer.before_ns
+
+    def is_worse_than(self, other: Answer) -> bool:
+        """Whether *other* is the better answer: it keeps the order, or it is worth more."""
+        return self.answer is None or bool(self.answer.conflicts) or self.answer.gain_ns < other.gain_ns
 
     @property
     def worth(self) -> str:
@@ -76,9 +82,10 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
         elif place >= MOST_PRICED:
             priced.append(Priced(finding, None, f"only the {MOST_PRICED} longest waits are priced"))
         else:
-            priced.append(_priced(asker, finding, steps))
+            priced += _priced(asker, finding, steps)
             if finding.pitfall in (Pitfall.FULL_QUEUE, Pitfall.SHARED_QUEUE):
                 of_device[finding.pitfall] = priced[-1]
+    priced += _priced_habits(asker, steps)
     return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
 
 
@@ -106,14 +113,39 @@ def prices_text(priced: Sequence[Priced], notes: Iterable[str]) -> str:
     return "\n".join([*lines, *not_known(notes)])
 
 
-def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> Priced:
+def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
+    """Return *finding* with its price; if there are several ways to edit its line, once with the best of each kind."""
     chosen = steps.of(finding)
     try:
         if not chosen:
             raise EditError("the program has no step for it")
-        return Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))
+        if finding.pitfall is Pitfall.LEGACY:
+            if steps.is_known(chosen):
+                return []
+            found = [best(asker, ways) for ways in ways_out(asker.case, chosen, finding.edit)]
+            priced = [Priced(replace(finding, edit=way.edit), answer) for way, answer in filter(None, found)]
+            if priced:
+                return priced
+        as_it_is = Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))
+        if finding.pitfall is Pitfall.SYNC_COPY:
+            way, answer = best(asker, fetched_later(asker.case.program, chosen)) or (None, None)
+            if way is not None and answer is not None and as_it_is.is_worse_than(answer):
+                return [Priced(replace(finding, edit=steps.worded(way.edit)), answer)]
+        return [as_it_is]
     except EditError as error:
-        return Priced(finding, None, str(error))
+        return [Priced(finding, None, str(error))]
+
+
+def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
+    """Yield the habits of the program that cost something, each with the best way to do without."""
+    for habit in habits(asker.case.program):
+        found = best(asker, habit.ways)
+        if found is None:
+            continue
+        way, answer = found
+        priced = Priced(steps.finding(habit, way.text(answer)), answer)
+        if not priced.is_minor:
+            yield priced
 
 
 class _Steps:
@@ -121,6 +153,7 @@ class _Steps:
 
     def __init__(self, asker: Asker, timeline: Timeline) -> None:
         self.timeline = timeline
+        self._known: list[set[int]] = []
         steps = asker.case.program.steps
         calls = [(round(call.enter_us * 1000), round(call.exit_us * 1000), call.step) for call in asker.before.host]
         self.by_times: dict[tuple[int, int], list[Step]] = {}
@@ -149,6 +182,34 @@ class _Steps:
                     found += self._queuing(row.queued_ns)
         return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
 
+    def is_known(self, chosen: Sequence[Step]) -> bool:
+        """Whether *chosen* was asked about before: the work of a line may wait, and others may wait for it."""
+        if (indices := _indices(chosen)) in self._known:
+            return True
+        self._known.append(indices)
+        return False
+
+    def finding(self, habit: Habit, edit: str) -> Finding:
+        """Return *habit* as a finding."""
+        chosen = _indices(habit.steps)
+        times = [times for times, steps in self.by_times.items() if any(step.index in chosen for step in steps)]
+        places = {(call.enter_ns, call.exit_ns): index for index, call in enumerate(self.timeline.calls)}
+        return Finding(
+            habit.pitfall,
+            habit.steps[0].line,
+            habit.what,
+            self.worded(edit),
+            held_ns=sum(exit_ - enter for enter, exit_ in times),
+            begin_ns=min(enter for enter, _ in times),
+            end_ns=max(exit_ for _, exit_ in times),
+            calls=sorted(places[each] for each in times if each in places),
+        )
+
+    def worded(self, edit: str) -> str:
+        """Return *edit* in the words of the script."""
+        function = next((call.function for call in self.timeline.calls if call.function), "")
+        return reword(edit, function) if function else edit
+
     def _queuing(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
         if at_ns in self.by_exit:
@@ -158,25 +219,6 @@ class _Steps:
 
 
 # --- the edit for each pitfall
-
-
-def _own_stream(case: Case, steps: Sequence[Step]) -> Case:
-    """Give the work, records and waits of the legacy stream a non-blocking stream of its own."""
-    current = case.program.devices()
-    devices = {step.index: current[step.index] for step in steps}
-    streams = {
-        f"{_OWN_STREAM}{device}": {"flags": "nonblocking", "priority": 0, "device": device}
-        for device in sorted({*devices.values()})
-    }
-    case = case.with_program(streams={**case.program.streams, **streams})
-
-    def change(step: Step) -> list[Step]:
-        if step.index not in devices:
-            return [step]
-        stream = f"{_OWN_STREAM}{devices[step.index]}"
-        return [in_stream(step, stream) if isinstance(step.act, Completed) else with_fields(step, stream=stream)]
-
-    return case.with_steps(change).noting("a stream costs time to create, once; this is not included")
 
 
 def _in_pinned_memory(case: Case, steps: Sequence[Step]) -> Case:
@@ -210,7 +252,8 @@ def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
     """Let the chosen copies and fills be asynchronous, with pinned memory, in the stream of the work on their bytes."""
     if not all(isinstance(step.act, Completed) and _is_on_device(case.program, step) for step in steps):
         raise EditError("the host makes this copy, not the device")
-    streams = _streams_beside(case.program, steps)
+    beside = {index: each.usual for index, each in work_beside(case.program, steps).items()}
+    streams = {index: DEFAULT_STREAM if step is None else step.fields["stream"] for index, step in beside.items()}
 
     def change(step: Step) -> list[Step]:
         return [in_stream(step, streams[step.index]) if step.index in streams else step]
@@ -223,33 +266,6 @@ def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
     if any(case.program.buffers.get(str(name), {}).get("space") == "pageable" for name in ends):
         case = _in_pinned_memory(case, changed)
     return case
-
-
-def _streams_beside(program: Program, steps: Sequence[Step]) -> dict[int, str]:
-    """Return the stream for each of *steps*, by its index: that of the work on the same memory of the device.
-
-    For what is written there this is the next work, for what is read the last one before, and the default stream if
-    there is none.
-    """
-    chosen, host = _indices(steps), program.buffers_in("pinned", "pageable")
-    work = [
-        (step, bytes_)
-        for step in program.steps
-        if step.index not in chosen and isinstance(step.fields.get("stream"), str) and (bytes_ := touches(step))
-    ]
-    indices = [step.index for step, _ in work]
-    streams = {}
-    for step in steps:
-        bytes_ = [each for each in touches(in_stream(step, _DEFAULT_STREAM)) or () if each[0] not in host]
-        place = bisect_left(indices, step.index)
-        around = [islice(work, place, None), reversed(work[:place])]
-        if not any(wrote for *_, wrote in bytes_):
-            around.reverse()
-        beside = (
-            other.fields["stream"] for other, others in chain(*around) if any(conflict(bytes_, each) for each in others)
-        )
-        streams[step.index] = next(beside, _DEFAULT_STREAM)
-    return streams
 
 
 def _is_on_device(program: Program, step: Step) -> bool:
@@ -295,7 +311,7 @@ def _prefetches(step: Step, managed: set[str]) -> list[Step]:
 
 
 _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
-    Pitfall.LEGACY: _own_stream,
+    Pitfall.LEGACY: in_own_stream,
     Pitfall.PAGEABLE: _in_pinned_memory,
     Pitfall.FREE: _at_the_end,
     Pitfall.DESTROY: _at_the_end,

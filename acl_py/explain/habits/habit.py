@@ -1,0 +1,87 @@
+"""A habit: steps of a program that cost more than they must, and the ways to write them better."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from acl_py.calls.steps import OPS
+from acl_py.causes.findings import Pitfall
+from acl_py.explain.cases import Case, EditError, with_fields
+from acl_py.explain.whatif import Answer, Asker
+from acl_py.programs.format import Step
+
+
+class Way(NamedTuple):
+    """One way to write steps better: the *edit* in words, and the function that makes it. *adds* says what the words
+    lack before the answer is known.
+    """
+
+    edit: str
+    make: Callable[[Case], Case]
+    adds: Callable[[Answer], str] = lambda _: ""
+
+    def text(self, answer: Answer) -> str:
+        """Return the edit in words, after its *answer*."""
+        return self.edit + self.adds(answer)
+
+
+class Habit(NamedTuple):
+    """The *steps* of a habit, the first of which is at its line; *what* they do, and the *ways* to do it better."""
+
+    pitfall: Pitfall
+    steps: list[Step]
+    what: str
+    ways: list[Way]
+
+
+def best(asker: Asker, ways: Iterable[Way]) -> tuple[Way, Answer] | None:
+    """Return the way that is worth most, and its answer; None if no way is worth anything.
+
+    A way that cannot be made, or that leaves work without order, is none.
+    """
+    tried = [(way, answer) for way in ways if (answer := _answer(asker, way)) is not None]
+    return max(tried, key=lambda each: each[1].gain_ns, default=None)
+
+
+def _answer(asker: Asker, way: Way) -> Answer | None:
+    try:
+        answer = asker.compare(way.make(asker.case), way.edit)
+    except EditError:
+        return None
+    return answer if answer.gain_ns > 0 and not answer.conflicts else None
+
+
+def names_in(step: Step) -> set[tuple[str, str]]:
+    """Return the things that *step* uses, by kind and name; not those that it makes."""
+    return {
+        (field.refers, name)
+        for part, field in OPS[step.op].items()
+        if field.refers is not None
+        for name in field.names(step.fields[part])
+    }
+
+
+def renamed(step: Step, names: Mapping[tuple[str, str], str]) -> Step:
+    """Return *step* with other *names*, by kind and old name, of the things that it uses."""
+    changed: dict[str, Any] = {}
+    for part, field in OPS[step.op].items():
+        value, kind = step.fields[part], field.refers
+        if kind is None or not any((kind, name) in names for name in field.names(value)):
+            continue
+        if isinstance(value, str):
+            changed[part] = names[kind, value]
+        else:
+            changed[part] = [[names.get((kind, name), name), *rest] for name, *rest in value]
+    return with_fields(step, **changed) if changed else step
+
+
+def line_of(step: Step) -> tuple[str, str, str | None]:
+    """Return what steps have in common that one line of a program makes: the line, the call, and the task."""
+    return step.line, step.op, step.task
+
+
+def by_line(steps: Iterable[Step]) -> dict[tuple[str, str, str | None], list[Step]]:
+    """Return *steps* by what `line_of` says of each."""
+    lines: dict[tuple[str, str, str | None], list[Step]] = {}
+    for step in steps:
+        lines.setdefault(line_of(step), []).append(step)
+    return lines

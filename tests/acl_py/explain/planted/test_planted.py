@@ -1,0 +1,49 @@
+"""Planted mistakes: a report names the line among its first two findings, advises what the mended program does, and
+prices it as the run of that program does. Of mended programs it advises nothing.
+"""
+
+import pytest
+from planted_pairs import PLANTED, WRONG_RECORDS, line_of
+from planted_pipeline import Pipeline, recording
+
+from acl_py.causes.path import makespan_ns
+from acl_py.explain.cases import Case
+from acl_py.explain.fixes import Fixer
+from acl_py.explain.prices import prices
+from acl_py.explain.recordings import asker_of, case_of
+from device_model.profile import load
+from device_model.rules import RULES
+
+_NEAR_NS = 3_000  # or 5 %
+
+
+def report(timeline):
+    return prices(asker_of(timeline, "pipeline"), timeline)
+
+
+@pytest.mark.parametrize("pair", PLANTED, ids=lambda pair: pair.__name__)
+def test_a_planted_mistake_is_found_and_priced(pair):
+    timeline, mended = recording(pair, sanitize="host,device"), recording(pair.mended)
+    of_line = [each for each in report(timeline)[:2] if each.finding.site == line_of(pair)]
+    assert {each.finding.pitfall for each in of_line} == {pair.pitfall}
+    (found,) = [each for each in of_line if pair.edit in each.finding.edit]
+    answer, real = found.answer, makespan_ns(timeline) - makespan_ns(mended)
+    assert not answer.conflicts
+    assert answer.gain_ns == pytest.approx(real, abs=max(_NEAR_NS, real // 20))
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(pair.mended for pair in PLANTED), ids=lambda kind: kind.__name__)
+def test_nothing_is_advised_of_a_mended_program(kind):
+    assert [each.text for each in report(recording(kind)) if not each.is_minor] == []
+
+
+@pytest.mark.parametrize("pair", WRONG_RECORDS, ids=lambda pair: pair.__name__)
+def test_a_record_in_the_wrong_stream_goes_to_the_stream_of_the_work(pair):
+    """The events that the edges would need cost the host more than the record, which is there already."""
+    timeline, right = recording(pair), recording(Pipeline)
+    fixer = Fixer(case_of(timeline, "pipeline"))
+    mended = fixer.mend()
+    assert (mended.edges, mended.left) == ((), ())
+    assert mended.moved[0].startswith(f"with the record of {line_of(pair)} in the stream of planted_pipeline.py:")
+    assert mended.cost_ns == makespan_ns(right) - makespan_ns(timeline)
+    assert not Fixer(Case(mended.program, load("h200"), RULES["cuda"])).missing
