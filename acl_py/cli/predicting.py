@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from acl_py.calibrate.writing import toml_of
-from acl_py.card.opening import begun
+from acl_py.card.cuda.opening import begun
 from acl_py.cli.common import Overlay, complain, profile_of
 from acl_py.cli.explaining import say
 from acl_py.errors import AclError
