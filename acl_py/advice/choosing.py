@@ -91,8 +91,7 @@ class Chooser:
         self._doubtful = Doubtful(timeline)
         self._steps = Steps(asker, timeline)
         self._tried = 0
-        begin_ns = min((op.queued_ns for op in timeline.ops), default=0)
-        self._least_ns = (asker.before_ns - begin_ns) // 100  # what a weaker wait is worth at least
+        self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
 
     def choose(self) -> Chosen:
         """Return the advice that can be followed together."""

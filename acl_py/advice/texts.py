@@ -1,6 +1,7 @@
 """Advice in words, for the terminal and for pages."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from acl_py.advice.choosing import Advice, Chosen, Form, Way
 from acl_py.advice.needs import Behind, node_text
@@ -30,7 +31,8 @@ class Words:
         together = self._chosen.together
         lines = ["advice: none: no wait of this run is known to be needless"]
         if together is not None:
-            lines = [f"advice: all of this: {us(together.before_ns)} -> {us(together.after_ns)}, still ordered"]
+            before_ns = together.worked_ns[0]
+            lines = [f"advice: all of this: {us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
@@ -38,13 +40,42 @@ class Words:
             lines.append(f"  not known whether these are needed: {listed(doubts, _MOST)}")
         return "\n".join(lines)
 
+    @property
+    def advice(self) -> Sequence[Advice]:
+        """All pieces of advice."""
+        return self._chosen.advice
+
+    def data(self) -> dict[str, Any]:
+        """Return all advice for JSON."""
+        together = self._chosen.together
+        doubts = [each for each in self._chosen.verdicts if each.doubt is not None]
+        return {
+            "before_us": None if together is None else together.worked_ns[0] / 1000,
+            "after_us": None if together is None else (together.worked_ns[0] - together.gain_ns) / 1000,
+            "pieces": [
+                {
+                    "line": each.way.line.site,
+                    "call": each.way.line.called,
+                    "form": each.way.form.value,
+                    "text": self._piece(each),
+                    "times": each.way.line.count,
+                    "worth_us": each.answer.gain_ns / 1000,
+                    "hides": [hidden.site for hidden in each.hidden],
+                }
+                for each in self._chosen.advice
+            ],
+            "not_known": [
+                {"line": each.line.site, "call": each.line.called, "why": str(each.doubt)} for each in doubts
+            ],
+        }
+
     def on_page(self) -> list[page.Finding]:
         """Return all advice as a page shows it."""
         return [self._on_page(each) for each in self._chosen.advice]
 
     def _piece(self, advice: Advice) -> str:
         """Return one piece of advice in sentences."""
-        gain_ns, before_ns = advice.answer.gain_ns, advice.answer.before_ns
+        gain_ns, before_ns = advice.answer.gain_ns, advice.answer.worked_ns[0]
         sentences = [self._what(advice.way), self._edit(advice.way)]
         sentences.append(f"Worth {us(gain_ns)} of {us(before_ns)}" if gain_ns else "Worth nothing alone")
         if advice.hidden:

@@ -48,7 +48,7 @@ class Priced:
     @property
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
-        return self.answer is None or 100 * self.answer.gain_ns < self.answer.before_ns
+        return self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0]
 
     def is_worse_than(self, other: Answer) -> bool:
         """Whether *other* is the better answer: it keeps the order, or it is worth more."""
@@ -61,7 +61,7 @@ class Priced:
             return f"No price: {self.problem}"
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
-        text = f"{worth} of {us(self.answer.before_ns)}."
+        text = f"{worth} of {us(self.answer.worked_ns[0])}."
         if gain < 0 and self.answer.reordered:
             text = f"{text.removesuffix('.')}, because of another order: {self.answer.reordered[0]}."
         if self.answer.conflicts:
@@ -96,13 +96,16 @@ def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:
     return list(dict.fromkeys((*case.program.notes, *case.notes, *(note for each in answers for note in each.notes))))
 
 
-def prices_text(priced: Sequence[Priced], notes: Iterable[str]) -> str:
+def prices_text(priced: Sequence[Priced], notes: Iterable[str], most: int = MOST_PRICED) -> str:
     """Return *priced* as plain text, with the *notes*: what their times do not contain.
 
-    A line for each that is worth following, and a last one for all others.
+    A line for each that is worth following, *most* of them, and a last one for all others.
     """
     minor = [each for each in priced if each.is_minor]
-    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced if not each.is_minor)]
+    major = [each for each in priced if not each.is_minor]
+    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in major[:most])]
+    if len(major) > most:
+        lines.append(f"  {len(major) - most:,} more that are worth following")
     if minor:
         sites = [*dict.fromkeys(each.finding.site for each in minor)]
         more = f" and {len(sites) - _SITES} other lines" if len(sites) > _SITES else ""
