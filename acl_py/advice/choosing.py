@@ -42,14 +42,18 @@ class Way:
     pairs: tuple[Pair, ...] = ()
 
 
+Tried = tuple[Way, Answer]
+
+
 @dataclass(slots=True)
 class Advice:
-    """One piece of advice: the *way*, and the *answer* of a replay with this alone. *hidden* are lines that are in
-    order only because of this one.
+    """One piece of advice: the *way*, the *answer* of a replay with this alone, if this alone is advice, and what it
+    adds to the gain of the advice before it. *hidden* are lines that can go only if this one stays.
     """
 
     way: Way
-    answer: Answer
+    answer: Answer | None
+    added_ns: int
     hidden: list[WaitLine] = field(default_factory=list)
 
 
@@ -95,25 +99,17 @@ class Chooser:
 
     def choose(self) -> Chosen:
         """Return the advice that can be followed together."""
-        lines = [self._without_last(line) for line in wait_lines(self._timeline)]
+        lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
         verdicts = [Verdict(line) for line in lines if not line.count]
-        found: list[tuple[Way, Answer]] = []
-        for line in lines:
-            if line.count:
-                way = self._way(line, Edit())
-                tried = None if isinstance(way, Verdict) else self._try(way, Edit())
-                if tried is not None:
-                    found.append(tried)
-                else:
-                    verdicts.append(way if isinstance(way, Verdict) else Verdict(line, next(iter(way.pairs), None)))
-        found.sort(key=lambda each: (-each[1].gain_ns, each[0].line.strength))
-        advice, together = self._together(found)
-        self._hide([way for way, _ in found], advice)
+        ways = [self._way(line, Edit()) for line in lines if line.count]
+        verdicts += [way for way in ways if isinstance(way, Verdict)]
+        open_ = [way for way in ways if isinstance(way, Way)]
+        advice, together = self._together([(way, self._try(way, Edit())) for way in open_])
+        chosen = {each.way.line.key for each in advice}
+        left = [way for way in open_ if way.line.key not in chosen]
+        verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
+        self._hide([way for way in left if way.form is Form.REMOVE], advice)
         return Chosen(advice, verdicts, together)
-
-    def _without_last(self, line: WaitLine) -> WaitLine:
-        """Return *line* without the waits that are the last of their tasks, which stay."""
-        return line.without(*self._doubtful.last)
 
     # --- one line
 
@@ -122,7 +118,7 @@ class Chooser:
         doubt = self._doubtful.of(line, *waits_of((*chosen.lines, line)))
         loss = self._judge.loss(chosen + Edit((line,)))
         if not loss and doubt is None:
-            return self._made(line, Form.REMOVE, Edit((line,)), chosen)
+            return self._made(line, Form.LAST if line.last else Form.REMOVE, Edit((line,)), chosen)
         if doubt is not None:
             return Verdict(line, doubt=doubt) if not loss.known else Verdict(line, loss.known[0])
         if (way := self._last_only(line, chosen)) is not None:
@@ -147,7 +143,7 @@ class Chooser:
         if not line.by_host or line.count < 2:
             return None
         last = ({line.calls[-1]}, ()) if line.calls else ((), {line.awaits[-1]})
-        others = line.without(*last)
+        others = line.without_last(*last)
         edit = Edit((others,))
         if self._judge.loss(chosen + edit):
             return None
@@ -162,19 +158,22 @@ class Chooser:
 
     # --- several lines
 
-    def _try(self, way: Way, chosen: Edit) -> tuple[Way, Answer] | None:
-        """Return *way* with what its program takes; with events that the program has if these are as good."""
-        answer = self._ask(way)
+    def _try(self, way: Way, chosen: Edit, before_ns: int = 0) -> Tried | None:
+        """Return *way* with what its program takes; None if it is no advice beside what is *chosen*, which gains
+        *before_ns*. Events that the program has are used if these are as good.
+        """
+        least_ns = before_ns + (0 if way.form is Form.REMOVE else max(self._least_ns, 1))
+        answer = self._ask(way, least_ns)
         if answer is None or way.form is not Form.WEAKER:
             return None if answer is None else (way, answer)
         edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
         simple = replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
-        other = self._ask(simple) if simple.edited.edges != way.edited.edges else None
-        is_as_good = other is not None and other.gain_ns >= answer.gain_ns - self._least_ns
-        return (simple, other) if other is not None and is_as_good else (way, answer)
+        is_same = simple.edited.edges == way.edited.edges
+        other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
+        return (way, answer) if other is None else (simple, other)
 
-    def _ask(self, way: Way) -> Answer | None:
-        """Return what the program of *way* takes; None if it is no advice."""
+    def _ask(self, way: Way, least_ns: int) -> Answer | None:
+        """Return what the program of *way* takes; None if it gains less, or is no advice."""
         self._tried += 1
         if self._tried > MOST_TRIED:
             return None
@@ -182,43 +181,37 @@ class Chooser:
             answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")
         except EditError:
             return None
-        least = self._least_ns if way.form is Form.WEAKER else 0
-        return None if answer.conflicts or answer.gain_ns < least else answer
+        return None if answer.conflicts or answer.gain_ns < least_ns else answer
 
-    def _together(self, found: Sequence[tuple[Way, Answer]]) -> tuple[list[Advice], Answer | None]:
+    def _together(self, alone: Sequence[tuple[Way, Tried | None]]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of ways that were tried *alone*, and the answer of all of it.
+
+        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen.
+        """
+        answers = {way.line.key: tried[1] for way, tried in alone if tried is not None}
+        tries = [tried for _, tried in alone if tried is not None]
         advice: list[Advice] = []
         chosen, together = Edit(), None
-        rest = [*found]
-        while rest:
-            left = []
-            for alone, answer in rest:
-                tried = self._next(alone, answer, chosen, together)
-                if tried is None:
-                    left.append((alone, answer))
-                    continue
-                way, together = tried
-                advice.append(Advice(way, answer))
-                chosen += way.edit
-            if len(left) == len(rest):
-                break
-            rest = left
+        while tries:
+            way, joint = self._dearest(tries)
+            before_ns = 0 if together is None else together.gain_ns
+            advice.append(Advice(way, answers.get(way.line.key), joint.gain_ns - before_ns))
+            chosen, together = chosen + way.edit, joint
+            done = {each.way.line.key for each in advice}
+            rest = [self._way(way.line, chosen) for way, _ in alone if way.line.key not in done]
+            ways = (way for way in rest if isinstance(way, Way))
+            tries = [tried for way in ways if (tried := self._try(way, chosen, together.gain_ns)) is not None]
         while advice and not self._is_in_order(self._steps.edited(chosen)):
             advice.pop()
             chosen = sum((each.way.edit for each in advice), Edit())
             together = self._asker.compare(self._steps.edited(chosen).case, "all of this") if advice else None
         return advice, together
 
-    def _next(self, alone: Way, answer: Answer, chosen: Edit, together: Answer | None) -> tuple[Way, Answer] | None:
-        """Return what can still be done with the line of *alone* behind what is *chosen*, and the joint answer."""
-        if together is None:
-            return alone, answer
-        way = self._way(alone.line, chosen)
-        tried = None if isinstance(way, Verdict) else self._try(way, chosen)
-        return tried if tried is not None and self._gains(*tried, together) else None
-
-    def _gains(self, way: Way, joint: Answer, before: Answer) -> bool:
-        """Whether the run with *way* is not longer than the one *before*, and shorter if a wait is only weaker."""
-        return joint.gain_ns - before.gain_ns >= (max(self._least_ns, 1) if way.form is Form.WEAKER else 0)
+    def _dearest(self, tries: Sequence[Tried]) -> Tried:
+        """Return the strongest wait of those that are worth the most: small differences count for nothing."""
+        most_ns = max(answer.gain_ns for _, answer in tries)
+        dear = [each for each in tries if each[1].gain_ns >= most_ns - self._least_ns]
+        return min(dear, key=lambda each: (each[0].line.strength, -each[1].gain_ns))
 
     def _is_in_order(self, edited: Edited) -> bool:
         """Whether the program is in order also if its operations have their effects in the weakest order."""
@@ -228,15 +221,9 @@ class Chooser:
     def _hide(self, ways: Sequence[Way], advice: Sequence[Advice]) -> None:
         """Note under each piece of advice the lines that could go without it, and cannot go with it."""
         for way in ways:
-            if way.form is Form.REMOVE and not any(_is_same(way.line, each.way.line) for each in advice):
-                for each in advice:
-                    if self._judge.loss(each.way.edit + way.edit):
-                        each.hidden.append(way.line)
-                        break
-
-
-def _is_same(one: WaitLine, other: WaitLine) -> bool:
-    return (one.site, one.called) == (other.site, other.called)
+            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit)), None)
+            if under is not None:
+                under.hidden.append(way.line)
 
 
 def missing(timeline: Timeline) -> str:

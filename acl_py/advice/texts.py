@@ -59,7 +59,8 @@ class Words:
                     "form": each.way.form.value,
                     "text": self._piece(each),
                     "times": each.way.line.count,
-                    "worth_us": each.answer.gain_ns / 1000,
+                    "worth_us": 0 if each.answer is None else each.answer.gain_ns / 1000,
+                    "adds_us": each.added_ns / 1000,
                     "hides": [hidden.site for hidden in each.hidden],
                 }
                 for each in self._chosen.advice
@@ -75,13 +76,17 @@ class Words:
 
     def _piece(self, advice: Advice) -> str:
         """Return one piece of advice in sentences."""
-        gain_ns, before_ns = advice.answer.gain_ns, advice.answer.worked_ns[0]
-        sentences = [self._what(advice.way), self._edit(advice.way)]
-        sentences.append(f"Worth {us(gain_ns)} of {us(before_ns)}" if gain_ns else "Worth nothing alone")
+        sentences = [self._what(advice.way), self._edit(advice.way), self._worth(advice)]
         if advice.hidden:
             lines = listed([f"{each.site} ({each.called})" for each in advice.hidden])
-            sentences.append(f"In order only because of it, so needed without it: {lines}")
+            sentences.append(f"Needed once it is gone: {lines}")
         return ". ".join(sentences) + "."
+
+    def _worth(self, advice: Advice) -> str:
+        assert self._chosen.together is not None, "there is advice"
+        of, gain_ns = us(self._chosen.together.worked_ns[0]), 0 if advice.answer is None else advice.answer.gain_ns
+        worth = f"Worth {us(gain_ns)} of {of}" if gain_ns else "Worth nothing alone"
+        return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the advice above"
 
     def _what(self, way: Way) -> str:
         line = way.line
@@ -89,8 +94,8 @@ class Words:
             times = f"in this run, {line.count:,} of {line.count:,}"
             return f"{line.called}() orders nothing that is not in order without it ({times})"
         if way.form is Form.LAST:
-            times = f"in this run, {line.count:,} of {line.count + 1:,}"
-            return f"{line.called}() orders nothing that is not in order without it, but for its last wait ({times})"
+            times = f"in this run, {line.count:,} of {line.count + line.last:,}"
+            return f"{line.called}() orders nothing before its last wait ({times})"
         one, other = way.pairs[0].one, way.pairs[0].other
         needs = f"{node_text(self._timeline, other)} needs only {node_text(self._timeline, one)}"
         return f"{line.called}() waits for more than it has to: {needs}"
@@ -133,4 +138,4 @@ class Words:
         begin_ns = min([*(call.enter_ns for call in calls), *awaits])
         end_ns = max([*(call.exit_ns for call in calls), *awaits])
         held_ns = sum(call.exit_ns - call.enter_ns for call in calls)
-        return page.Finding(text, line.site, begin_ns, end_ns, [], line.calls, held_ns, advice.answer.gain_ns)
+        return page.Finding(text, line.site, begin_ns, end_ns, [], line.calls, held_ns, advice.added_ns)

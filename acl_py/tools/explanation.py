@@ -98,7 +98,7 @@ class Explanation:
     def worth_ns(self) -> int:
         """How much shorter the run is with the best finding or piece of advice; 0 if there is none."""
         gains = [each.answer.gain_ns for each in self.priced if each.answer is not None]
-        return max([0, *gains, *(each.answer.gain_ns for each in self._pieces)])
+        return max([0, *gains, *(each.added_ns for each in self._pieces)])
 
     @property
     def _pieces(self) -> Sequence[Advice]:
