@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, predict, calibrate, explore, replay, report, diff, devices, and others."""
+"""The command line, `acl-py`: run, predict, calibrate, explore, replay, report, optimise, diff, devices, and others."""
 
 from enum import Enum
 from typing import Annotated
@@ -14,6 +14,7 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
 from acl_py.cli.notebooks import notebooks_command
+from acl_py.cli.optimising import optimise_command
 from acl_py.cli.predicting import predict_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
@@ -25,6 +26,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.add_typer(commands.app, name="model")
 app.command("replay", cls=Sanitizable)(replay_command)
 app.command("report")(report_command)
+app.command("optimise")(optimise_command)
 app.command("diff")(diff_command)
 app.command("devices")(devices_command)
 app.command("calibrate")(calibrate_command)
