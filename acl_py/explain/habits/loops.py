@@ -27,6 +27,7 @@ _MAKES = {
     "malloc_managed": "managed buffers",
 }
 _REGISTERS = "host_register"
+_LOOP = 3  # how often a line must make something
 _LARGER = (1, 2, 3, 4)  # how many times the smallest pool that is enough
 
 
@@ -81,7 +82,7 @@ def _lines(program: Program) -> list[_Lives]:
                 life = lives[kind, name] = _Life(kind, name, step, None, step.index)
                 like = tuple((part, value) for part, value in step.fields.items() if value != name)
                 lines.setdefault((step.line, step.op, step.task, like), []).append(life)
-    return [line for line in lines.values() if len(line) > 1]
+    return [line for line in lines.values() if len(line) >= _LOOP]
 
 
 def _is_in_loop(program: Program, line: _Lives) -> bool:

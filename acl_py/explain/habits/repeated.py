@@ -127,8 +127,8 @@ def _way(runs: Sequence[_Run], size: int) -> Way | None:
     if not parts or runs[0].round * size < _FEWEST:
         return None
     nodes, launches = runs[0].round * size, sum(map(len, parts.values()))
-    graphs = "a graph" if len(parts) == 1 else f"{len(parts)} graphs"
-    edit = f"Capture {graphs} of {nodes:,} operations and launch it {launches:,} times"
+    graphs, them = ("a graph", "it") if len(parts) == 1 else (f"{len(parts)} graphs", "them")
+    edit = f"Capture {graphs} of {nodes:,} operations and launch {them} {launches:,} times"
     return Way(edit, partial(_as_graphs, parts=[*parts.values()]), _pays)
 
 
