@@ -73,7 +73,7 @@ _USUAL = (
 )
 UsualDevice = Annotated[str | None, typer.Option(help=_USUAL)]
 _AnyDevice = Annotated[
-    str | None, typer.Option(help=f"{_USUAL} cuda:0 is a card of this machine, for programs of verbs.")
+    str | None, typer.Option(help=f"{_USUAL} cuda:0 and npu:0 are cards of this machine, for programs of verbs.")
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
 IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]
