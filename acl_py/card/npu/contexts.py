@@ -8,6 +8,7 @@ from acl_py.card.driver import give_back
 from acl_py.card.npu.callbacks import Callbacks
 from acl_py.card.npu.driver import AclDriver
 from acl_py.card.npu.events import NpuEvent, NpuFlagEvent, NpuRecordedEvent
+from acl_py.card.npu.holds import Holds
 from acl_py.card.npu.notifies import NpuNotify
 from acl_py.card.npu.streams import NpuStream, Outside
 from acl_py.card.npu.words import NpuWords
@@ -37,7 +38,7 @@ class NpuWorks(Works):
 class NpuContext(CardContext):
     """The default context of a card, with the streams and events that the run makes in it."""
 
-    __slots__ = ()
+    __slots__ = ("holds",)
     device: "NpuDevice"
     driver: AclDriver
     works: NpuWorks
@@ -46,12 +47,19 @@ class NpuContext(CardContext):
 
     def __init__(self, device: "NpuDevice", made: object) -> None:
         super().__init__(device, 0, primary=True, made=made)
+        self.holds = Holds(self)
         self.default = NpuStream(self, 0, "default", device.queues(-1), None, 0, made, _DEFAULT)
         self.outside = Outside(self, 0, "no stream", device.outside, None, 0, made, _DEFAULT)
 
     def make_works(self) -> NpuWorks:
         """Return the makers of each kind of work."""
         return NpuWorks(self.device, Callbacks(self.device))
+
+    def give_back(self) -> None:
+        """Destroy the streams and events, and what was made for the work and for callbacks."""
+        self.works.close()  # its threads end in their streams
+        self.holds.close()
+        super().give_back()
 
     def destroy_stream(self, stream: Stream, site: object) -> None:
         """Destroy a stream, whose work is done."""

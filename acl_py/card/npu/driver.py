@@ -19,7 +19,7 @@ from device_model.completions import Nanoseconds
 from device_model.ops import P2P
 from device_model.rules import ACL
 from device_model.signals import Compare
-from device_model.work import D2D, D2H, H2D, H2H, Copy, Fill, Label, PitchedCopy
+from device_model.work import D2D, D2H, H2D, H2H, BlindCopy, Copy, Fill, Label, PitchedCopy
 
 NEW_PROCESS = "the card is as the failure has left it: start a new process"
 _INSTALL = "the module acl, which comes with CANN: install that, and run its set_env.sh"
@@ -176,7 +176,8 @@ class AclDriver:
     def copy(self, work: Copy, stream: Any) -> None:
         """Queue a copy."""
         dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
-        self.copy_bytes(dst, src, work.nbytes, work.label, stream)
+        way = D2D if isinstance(work, BlindCopy) else work.label  # the program has said so, and the device finds out
+        self.copy_bytes(dst, src, work.nbytes, way, stream)
 
     def copy_rows(self, work: PitchedCopy, stream: Any) -> None:
         """Queue a copy of rows."""

@@ -36,7 +36,7 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "LaunchHostFunc": ("launch_callback", "subscribe_report", "process_report"),
     "SubscribeReport": (),
     "UnsubscribeReport": (),
-    "LaunchCallback": ("launch_callback", "subscribe_report", "process_report"),
+    "LaunchCallback": ("wait_and_reset_notify", "record_notify"),
     "ProcessReport": (),
     "CreateStream": ("create_stream", "create_stream_with_config"),
     "CreateStreamWithConfig": ("create_stream", "create_stream_with_config"),

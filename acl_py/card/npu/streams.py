@@ -1,17 +1,15 @@
 """Streams of an Ascend card, and what takes place outside all of them.
 
-The card reports the end of nothing, so what the program hands to a subscriber, a callback, is held in the stream: the
-stream waits in a callback of ours until the step of the model is over. The step begins when the host learns that all
-earlier work of the stream is done.
+A callback of the program runs in the task that has subscribed, so it is a step of the model: it begins when the host
+learns that all earlier work of the stream is done. Until it is over, the stream waits for a notify (holds.py).
 """
 
 from collections.abc import Callable, Iterator
-from threading import Event as Flag
 from typing import TYPE_CHECKING
 
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, DeviceError
-from device_model.completions import NOTHING, Completion, Nanoseconds, Then
+from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.ops import Op
 from device_model.steps import Step, StepKind
 
@@ -44,9 +42,7 @@ class NpuStream(CardStream):
         step = Step(self, kind, name, what, site, generator, hope, remedy)
         if not step.done:
             self.steps[step] = None
-            over = Flag()
-            step.add_waiter(Then(lambda _: over.set()))
-            self.take(lambda: self.context.works.functions.call(self, over.wait))
+            self.context.holds.hold(self, step)
         queued = self.context.device.hooks.step_queued
         if queued is not None:
             queued(step)
