@@ -1,17 +1,13 @@
-"""The driver of Ascend: functions of pyACL, the vendor's module `acl`, and what their codes mean.
+"""The driver of Ascend: functions of pyACL, the vendor's module `acl`, and what their codes mean."""
 
-The functions know nothing of a run: each is called in a copy of the caller's context variables. So where `acl` is the
-drop-in module of this package, its session is its own, and the caller has its own scope and last error back.
-"""
-
-import contextvars
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 from acl_py.card.driver import Standing
-from acl_py.errors import AclError, Kind
+from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.late_imports import import_late
 from acl_py.runtime.routes import MemcpyKind
 from acl_py.verbs.events import EventFlag
@@ -72,7 +68,7 @@ class AclDriver:
         Raises:
             AclError: It has answered with a code of failure.
         """
-        answer = contextvars.copy_context().run(function, *args)
+        answer = function(*args)
         if isinstance(answer, int):
             if answer:
                 raise self.error(answer, function.__name__)
@@ -83,12 +79,12 @@ class AclDriver:
 
     def code_of(self, function: Callable[..., int], *args: Any) -> int:
         """Call *function* and return its code."""
-        return contextvars.copy_context().run(function, *args)
+        return function(*args)
 
     def error(self, code: int, call: str) -> AclError:
         """Return the error for *code*, which *call* has answered."""
         kind = _KINDS.get(code, Kind.UNKNOWN)
-        text = contextvars.copy_context().run(self.acl.get_recent_err_msg) or "a code without a text"
+        text = self.acl.get_recent_err_msg() or "a code without a text"
         what = f"acl.rt.{call}() answers {code}: {text.splitlines()[0]}"
         return self.fail(kind, what, _REMEDIES.get(kind) or f"see acl.rt.{call} in the manual of pyACL", code=code)
 
@@ -100,7 +96,8 @@ class AclDriver:
 
     def synchronize(self) -> None:
         """Wait for all work of the current card, without an error: for a thread of its own."""
-        self.code_of(self.rt.synchronize_device)
+        with suppress(DeadlockError):  # of the drop-in module; the run sees by itself that nothing ends
+            self.code_of(self.rt.synchronize_device)
 
     def memory_info(self) -> tuple[int, int]:
         """Return the free bytes and all bytes of the current card."""
@@ -159,7 +156,7 @@ class AclDriver:
     def allocate_host(self, nbytes: int) -> tuple[int, Callable[[], None]]:
         """Return the address of new pinned memory, and what frees it: in any thread, also after the run."""
         address, context = int(self(self.rt.malloc_host, nbytes)), self(self.rt.get_context)
-        return address, partial(contextvars.Context().run, _free_host, self.rt, context, address)
+        return address, partial(_free_host, self.rt, context, address)
 
     def register_host(self, address: int, nbytes: int) -> None:
         """Pin memory of the host."""

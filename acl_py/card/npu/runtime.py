@@ -10,6 +10,7 @@ from acl_py.card.npu.contexts import NpuDevice
 from acl_py.card.npu.driver import AclDriver
 from acl_py.card.npu.streams import NpuStream, Outside
 from acl_py.card.runtime import ANYWHERE, CardRuntime
+from acl_py.errors import DeviceError, Kind
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
 from device_model.streams import Stream
@@ -155,3 +156,12 @@ class NpuRuntime(CardRuntime):
             if stream.error is None and stream.destroyed is None and stream.idle:
                 stream.error = self.driver.failure_of(stream.handle)
         super().check_failures(streams)
+
+    def drop_work(self) -> bool:
+        """Drop the work that does not end."""
+        why = DeviceError(Kind.STREAM_ABORTED, "the run is over, and its work did not end", "wait for it in the run")
+        for card in self.cards:
+            card.make_current()
+            for stream in list(card.primary.all_streams()):
+                card.abort(stream, why)
+        return True
