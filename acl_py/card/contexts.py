@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from acl_py.card.driver import Driver, give_back
 from acl_py.card.events import CardEvent, Reached
@@ -52,7 +52,7 @@ class CardContext(Context):
 
     __slots__ = ("asked", "driver", "events", "reached", "spare_events", "times", "works")
     device: "CardDevice"
-    stream_type = CardStream
+    stream_type: ClassVar[type[CardStream]] = CardStream
     works: Works
     times: Times | None
 
@@ -61,7 +61,7 @@ class CardContext(Context):
         self.driver: Driver = device.driver
         self.works = self.make_works()
         self.spare_events: list[Any] = []  # for marks
-        self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
+        self.events: dict[Any, None] = {}  # that the program has made and not destroyed
         self.asked: dict[CardStream | Reached, None] = {}  # the streams and records of which hosts want to know
         self.reached: dict[Reached, None] = {}  # records of launches that are not known to be done
         self.times = self.make_times() if device.runtime.is_recorded else None
@@ -90,7 +90,7 @@ class CardContext(Context):
         handle = self.driver.create_stream(nonblocking=nonblocking, priority=priority)
         order = None if nonblocking else self.order
         called = named("stream", index + 1, name)
-        stream = CardStream(self, index + 1, called, self.device.queues(index), order, priority, made, handle)
+        stream = self.stream_type(self, index + 1, called, self.device.queues(index), order, priority, made, handle)
         stream.given_name = name
         self.streams[stream.id] = stream
         self.device.stream_ids.take()

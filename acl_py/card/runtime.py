@@ -206,6 +206,10 @@ class CardRuntime(Runtime):
                 context.device.make_current()
                 self._here = here
 
+    def drop_work(self) -> bool:
+        """Drop the work that does not end; return whether that is possible."""
+        return False
+
     def close(self, why: str) -> None:
         """End the run, and free all that it has got from the driver."""
         try:
