@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from acl_py.calls.steps import HOST_ACCESS
 from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
@@ -21,6 +23,8 @@ from device_model.errors import printable
 from device_model.profile import DeviceProfile
 
 _USUAL = View()
+# What a terminal shows in colours: lines of the program, what something is worth, and how a part of a report begins.
+_PLACE, _WORTH, _HEAD = r"[\w.-]+\.py:\d+", r"Worth [\d,.]+ us|-> [\d,.]+ us", r"^(critical path|advice|findings)"
 
 Explain = Annotated[
     bool,
@@ -205,5 +209,20 @@ def _runs(answers: Iterable[Answer]) -> list[Run]:
 
 
 def say(text: str, *, stderr: bool = False) -> None:
-    """Print *text* as it is."""
-    console(stderr=stderr).print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print *text*: as it is to a file; to a terminal with its lines wrapped, and with colours."""
+    out = console(stderr=stderr)
+    if not out.is_terminal:
+        out.print(text, markup=False, highlight=False, soft_wrap=True)
+        return
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        wrapped = wrap(
+            line, out.width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False,
+            drop_whitespace=True, replace_whitespace=False,
+        )  # fmt: skip
+        for part in wrapped or [""]:
+            shown = Text(part)
+            shown.highlight_regex(_PLACE, "cyan")
+            shown.highlight_regex(_WORTH, "bold green")
+            shown.highlight_regex(_HEAD, "bold")
+            out.print(shown, soft_wrap=True)

@@ -614,7 +614,7 @@ def test_explanations_name_the_functions_that_the_script_calls(run, tmp_path):
         ),
     ]
     assert "script.py:17: acl.rt.reset_device is no step of a program" in done.stderr
-    assert re.search(r"us +\d+ %  script\.py:7: acl\.rt\.create_stream: call ", done.stderr)
+    assert re.search(r"us +\d+ %  script\.py:15: acl\.rt\.synchronize_stream: call ", done.stderr)
     calls = {call.name: call.called for call in read_trace(tmp_path / "run.acl").calls}
     assert {name: calls[name] for name in ("Malloc", "Memcpy", "MemsetAsync", "MemcpyAsync", "Free")} == {
         "Malloc": "acl.rt.malloc",

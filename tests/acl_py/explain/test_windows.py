@@ -1,6 +1,7 @@
 """Windows: which part of a run a report is about."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -179,3 +180,14 @@ def test_a_difference_as_data_and_with_a_limit(saved):
     assert diff("--fail-over", "0us") == (0, "133.1 us before, 133.1 us after: no difference\n")
     code, text = diff("--json", "-", "--range", "step")
     assert (code, json.loads(text)["more_us"], json.loads(text)["windows"]) == (0, 0, ["in 'step', 3 times"] * 2)
+
+
+def test_a_terminal_gets_wrapped_lines_with_colours(saved, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = report(saved)[1].splitlines()
+    assert lines[0].startswith("\x1b[1mcritical path\x1b[0m: ")
+    plain = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in lines]
+    assert max(map(len, plain)) <= 60
+    at = next(number for number, line in enumerate(plain) if line.startswith("  test_windows.py:"))
+    assert plain[at + 1].startswith("    ")  # what does not fit is further in
