@@ -171,6 +171,11 @@ class Observer:
         is not None. Only a sanitizer that watches the host tells it.
         """
 
+    def viewed(self, allocation: "Allocation") -> None:
+        """The host was given an array over *allocation*. It may read these bytes unseen, as in `plain[:] = array`. Only
+        a sanitizer that watches the host tells it.
+        """
+
     def exported(self, allocation: "Allocation", ranges: Sequence[tuple[int, int]], site: object) -> None:
         """The host may read and write the bytes *ranges* of *allocation* unseen from now on: code at *site* got at the
         memory itself. Only a sanitizer that watches the host tells it.
@@ -269,6 +274,7 @@ class Hooks:
         "step_queued",
         "synchronized",
         "took",
+        "viewed",
         "wait_timed_out",
         "waited",
     )
@@ -298,6 +304,7 @@ class Hooks:
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
+    viewed: "Callable[[Allocation], None] | None"
     exported: "Callable[[Allocation, Sequence[tuple[int, int]], object], None] | None"
     sanitized: Callable[[bool, bool], None] | None
     hosted: Callable[[int], None] | None

@@ -32,7 +32,7 @@ _STRENGTHS = {"device": Strength.DEVICE, "context": Strength.DEVICE, "stream": S
 
 @dataclass(slots=True)
 class WaitLine:
-    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses. *last* says how many more it
+    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses. *last* is how many more it
     has made, which stay.
     """
 

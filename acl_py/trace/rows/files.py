@@ -25,7 +25,8 @@ from device_model.errors import printable
 if TYPE_CHECKING:
     import gzip
 
-FORM, VERSION = "acl_py trace", 11
+FORM, VERSION = "acl_py trace", 12
+_BEFORE_VIEWS = 11  # a form without `viewed_ns` of memory
 _LINE = 1 << 24  # bytes that a line may have without rows
 _LONGEST = 1 << 29  # bytes that a line may have with any number of them
 _MOST = 500_000_000  # values of all columns: of some ten million operations and as many calls
@@ -145,7 +146,7 @@ def _timeline(lines: _Lines, name: str) -> Timeline:
     version = head.get("version")
     if type(version) is not int:
         raise TraceFileError(f"{name}: is damaged: its version is no whole number")
-    if version not in (VERSION, form10.VERSION):
+    if version not in (VERSION, _BEFORE_VIEWS, form10.VERSION):
         known = version < VERSION
         advice = "save the trace again" if known else "use a newer one"
         raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: {advice}")
@@ -178,6 +179,8 @@ def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
     is_old = version == form10.VERSION and list_ == "calls"
     if is_old:
         kinds = {"about" if kind is ACT else field: ABOUT if kind is ACT else kind for field, kind in kinds.items()}
+    if list_ == "buffers" and version <= _BEFORE_VIEWS:
+        kinds = {field: kind for field, kind in kinds.items() if field != "viewed_ns"}
     head = lines.next()
     rows = head.get("rows") if isinstance(head, dict) and head.get("list") == list_ else None
     if type(rows) is not int or rows < 0:
@@ -197,7 +200,7 @@ def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
             _act_of_form_10(called, about, f"{name}: calls.about: row {row}")
             for row, (called, about) in enumerate(zip(columns["name"], columns["about"], strict=True))
         ]
-    return [*map(_row_of(list_)._make, zip(*columns.values(), strict=True))]
+    return [_row_of(list_)(*values) for values in zip(*columns.values(), strict=True)]
 
 
 def _act_of_form_10(called: str, about: Sequence[Thing], where: str) -> Act[Thing]:

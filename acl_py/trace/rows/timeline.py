@@ -343,6 +343,9 @@ class Memory(NamedTuple):
     *made* is the line that made it, *freed* the one that freed it or reset its device; "" if none did. It was in use
     from *begin_ns* to *end_ns*: -1 for a time that did not come. Memory of FreeAsync is in use until that has its turn
     in its stream, and what MallocAsync makes of the same block is so from then on.
+
+    From *viewed_ns* on the host had an array over it, and may have read it unseen, as `plain[:] = array` does; -1 if it
+    had none, or if no sanitizer has watched the host.
     """
 
     name: str
@@ -353,6 +356,7 @@ class Memory(NamedTuple):
     freed: str = ""
     begin_ns: int = -1
     end_ns: int = -1
+    viewed_ns: int = -1
 
 
 class Handle(NamedTuple):

@@ -117,7 +117,7 @@ async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
     write(path, [head | {"version": version}, *rest])
-    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 11: {advice}"):
+    with pytest.raises(TraceFileError, match=f"has version {version}; this acl_py reads version 12: {advice}"):
         read_trace(path)
 
 

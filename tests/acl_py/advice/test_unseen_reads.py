@@ -1,0 +1,53 @@
+"""Reads of the host that nobody sees: a wait for bytes that the host has an array over, and is not seen to read, stays."""
+
+import numpy as np
+import pytest
+
+import acl_py
+from acl_py.advice.choosing import Chooser
+from acl_py.advice.pairs import Doubt
+from acl_py.explain.recordings import asker_of
+
+SIZE, ROUNDS = 1 << 16, 3
+
+
+@acl_py.kernel(cost=acl_py.Cost(us=30))
+def count(data: acl_py.InOut):
+    data += 1
+
+
+async def results(use):
+    """Fetch each of the results, and *use* the memory that it is in."""
+    stream, device, host = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), await acl_py.MallocHost(SIZE)
+    await acl_py.MemsetAsync(device, SIZE, 0, SIZE, stream)
+    taken = np.zeros(SIZE, np.uint8)
+    for _ in range(ROUNDS):
+        await count[1, stream](acl_py.Array(device))
+        await acl_py.MemcpyAsync(host, SIZE, device, SIZE, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
+        await acl_py.SynchronizeStream(stream)
+        use(taken, host)
+    await acl_py.SynchronizeDevice()
+    return acl_py.current_simulation().trace.timeline()
+
+
+def assign(taken, host):
+    taken[:] = host.numpy()  # NumPy tells nobody
+
+
+def add(taken, host):
+    taken += host.numpy()
+
+
+def leave(taken, host):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("use", "advised", "doubt"), [(assign, 0, Doubt.HOST), (add, 0, None), (leave, 1, None)], ids=lambda each: str(each)
+)
+def test_a_wait_before_a_read(use, advised, doubt):
+    timeline = acl_py.run(results, use, device="tiny", sanitize="device,host")
+    chosen = Chooser(asker_of(timeline, "run"), timeline).choose()
+    assert [each.way.line.called for each in chosen.advice] == ["SynchronizeStream"] * advised
+    (verdict,) = [each for each in chosen.verdicts if each.line.called == "SynchronizeStream"] or [None]
+    assert (None if verdict is None else verdict.doubt) == doubt
