@@ -1,4 +1,4 @@
-"""Reads of the host that nobody sees: a wait for bytes that the host has an array over, and is not seen to read, stays."""
+"""Reads of the host that nobody sees: a wait for bytes that the host has an array over, and does not read, stays."""
 
 import numpy as np
 import pytest
