@@ -317,6 +317,11 @@ class Trace(Observer):
             calls = CALL.count(self._store.call_rows)
             self._store.accesses.add_await(self._host_ns(), calls, self._writers.caller_number(), site, last.row)
 
+    def timed(self, site: object) -> None:
+        """Store a row, one for each line between two calls."""
+        calls = CALL.count(self._store.call_rows)
+        self._store.accesses.add_reading(self._host_ns(), calls, self._writers.caller_number(), site)
+
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""
         if result.timeline is None:  # the launch was stopped

@@ -51,3 +51,25 @@ def test_a_wait_before_a_read(use, advised, doubt):
     assert [each.way.line.called for each in chosen.advice] == ["SynchronizeStream"] * advised
     (verdict,) = [each for each in chosen.verdicts if each.line.called == "SynchronizeStream"] or [None]
     assert (None if verdict is None else verdict.doubt) == doubt
+
+
+async def timed(is_timed):
+    """Measure some kernels behind the fill, of which the measurement must not know."""
+    stream, device = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+    sim = acl_py.current_simulation()
+    await acl_py.MemsetAsync(device, SIZE, 0, SIZE, stream)
+    await acl_py.SynchronizeStream(stream)
+    start = sim.now_ns if is_timed else 0
+    for _ in range(ROUNDS):
+        await count[1, stream](acl_py.Array(device))
+    await acl_py.SynchronizeDevice()
+    return sim.trace.timeline(), sim.now_ns - start
+
+
+@pytest.mark.parametrize(("is_timed", "advised", "doubt"), [(True, 0, Doubt.TOLD), (False, 1, None)])
+def test_a_wait_before_the_clock_is_read(is_timed, advised, doubt):
+    timeline, _ = acl_py.run(timed, is_timed, device="tiny", sanitize="device,host")
+    chosen = Chooser(asker_of(timeline, "run"), timeline).choose()
+    assert [each.way.line.called for each in chosen.advice] == ["SynchronizeStream"] * advised
+    (verdict,) = [each for each in chosen.verdicts if each.line.called == "SynchronizeStream"] or [None]
+    assert (None if verdict is None else verdict.doubt) == doubt
