@@ -32,8 +32,8 @@ _STRENGTHS = {"device": Strength.DEVICE, "context": Strength.DEVICE, "stream": S
 
 @dataclass(slots=True)
 class WaitLine:
-    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses. *last* is how many more it
-    has made, which stay.
+    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses. *last* counts those that it
+    has made besides, which stay.
     """
 
     site: str

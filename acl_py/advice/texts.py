@@ -105,8 +105,17 @@ class Words:
             edit = "; ".join(self._edges(way))
         else:
             edit = "Remove it" if way.form is Form.REMOVE else "Make the call once, behind the others"
-        records = way.edited.records
+        records = self._new_records(way)
         return f"{edit}, and the record at {listed(records)}, for which nothing waits then" if records else edit
+
+    def _new_records(self, way: Way) -> list[str]:
+        """Return the lines of the records that go with *way*, and not with what was chosen before it."""
+        gone: set[str] = set()
+        for each in self._chosen.advice:
+            if each.way is way:
+                break
+            gone.update(each.way.edited.records)
+        return [line for line in way.edited.records if line not in gone]
 
     def _edges(self, way: Way) -> Iterator[str]:
         """Yield what to wait for instead: the first edge of each kind."""

@@ -4,7 +4,10 @@ Each chunk is copied in, two kernels of 45 us work on it, and it is copied out. 
 `done`; its slot is `free`. A pipeline with a mistake is this one with a small change, which the tests mend.
 """
 
+from functools import cache
+
 import numpy as np
+from small import chosen
 
 import acl_py
 from acl_py import Array, Cost, In, InOut, Out, kernel
@@ -187,6 +190,13 @@ class DeviceForSlots(Pipeline):
         pass
 
 
+@cache
 def recorded(pipeline, **options):
     """The recording of a run of *pipeline*."""
     return acl_py.run(pipeline().run, **{"device": "h200", "sanitize": "device,host", "workers": 1} | options)
+
+
+@cache
+def advised(pipeline):
+    """All that advice says about a run of *pipeline*."""
+    return chosen(recorded(pipeline))
