@@ -40,6 +40,7 @@ class Applied:
         for number, each in enumerate(self.edits, 1):
             assert each.answer is not None, "what was made has an answer"
             lines.append(f"  {number}. {each.finding.text}. Worth {us(each.answer.gain_ns)}.")
+            lines += each.diff
             notes |= dict.fromkeys(each.answer.notes)
         return "\n".join([*lines, *not_known(notes)])
 
