@@ -1,4 +1,4 @@
-"""Planted mistakes in loops of other kinds: contexts, executables, graphs, and the same loop in two tasks."""
+"""More planted mistakes: contexts, executables and graphs in loops, the same loop in two tasks, and one stream."""
 
 import asyncio
 
@@ -20,6 +20,7 @@ from acl_py import (
     Malloc,
     MallocHost,
     MemcpyAsync,
+    SynchronizeDevice,
     SynchronizeStream,
     kernel,
 )
@@ -142,3 +143,26 @@ class ScratchOfTwoTasks(TwoTasks):
             scratch = await Malloc(MIB)  # planted
             await self.round(stream, host, device, scratch)
             await Free(scratch)
+
+
+class StreamOfEachSlot(Pipeline):
+    async def run(self):
+        streams = await self.made()
+        hosts, data = [[await make(2 * MIB) for _ in range(4)] for make in (MallocHost, Malloc)]
+        for chunk in range(12):
+            host, device, stream = hosts[chunk % 4], data[chunk % 4], streams[chunk % len(streams)]
+            await MemcpyAsync(device, 2 * MIB, host, 2 * MIB, H2D, stream)
+            await scale[132, stream](Array(device))
+            await MemcpyAsync(host, 2 * MIB, device, 2 * MIB, D2H, stream)
+        await SynchronizeDevice()
+
+    async def made(self):
+        return [await CreateStream() for _ in range(4)]
+
+
+class OneStream(StreamOfEachSlot):
+    pitfall, edit = Pitfall.ONE_STREAM, "Spread it over 4 streams"
+    mended = StreamOfEachSlot
+
+    async def made(self):
+        return [await CreateStream()]  # planted

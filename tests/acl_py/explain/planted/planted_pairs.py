@@ -48,7 +48,11 @@ def line_of(pair):
 def lines_from(pair):
     """The planted line of a class, and the four below it."""
     lines, first = inspect.getsourcelines(pair)
-    place = next(place for place, line in enumerate(lines) if line.rstrip().endswith("# planted") and "{" not in line)
+    place = next(
+        place
+        for place, line in enumerate(lines)
+        if line.rstrip().endswith("# planted") and line.lstrip()[0] not in "+-"
+    )
     return [f"{Path(inspect.getfile(pair)).name}:{first + place + below}" for below in range(5)]
 
 
