@@ -46,7 +46,7 @@ import asyncio
 import re
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import wraps
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from acl_py.compat.cuda.testing import CudaDriver
     from acl_py.explore.outcomes import Outcome
     from acl_py.explore.strategies import Strategy
+    from acl_py.faults import Fault
     from acl_py.sanitizer import Finding
     from acl_py.sanitizer.reports import Report
     from acl_py.schedules import Decide
@@ -95,6 +96,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--acl-trace", metavar="DIR", type=Path, help="Write the recording of each simulation to this folder."
     )
     group.addoption(
+        "--acl-update-golden",
+        action="store_true",
+        help="Let acl_sim.assert_like() write its recordings anew instead of comparing runs with them.",
+    )
+    group.addoption(
         "--acl-explore", metavar="N", type=int, default=0, help="Run each test with simulations under N more schedules."
     )
     group.addoption(
@@ -106,7 +112,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker `acl`; begin to watch simulations if an option asks for it."""
     config.addinivalue_line(
         "markers",
-        "acl(**options): options of acl_py.compat.acl.install for the fixture acl, of acl_py.simulate for acl_sim.",
+        "acl(**options): options of acl_py.compat.acl.install for the fixture acl, of acl_py.simulate for acl_sim; "
+        "faults=[...] are fault rules for both.",
     )
     if config.getoption("--cuda"):
         _put_cuda_in_place()
@@ -386,11 +393,15 @@ def cuda_driver() -> "CudaDriver":
 class AclSim:
     """A simulation of the native API for a test. A test that is a coroutine runs in it; another one calls `run`."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any], request: pytest.FixtureRequest | None = None) -> None:
         from acl_py.options import placed_on_card
 
+        options = dict(options)
+        self._faults = _faults_of(options.pop("faults", ()))
         is_real = placed_on_card(options.get("device"))
         self._options = options if is_real else {"clock": "simulated", **options}
+        self.folder = Path.cwd() if request is None else request.path.parent  # where golden recordings are
+        self.updates_golden = request is not None and bool(request.config.getoption("--acl-update-golden"))
         self._simulation: Simulation | None = None
         self.scope = "function"  # of the fixture in which it began
         self.fixture = "acl_sim"
@@ -414,9 +425,15 @@ class AclSim:
 
         async def whole() -> _T:
             self._simulation = acl_py.current_simulation()
+            self._strike()
             return await main(*args)
 
         return acl_py.run(whole, **self._options)
+
+    def _strike(self) -> None:
+        """Put the fault rules of the mark in force, for the whole simulation."""
+        if self._faults:
+            self.simulation.fault(*self._faults)
 
     def fail(self, error: BaseException) -> None:
         """Note that the test has failed with *error*: what it did not give back is no leak of its own."""
@@ -439,6 +456,7 @@ class AclSim:
         if _fixtures:
             self.scope, self.fixture = _fixtures[-1]
         async with acl_py.simulate(**self._options) as self._simulation:
+            self._strike()
             if hasattr(loop, CLOCK):
                 getattr(loop, CLOCK).on_deadlock = _end_running
             _begun.append(self)
@@ -484,6 +502,48 @@ class AclSim:
         __tracebackhide__ = True
         assertions.assert_no_implicit_sync(self.simulation.trace.timeline())
 
+    def assert_time(self, us: float, of: "str | Op | None" = None, *, tolerance: float = 0.0) -> None:
+        """Assert that the run took *us* microseconds of simulated time, or the operations *of*, from the first start to
+        the last end; more or less by *tolerance*, a share of *us*.
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        assertions.assert_time(self.simulation.trace.timeline(), us, of, tolerance)
+
+    def assert_held(self, limit_us: float, by: str | None = None) -> None:
+        """Assert that tasks and threads slept in calls for at most *limit_us* microseconds of simulated time, all
+        together; with *by*, in the calls of a verb ("SynchronizeStream") or of a line ("serve.py:12").
+        """
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        assertions.assert_held(self.simulation.trace.timeline(), limit_us, by)
+
+    def assert_peak_memory(self, limit: int, device: int = 0) -> None:
+        """Assert that at no time more than *limit* bytes of memory of *device* were in use."""
+        from acl_py.explain import assertions
+
+        __tracebackhide__ = True
+        assertions.assert_peak_memory(self.simulation.trace.timeline(), limit, device)
+
+    def assert_like(self, golden: str | Path, *, tolerance: float = 0.0) -> None:
+        """Assert that the run so far is like the recording in the file *golden*, a path from the folder of the test on.
+
+        The device, the rules and the operations of each stream must be the same. Times may differ by *tolerance*, a
+        share of the saved run; with 0 they are the same to the nanosecond. `pytest --acl-update-golden` writes the
+        file instead.
+        """
+        from acl_py.explain.golden import assert_like
+
+        __tracebackhide__ = True
+        path = self.folder / golden
+        if self.updates_golden:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.simulation.trace.save(path)
+            return
+        assert_like(self.simulation.trace.timeline(), path, tolerance)
+
     def assert_within_us(self, limit_us: float, of: "str | Op | None" = None) -> None:
         """Assert that the run took at most *limit_us* microseconds of simulated time; with *of*, that these operations
         did, from the first start to the last end.
@@ -524,7 +584,17 @@ def acl_sim(request: pytest.FixtureRequest) -> AclSim:
     if loop_fixture is not None:
         sim: AclSim = request.getfixturevalue(loop_fixture)
         return sim
-    return AclSim(_marked(request.node))
+    return AclSim(_marked(request.node), request)
+
+
+def _faults_of(rules: Sequence[Any]) -> "list[Fault]":
+    """Return the fault *rules* of a mark, which are fault rules or their texts."""
+    from acl_py.faults import Fault, FaultError, parse
+
+    try:
+        return [rule if isinstance(rule, Fault) else parse(rule, "@pytest.mark.acl") for rule in rules]
+    except FaultError as error:
+        pytest.fail(f"faults of @pytest.mark.acl: {error}", pytrace=False)
 
 
 def _marked(item: pytest.Item) -> dict[str, Any]:
@@ -550,7 +620,7 @@ def _loop_fixture(request: pytest.FixtureRequest) -> str | None:
 
 @pytest.fixture(name="_acl_sim_of_anyio")
 async def _acl_sim_of_anyio(request: pytest.FixtureRequest, anyio_backend: Any) -> "AsyncIterator[AclSim]":  # noqa: ARG001
-    async with AclSim(_marked(request.node)).begin() as sim:
+    async with AclSim(_marked(request.node), request).begin() as sim:
         yield sim
 
 
@@ -569,7 +639,7 @@ def _begin_on(scope: str) -> Callable[..., Any]:
     """Return a generator function of its own for *scope*: pytest-asyncio notes the scope in it."""
 
     async def begin(request: pytest.FixtureRequest) -> "AsyncIterator[AclSim]":
-        async with AclSim(_marked(request.node)).begin() as sim:
+        async with AclSim(_marked(request.node), request).begin() as sim:
             yield sim
 
     begin.__name__ = f"_acl_sim_of_{scope}_loop"

@@ -26,7 +26,7 @@ only from those below it, and all of them may import device_model:
         recordings                      recordings of runs, as programs
         relisting chunking optimiser    operations over other streams, and in parts; which of that is fastest
         launched                        which steps are captured, and which launches run them
-        diff assertions                 what moved between two recordings; assertions for tests
+        diff assertions golden          what moved between two recordings; assertions for tests, of a saved run, too
         profiler stages                 stages of a running program, and the overlap of copies and computation
         pages                           pages with prices
     programs/       stream programs
@@ -87,7 +87,7 @@ only from those below it, and all of them may import device_model:
     host_arrays/    arrays of the host that report their uses
         views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
     findings        what is wrong with a program although it ran
-    log             one event for each call, if it is turned on
+    log             events of calls, operations and waits, if it is turned on
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
@@ -98,10 +98,10 @@ only from those below it, and all of them may import device_model:
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have
-    callers codes errors parts ranges sites signatures whole_files late_imports
-                    the ground: tasks, return codes, exceptions, parts of the sanitizer, ranges of bytes, lines of the
-                    user's program, the functions of `acl`, files that are written whole or not at all, imports in the
-                    middle of a program
+    callers codes errors parts projects ranges sites signatures whole_files late_imports
+                    the ground: tasks, return codes, exceptions, parts of the sanitizer, tables of a pyproject.toml,
+                    ranges of bytes, lines of the user's program, the functions of `acl`, files that are written whole
+                    or not at all, imports in the middle of a program
 """
 
 import typing

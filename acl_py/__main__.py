@@ -4,6 +4,7 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 
 
 def main() -> None:
@@ -43,10 +44,14 @@ def _run_at_once(words: list[str], *, is_sanitized: bool = True) -> None:
 
 def _run(program: str, arguments: list[str], option: str = "", *, is_sanitized: bool) -> None:
     from acl_py.parts import PARTS_OF_SCRIPTS
+    from acl_py.projects import ProjectError, table_of
     from acl_py.sanitizer.suppressions import SuppressionError
     from acl_py.tools import scripts
     from acl_py.tools.sanitizing import Sanitized
 
+    with suppress(ProjectError):
+        if set((table_of(Path.cwd()) or ({},))[0]) - {"sanitizer"}:
+            return  # the project gives options
     form = scripts.Form(option)
     with suppress(scripts.ScriptError, SuppressionError):  # unreadable: the command line reports it
         folder = scripts.folder_of(program, form)

@@ -2,9 +2,9 @@
 
     TIMES=10 pytest -m slow tests/ptx/test_random.py
 
-The counts without TIMES are for every day: they fit the slow suite into half an hour, and their programs are the same in
-every run. With TIMES, those of hypothesis are new in every run. A campaign says in its docstring how many programs it
-ran when it was longer, if it was, and which mistake it found last. After a change of what such programs do, run that
+The counts without TIMES are for every day: they fit the slow suite into half an hour, and their programs are the same
+in every run. With TIMES, those of hypothesis are new in every run. A campaign says in its docstring how many programs
+it ran when it was longer, if it was, and which mistake it found last. After a change of what such programs do, run that
 many.
 """
 

@@ -4,14 +4,17 @@ A block of Python or TOML is a file, which its first line names. A block of a co
 they print on either output.
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from xml.etree import ElementTree as ET
 
 import pytest
+import yaml
 
 GUIDES = sorted((Path(__file__).parent.parent / "docs" / "howto").glob("*.md"))
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -55,6 +58,25 @@ def output_of(command: str, folder: str) -> str:
 def test_a_guide_runs_as_it_is_printed(guide):
     text = guide.read_text(encoding="utf-8")
     assert replayed(text) == text
+
+
+@pytest.mark.slow
+def test_the_workflow_runs_in_the_folder_of_its_guide(tmp_path):
+    """Its steps that install and upload are left out; what they upload is there."""
+    text = (GUIDES[0].parent / "ci.md").read_text(encoding="utf-8")
+    for language, block in BLOCK.findall(text):
+        if language != "console":
+            (tmp_path / block.split()[1]).write_text(block, encoding="utf-8")
+    (workflow,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (job,) = yaml.safe_load(workflow)["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert [command.split()[0] for command in commands] == ["pip", "acl-py"]
+    assert "1 failed, 1 passed" in output_of(commands[1], str(tmp_path))
+    uploaded = [step.get("with", {}) for step in job["steps"]]
+    files = [step[name] for step in uploaded for name in ("sarif_file", "path") if name in step]
+    assert files == ["findings.sarif", "tests.xml"]
+    assert json.loads((tmp_path / files[0]).read_text())["version"] == "2.1.0"
+    assert ET.parse(tmp_path / files[1]).getroot()[0].attrib["failures"] == "1"
 
 
 def test_every_guide_runs_something():

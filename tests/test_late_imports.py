@@ -43,6 +43,7 @@ def test_a_script_gets_the_runtime_with_its_first_call(run):
     assert summary.startswith("acl-py: h200, rules cuda")
 
 
+@pytest.mark.slow
 def test_a_script_gets_the_runtime_when_it_imports_acl_or_names_something_native(run):
     assert run(OURS + "    import acl; print(len(ours()), acl.rt.set_device(0))")[0] == ["4 0"]
     assert run(OURS + "    import acl_py; print(ours(), acl_py.run.__name__, len(ours()))")[0] == ["[] run 4"]
@@ -59,6 +60,7 @@ def test_a_script_that_makes_no_call_gets_no_summary_and_its_objects_end(run):
     assert (lines, summary) == (["ended"], "")
 
 
+@pytest.mark.slow
 def test_a_module_of_the_script_takes_no_place_of_the_standard_librarys(run, tmp_path):
     (tmp_path / "queue.py").write_text("name = 'of the script'", encoding="utf-8")
     lines, _ = run("""
@@ -80,6 +82,7 @@ def test_the_package_has_the_names_of_its_public_module_and_its_modules():
         acl_py.Maloc  # noqa: B018 - the name is looked up
 
 
+@pytest.mark.slow
 def test_an_exception_in_the_first_call_is_raised_behind_it(run):
     lines, _ = run("""
     import ctypes, sys

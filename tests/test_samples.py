@@ -28,6 +28,7 @@ def output_of(program: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "sample",
     [pytest.param(sample, marks=pytest.mark.slow if sample.stem in LONG else ()) for sample in [*SAMPLES, *APPS]],

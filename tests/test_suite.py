@@ -51,6 +51,7 @@ def test_a_test_may_take_a_minute_and_a_slow_one_ten(tmp_path):
     assert "2 passed" in printed
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_fails_at_its_limit_and_the_others_run(tmp_path):
     printed = outcome(tmp_path, "-o", "timeout=0.2")
     assert "test_waits_for_a_thread_that_never_comes may take 0.2" in printed
@@ -116,6 +117,7 @@ time.sleep(100)
     assert forks.run("-c", "print('the next')").stdout == "the next\n"
 
 
+@pytest.mark.slow
 def test_where_no_bytecode_may_be_written_it_goes_to_the_cache_of_pytest(tmp_path):
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
     (tmp_path / "test_nothing.py").write_text("def test_nothing():\n    pass\n")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from acl_py.calibrate.machine import Machine, no_function
-from acl_py.card.driver import launch_host_func
+from acl_py.card.cuda.driver import launch_host_func
 from acl_py.programs.format import Program, Step
 from device_model.memory.pages import PAGE
 

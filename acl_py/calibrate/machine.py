@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from acl_py.card.driver import Driver
-from acl_py.card.kernels import SPIN
-from acl_py.card.opening import begun
+from acl_py.card.cuda.driver import CudaDriver
+from acl_py.card.cuda.kernels import SPIN
+from acl_py.card.cuda.opening import begun
 from device_model.completions import Nanoseconds
 from device_model.profile import DeviceProfile
 
@@ -26,7 +26,7 @@ class Machine:
     *trim_ns* is how much longer the measuring kernel lasts than the model's of the same time; it is told so much less.
     """
 
-    driver: Driver
+    driver: CudaDriver
     number: int
     clock: Callable[[], Nanoseconds] = perf_counter_ns
     trim_ns: Nanoseconds = 0

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from acl_py.card.graphs import Reached
+from acl_py.card.events import Reached
 from acl_py.card.streams import CardStream
 from acl_py.runtime.runtime import Limited
 from acl_py.waiting.deadlocks import Waiting

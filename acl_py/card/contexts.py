@@ -1,24 +1,21 @@
-"""The context of a card, and the card as verbs see it."""
+"""The context of a card, and the card as verbs see it, whatever the vendor."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from acl_py.card.activities import RecordTimes, activities
-from acl_py.card.driver import Driver
-from acl_py.card.events import CardEvent
-from acl_py.card.graphs import CardExecutable, GraphLaunch, Reached, Takers
-from acl_py.card.streams import LEGACY, PER_THREAD, CardStream
+from acl_py.card.driver import Driver, give_back
+from acl_py.card.events import CardEvent, Reached
+from acl_py.card.streams import CardStream
 from acl_py.card.times import EventTimes
 from acl_py.card.words import CardWords
-from acl_py.card.work import Works
+from acl_py.card.work import Mark, Works
 from acl_py.errors import Kind
 from device_model.completions import Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import DeviceError
 from device_model.events import Event
-from device_model.graphs.graph import Graph
 from device_model.names import named
 from device_model.ops import Op
 from device_model.rules import EventClass
@@ -27,45 +24,56 @@ from device_model.streams import Stream
 if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
 
-_ENABLED = 704  # access of this device is enabled already
 _MISSES = 2  # answers of "not yet" after which a look ends
 _NEWS = 8  # streams that have got further after which a look ends
-_NO_TIMING = 2  # a flag of cuEventCreate
-_NON_BLOCKING = 1  # a flag of cuStreamCreate
+
+
+class Times(Protocol):
+    """What measures when the card has done an operation, by the vendor's records or by events."""
+
+    def begin(self, stream: CardStream, mark: Mark | None) -> None:
+        """Prepare for an operation with *mark*."""
+
+    def end(self, stream: CardStream, op: Op, mark: Mark | None) -> None:
+        """Note the place of *op*."""
+
+    def finish(self, op: Op) -> None:
+        """Note that *op* is done, and tell of it once its times are known."""
+
+    def settle(self) -> None:
+        """Give all that is done its times, and tell of it."""
+
+    def close(self) -> None:
+        """Give back what the measuring took."""
 
 
 class CardContext(Context):
-    """The primary context of a card, with the streams and events that the run makes in it."""
+    """A context of a card, with the streams and events that the run makes in it."""
 
-    __slots__ = (
-        "asked", "driver", "events", "executables", "reached", "spare_events", "takers", "times", "works",
-    )  # fmt: skip
+    __slots__ = ("asked", "driver", "events", "reached", "spare_events", "times", "works")
     device: "CardDevice"
-    stream_type = CardStream
-    event_type = CardEvent
+    stream_type: ClassVar[type[CardStream]] = CardStream
+    works: Works
+    times: Times | None
 
-    def __init__(self, device: "CardDevice", made: object) -> None:
-        super().__init__(device, 0, primary=True, made=made)
+    def __init__(self, device: "CardDevice", id_: int, *, primary: bool, made: object) -> None:
+        super().__init__(device, id_, primary=primary, made=made)
         self.driver: Driver = device.driver
-        self.works = Works(device)
-        self.times = self._times() if device.runtime.is_recorded else None
+        self.works = self.make_works()
         self.spare_events: list[Any] = []  # for marks
-        self.events: dict[CardEvent, None] = {}  # that the program has made and not destroyed
+        self.events: dict[Any, None] = {}  # that the program has made and not destroyed
         self.asked: dict[CardStream | Reached, None] = {}  # the streams and records of which hosts want to know
         self.reached: dict[Reached, None] = {}  # records of launches that are not known to be done
-        self.executables: dict[CardExecutable, None] = {}  # that are not destroyed
-        self.takers = Takers(self)
-        queues = device.queues(-1)
-        is_legacy = self.default is self.legacy
-        self.legacy = CardStream(self, 0, "legacy", queues, None, 0, made, LEGACY)
-        self.per_thread = CardStream(self, 0, "per_thread", queues, self.order, 0, made, PER_THREAD)
-        self.default = self.legacy if is_legacy else self.per_thread
+        self.times = self.make_times() if device.runtime.is_recorded else None
         self.alert = True
 
-    def _times(self) -> EventTimes | RecordTimes:
-        """Return what times operations: the vendor's records, if there are any, or else events."""
-        events, records = EventTimes(self), activities()
-        return events if records is None else RecordTimes(self, records, events)
+    def make_works(self) -> Works:
+        """Return the makers of each kind of work."""
+        raise NotImplementedError
+
+    def make_times(self) -> Times:
+        """Return what times operations."""
+        return EventTimes(self)
 
     def update_alert(self) -> None:
         """Each call asks first whether a card can do it."""
@@ -79,11 +87,10 @@ class CardContext(Context):
         index = self.device.next_stream()
         least, most = self.device.rules.priorities
         priority = min(max(priority, most), least)
-        flags = _NON_BLOCKING if nonblocking else 0
-        handle = self.driver(self.driver.cu.cuStreamCreateWithPriority, flags, priority)
+        handle = self.driver.create_stream(nonblocking=nonblocking, priority=priority)
         order = None if nonblocking else self.order
         called = named("stream", index + 1, name)
-        stream = CardStream(self, index + 1, called, self.device.queues(index), order, priority, made, handle)
+        stream = self.stream_type(self, index + 1, called, self.device.queues(index), order, priority, made, handle)
         stream.given_name = name
         self.streams[stream.id] = stream
         self.device.stream_ids.take()
@@ -94,7 +101,7 @@ class CardContext(Context):
         assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
         stream.mark_all()  # its handle answers no question later
         super().destroy_stream(stream, site)
-        self.driver(self.driver.cu.cuStreamDestroy, stream.handle)
+        self.driver.destroy_stream(stream.handle)
 
     def create_event(
         self,
@@ -115,12 +122,12 @@ class CardContext(Context):
         """Return an event of the driver that takes no times."""
         if self.spare_events:
             return self.spare_events.pop()
-        return self.new_event(_NO_TIMING)
+        return self.new_event(timing=False)
 
-    def new_event(self, flags: int) -> Any:
+    def new_event(self, *, timing: bool) -> Any:
         """Return a new event of the driver, of this card, whichever is current."""
         with self.device.runtime.on(self.device):
-            return self.driver(self.driver.cu.cuEventCreate, flags)
+            return self.driver.create_event(timing=timing)
 
     def blocking(self) -> Iterator[CardStream]:
         """The streams that the legacy stream waits for, those included that were destroyed with work left."""
@@ -145,7 +152,7 @@ class CardContext(Context):
             try:
                 has_ended = stream.look()
             except DeviceError as error:
-                self.fail(Driver.lost or error)
+                self.fail(self.driver.standing.lost or error)
                 return True
             del asked[stream]
             if stream.is_asked:
@@ -168,23 +175,15 @@ class CardContext(Context):
             record.lose()
 
     def give_back(self) -> None:
-        """Destroy the streams and events, and unload the modules."""
-        cu = self.driver.cu
+        """Destroy the streams and events, and what was made for the work."""
         for stream in self.streams.values():
             assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
-            cu.cuStreamDestroy(stream.handle)
-        for executable in self.executables:
-            cu.cuGraphExecDestroy(executable.handle)
-        self.takers.close()
-        for event in self.spare_events:
-            cu.cuEventDestroy(event)
-        for event in self.events:
-            cu.cuEventDestroy(event.handle)
+            give_back(self.driver.destroy_stream, stream.handle)
+        for handle in (*self.spare_events, *(event.handle for event in self.events)):
+            give_back(self.driver.destroy_event, handle)
         if self.times is not None:
             self.times.close()
-        self.works.modules.close()
-        self.works.functions.close()
-        self.works.codes.close()
+        self.works.close()
 
     def finish(self, entry: Completion, now: Nanoseconds) -> None:
         """Note that *entry* of a stream is done."""
@@ -196,7 +195,7 @@ class CardContext(Context):
         if entry.error is None and self.error is not None:
             entry.error = self.error
         if self.device.runtime.sanitizer is not None:
-            for op in entry.work.executable.ops if isinstance(entry.work, GraphLaunch) else (entry,):
+            for op in self.parts_of(entry):
                 self.works.functions.tell(op)
         waiters, entry.waiters = entry.waiters, None
         entry.done = True
@@ -206,6 +205,10 @@ class CardContext(Context):
             self.times.finish(entry)
         else:
             self.tell(entry)
+
+    def parts_of(self, op: Op) -> Iterable[Op]:
+        """Return the operations that *op* consists of: itself."""
+        return (op,)
 
     def tell(self, op: Op) -> None:
         """Tell the observers that *op* has ended, as its times say.
@@ -225,15 +228,12 @@ class CardDevice(Device):
 
     primary: CardContext
     contexts: list[Context]
+    driver: Driver
+    context_handle: Any  # of its primary context
 
     def __init__(self, runtime: "CardRuntime", ordinal: int) -> None:
+        """Take the card, which is current then."""
         self.runtime = runtime
-        self.driver = runtime.driver
-        cu = self.driver.cu
-        self.handle = self.driver(cu.cuDeviceGet, ordinal)
-        self.context_handle = self.driver(cu.cuDevicePrimaryCtxRetain, self.handle)
-        self.make_current()
-        self._own_peers: dict[CardDevice, None] = {}  # the access that this run has enabled
         if not runtime.devices:
             runtime.begin()
         super().__init__(
@@ -241,41 +241,10 @@ class CardDevice(Device):
         )
         self.words = CardWords(self.driver)
 
-    def _context(self, *, primary: bool, made: object) -> Context:
-        assert primary, "a card has its primary context only"
-        self._contexts += 1
-        return CardContext(self, made)
-
-    def instantiate(self, graph: Graph, made: object, *, keeps_priorities: bool) -> CardExecutable:
-        """Make *graph* ready for launches here."""
-        return CardExecutable(graph, self, made, keeps_priorities=keeps_priorities)
-
-    def can_reach(self, peer: Device) -> bool:
-        """Return what the driver says."""
-        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
-        return self is not peer and bool(self.driver(self.driver.cu.cuDeviceCanAccessPeer, self.handle, peer.handle))
-
-    def reach(self, peer: Device) -> None:
-        """Give this card access; it keeps what another library of the process has enabled."""
-        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
-        cu = self.driver.cu
-        code = int(cu.cuCtxEnablePeerAccess(peer.context_handle, 0)[0])
-        if code not in (0, _ENABLED):
-            raise self.driver.error(code, "cuCtxEnablePeerAccess")
-        super().reach(peer)
-        self._own_peers.update({} if code else {peer: None})
-
-    def leave(self, peer: Device) -> None:
-        """Take the access back."""
-        assert isinstance(peer, CardDevice), f"{peer!r} is no card"
-        self.driver(self.driver.cu.cuCtxDisablePeerAccess, peer.context_handle)
-        super().leave(peer)
-        self._own_peers.pop(peer, None)
-
     def wait(self) -> None:
         """Wait for all work, without learning what is done: for a thread of its own."""
         self.make_current()
-        self.driver.cu.cuCtxSynchronize()
+        self.driver.synchronize()
 
     def work(self) -> Completion:
         """Return the completion of everything queued here so far, whichever card is current."""
@@ -299,17 +268,14 @@ class CardDevice(Device):
         return sorted((entry for entry in entries if isinstance(entry, Op)), key=attrgetter("queued_ns"))
 
     def give_back(self, *, is_lost: bool) -> None:
-        """Give back what the driver has made; nothing of a card that is *lost*, but the context."""
+        """Give back what the driver has made; nothing of a card that is lost."""
         if not is_lost:
             self.make_current()
-            for peer in self._own_peers:
-                self.driver.cu.cuCtxDisablePeerAccess(peer.context_handle)
             self.primary.give_back()
-        self.driver.cu.cuDevicePrimaryCtxRelease(self.handle)
 
     def make_current(self) -> None:
         """Let calls of this thread be about this card."""
-        self.driver(self.driver.cu.cuCtxSetCurrent, self.context_handle)
+        self.driver.make_current(self.context_handle)
 
     def reset(self, site: object) -> None:
         """Refuse: other users of the process, such as torch, live in the primary context, too."""

@@ -1,103 +1,136 @@
-"""The vendor's driver: its functions, called through cuda.bindings, and what their codes mean.
+"""What a run on a card needs of a vendor's driver: the same few calls, whatever the vendor calls them.
 
-A process keeps the driver that it has loaded, a card's or the simulated one of acl_py.compat.cuda.
+`cuda.driver` makes them with cuda.bindings, and `npu.driver` with pyACL, the module `acl`. Handles of streams, events
+and contexts are the vendor's, and nothing here looks into them. Each call raises AclError if the driver refuses it, or
+if work has failed before it.
 """
 
-import ctypes
-import sys
-from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+from weakref import WeakSet
 
 from acl_py.errors import AclError, DeviceError, Kind
-from acl_py.late_imports import import_late
+from acl_py.runtime.runtime import Runtime
 from device_model.errors import CodedError
-from device_model.rules import CUDA
+from device_model.signals import Compare
+from device_model.work import Copy, Fill, Label, PitchedCopy
 
-# After these the context is lost, and with it the process (measured: a reset answers 0, and the next retain 700 again).
-_STICKY = frozenset((214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999))
-_KINDS = {code.value: kind for kind, code in reversed([*CUDA.codes.items()])}
-_REMEDIES: Mapping[Kind, str] = {
-    Kind.OUT_OF_MEMORY: "free memory that is no longer used, or ask for less",
-    Kind.INVALID_LAUNCH: "launch fewer threads or blocks, or less shared memory",
-    Kind.COOPERATIVE_TOO_LARGE: "launch no more blocks than the card holds at the same time",
-    Kind.ILLEGAL_ADDRESS: "run the program on the model, with sanitize=True: it names the kernel and the line",
-    Kind.INVALID_DEVICE: "`nvidia-smi` lists the devices; CUDA_VISIBLE_DEVICES hides some",
-}
-# More than a kind tells.
-_REMEDIES_OF_CODES = {222: "update the driver, or take a compiler that is not newer than it: it reads no PTX so new"}
-NEW_PROCESS = "the context is lost, and the card refuses it to this process: start a new one"
-_INSTALL = "pip install 'acl_py[cuda]'"
+_FORKED = "this is a child of fork, and a card belongs to its parent: begin processes with spawn"
 
 
-def bindings() -> ModuleType:
-    """Return cuda.bindings.driver.
+class Standing:
+    """How this process stands with the driver of one vendor."""
 
-    Raises:
-        ImportError: The package is not installed.
+    def __init__(self) -> None:
+        self.has_begun = False
+        self.lost: DeviceError | None = None  # what has lost the process its card
+        self.runs: WeakSet[Runtime] = WeakSet()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._end)
+
+    def _end(self) -> None:
+        """Let every verb refuse in a child of fork if its parent has begun with the driver: it does not work there."""
+        if self.has_begun:
+            self.lost = CodedError(Kind.NOT_INITIALIZED, _FORKED, "", None)
+            for runtime in list(self.runs):
+                runtime.shut(_FORKED)
+
+
+class Driver(Protocol):
+    """The driver of one vendor."""
+
+    standing: Standing
+    fail: Callable[..., AclError]
+    new_process: str  # what to do when the card is lost
+
+    # --- the card that calls of this thread are about
+
+    def make_current(self, context: Any) -> None:
+        """Let calls of this thread be about the card of *context*."""
+
+    def synchronize(self) -> None:
+        """Wait for all work of the current card, without an error: for a thread of its own."""
+
+    def memory_info(self) -> tuple[int, int]:
+        """Return the free bytes and all bytes of the current card."""
+
+    # --- streams
+
+    def create_stream(self, *, nonblocking: bool, priority: int) -> Any:
+        """Return a new stream; a *nonblocking* one is outside the default-stream rule."""
+
+    def destroy_stream(self, stream: Any) -> None:
+        """Destroy a stream; its work completes."""
+
+    def is_idle(self, stream: Any) -> bool:
+        """Return whether all work of *stream* is done."""
+
+    # --- events
+
+    def create_event(self, *, timing: bool) -> Any:
+        """Return a new event of the current card, of which a stream may record one stand after the other."""
+
+    def destroy_event(self, event: Any) -> None:
+        """Destroy an event; a record that is pending counts."""
+
+    def record(self, event: Any, stream: Any) -> None:
+        """Let *event* stand for all work of *stream* so far."""
+
+    def is_reached(self, event: Any) -> bool:
+        """Return whether the work that *event* stands for is done."""
+
+    def synchronize_event(self, event: Any) -> None:
+        """Wait for the work that *event* stands for."""
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Return the milliseconds between two events that are reached."""
+
+    def wait(self, stream: Any, event: Any) -> None:
+        """Let later work of *stream* wait for what *event* stands for."""
+
+    # --- memory
+
+    def allocate(self, nbytes: int) -> int:
+        """Return the address of new memory on the current card."""
+
+    def free(self, address: int) -> None:
+        """Free memory of a card."""
+
+    def allocate_host(self, nbytes: int) -> tuple[int, Callable[[], None]]:
+        """Return the address of new pinned memory, and what frees it: in any thread, also after the run."""
+
+    def register_host(self, address: int, nbytes: int) -> None:
+        """Pin memory of the host."""
+
+    def unregister_host(self, address: int) -> None:
+        """Unpin it."""
+
+    # --- work of streams
+
+    def copy_bytes(self, dst: int, src: int, nbytes: int, way: Label, stream: Any) -> None:
+        """Queue a copy between two addresses; *way* is the label of such copies."""
+
+    def copy(self, work: Copy, stream: Any) -> None:
+        """Queue a copy."""
+
+    def copy_rows(self, work: PitchedCopy, stream: Any) -> None:
+        """Queue a copy of rows."""
+
+    def fill(self, work: Fill, stream: Any) -> None:
+        """Queue a fill."""
+
+    def write_word(self, stream: Any, address: int, value: int) -> None:
+        """Queue a write of eight bytes."""
+
+    def wait_for_word(self, stream: Any, address: int, value: int, how: Compare) -> None:
+        """Let later work of *stream* wait until the eight bytes at *address* compare with *value* as *how* says."""
+
+
+def give_back(call: Callable[..., object], *args: Any) -> None:
+    """Make a call that gives something back at the end of a run. Its errors help nobody then: a card that has failed
+    refuses all of these, and the error of the failure is known.
     """
-    try:
-        return import_late("cuda.bindings.driver")
-    except ImportError as error:
-        raise ImportError(f"a card needs the package cuda-bindings: {_INSTALL}") from error
-
-
-def launch_host_func() -> Any:
-    """Return the driver's own cuLaunchHostFunc, which takes a stream, the address of a function, and its argument.
-
-    What cuda.bindings puts around a function is freed when that has been called once, and a graph calls it at each
-    launch (observed: the second one ends the process).
-    """
-    call = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1").cuLaunchHostFunc
-    call.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
-    return call
-
-
-class Driver:
-    """The functions of the driver; `cu` is the module that has them."""
-
-    has_begun = False  # in this process
-    lost: DeviceError | None = None  # what has lost the process its card
-
-    def __init__(self, fail: Callable[..., AclError]) -> None:
-        self.cu = bindings()
-        self.fail = fail
-
-    def __call__(self, function: Callable[..., tuple[Any, ...]], *args: Any) -> Any:
-        """Call *function* and return what it gives beside its code: nothing, a value, or a tuple.
-
-        Raises:
-            AclError: The driver has refused the call, or work has failed before it.
-        """
-        try:
-            answer = function(*args)
-        except RuntimeError as error:  # of cuda.bindings, which looks for a function when it is called first
-            what = f"this driver of CUDA has no {function.__name__}()"
-            raise self.fail(Kind.NOT_SUPPORTED, what, "update the driver: `nvidia-smi` names its version") from error
-        if answer[0]:
-            raise self.error(int(answer[0]), function.__name__)
-        return answer[1] if len(answer) == 2 else answer[1:]
-
-    def is_done(self, function: Callable[..., tuple[Any, ...]], *args: Any) -> bool:
-        """Return the answer of a query: whether it is "done" and not "not yet".
-
-        Raises:
-            AclError: The driver has refused the call, or work has failed before it.
-        """
-        code = function(*args)[0]
-        if not code:
-            return True
-        if code == 600:
-            return False
-        raise self.error(int(code), function.__name__)
-
-    def error(self, code: int, call: str) -> AclError:
-        """Return the error for *code*, which *call* has answered."""
-        kind = _KINDS.get(code, Kind.UNKNOWN)
-        text = self.cu.cuGetErrorString(self.cu.CUresult(code))[1]
-        what = f"{call}() answers {code}: {text.decode() if text else 'a code without a text'}"
-        if code in _STICKY:
-            Driver.lost = CodedError(kind, f"the card has failed: {what}", NEW_PROCESS, code)
-        known = _REMEDIES_OF_CODES.get(code) or _REMEDIES.get(kind)
-        remedy = NEW_PROCESS if code in _STICKY else known or f"see {call}() in the manual of the driver"
-        return self.fail(kind, what, remedy, code=code)
+    with suppress(AclError):
+        call(*args)

@@ -1,7 +1,7 @@
 """The end of a run: it waits for the work of its cards, and frees what it has got from the driver.
 
-Work that does not end cannot be taken back: the driver would wait for it in each call that frees something. Then the
-run leaves everything as it is, and asks for a new process.
+Work that does not end is dropped, where the vendor has a call for that. CUDA has none, and its driver would wait for
+the work in each call that frees something: the run leaves everything as it is, and asks for a new process.
 """
 
 from asyncio import current_task
@@ -9,7 +9,6 @@ from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from acl_py.card.driver import NEW_PROCESS, Driver
 from acl_py.errors import Kind
 from acl_py.waiting.browser import running_loop
 from device_model.errors import CodedError, DeviceError
@@ -19,18 +18,17 @@ if TYPE_CHECKING:
     from acl_py.card.runtime import CardRuntime
 
 _PAUSE_S = 0.01
-_TIMEOUT = 702  # a code of the driver: work has lasted too long
 
 
 def give_back(runtime: "CardRuntime") -> None:
     """Wait for the work, and free all that *runtime* has got from the driver. The cards are not reset."""
-    is_lost = Driver.lost is not None
+    is_lost = runtime.driver.standing.lost is not None
     try:
-        if not _is_over(runtime):
+        if not _is_over(runtime) and not runtime.drop_work():
             _leave(runtime)
             return
     except DeviceError:
-        is_lost = True  # by work that nothing has waited for; its error is in `Driver.lost`
+        is_lost = True  # by work that nothing has waited for; its error is in `Standing.lost`
     except BaseException:
         _leave(runtime)
         raise
@@ -82,4 +80,5 @@ def _leave(runtime: "CardRuntime") -> None:
     """Note that the card works on, for this and all later runs."""
     ops = ", ".join(map(repr, runtime.unfinished()[:3])) or "a wait of a stream"
     what = f"the card still has work of a run that is over: {ops}"
-    Driver.lost = Driver.lost or CodedError(Kind.OP_EXECUTE_TIMEOUT, what, NEW_PROCESS, _TIMEOUT)
+    standing, code = runtime.driver.standing, runtime.rules.codes[Kind.OP_EXECUTE_TIMEOUT].value
+    standing.lost = standing.lost or CodedError(Kind.OP_EXECUTE_TIMEOUT, what, runtime.driver.new_process, code)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from acl_py.card.graphs import Reached
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.events import Event
 
@@ -10,6 +9,40 @@ if TYPE_CHECKING:
     from acl_py.card.contexts import CardContext
     from acl_py.card.streams import CardStream, Mark
     from device_model.streams import Stream
+
+
+class Reached(Completion):
+    """The record that a launch of a graph in *stream* makes in *event* when it reaches the node."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self, event: "CardEvent", stream: "CardStream") -> None:
+        super().__init__()
+        self._event = event
+        event.stand_for(self, stream)
+        event.context.reached[self] = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it is not known to be done."""
+        return not self.done
+
+    def ask(self) -> None:
+        """Note that a host waits for it."""
+        self._event.context.asked[self] = None
+
+    def look(self) -> bool:
+        """Ask the card whether it is done; return whether it is, and was not before."""
+        if self.done or not self._event.context.driver.is_reached(self._event.handle):
+            return False
+        self.lose()
+        return True
+
+    def lose(self) -> None:
+        """Complete it: the launch is there, or the card has failed."""
+        context = self._event.context
+        del context.reached[self]
+        self.complete(context.device.scheduler.now)
 
 
 class CardEvent(Event):
@@ -25,7 +58,7 @@ class CardEvent(Event):
         self.handle = self._new_handle()
 
     def _new_handle(self) -> Any:
-        return self.context.new_event(0) if self.timing else self.context.take_event()
+        return self.context.new_event(timing=True) if self.timing else self.context.take_event()
 
     @property
     def done(self) -> bool:
@@ -62,7 +95,7 @@ class CardEvent(Event):
         if self._is_mark:
             self.mark.is_ours = True
         else:
-            self.context.driver(self.context.driver.cu.cuEventDestroy, self.handle)
+            self.context.driver.destroy_event(self.handle)
 
     def record(self, stream: "Stream", site: object = None) -> Completion:  # noqa: ARG002 - the card needs no line
         """Record all work that *stream* has been given so far, and return its completion."""
@@ -89,5 +122,4 @@ class CardEvent(Event):
     def ms_since(self, start: Event) -> float:
         """Return the milliseconds from *start* to this event, as the card has measured them."""
         assert isinstance(start, CardEvent), f"{start!r} is of another device"
-        driver = self.context.driver
-        return float(driver(driver.cu.cuEventElapsedTime, start.handle, self.handle))
+        return self.context.driver.elapsed_ms(start.handle, self.handle)

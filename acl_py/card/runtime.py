@@ -1,82 +1,35 @@
-"""The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work."""
+"""The runtime of a run on a card: verbs and their checks are the model's, and calls of the driver do the work. What
+only one vendor has is in a class of its own, in cuda and npu.
+"""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from threading import get_ident
 from time import perf_counter_ns
-from weakref import WeakSet
 
-from acl_py.calls.table import all_verbs
-from acl_py.card.activities import activities
 from acl_py.card.clock import CardClock
 from acl_py.card.contexts import CardContext, CardDevice
-from acl_py.card.driver import NEW_PROCESS, Driver
+from acl_py.card.driver import Driver
 from acl_py.card.ending import give_back
 from acl_py.card.host_functions import running
 from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
-from acl_py.findings import Findings
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices, graph_nodes, graphs, host
+from acl_py.verbs import devices, host
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
-from device_model.errors import CodedError, code_of
+from device_model.errors import code_of
 from device_model.faults import Rule, Verdict
-from device_model.memory import Buffer, Origin, Space
+from device_model.memory import Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
-from device_model.ptx.launch import DriverLaunch
-from device_model.ptx.text.syntax import Module
 from device_model.rules import SyncRules
 from device_model.streams import Stream
 from device_model.work import Copy, HostFunction, Work
 
-# What ACL alone has and means nothing on a card, and what a program does itself.
-_ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host.Sleep)
-_ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
-_CONDITIONS = "a condition is set by code that is linked with the vendor's device runtime: run the program on the model"
-_ELSEWHERE = {
-    devices.ResetDevice.__name__: "end the process: torch, CuPy and numba live in the same context",
-    devices.CreateContext.__name__: _ONE_CONTEXT,
-    devices.DestroyContext.__name__: _ONE_CONTEXT,
-    graphs.GraphAddIfNode.__name__: _CONDITIONS,
-    graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
-}
-_UNSEEN = "what kernels in PTX read and write is not seen on a card: sanitize the program on the model, too"
-
-
-@cache
-def refused() -> dict[str, str]:
-    """Return what to do in place of each verb that a card does not do."""
-    here = {each.__name__ for each in _ANYWHERE}
-    remedies = {}
-    for name, each in all_verbs().items():
-        if name in _ELSEWHERE:
-            remedies[name] = _ELSEWHERE[name]
-        elif each.cuda is None and name not in here:
-            remedies[name] = "CUDA has no such function: run the program on the model"
-    return remedies
-
-
-_RUNS: WeakSet["CardRuntime"] = WeakSet()
-_FORKED = "this is a child of fork, and a card belongs to its parent: begin processes with spawn"
-
-
-def _end_after_fork() -> None:
-    """Let every verb refuse in a child of fork if its parent has begun with the driver: that does not work there."""
-    if not Driver.has_begun:
-        return
-    Driver.lost = CodedError(Kind.NOT_INITIALIZED, _FORKED, "", None)
-    for runtime in list(_RUNS):
-        runtime.shut(_FORKED)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_end_after_fork)
+# What a program does itself, with any card.
+ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host.Sleep)
 
 
 class CardRuntime(Runtime):
@@ -86,8 +39,7 @@ class CardRuntime(Runtime):
 
     memory: CardMemory
     scheduler: CardClock
-    runs_ptx = True
-    stages = False  # the driver does
+    driver: Driver
     moves_pages = False  # the driver does
     takes_guests = False  # the driver that it calls may be ours: its calls would call it again without end
 
@@ -105,14 +57,21 @@ class CardRuntime(Runtime):
         self.first = first
         self.bodies = bodies
         self.is_recorded = is_recorded
-        self.driver = Driver(self.error)
+        self.driver = self.make_driver()
         self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
         self._began_ns = perf_counter_ns()
         self._ended_ns = 0
-        self._refused = refused()
-        _RUNS.add(self)
+        self._refused = self.refused()
+        self.driver.standing.runs.add(self)
         super().__init__(profile, rules, workers=1, seed=seed, hang_after=hang_after)
-        self.async_routes = self.routes  # the driver stages pageable memory itself
+
+    def make_driver(self) -> Driver:
+        """Return the driver, whose errors are those of the run."""
+        raise NotImplementedError
+
+    def refused(self) -> Mapping[str, str]:
+        """Return what to do in place of each verb that the card does not do."""
+        raise NotImplementedError
 
     # --- what the model is asked for elsewhere
 
@@ -122,21 +81,17 @@ class CardRuntime(Runtime):
 
     def begin(self) -> None:
         """Let the time of the run begin now: the driver has made the context, which takes it a third of a second."""
-        if self.is_recorded:
-            activities()  # its package takes long to import
         self._began_ns = self.scheduler.began_ns = perf_counter_ns()
-
-    def make_memory(self) -> CardMemory:
-        """Return the memory of the cards."""
-        profile = self.profile
-        capacities = [profile.memory.bytes] * profile.devices
-        return CardMemory(capacities, profile.memory.alignment, self.error, self.driver, self._hold_back)
 
     def make_device(self, number: int) -> CardDevice:
         """Return card *number*; the present call goes on in the context that it has."""
-        made = CardDevice(self, number)
+        made = self.make_card(number)
         self._go_back()
         return made
+
+    def make_card(self, number: int) -> CardDevice:
+        """Return card *number*, which is current then."""
+        raise NotImplementedError
 
     @contextmanager
     def on(self, card: CardDevice) -> Iterator[None]:
@@ -201,8 +156,6 @@ class CardRuntime(Runtime):
 
     def note_unseen(self, work: Work) -> None:
         """Note that the sanitizer sees nothing of *work*, if it is so."""
-        if isinstance(work, DriverLaunch):
-            self.state(Findings).note(_UNSEEN)
 
     @property
     def calling(self) -> Op | None:
@@ -215,32 +168,6 @@ class CardRuntime(Runtime):
             return False
         running.accesses.append(access)
         return True
-
-    def load_module(self, module: Module, text: str, made: object) -> dict[str, Buffer]:
-        """Let the driver compile *text*, and return the variables of the module."""
-        context = self._card()
-        found = context.works.modules.load(module, text)
-        begin, ordinal = self.memory.begin_on_card, context.device.ordinal
-        return {name: begin(address, nbytes, ordinal, Origin.MODULE, made) for name, (address, nbytes) in found.items()}
-
-    def unload_module(self, module: Module) -> None:
-        """Let the driver forget *module*."""
-        self._card().works.modules.unload(module)
-
-    def _hold_back(self, number: int, handle: int) -> None:
-        """Let work of a stream of the driver wait for all work that card *number* has been given."""
-        card = self.device(number)
-        assert isinstance(card, CardDevice), f"{card!r} is no card"
-        self._here = None  # the next call makes its own context current again
-        card.make_current()  # this may be a thread that has made no call
-        for stream in card.primary.all_streams():
-            stream.lead(handle)
-
-    def _card(self) -> CardContext:
-        """Return the current context."""
-        context = current_scope().context
-        assert isinstance(context, CardContext), f"{context!r} is not of a card"
-        return context
 
     def admit(self, rule: Rule) -> None:
         """Raise ValueError for a *rule* that is not about calls that fail: the card does its work as it can."""
@@ -279,6 +206,10 @@ class CardRuntime(Runtime):
                 context.device.make_current()
                 self._here = here
 
+    def drop_work(self) -> bool:
+        """Drop the work that does not end; return whether that is possible."""
+        return False
+
     def close(self, why: str) -> None:
         """End the run, and free all that it has got from the driver."""
         try:
@@ -299,4 +230,4 @@ class CardRuntime(Runtime):
         cause = context.error
         if self.closed is not None or cause is None:
             return super().context_error(context)
-        return self.error(cause.kind, cause.what, NEW_PROCESS, code=code_of(cause))
+        return self.error(cause.kind, cause.what, self.driver.new_process, code=code_of(cause))

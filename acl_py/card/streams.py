@@ -15,7 +15,7 @@ A record of a program's own event is a mark at no cost.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from device_model.completions import NOTHING, Completion, Nanoseconds
@@ -26,9 +26,6 @@ from device_model.streams import Stream
 if TYPE_CHECKING:
     from acl_py.card.contexts import CardContext
     from device_model.streams import LegacyOrder
-
-
-LEGACY, PER_THREAD = 1, 2  # handles of the driver
 
 
 class Entry(Completion):
@@ -72,7 +69,7 @@ class CardStream(Stream):
         super().__init__(context, id_, name, queues, order, priority, made)
         self.driver = context.driver
         self.handle = handle
-        self.is_legacy = handle == LEGACY
+        self.is_legacy = False  # it is ordered with the blocking streams
         self._numbers: dict[Completion, int] = {}  # of the entries that are not known to be done, in order
         self._first = 0  # the number of the last entry that is known to be done
         self._last = 0  # the number of the last entry
@@ -134,7 +131,7 @@ class CardStream(Stream):
         """Record *event*, which belongs to an event of the program; the record is the tail then. Return its mark."""
         if self.is_legacy:
             self._mark_others()
-        self.driver(self.driver.cu.cuEventRecord, event, self.handle)
+        self.driver.record(event, self.handle)
         self._add()
         return self._mark(event)
 
@@ -142,14 +139,15 @@ class CardStream(Stream):
         """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
         if work.done and not self.is_legacy:  # there a wait is a barrier, whatever it is for
             return
-        self.take(self.driver.cu.cuStreamWaitEvent, event, 0)
+        self.take(lambda: self.driver.wait(self.handle, event))
 
-    def take(self, function: Any, *args: Any) -> Completion:
-        """Call *function* of the driver, which queues here what is no operation and may last; return its completion."""
-        self.mark_all()
+    def take(self, call: Callable[[], object], *, may_last: bool = True) -> Completion:
+        """Make a *call* of the driver that queues here what is no operation; return its completion."""
+        if may_last:
+            self.mark_all()
         if self.is_legacy:
             self._mark_others()
-        self.driver(function, self.handle, *args)
+        call()
         self._add()
         return self.tail
 
@@ -157,7 +155,7 @@ class CardStream(Stream):
         """Let work that another library queues in the stream *handle* wait for all entries."""
         self.mark_all()
         if self._marks and handle != int(self.handle):
-            self.driver(self.driver.cu.cuStreamWaitEvent, handle, self._marks[-1].event, 0)
+            self.driver.wait(handle, self._marks[-1].event)
 
     def _add(self) -> None:
         self.tail = entry = Entry(self)
@@ -198,14 +196,14 @@ class CardStream(Stream):
 
         It asks for what hosts wait for, or for *all_of_it*.
         """
-        before, driver, cu = self._first, self.driver, self.driver.cu
-        while self._marks and driver.is_done(cu.cuEventQuery, self._marks[0].event):
+        before, driver = self._first, self.driver
+        while self._marks and driver.is_reached(self._marks[0].event):
             mark = self._marks.popleft()
             self._reach(mark.number)
             if mark.is_ours:
                 self.context.spare_events.append(mark.event)
         wanted = self._last if all_of_it else self._asked
-        if wanted > self._marked and wanted > self._first and driver.is_done(cu.cuStreamQuery, self.handle):
+        if wanted > self._marked and wanted > self._first and driver.is_idle(self.handle):
             self._reach(self._last)
         return self._first > before
 
@@ -222,7 +220,7 @@ class CardStream(Stream):
     def new_mark(self) -> Any:
         """Return an event of ours that is recorded here."""
         event = self.context.take_event()
-        self.driver(self.driver.cu.cuEventRecord, event, self.handle)
+        self.driver.record(event, self.handle)
         return event
 
     def last_mark(self) -> Any:
@@ -244,6 +242,11 @@ class CardStream(Stream):
             del numbers[entry]
             self._first += 1
             finish(entry, now)
+
+    def reach(self, completion: Completion) -> None:
+        """Complete everything up to *completion*, which the card has done."""
+        if completion in self._numbers:
+            self._reach(self._numbers[completion])
 
     def lose(self) -> None:
         """Complete everything: the card has failed, and does nothing more."""

@@ -7,7 +7,7 @@ number of 24 bits; so an end becomes the next origin when the last one is a seco
 
 from typing import TYPE_CHECKING, Any
 
-from acl_py.card.driver import Driver
+from acl_py.card.driver import give_back
 from device_model.completions import Nanoseconds
 from device_model.errors import DeviceError
 from device_model.ops import Op
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from acl_py.card.streams import CardStream
 
 _OLD_NS = 10**9
+_DEFAULT = 0  # the handle of the default stream, whatever the vendor
 
 
 class EventTimes:
@@ -30,20 +31,19 @@ class EventTimes:
         self._pairs: dict[Op, tuple[Any, Any]] = {}
         self._began: Any = None
         self._origin = self._take()
-        cu = self._driver.cu
-        self._driver(cu.cuEventRecord, self._origin, 0)
-        self._driver(cu.cuEventSynchronize, self._origin)
+        self._driver.record(self._origin, _DEFAULT)
+        self._driver.synchronize_event(self._origin)
         self._origin_ns: Nanoseconds = self._clock.now
 
     def begin(self, stream: "CardStream", mark: object) -> None:  # noqa: ARG002 - any is timed
         """Note the time in *stream*, before an operation."""
         self._began = self._take()
-        self._driver(self._driver.cu.cuEventRecord, self._began, stream.handle)
+        self._driver.record(self._began, stream.handle)
 
     def end(self, stream: "CardStream", op: Op, mark: object) -> None:  # noqa: ARG002
         """Note the time in *stream*, behind *op*."""
         ended = self._take()
-        self._driver(self._driver.cu.cuEventRecord, ended, stream.handle)
+        self._driver.record(ended, stream.handle)
         self._pairs[op] = self._began, ended
 
     def has(self, op: Op) -> bool:
@@ -61,7 +61,7 @@ class EventTimes:
             try:
                 self._set(op, *self._pairs.pop(op))
             except DeviceError as error:
-                self._context.fail(Driver.lost or error)
+                self._context.fail(self._driver.standing.lost or error)
 
     def settle(self) -> None:
         """Do nothing: what is done has its times."""
@@ -76,13 +76,12 @@ class EventTimes:
             self._spare.append(ended)
 
     def _time_of(self, event: Any) -> Nanoseconds:
-        elapsed_ms: float = self._driver(self._driver.cu.cuEventElapsedTime, self._origin, event)
-        return self._origin_ns + round(elapsed_ms * 1e6)
+        return self._origin_ns + round(self._driver.elapsed_ms(self._origin, event) * 1e6)
 
     def _take(self) -> Any:
-        return self._spare.pop() if self._spare else self._context.new_event(0)
+        return self._spare.pop() if self._spare else self._context.new_event(timing=True)
 
     def close(self) -> None:
         """Destroy the events."""
         for event in (*self._spare, *[each for pair in self._pairs.values() for each in pair], self._origin):
-            self._driver.cu.cuEventDestroy(event)
+            give_back(self._driver.destroy_event, event)

@@ -21,8 +21,8 @@ class CardWords(Words):
     def write(self, stream: "Stream", site: object, allocation: Allocation, offset: int, value: int) -> Completion:  # noqa: ARG002
         """Queue a write of *value* in *stream*, and return its completion."""
         assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
-        cu = self._driver.cu
-        return stream.take(cu.cuStreamWriteValue64, allocation.address + offset, cu.cuuint64_t(value), 0)
+        address = allocation.address + offset
+        return stream.take(lambda: self._driver.write_word(stream.handle, address, value))
 
     def wait(
         self, stream: "Stream", site: object, allocation: Allocation, offset: int, value: int, how: Compare,  # noqa: ARG002
@@ -30,5 +30,5 @@ class CardWords(Words):
     ) -> Completion:  # fmt: skip
         """Queue a wait in *stream* until the word compares with *value* as *how* says; return its completion."""
         assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
-        cu = self._driver.cu
-        return stream.take(cu.cuStreamWaitValue64, allocation.address + offset, cu.cuuint64_t(value), int(how))
+        address = allocation.address + offset
+        return stream.take(lambda: self._driver.wait_for_word(stream.handle, address, value, how))

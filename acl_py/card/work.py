@@ -1,38 +1,16 @@
-"""What call each kind of work makes."""
+"""What call each kind of work makes, whatever the vendor."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from acl_py.card.codes import Codes
-from acl_py.card.graphs import GraphLaunch
-from acl_py.card.host_functions import HostFunctions
-from acl_py.card.kernels import Modules
-from acl_py.card.pages import place_of
 from acl_py.errors import Kind
-from acl_py.verbs.card_code import CardWork
-from device_model.memory import Space
-from device_model.ops import Op
-from device_model.ptx.launch import DriverLaunch
-from device_model.work import (
-    Copy,
-    Fill,
-    HostFunction,
-    Kernel,
-    PagedCopy,
-    PagedFill,
-    PagedRows,
-    PitchedCopy,
-    Prefetch,
-    Work,
-)
+from device_model.ops import Op, UnreachableCopy
+from device_model.work import BlindCopy, Copy, Fill, HostFunction, Kernel, PitchedCopy, Work
 
 if TYPE_CHECKING:
     from acl_py.card.contexts import CardDevice
+    from acl_py.card.host_functions import HostFunctions
     from acl_py.card.streams import CardStream
-    from device_model.memory import Allocation
-
-_ON_HOST = (Space.PINNED, Space.PAGEABLE)
-
 
 # What a record of the vendor tells work by: its kind, and its bytes or the name of its kernel.
 Mark: TypeAlias = tuple[str, int | str | None]
@@ -53,32 +31,29 @@ class Maker(NamedTuple):
 
 
 class Works:
-    """The makers of each kind of work, for one card."""
+    """The makers of each kind of work, for one card; its *functions* are queued in a way of the vendor's own."""
 
-    def __init__(self, device: "CardDevice") -> None:
+    makes_instead = "run the program on the model"  # for work that this card has no call for
+    bodies_instead = "choose bodies='host' (right bytes, slow)"  # for kernels with a body in Python
+
+    def __init__(self, device: "CardDevice", functions: "HostFunctions") -> None:
         self._device = device
-        self._cu = device.driver.cu
-        self._fills = {1: self._cu.cuMemsetD8Async, 2: self._cu.cuMemsetD16Async, 4: self._cu.cuMemsetD32Async}
-        self.modules = Modules(device)
-        self.codes = Codes(device)
-        self.functions = functions = HostFunctions(device)
-        copy, rows = (Maker(call, mark=lambda work: ("copy", work.nbytes)) for call in (self._copy, self._rows))
-        fill = Maker(self._fill, mark=lambda work: ("fill", work.nbytes))
-        self._makers: Mapping[type[Work], Maker] = {
-            Copy: copy,
-            PagedCopy: copy,
-            PitchedCopy: rows,
-            PagedRows: rows,
-            Fill: fill,
-            PagedFill: fill,
-            Prefetch: Maker(self._prefetch),
+        self.functions = functions
+        driver = device.driver
+        self.copy, self.rows, self.fill = (
+            Maker(lambda stream, op: driver.copy(op.work, stream.handle), mark=_of_copy),  # type: ignore[arg-type]
+            Maker(lambda stream, op: driver.copy_rows(op.work, stream.handle), mark=_of_copy),  # type: ignore[arg-type]
+            Maker(lambda stream, op: driver.fill(op.work, stream.handle), mark=_of_fill),  # type: ignore[arg-type]
+        )
+        self._makers: dict[type[Work], Maker] = {
+            Copy: self.copy,
+            BlindCopy: self.copy,
+            UnreachableCopy: self.copy,
+            PitchedCopy: self.rows,
+            Fill: self.fill,
             HostFunction: Maker(functions.queue, may_last=True),
-            DriverLaunch: Maker(self.modules.launch, mark=lambda work: ("kernel", work.entry)),
-            CardWork: Maker(self.codes.launch, mark=lambda work: ("kernel", work.entry) if work.entry else None),
             Kernel: Maker(functions.queue_body, may_last=True)
             if device.runtime.bodies == "host"
-            else Maker(self.modules.spin, mark=lambda _: ("kernel", "spin"))
-            if device.runtime.bodies == "time"
             else Maker(self._refuse_body),
         }
 
@@ -88,60 +63,24 @@ class Works:
         Raises:
             AclError: A card cannot do it.
         """
-        if isinstance(work, GraphLaunch):
-            return Maker(self._launch, work.executable.may_last, lambda _: ("graph", None))
         maker = self._makers.get(type(work))
         if maker is None:
-            raise self._device.runtime.error(
-                Kind.NOT_SUPPORTED,
-                f"{work.label} on a card",
-                "give a kernel of cta its card=, in CUDA C, or run the program on the model",
-            )
+            raise self._device.runtime.error(Kind.NOT_SUPPORTED, f"{work.label} on a card", self.makes_instead)
         return maker
 
-    def _copy(self, stream: "CardStream", op: Op) -> None:
-        work: Any = op.work
-        dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
-        answer = self._cu.cuMemcpyAsync(dst, src, work.nbytes, stream.handle)
-        if answer[0]:
-            raise self._device.driver.error(int(answer[0]), "cuMemcpyAsync")
-
-    def _rows(self, stream: "CardStream", op: Op) -> None:
-        work: Any = op.work
-        rows = self._cu.CUDA_MEMCPY2D()
-        self._end(rows, "src", work.src, work.src_offset, work.src_pitch)
-        self._end(rows, "dst", work.dst, work.dst_offset, work.dst_pitch)
-        rows.WidthInBytes, rows.Height = work.width, work.height
-        self._device.driver(self._cu.cuMemcpy2DAsync, rows, stream.handle)
-
-    def _end(self, rows: Any, role: str, allocation: "Allocation", offset: int, pitch: int) -> None:
-        types, is_on_host = self._cu.CUmemorytype, allocation.space in _ON_HOST
-        kind = types.CU_MEMORYTYPE_HOST if is_on_host else types.CU_MEMORYTYPE_DEVICE
-        if allocation.space is Space.MANAGED:
-            kind = types.CU_MEMORYTYPE_UNIFIED
-        setattr(rows, f"{role}MemoryType", kind)
-        setattr(rows, f"{role}Host" if is_on_host else f"{role}Device", allocation.address + offset)
-        setattr(rows, f"{role}Pitch", pitch)
-
-    def _fill(self, stream: "CardStream", op: Op) -> None:
-        work: Any = op.work
-        call = self._fills[work.unit]
-        self._device.driver(call, work.dst.address + work.offset, work.value, work.nbytes // work.unit, stream.handle)
-
-    def _prefetch(self, stream: "CardStream", op: Op) -> None:
-        work: Any = op.work
-        place = place_of(self._cu, work.location)
-        address = work.allocation.address + work.start
-        self._device.driver(self._cu.cuMemPrefetchAsync, address, work.nbytes, place, 0, stream.handle)
-
-    def _launch(self, stream: "CardStream", op: Op) -> None:
-        work: Any = op.work
-        self._device.driver(self._cu.cuGraphLaunch, work.executable.handle, stream.handle)
+    def close(self) -> None:
+        """Give back what was made for the work."""
+        self.functions.close()
 
     def _refuse_body(self, stream: "CardStream", op: Op) -> None:  # noqa: ARG002 - it makes no call
         raise self._device.runtime.error(
-            Kind.NOT_SUPPORTED,
-            f"kernel {op.work.label} has a body in Python, which no card runs",
-            "give it card=, which is CUDA C or a function, or choose bodies='host' (right bytes, slow) or "
-            "bodies='time' (its time, no bytes)",
+            Kind.NOT_SUPPORTED, f"kernel {op.work.label} has a body in Python, which no card runs", self.bodies_instead
         )
+
+
+def _of_copy(work: Any) -> Mark:
+    return "copy", work.nbytes
+
+
+def _of_fill(work: Any) -> Mark:
+    return "fill", work.nbytes

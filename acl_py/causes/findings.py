@@ -1,4 +1,4 @@
-"""Findings: the implicit waits of a program, and its explicit waits that order nothing.
+"""Findings: the implicit waits of a program.
 
 A wait is implicit if the program did not ask for it: a call or an operation waited by a rule of the API.
 
@@ -20,10 +20,10 @@ from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leave
 from acl_py.calls.table import FAULTS
 from acl_py.causes.captured import Captured
 from acl_py.causes.lines import us
-from acl_py.causes.relation import Relation, is_pageable, is_wait
+from acl_py.causes.relation import is_pageable
 from acl_py.causes.slack import successive
 from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
-from acl_py.trace.rows.reading import as_timeline, launching, short_site, site_of_call
+from acl_py.trace.rows.reading import as_timeline, launching, site_of_call
 from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
@@ -40,7 +40,6 @@ class Pitfall(StrEnum):
     SHARED_QUEUE = "shared queue"
     SYNC_COPY = "synchronous copy"
     PAGE_FAULTS = "page faults"
-    NOTHING_NEW = "orders nothing new"
     IN_LOOP = "made in a loop"
     PIECES = "small pieces"
     REPEATED = "repeated launches"
@@ -83,7 +82,6 @@ def findings(timeline: Timeline) -> list[Finding]:
     found.look_at_ops()
     found.look_at_launches()
     found.look_at_migrations()
-    found.look_for_nothing_new()
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
 
 
@@ -110,7 +108,7 @@ _FREES = {
     "HostUnregister": "Keep it registered for the next round, or unregister it behind the last synchronisation",
 }
 _WAIT_UNASKED = (Destroyed, Completed, Queued, GraphLaunched)  # and frees: by the name of the call
-_BARRIERS = (Pitfall.LEGACY, Pitfall.SYNC_COPY)  # what waited by these rules is in order; frees promise none
+BARRIERS = (Pitfall.LEGACY, Pitfall.SYNC_COPY)  # what waited by these rules is in order; frees promise none
 
 
 class _Found:
@@ -281,31 +279,6 @@ class _Found:
         elif step is not None:
             edit = f"Let another stream, made with {self._own_stream}, {step.kind} the event"
             self._op(Pitfall.LEGACY, index, step.site, f"{waited}, where an event is recorded or waited for", edit)
-
-    def look_for_nothing_new(self) -> None:
-        """Note the lines whose waits and synchronisations order nothing new, each time that they are made. The barriers
-        that are findings come first: a program that has got rid of them must be able to follow this advice, too.
-        """
-        nothing_new = self._nothing_new()
-        kinds = self.calls.kinds
-        places = [(kind.name, short_site(kind.file, kind.line)) for kind in kinds]
-        of_rest = np.unique(np.delete(self.calls.kind, nothing_new)).tolist()
-        useful = {places[kind] for kind in of_rest if is_wait(kinds[kind].act)}
-        for index, kind in zip(nothing_new, self.calls.kind[nothing_new].tolist(), strict=True):
-            if places[kind] not in useful:
-                call = self.timeline.calls[index]
-                what = f"{call.called}() orders nothing that was not in order before"
-                self._call(Pitfall.NOTHING_NEW, index, call.exit_ns - call.enter_ns, what, "Remove the call")
-
-    def _nothing_new(self) -> Sequence[int]:
-        """Return the calls that order nothing new, with and without the barriers that are findings."""
-        nothing_new = Relation(self.timeline, apart=True).nothing_new
-        barriers = [finding for finding in self.by_place.values() if finding.pitfall in _BARRIERS]
-        if not nothing_new or not barriers:
-            return nothing_new
-        unwaited = {index for finding in barriers for index in finding.calls}
-        still = set(Relation(self.timeline, apart=True, unwaited=unwaited).nothing_new)
-        return [index for index in nothing_new if index in still]
 
     def _is_of_pageable(self, call: Call | CallKind) -> bool:
         """Whether *call* is an asynchronous copy between the host and the device, of pageable memory."""

@@ -9,6 +9,7 @@ from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.comparing import compare_command
+from acl_py.cli.defaults import config_command, give_defaults
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
@@ -22,7 +23,7 @@ from acl_py.cli.scripts import run_command
 from acl_py.compat.acl.standins import commands
 from acl_py.trace.page import Page
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
 app.command("replay", cls=Sanitizable)(replay_command)
 app.command("report")(report_command)
@@ -37,6 +38,7 @@ app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
 app.command("explain-error")(explain_error_command)
 app.command("notebooks")(notebooks_command)
+app.command("config")(config_command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -47,11 +49,13 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Run streams, events and kernels of Ascend ACL and CUDA on a simulated device."""
+    give_defaults(context)
 
 
 class Demo(Enum):

@@ -30,10 +30,17 @@ from device_model.rules import RULES, SyncRules
 
 # Options whose value may be left out, and what they have then.
 _VALUES = {"--sanitize": ALL_PARTS, "--fix": ""}
+# Groups of options in what --help prints.
+OF_DEVICE, OF_TIME, OF_STANDINS = "Device and rules", "Time", "Models and operators"
+OF_MISTAKES, OF_EXPLANATIONS, OF_FILES = "Mistakes and faults", "Explanations", "Files that are written"
 _PLAIN_WIDTH = 120  # columns, if the output is not a terminal
 
 Device = Annotated[
-    str, typer.Option(help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.")
+    str,
+    typer.Option(
+        help="The name of a device profile (see `acl-py devices`), or the path of a .toml file.",
+        rich_help_panel=OF_DEVICE,
+    ),
 ]
 Overlay = Annotated[
     str | None,
@@ -41,6 +48,7 @@ Overlay = Annotated[
         metavar="NAME|FILE.toml",
         help="What calls and the host's copies take on another host, in the place of the profile's values: torch, or "
         "the path of a .toml file (docs/programs.md).",
+        rich_help_panel=OF_DEVICE,
     ),
 ]
 FaultRules = Annotated[
@@ -50,10 +58,14 @@ FaultRules = Annotated[
         metavar="RULE",
         help="A fault rule, such as 'fail call=Malloc nth=3' or 'delay us=50 op=kernel'; may be repeated. 'list' "
         "lists the rules; docs/programs.md explains them.",
+        rich_help_panel=OF_MISTAKES,
     ),
 ]
 TraceOut = Annotated[
-    Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to this file; --format says how.")
+    Path | None,
+    typer.Option(
+        "--trace", metavar="FILE", help="Write the trace to this file; --format says how.", rich_help_panel=OF_FILES
+    ),
 ]
 
 
@@ -71,6 +83,8 @@ class Sanitizable(TyperCommand):
             whole.append(f"{word}={_VALUES[word]}" if word in _VALUES else word)
             if word in takes_value and rest:
                 whole.append(rest.pop(0))
+        if "--no-sanitize" in whole and ctx.default_map:  # what the project says is no second option
+            ctx.default_map = {name: value for name, value in ctx.default_map.items() if name != "sanitize"}
         return super().parse_args(ctx, [*whole, *rest])
 
 
@@ -104,6 +118,7 @@ Sanitize = Annotated[
         help="Look for races, errors in the lives of objects, unwritten bytes and leaks; or for some of these: "
         "device, host, uninitialised, leaks, digest, with commas. If there are findings, the exit code is 4.",
         callback=checked_parts,
+        rich_help_panel=OF_MISTAKES,
     ),
 ]
 EffectsOf = Annotated[
@@ -112,14 +127,25 @@ EffectsOf = Annotated[
         "--effects",
         help="strong: operations have their effects at their ends; weak: what no promise orders takes place the other "
         "way round, so that no mistake is hidden by luck; torn: the same, and half of the bytes are new.",
+        rich_help_panel=OF_MISTAKES,
     ),
 ]
 FindingsOut = Annotated[
     Path | None,
-    typer.Option("--findings", metavar="FILE", help="Write what the sanitizer finds; '-' is standard output."),
+    typer.Option(
+        "--findings",
+        metavar="FILE",
+        help="Write what the sanitizer finds; '-' is standard output.",
+        rich_help_panel=OF_MISTAKES,
+    ),
 ]
 FindingsForm = Annotated[
-    ReportForm, typer.Option("--findings-format", help="The format of --findings. github: warnings beside the code.")
+    ReportForm,
+    typer.Option(
+        "--findings-format",
+        help="The format of --findings. github: warnings beside the code.",
+        rich_help_panel=OF_MISTAKES,
+    ),
 ]
 
 
@@ -165,11 +191,17 @@ Format = Annotated[
         help="The format of --trace. chrome: for Perfetto; kineto: as PyTorch's profiler; msprof: a folder as Ascend's "
         "profiler; msprof-op: instructions of core kernels; csv: a table; acl: all, for `acl-py report`; program: a "
         "stream program, for `acl-py replay`.",
+        rich_help_panel=OF_FILES,
     ),
 ]
 ReportOut = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Write the timeline to this file, as a page for any browser."),
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Write the timeline to this file, as a page for any browser.",
+        rich_help_panel=OF_FILES,
+    ),
 ]
 
 

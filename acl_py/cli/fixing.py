@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import complain, is_written
+from acl_py.cli.common import OF_MISTAKES, complain, is_written
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.fixes import FIXED, Fixer, try_fixes
@@ -23,6 +23,7 @@ Fix = Annotated[
         metavar="[=OUT.json]",
         help="With --sanitize: try the fix of each finding, and say what it costs; write a stream program with the "
         "fixes that are needed to OUT.json.",
+        rich_help_panel=OF_MISTAKES,
     ),
 ]
 

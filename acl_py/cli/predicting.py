@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from acl_py.calibrate.writing import toml_of
-from acl_py.card.opening import begun
+from acl_py.card.cuda.opening import begun
 from acl_py.cli.common import Overlay, complain, profile_of
 from acl_py.cli.explaining import say
 from acl_py.errors import AclError
@@ -35,15 +35,15 @@ def predict_command(
     The program runs twice, each time in a process of its own, whatever device
     it names. `acl-py calibrate` makes an overlay of this machine.
     """
-    number = card_of(device)
-    if number is None:
+    card = card_of(device)
+    if card is None or card.vendor != "cuda":
         raise typer.BadParameter(f"--device must be a card, such as cuda:0, not {device!r}")
     with tempfile.TemporaryDirectory(prefix="acl-py-") as folder:
         profile = Path(folder, "model.toml")
         profile.write_text(toml_of(profile_of(model, overlay)), encoding="utf-8")
         command = [program, *(arguments or ())]
         predicted = _recorded(command, {DEVICE: str(profile)}, Path(folder, "model"))
-        _check_card(number)
+        _check_card(card.number)
         measured = _recorded(command, {DEVICE: device}, Path(folder, "card"), "--device", device)
     if len(predicted) != len(measured):
         complain(f"{len(predicted)} simulations on the model, and {len(measured)} on the card: the program differs")

@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py.cli.common import (
+    OF_DEVICE,
+    OF_FILES,
     Device,
     EffectsOf,
     FaultRules,
@@ -66,10 +68,13 @@ Rules = Annotated[
     list[str] | None,
     typer.Option(
         help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device. Give the "
-        "option twice to compare what a program does under each."
+        "option twice to compare what a program does under each.",
+        rich_help_panel=OF_DEVICE,
     ),
 ]
-JsonOut = Annotated[Path | None, typer.Option("--json", help="Write all times to this JSON file.")]
+JsonOut = Annotated[
+    Path | None, typer.Option("--json", help="Write all times to this JSON file.", rich_help_panel=OF_FILES)
+]
 
 
 def replay_command(

@@ -1,6 +1,7 @@
 """`acl-py run`: reads the options of a script's run."""
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
@@ -10,7 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
+from acl_py import log
 from acl_py.cli.common import (
+    OF_DEVICE,
+    OF_FILES,
+    OF_MISTAKES,
+    OF_STANDINS,
+    OF_TIME,
     EffectsOf,
     FaultRules,
     FindingsForm,
@@ -52,6 +59,13 @@ _EMPTY = (
 _KEPT = 10_000  # instructions of each launch, in a trace that is about instructions
 
 
+class LogForm(Enum):
+    """The forms of logs."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
 class HostTime(Enum):
     """How the time of the host between calls is counted."""
 
@@ -71,21 +85,30 @@ _USUAL = (
     "The name of a device profile (see `acl-py devices`), or the path of a .toml file; by default ascend910b3 for "
     "`acl`, and h200 for CUDA."
 )
-UsualDevice = Annotated[str | None, typer.Option(help=_USUAL)]
+UsualDevice = Annotated[str | None, typer.Option(help=_USUAL, rich_help_panel=OF_DEVICE)]
 _AnyDevice = Annotated[
-    str | None, typer.Option(help=f"{_USUAL} cuda:0 is a card of this machine, for programs of verbs.")
+    str | None,
+    typer.Option(
+        help=f"{_USUAL} cuda:0 and npu:0 are cards of this machine, for programs of verbs.", rich_help_panel=OF_DEVICE
+    ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
 IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]
 IsText = Annotated[bool, typer.Option("-c", help="SCRIPT is the program itself, as after python -c.")]
 Devices = Annotated[
-    int | None, typer.Option(min=1, max=4096, help="The number of cards; by default that of the profile.")
+    int | None,
+    typer.Option(
+        min=1, max=4096, help="The number of cards; by default that of the profile.", rich_help_panel=OF_DEVICE
+    ),
 ]
 Rules = Annotated[
     str | None,
-    typer.Option(help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device."),
+    typer.Option(
+        help="Rules of synchronisation: cuda, cuda_per_thread or acl; by default those of the device.",
+        rich_help_panel=OF_DEVICE,
+    ),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Threads that run large kernels.", rich_help_panel=OF_DEVICE)]
 Models = Annotated[
     list[Path] | None,
     typer.Option(
@@ -93,6 +116,7 @@ Models = Annotated[
         file_okay=False,
         help="A folder with the TOML files (sidecars) that name the Python function of each model or kernel; may be "
         "repeated.",
+        rich_help_panel=OF_STANDINS,
     ),
 ]
 Register = Annotated[
@@ -101,19 +125,22 @@ Register = Annotated[
         exists=True,
         dir_okay=False,
         help="A Python file that registers operators, models or kernels, before the script runs; may be repeated.",
+        rich_help_panel=OF_STANDINS,
     ),
 ]
 CountedTime = Annotated[
     HostTime,
     typer.Option(
-        help="modelled: calls take the times of the profile; measured: the real time between calls counts too."
+        help="modelled: calls take the times of the profile; measured: the real time between calls counts too.",
+        rich_help_panel=OF_TIME,
     ),
 ]
 ScriptClock = Annotated[
     Clock,
     typer.Option(
         help="What `time` means in the script and the modules in its folder: simulated: time.time(), perf_counter() "
-        "and sleep() take simulated time; real: Python's."
+        "and sleep() take simulated time; real: Python's.",
+        rich_help_panel=OF_TIME,
     ),
 ]
 HangAfter = Annotated[
@@ -121,6 +148,7 @@ HangAfter = Annotated[
     typer.Option(
         min=0,
         help="Seconds after which a wait that only another thread could end counts as a hang; by default, never.",
+        rich_help_panel=OF_TIME,
     ),
 ]
 Instructions = Annotated[
@@ -130,15 +158,34 @@ Instructions = Annotated[
         metavar="N",
         help="How many instructions of each launch of a core kernel the trace keeps; by default 10000 for --format "
         "msprof-op, otherwise none.",
+        rich_help_panel=OF_FILES,
     ),
 ]
 NoSanitize = Annotated[
-    bool, typer.Option("--no-sanitize", help="Look for no races and unwritten reads; the script runs faster.")
+    bool,
+    typer.Option(
+        "--no-sanitize",
+        help="Look for no races and unwritten reads; the script runs faster.",
+        rich_help_panel=OF_MISTAKES,
+    ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
-        "--strict", help="Exit with 4 if calls failed or there are findings, and the script's own exit code is 0."
+        "--strict",
+        help="Exit with 4 if calls failed or there are findings, and the script's own exit code is 0.",
+        rich_help_panel=OF_MISTAKES,
+    ),
+]
+
+
+Log = Annotated[
+    LogForm | None,
+    typer.Option(
+        "--log",
+        help="Write an event to standard error for each call, operation, wait and finding, as it happens: for people, "
+        "or a JSON object a line.",
+        rich_help_panel=OF_FILES,
     ),
 ]
 
@@ -170,6 +217,7 @@ def run_command(
     trace_format: Format = TraceFormat.CHROME,
     instructions: Instructions = None,
     report: ReportOut = None,
+    log_form: Log = None,
     explain: Explain = False,
     what_if: WhatIf = None,
 ) -> None:
@@ -224,6 +272,8 @@ def run_command(
         watch.keep_traces(instructions)
     if fixing is not None:
         views.append(lambda _: fixing.is_written)  # it was tried when the findings were shown
+    if log_form is not None:
+        log.enable(_logger(log_form))
     try:
         with having(effects):
             code = scripts.run(
@@ -243,6 +293,22 @@ def run_command(
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
     raise typer.Exit(code)
+
+
+def _logger(form: LogForm) -> Any:
+    """Return what writes events to standard error; the script's own configuration of structlog stays its own."""
+    import structlog  # imported here, because few runs are logged
+
+    is_json = form is LogForm.JSON
+    renderer: Any = (
+        structlog.processors.JSONRenderer() if is_json else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    return structlog.wrap_logger(
+        structlog.PrintLogger(sys.stderr),
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, renderer],
+        wrapper_class=structlog.BoundLogger,
+        context_class=dict,
+    ).bind()
 
 
 def _form(*, is_module: bool, is_text: bool) -> Form:

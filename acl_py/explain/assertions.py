@@ -1,14 +1,19 @@
-"""Assertions about a recording, for tests: what overlaps, what is certainly in order, and what waited implicitly.
+"""Assertions about a recording, for tests: what overlaps, what is certainly in order, what waited, what a run takes.
 
 An operation is named by its kernel ("add"), its kind ("h2d", "kernel"), its stream as charts show it ("stream 'copies'"
 or "stream 1"), or by the completion that its verb returned. A name may stand for several operations.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import itemgetter
 
-from acl_py.causes.findings import Pitfall, findings, findings_text
+from acl_py.causes import lines
+from acl_py.causes.findings import findings, findings_text
 from acl_py.causes.path import makespan_ns
 from acl_py.causes.relation import Relation
+from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, Timeline
 from acl_py.trace.views import chart
 from device_model.errors import listed
@@ -73,7 +78,7 @@ def assert_no_implicit_sync(timeline: Timeline) -> None:
     Raises:
         AssertionError: something did; the message has the lines and what to change.
     """
-    waits = [each for each in findings(timeline) if each.pitfall is not Pitfall.NOTHING_NEW]
+    waits = findings(timeline)
     if waits:
         raise AssertionError(f"something waited without being asked to\n{findings_text(waits)}")
 
@@ -85,16 +90,87 @@ def assert_within_us(timeline: Timeline, limit_us: float, of: str | Op | None = 
     Raises:
         AssertionError: it took longer.
     """
-    ops = timeline.ops if of is None else [timeline.ops[index] for index in _rows(timeline, of)]
-    took_ns = makespan_ns(timeline)
-    if of is not None:
-        took_ns = max(op.end_ns for op in ops) - min(op.start_ns for op in ops)
+    took_ns = _took_ns(timeline, of)
     if took_ns > limit_us * 1000:
-        what = "the run" if of is None else _called(of)
         raise AssertionError(
-            f"{what} took {took_ns / 1000:,.1f} us, {took_ns / 1000 - limit_us:,.1f} us more than {limit_us:,g}\n"
+            f"{_whole(of)} took {took_ns / 1000:,.1f} us, {took_ns / 1000 - limit_us:,.1f} us more than {limit_us:,g}\n"
             f"{chart.lanes(timeline)}"
         )
+
+
+def assert_time(timeline: Timeline, us: float, of: str | Op | None = None, tolerance: float = 0.0) -> None:
+    """Assert that the run took *us* microseconds of simulated time, or the operations *of*, from the first start to the
+    last end; more or less by *tolerance*, a share of *us*.
+
+    Raises:
+        AssertionError: it took longer, or less.
+    """
+    took_ns, wanted_ns = _took_ns(timeline, of), round(us * 1000)
+    if abs(took_ns - wanted_ns) > tolerance * wanted_ns:
+        about = f" within {100 * tolerance:g} %" if tolerance else ""
+        raise AssertionError(f"{_whole(of)} took {took_ns / 1000:,.3f} us, not {us:,g}{about}\n{chart.lanes(timeline)}")
+
+
+def assert_held(timeline: Timeline, limit_us: float, by: str | None = None) -> None:
+    """Assert that tasks and threads slept in calls for at most *limit_us* microseconds of simulated time, all together;
+    with *by*, in the calls of a verb ("SynchronizeStream") or of a line ("serve.py:12").
+
+    Raises:
+        AssertionError: they slept longer, or no call has that name or line.
+    """
+    places: Counter[tuple[str, str]] = Counter()
+    for call in timeline.calls:
+        site = site_of_call(call)
+        if by is None or by in (call.name, site):
+            places[call.name, site] += sum(sleep.end_ns - sleep.begin_ns for sleep in call.sleeps)
+    if by is not None and not places:
+        raise AssertionError(
+            f"no call is of {by!r}: name a verb, such as 'SynchronizeStream', or a line, 'serve.py:12'"
+        )
+    held_ns = places.total()
+    if held_ns > limit_us * 1000:
+        longest = "\n".join(
+            f"  {name} ({site}): {lines.us(ns)}" for (name, site), ns in places.most_common(_SHOWN) if ns
+        )
+        raise AssertionError(f"calls held the host for {lines.us(held_ns)}, more than {limit_us:g} us:\n{longest}")
+
+
+def assert_peak_memory(timeline: Timeline, limit: int, device: int = 0) -> None:
+    """Assert that at no time more than *limit* bytes of memory of *device* were in use.
+
+    Raises:
+        AssertionError: more were; the message has the lines that had made them.
+    """
+    lives = [
+        (max(each.begin_ns, 0), each.end_ns if each.end_ns >= 0 else timeline.end_ns + 1, each)
+        for each in timeline.buffers
+        if each.space == "device" and each.device == device
+    ]
+    # What ends at a time comes before what begins then.
+    changes = sorted([(end, -each.bytes) for _, end, each in lives] + [(begin, each.bytes) for begin, _, each in lives])
+    in_use = accumulate((nbytes for _, nbytes in changes), initial=0)
+    peak, peak_ns = max(zip(in_use, [0, *(at_ns for at_ns, _ in changes)], strict=True), key=itemgetter(0))
+    if peak > limit:
+        held: Counter[str] = Counter()
+        for begin, end, each in lives:
+            if begin <= peak_ns < end:
+                held[each.made or each.name] += each.bytes
+        largest = "\n".join(f"  {made}: {nbytes:,} bytes" for made, nbytes in held.most_common(_SHOWN))
+        raise AssertionError(
+            f"{peak:,} bytes of device {device} were in use at {peak_ns / 1000:,.1f} us, {peak - limit:,} more than "
+            f"{limit:,}:\n{largest}"
+        )
+
+
+def _took_ns(timeline: Timeline, of: str | Op | None) -> int:
+    if of is None:
+        return makespan_ns(timeline)
+    ops = [timeline.ops[index] for index in _rows(timeline, of)]
+    return max(op.end_ns for op in ops) - min(op.start_ns for op in ops)
+
+
+def _whole(of: str | Op | None) -> str:
+    return "the run" if of is None else _called(of)
 
 
 def _rows(timeline: Timeline, subject: str | Op) -> list[int]:

@@ -6,7 +6,7 @@ the task that comes second waits for the other task.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ class Edge(NamedTuple):
     """The step at *behind* begins after what the step at *before* does is over.
 
     The stream of each is None if the host makes the access itself. A host that waits for a stream waits for all that
-    the stream was given, or *by_event* for what it was given until the first step.
+    the stream was given, or *by_event* for what it was given until the first step. *event* is the name of one that the
+    program records there already.
     """
 
     before: int
@@ -28,10 +29,11 @@ class Edge(NamedTuple):
     from_stream: str | None
     to_stream: str | None
     by_event: bool = False
+    event: str = ""
 
 
-def with_edges(case: Case, edges: Iterable[Edge]) -> Case:
-    """Return *case* with *edges*.
+def with_edges(case: Case, edges: Iterable[Edge], without: Container[int] = ()) -> Case:
+    """Return *case* with *edges*, and without the steps that have the indices *without*.
 
     Raises:
         EditError: an edge goes back to an earlier step, or from one access of the host to another one of the same task.
@@ -45,14 +47,15 @@ def with_edges(case: Case, edges: Iterable[Edge]) -> Case:
         before, behind = steps[edge.before], steps[edge.behind]
         if edge.before >= edge.behind:
             raise EditError(f"step {edge.before} comes after step {edge.behind}, which should wait for it")
-        name = f"fix {edge.before}"
-        if edge.from_stream is not None and (edge.to_stream is not None or edge.by_event):
+        name = edge.event or f"fix {edge.before}"
+        if not edge.event and edge.from_stream is not None and (edge.to_stream is not None or edge.by_event):
             events[name] = {"timing": False, "blocking": False, "device": devices[edge.before]}
             records[edge.before] = made_like(before, Recorded(Name("event", name), Name("stream", edge.from_stream)))
         waits[edge.behind].append(_wait(edge, name, before, behind))
 
     def change(step: Step) -> list[Step]:
-        return [*waits[step.index], step, *([records[step.index]] if step.index in records else [])]
+        kept = [] if step.index in without else [step]
+        return [*waits[step.index], *kept, *([records[step.index]] if step.index in records else [])]
 
     changed = case.with_program(events={**case.program.events, **events}).with_steps(change)
     return changed.noting("an event costs time to create, once; this is not included") if events else changed

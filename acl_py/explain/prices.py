@@ -65,7 +65,7 @@ class Priced:
     @property
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
-        return self.answer is None or 100 * self.answer.gain_ns < self.answer.before_ns
+        return self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0]
 
     def is_worse_than(self, other: Answer) -> bool:
         """Whether *other* is the better answer: it keeps the order, or it is worth more."""
@@ -78,7 +78,7 @@ class Priced:
             return f"No price: {self.problem}"
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
-        text = f"{worth} of {us(self.answer.before_ns)}."
+        text = f"{worth} of {us(self.answer.worked_ns[0])}."
         if gain < 0 and self.answer.reordered:
             text = f"{text.removesuffix('.')}, because of another order: {self.answer.reordered[0]}."
         if self.answer.conflicts:
@@ -115,15 +115,18 @@ def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:
     return list(dict.fromkeys((*case.program.notes, *case.notes, *(note for each in answers for note in each.notes))))
 
 
-def prices_text(priced: Sequence[Priced], notes: Iterable[str]) -> str:
+def prices_text(priced: Sequence[Priced], notes: Iterable[str], most: int = MOST_PRICED) -> str:
     """Return *priced* as plain text, with the *notes*: what their times do not contain.
 
-    A line for each that is worth following, and a last one for all others.
+    A line for each that is worth following, *most* of them, and a last one for all others.
     """
     minor = [each for each in priced if each.is_minor]
+    major = [each for each in priced if not each.is_minor]
     lines = [f"findings: {len(priced):,}"]
-    for each in priced:
-        lines += [] if each.is_minor else [f"  {each.text}", *each.diff]
+    for each in major[:most]:
+        lines += [f"  {each.text}", *each.diff]
+    if len(major) > most:
+        lines.append(f"  {len(major) - most:,} more that are worth following")
     if minor:
         sites = [*dict.fromkeys(each.finding.site for each in minor)]
         more = f" and {len(sites) - _SITES} other lines" if len(sites) > _SITES else ""
@@ -269,12 +272,6 @@ def _at_the_end(case: Case, steps: Sequence[Step]) -> Case:
     return case.with_steps(lambda step: [] if step.index in chosen else [step], last=last)
 
 
-def _without(case: Case, steps: Sequence[Step]) -> Case:
-    """Leave out the chosen calls."""
-    chosen = _indices(steps)
-    return case.with_steps(lambda step: [] if step.index in chosen else [step])
-
-
 def _asynchronous(case: Case, steps: Sequence[Step]) -> Case:
     """Let the chosen copies and fills be asynchronous, with pinned memory, in the stream of the work on their bytes."""
     if not all(isinstance(step.act, Completed) and _is_on_device(case.program, step) for step in steps):
@@ -346,7 +343,6 @@ _EDITS: Mapping[Pitfall, Callable[[Case, Sequence[Step]], Case]] = {
     Pitfall.SHARED_QUEUE: _many_queues,
     Pitfall.SYNC_COPY: _asynchronous,
     Pitfall.PAGE_FAULTS: _prefetched,
-    Pitfall.NOTHING_NEW: _without,
 }
 
 

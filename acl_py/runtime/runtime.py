@@ -140,10 +140,10 @@ class Runtime:
         self.closed: str | None = None  # why no verb works any more
         self.faults = Faults(self.scheduler, self.hooks)
         self.captures = Captures()
-        log.listen(self.hooks)
         self._devices: dict[int, Device] = {}
         self.callers = Callers()  # what messages, views and findings call tasks and threads
         self._states: dict[type[Any], Any] = {}  # what other modules keep: see state()
+        log.listen(self)
         self.hooks.add(Speaker(self.state(Findings)))
         self.at_close: list[Callable[[], None]] = []  # called when the simulation ends
         self.sanitizer: Sanitizer | None = None  # if the program asked for it

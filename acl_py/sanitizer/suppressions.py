@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from acl_py.findings import Finding, Kind
+from acl_py.projects import ProjectError, table_of
 
 _TABLE = "[tool.acl_py.sanitizer]"
 _EXAMPLE = '{ id = "race-1e00ec15", reason = "..." } or { site = "demo.py:41", reason = "..." }'
@@ -60,26 +61,11 @@ def find(folder: Path) -> tuple[Suppression, ...]:
     Raises:
         SuppressionError: the table, or its file, cannot be used.
     """
-    for parent in (folder.resolve(), *folder.resolve().parents):
-        file = parent / "pyproject.toml"
-        if file.is_file():
-            table = _table(file)
-            if table is not None:
-                return read(table, str(file))
-    return ()
-
-
-def _table(file: Path) -> Any:
-    import tomllib  # most scripts have no such file
-
     try:
-        project = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # the last: tables in tables, a thousand deep
-        raise SuppressionError(f"{file}: cannot be read, so its suppressions are not known: {error}") from error
-    table: Any = project
-    for name in ("tool", "acl_py", "sanitizer"):
-        table = table.get(name) if isinstance(table, dict) else None
-    return table
+        found = table_of(folder, "sanitizer")
+    except ProjectError as error:
+        raise SuppressionError(f"{error}; so its suppressions are not known") from error
+    return () if found is None else read(found[0], str(found[1]))
 
 
 def read(table: Any, where: str) -> tuple[Suppression, ...]:

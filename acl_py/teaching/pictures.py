@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from acl_py.causes.findings import Pitfall, findings
+from acl_py.causes.findings import findings
 from acl_py.teaching.mistakes import NO_EXTRA, NotebookError
 from acl_py.teaching.predictions import Prediction
 from acl_py.trace import Trace
@@ -90,8 +90,7 @@ def show(
 
 def _waits(timeline: Timeline) -> str:
     """Return the price of the implicit waits of *timeline*, for how long each line held calls or operations."""
-    found = [each for each in findings(timeline) if each.pitfall is not Pitfall.NOTHING_NEW]
-    waits = [f"{each.pitfall.value} {each.held_ns / 1000:,.0f} us ({each.site})" for each in found]
+    waits = [f"{each.pitfall.value} {each.held_ns / 1000:,.0f} us ({each.site})" for each in findings(timeline)]
     return f"implicit waits: {', '.join(waits)}" if waits else "no implicit wait"
 
 

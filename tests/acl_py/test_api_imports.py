@@ -46,6 +46,7 @@ print(*before)
 """
 
 
+@pytest.mark.slow
 def test_a_script_pays_for_what_it_imports_and_its_own_files_are_in_nobodys_way(tmp_path):
     for name in ("calendar", "csv", "decimal", "random", "secrets"):
         (tmp_path / f"{name}.py").write_text("raise AssertionError('a module of Python is meant')")

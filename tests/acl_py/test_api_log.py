@@ -1,11 +1,16 @@
-"""structlog events: one per call, off by default."""
+"""structlog events of calls, operations, waits and faults, off by default."""
+
+import asyncio
+import io
+import json
 
 import pytest
 import structlog
 from histories import busy
 
 import acl_py as acl
-from acl_py import log
+from acl_py import faults, log
+from tests import forks
 
 A = busy("A", 10)
 
@@ -36,18 +41,34 @@ def test_off_by_default():
 
 
 @pytest.mark.usefixtures("_quiet_again")
-def test_each_call_is_an_event_at_debug_level_with_its_times_and_line():
+def test_a_run_is_a_history_of_calls_operations_and_waits():
     with structlog.testing.capture_logs() as events:
         log.enable()
         calls = acl.run(_program, device="tiny")
-    assert [(event["event"], event["enter_ns"], event["exit_ns"]) for event in events] == calls
     assert {event["log_level"] for event in events} == {"debug"}
-    assert all(event["site"].startswith("test_api_log.py:") for event in events)
-    assert [name for name, *_ in calls] == ["Malloc", "MallocHost", "MemcpyAsync", "LaunchKernel", "SynchronizeDevice"]
+    assert {event["task"] for event in events} == {"task 1"}
+    told = [(event["event"], event["sim_us"], event.get("op", event.get("cause"))) for event in events]
+    assert sorted(told, key=lambda event: event[1]) == [
+        ("Malloc", 1.0, None),
+        ("MallocHost", 1.01, None),
+        ("MemcpyAsync", 2.01, None),
+        ("queued", 2.01, "h2d"),
+        ("begun", 2.01, "h2d"),
+        ("ended", 2.018, "h2d"),
+        ("LaunchKernel", 3.01, None),
+        ("queued", 3.01, "A"),
+        ("begun", 3.01, "A"),
+        ("ended", 13.01, "A"),
+        ("waited", 13.01, "device 0"),
+        ("SynchronizeDevice", 15.01, None),
+    ]
+    assert [(event["event"], round(event["sim_us"] * 1000)) for event in events if "took_us" in event] == [
+        (name, exit_ns) for name, _, exit_ns in calls
+    ]
 
 
 @pytest.mark.usefixtures("_quiet_again")
-def test_a_logger_of_ones_own_and_from_the_next_simulation_on():
+def test_it_is_turned_on_and_off_while_simulations_run():
     heard = []
 
     class Mine:
@@ -57,15 +78,58 @@ def test_a_logger_of_ones_own_and_from_the_next_simulation_on():
     async def program():
         await acl.Malloc(8)
         log.enable(Mine())
+        await acl.MallocHost(8)
+        log.enable(Mine())  # in place of the first
+        await acl.Malloc(8)
+        log.disable()
         await acl.Malloc(8)
 
     acl.run(program, device="tiny")
-    assert heard == []
-    calls = acl.run(_program, device="tiny", trace=True)
-    assert heard == [name for name, *_ in calls]
-    log.disable()
-    acl.run(_program, device="tiny")
-    assert len(heard) == 5
+    assert heard == ["MallocHost", "Malloc"]
+
+
+@pytest.mark.usefixtures("_quiet_again")
+def test_context_variables_are_those_of_the_task_that_queued_the_work():
+    async def serve(number):
+        structlog.contextvars.bind_contextvars(request=number)
+        stream = await acl.CreateStream(name=f"of {number}")
+        await acl.LaunchKernel(A, 1, stream=stream)
+        await acl.SynchronizeStream(stream)
+
+    async def program():
+        async with asyncio.TaskGroup() as group:
+            for number in (1, 2):
+                group.create_task(serve(number), name=f"serve {number}")
+
+    lines = io.StringIO()
+    processors = [structlog.contextvars.merge_contextvars, structlog.processors.JSONRenderer()]
+    log.enable(structlog.wrap_logger(structlog.PrintLogger(lines), processors=processors).bind())
+    acl.run(program, device="tiny")
+    events = [json.loads(line) for line in lines.getvalue().splitlines()]
+    kinds = ("queued", "begun", "ended", "waited")
+    of_requests = [[event["event"] for event in events if event["request"] == number] for number in (1, 2)]
+    assert [[each for each in of if each in kinds] for of in of_requests] == [[*kinds], [*kinds]]
+    for event in events:
+        number = event["request"]
+        assert event["task"] == f"task 'serve {number}'"
+        assert event.get("stream", event.get("cause")) == f"stream 'of {number}'"
+
+
+@pytest.mark.usefixtures("_quiet_again")
+def test_failures_and_fault_rules_are_told():
+    async def program():
+        stream = await acl.CreateStream()
+        with acl.current_simulation().fault(faults.fail(op="kernel")):
+            await acl.LaunchKernel(A, 1, stream=stream)
+            with pytest.raises(acl.AclError):
+                await acl.SynchronizeStream(stream)
+
+    with structlog.testing.capture_logs() as events:
+        log.enable()
+        acl.run(program, device="tiny")
+    told = {event["event"]: event for event in events}
+    assert told["fault"]["subject"] == told["failed"]["op"] == "A"
+    assert told["failed"]["line"].startswith("test_api_log.py:")
 
 
 @pytest.mark.usefixtures("_quiet_again")
@@ -73,3 +137,14 @@ def test_logging_changes_no_time():
     quiet, _ = _heard(_program)
     log.enable()
     assert _heard(_program)[0] == quiet
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_a_script_is_logged_by_an_option(tmp_path, form):
+    (tmp_path / "script.py").write_text("import acl\nacl.rt.set_device(0)\nprint(acl.rt.malloc(64, 0)[1])\n")
+    done = forks.run("-m", "acl_py", "run", "--log", form, "script.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+    line = next(line for line in done.stderr.splitlines() if "Malloc" in line)
+    assert "script.py:3" in line
+    if form == "json":
+        assert json.loads(line)["event"] == "Malloc"

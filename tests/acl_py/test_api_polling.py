@@ -22,6 +22,7 @@ def poller(stream, stop):
     return asked
 
 
+@pytest.mark.slow
 def test_a_thread_that_polls_for_callbacks_cannot_save_one_that_waits_for_ever():
     with program("acl") as runtime:
         heard = []
@@ -42,6 +43,7 @@ def test_a_thread_that_polls_for_callbacks_cannot_save_one_that_waits_for_ever()
         finish(acl.SynchronizeStream(stream))
 
 
+@pytest.mark.slow
 def test_a_thread_that_polls_while_the_main_thread_joins_it_is_found():
     with program("acl") as runtime:
         runtime.bridge.polling_s = 0.5
@@ -63,6 +65,7 @@ def test_a_poller_whose_callbacks_still_come_is_left_alone():
         assert ran == list(range(300))
 
 
+@pytest.mark.slow
 def test_a_poller_is_waited_for_as_long_as_a_third_thread_could_act():
     with program("acl") as runtime:
         stream, event = stuck_stream()

@@ -460,6 +460,7 @@ async def _mixed(seed):
     return log, [(op.name, op.start_ns, op.end_ns) for op in sim.trace.ops]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("uvloop", [False, True], ids=["asyncio", "uvloop"])
 def test_a_simulation_in_each_of_two_threads_is_as_it_is_alone(uvloop):
     def run(seed):

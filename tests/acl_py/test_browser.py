@@ -6,6 +6,8 @@ Here a process of the usual Python has what Pyodide has, and no more.
 import subprocess
 import sys
 
+import pytest
+
 from tests import forks
 
 PYODIDE = """
@@ -81,6 +83,7 @@ def printed(*programs):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_program_prints_what_it_prints_elsewhere():
     text = printed(PYODIDE, EXECUTED, "assert asyncio._get_running_loop() is page")
     assert text == forks.run("-c", EXECUTED).stdout

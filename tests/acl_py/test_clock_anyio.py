@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SUITE = Path(__file__).with_name("anyio_suite.py")
 
 
+@pytest.mark.slow
 def test_anyios_plugin_runs_a_suite():
     # pytest-asyncio, which runs all coroutines of this suite, leaves those of the other one alone in its strict mode.
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-o", "asyncio_mode=strict", str(SUITE)]

@@ -19,6 +19,7 @@ def reported(tmp_path_factory):
     return done.stdout, file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_demo_draws_four_timelines_and_compares_them(reported):
     text, _ = reported
     assert "\x1b" not in text  # not a terminal
@@ -64,6 +65,7 @@ def explained(tmp_path_factory):
     return done.stdout, file.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_demo_explains_the_whole_run_of_each_version(explained):
     text, _ = explained
     parts = [text.split(f"\n\n{version.title}\ncritical path: ")[1] for version in demo.VERSIONS]

@@ -2,12 +2,14 @@
 
 import re
 
+import pytest
 from pages import data_of, rows_of
 from typer.testing import CliRunner
 
 from acl_py.cli import app
 
 
+@pytest.mark.slow
 def test_the_demo_draws_one_and_two_stages_and_compares_them(tmp_path):
     file = tmp_path / "flash.html"
     done = CliRunner().invoke(app, ["demo", "flash", "--report", str(file)])

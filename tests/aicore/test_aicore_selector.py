@@ -174,6 +174,7 @@ def test_what_is_chosen_is_fastest_in_simulation_or_within_two_per_cent(shape):
             assert us == pytest.approx(times[kind], rel=0.2)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(1, 60), st.integers(1, 1500), st.sampled_from(RowKind), st.integers(1, 48))
 def test_every_kind_that_is_possible_computes_right(rows, columns, kind, cores):

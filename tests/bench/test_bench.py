@@ -55,6 +55,7 @@ bench.main()
 """
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("part", [pytest.param(part, marks=pytest.mark.slow if part in LONG else ()) for part in PARTS])
 def test_a_part_prints_what_it_has_measured(part):
     done = forks.run("-c", PROGRAM.format(part=part, sizes=SIZES[part]), cwd=ROOT)
@@ -95,6 +96,7 @@ def test_the_count_is_what_a_longer_run_executes_more():
     assert counted(1, 10, 20) == counted(1, 100, 150)
 
 
+@pytest.mark.slow
 @counts
 def test_the_bench_of_bytecodes_fails_above_its_limit():
     sizes = {"ROUNDS": (1, 2), "LAUNCHES": (1, 2), "LIMIT": 500}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 import acl_py
-from acl_py.card.activities import Activities, Done, matched
+from acl_py.card.cuda.activities import Activities, Done, matched
 from tests.card.kernels import SPIN
 
 KIND = acl_py.MemcpyKind.DEFAULT

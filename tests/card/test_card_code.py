@@ -7,8 +7,8 @@ import pytest
 
 import acl_py
 from acl_py import cta
-from acl_py.card import compiled
-from acl_py.card.codes import best
+from acl_py.card.cuda import compiled
+from acl_py.card.cuda.codes import best
 from acl_py.errors import AclError
 from acl_py.verbs import ptx_compiler
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import acl_py
-from acl_py.card.dlpack import capsule
+from acl_py.card.cuda.dlpack import capsule
 from tests.card.kernels import SPIN
 from tests.cuda.calling import PTX
 

@@ -240,7 +240,7 @@ def test_calls_beside_a_capture_are_refused_as_on_the_model(card):
 
 
 def test_nothing_is_left_of_runs_with_graphs(card):
-    from acl_py.card import host_functions
+    from acl_py.card.cuda import host_functions
 
     async def main():
         stream, other = await acl_py.CreateStream(), await acl_py.CreateStream()

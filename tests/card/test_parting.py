@@ -57,7 +57,7 @@ async def pooled():
 def clock(card, monkeypatch):
     """The host's clock is that of the simulated driver."""
     from acl_py.card import clock, runtime  # not imported before a card is asked for
-    from acl_py.card.driver import bindings
+    from acl_py.card.cuda.driver import bindings
 
     bindings().cuInit(0)
     session = current_session()

@@ -11,7 +11,7 @@ import pytest
 import acl_py
 from acl_py import faults
 from acl_py.calls.table import all_verbs
-from acl_py.card.runtime import refused
+from acl_py.card.cuda.runtime import refused
 from acl_py.compat.acl.face.session import current_session
 from acl_py.errors import AclError, Kind
 from tests.card.kernels import SPIN

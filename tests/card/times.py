@@ -5,7 +5,7 @@ from collections import defaultdict
 from statistics import median
 
 import acl_py
-from acl_py.card import activities
+from acl_py.card.cuda import activities
 from tests.card.kernels import SPIN
 
 _ROUNDS = 30

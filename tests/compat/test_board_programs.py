@@ -38,6 +38,7 @@ def quarters(number):
     return frame
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("device", "mode"), CARDS)
 def test_an_encoder_of_pictures(tmp_path, device, mode):
     picture, video = tmp_path / "picture.yuv", tmp_path / "picture.h265"
@@ -62,6 +63,7 @@ def test_a_classification_of_a_picture(device, mode):
     ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("device", "mode"), CARDS)
 def test_a_model_on_each_frame_of_a_video(tmp_path, device, mode):
     encode = pyav.create_encoder("h264", 128, 128, 4, 25, 400_000)

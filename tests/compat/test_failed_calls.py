@@ -281,6 +281,7 @@ def test_calls_inside_a_simulation_of_the_native_api_are_listed(run):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_process_that_the_script_starts_tells_of_a_failing_call_at_once(run, method):
     """For there is no summary of it; each line is told once."""

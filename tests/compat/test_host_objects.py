@@ -82,6 +82,7 @@ def test_a_write_beyond_the_end_of_an_object_is_refused(acl):
         session().failures.clear()
 
 
+@pytest.mark.slow
 def test_a_write_beyond_the_end_does_not_end_the_process():
     """It used to: a copy over the heap was a crash when Python cleaned up."""
     script = """\

@@ -411,6 +411,7 @@ def test_the_size_of_a_jpeg_is_told_in_host_memory(acl, hardware):
     assert np.frombuffer(word, np.int32)[0] == 1 << 16
 
 
+@pytest.mark.slow
 def test_without_pillow_files_are_not_supported():
     """Everything else still works; the extra is named once, on the standard error where there is no log."""
     program = """

@@ -86,6 +86,7 @@ def run_python(code, **variables):
     return forks.run("-c", dedent(code), env=finding(**variables))
 
 
+@pytest.mark.slow
 def test_a_process_finds_acl_by_the_folder_in_which_its_file_is(tmp_path):
     code = """\
         import acl

@@ -107,6 +107,7 @@ def test_an_event_loop_with_nothing_to_come_helps_nobody(run_waiting, script):
     assert "wait for Event 1 on stream 1 (script.py:8)" in err
 
 
+@pytest.mark.slow
 def test_a_thread_that_only_wakes_up_now_and_then_may_help_but_not_for_longer_than_one_says(run_waiting):
     heartbeat = """
         def beat():

@@ -77,6 +77,7 @@ MODES = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_simulation_begins_in_the_fixture_acl_sim(outcome, mode):
     fixture, mark, options = MODES[mode]

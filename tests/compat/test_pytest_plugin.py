@@ -140,6 +140,7 @@ def test_a_hang_is_an_exception_there(outcome):
     done.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_run_that_never_uses_the_fixture_imports_neither_the_package_nor_numpy(outcome):
     done = outcome(
         """

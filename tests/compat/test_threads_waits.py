@@ -350,6 +350,7 @@ def test_time_outs_of_process_report_do_not_move_the_clock(acl):
     assert {*answers} <= {0, 507012, 107012}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0.01, 0.02, 0.03, 0.04])
 def test_a_wait_goes_on_when_the_time_of_a_thread_at_a_callback_is_over(acl, monkeypatch, step):
     """Whatever the clock says at each look: the thread asks for a report once, and then for none."""
@@ -443,6 +444,7 @@ print(seen)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [0, 1])
 def test_two_runs_of_a_program_with_callbacks_print_the_same_time(run, block):
     """However long its threads wait for one another, and however many time-outs there are meanwhile."""

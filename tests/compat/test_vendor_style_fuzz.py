@@ -104,6 +104,7 @@ def test_very_many_calls_in_any_order(calls, seed):
     play(calls, seed)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from(CALLS), max_size=40), min_size=2, max_size=3), st.integers(0, 1 << 32))
 def test_any_calls_in_several_threads(plans, seed):
     caught = []

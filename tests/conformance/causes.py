@@ -65,17 +65,14 @@ class Explained:
             after = op.after
 
     def claims(self) -> set[Claim]:
-        """Return what the findings say. What they say about synchronisations that end a measurement is left out."""
-        claims = {
+        """Return what the findings say."""
+        return {
             (finding.pitfall, _step(finding.site), step)
             for finding in self.found
             for step in (
                 *(self.timeline.calls[index].line for index in finding.calls),
                 *(_step(self.timeline.ops[index].site) for index in finding.ops),
             )
-        }
-        return {
-            claim for claim in claims if claim[0] is not Pitfall.NOTHING_NEW or self.steps[claim[2]] != "sync_device"
         }
 
 
@@ -125,7 +122,7 @@ def _expected(row: Row, ours: Explained) -> set[Claim]:
     claims |= {(Pitfall(rule), held, held) for held, rule, _ in row.get("calls", ()) if rule != "asked"}
     for step in row.get("staged", ()):
         claims.add((Pitfall.PAGEABLE if ours.steps[step].endswith("_async") else Pitfall.SYNC_COPY, step, step))
-    return claims | {(Pitfall.NOTHING_NEW, step, step) for step in row.get("nothing_new", ())}
+    return claims
 
 
 def _step(site: str) -> int:

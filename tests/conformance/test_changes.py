@@ -34,6 +34,7 @@ def test_predicted_changes_have_the_measured_sign():
     assert wrong == OTHER_SIGN
 
 
+@pytest.mark.slow
 def test_where_the_sign_differs_a_call_before_the_edit_differs_on_the_card():
     launches = {
         document["id"]: document["observed"]["host"][0]["cost_us"] for name in FILES for document in measured(name)

@@ -107,6 +107,7 @@ def test_a_loop_over_items_is_one_step():
     ]
 
 
+@pytest.mark.slow
 def test_a_line_has_as_few_steps_for_many_items_as_for_one():
     async def main(items):
         view = (await acl.MallocHost(items)).numpy(np.uint8)

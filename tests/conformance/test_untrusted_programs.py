@@ -76,6 +76,7 @@ def test_a_time_that_is_none_is_refused(tmp_path, us, shown):
     assert message == f"program 1 'odd': step 0 (launch): us: must be {allowed}, not {shown}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("brackets", ["[]", "{}"])
 def test_nesting_of_100_000_is_refused_and_the_others_run(tmp_path, brackets):
     begin, end = ('{"a":', "}") if brackets == "{}" else "[]"

@@ -77,6 +77,7 @@ def test_the_best_number_of_stages_is_found(where, best):
     assert is_right(group, best)
 
 
+@pytest.mark.slow
 def test_two_stages_beat_three_when_multiply_adds_are_the_limit_and_lose_when_memory_is():
     compute = {
         row["stages"]: row["predicted"] for row in rows("cp_async.json", Pipelines, blocks=1, tile_bytes=8192, fma=64)

@@ -530,6 +530,7 @@ OUT:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nbytes", "expected"), [(100_000, list(range(8))), (9 << 20, [99] * 8)])
 def test_kernels_have_a_heap_that_is_free_again_when_all_is_given_back(h200, nbytes, expected):
     function = h200.function(HEAP, b"k")

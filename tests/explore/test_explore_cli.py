@@ -1,5 +1,6 @@
 """`acl-py explore`: what it prints, its exit codes, and what it says about input that it cannot use."""
 
+import json
 import shlex
 from pathlib import Path
 
@@ -33,6 +34,23 @@ def test_a_failing_schedule_and_its_replay():
     assert (code, out.splitlines()[0]) == (4, "it fails: AssertionError: stale input")
     assert out.splitlines()[-1] == text
     assert err.rstrip().endswith("AssertionError: stale input"), "the script's own output is shown"
+
+
+@pytest.mark.slow
+def test_a_failing_schedule_as_data(tmp_path):
+    out_file = tmp_path / "out.json"
+    code, out, _ = explore("--schedule", "delay@1=2", "--json", str(out_file), "missing_wait.py")
+    data = json.loads(out_file.read_text())
+    assert (code, data["form"], data["schedules"], data["findings"]) == (4, "acl_py explore", 1, [])
+    failing = data["failing"]
+    assert failing["failure"] in out
+    assert failing["deviations"] == [
+        {
+            "schedule": "delay@1=2",
+            "text": "h2d on stream 'copies', queued at missing_wait.py:25, starts 1000 us later",
+        }
+    ]
+    assert failing["command"] == "acl-py explore --schedule delay@1=2 missing_wait.py"
 
 
 @pytest.mark.slow  # it runs a script until it fails, and then again until the schedule is short

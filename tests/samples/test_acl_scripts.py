@@ -59,6 +59,7 @@ def run(script: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return forks.run("-m", "acl_py", "run", *options, script)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_a_script_prints_what_the_file_beside_it_says_and_leaves_nothing_behind(script):
     done = run(script)

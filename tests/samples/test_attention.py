@@ -62,6 +62,7 @@ def test_streams_for_the_stages_are_worth_it_from_c():
     assert found["naive"] >= 1.5 * found["pipelined"]
 
 
+@pytest.mark.slow
 def test_where_torch_holds_the_host_a_captured_pipeline_is_worth_more_than_streams():
     found = times([192, 128, 256, 4, 32, True], versions=["naive", "pipelined", "captured"])
     assert found["naive"] < 1.3 * found["pipelined"]

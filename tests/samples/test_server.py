@@ -121,6 +121,7 @@ def differences(told, expected):
     return [pair for pair in parts if pair[0] != pair[1]][:5]
 
 
+@pytest.mark.slow
 @both_loops
 def test_a_real_client_is_answered_and_its_silence_takes_real_time(uvloop):
     load = random_load(0, clients=5, width=12, hidden=8, every_us=1, patience_us=(1e6, 1e6))

@@ -689,6 +689,7 @@ def test_a_reset_that_nothing_orders_may_come_too_late():
     assert found(program, "acl") == [("wait", 3, 4), ("wait", 3, 7), ("race", 5, 8, "0:64")]
 
 
+@pytest.mark.slow
 def test_waits_for_signals_keep_clocks_small():
     sizes = []
 

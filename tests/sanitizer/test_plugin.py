@@ -290,6 +290,130 @@ def test_within(acl_sim):
     )
 
 
+def test_assertions_about_time_and_memory(outcome):
+    done = outcome(
+        """
+async def hold(nbytes):
+    first = await acl.Malloc(nbytes)
+    await acl.Free(first)
+    second, small = await acl.Malloc(nbytes), await acl.Malloc(4096)
+    await double[1, None](acl.Array(small, np.float32))
+    await acl.SynchronizeDevice()
+    await acl.Free(second)
+    await acl.Free(small)
+
+def test_good(acl_sim):
+    acl_sim.run(hold, 1 << 20)
+    acl_sim.assert_time(10.75, "double")
+    acl_sim.assert_peak_memory((1 << 20) + 4096)
+    acl_sim.assert_held(1000, by="SynchronizeDevice")
+    acl_sim.assert_held(0, by="Malloc")
+
+def test_time(acl_sim):
+    acl_sim.run(hold, 1 << 20)
+    acl_sim.assert_time(12, "double", tolerance=0.01)
+
+def test_peak(acl_sim):
+    acl_sim.run(hold, 1 << 20)
+    acl_sim.assert_peak_memory(1 << 20)
+
+def test_held(acl_sim):
+    acl_sim.run(hold, 1 << 20)
+    acl_sim.assert_held(1)
+
+def test_no_such_call(acl_sim):
+    acl_sim.run(hold, 1 << 20)
+    acl_sim.assert_held(1, by="SynchroniseDevice")
+"""
+    )
+    done.assert_outcomes(passed=1, failed=4)
+    done.stdout.fnmatch_lines(
+        [
+            "E * AssertionError: 'double' took 10.* us, not 12 within 1 %",
+            "E * AssertionError: 1,052,672 bytes of device 0 were in use at * us, 4,096 more than 1,048,576:",
+            "E *   test_project.py:30: 1,052,672 bytes",
+            "E * AssertionError: calls held the host for * us, more than 1 us:",
+            "E *   SynchronizeDevice (test_project.py:32): * us",
+            "E * AssertionError: no call is of 'SynchroniseDevice': name a verb, *",
+        ]
+    )
+
+
+GOLDEN = """
+import pathlib
+
+SIZE = int(pathlib.Path(__file__).with_name("size").read_text())
+
+async def fills(size):
+    buffer = await acl.Malloc(1 << 20)
+    await acl.MemsetAsync(buffer, 1 << 20, 0, size)
+    await double[1, None](acl.Array(buffer, np.float32))
+    await acl.SynchronizeDevice()
+
+def test_like(acl_sim):
+    acl_sim.run(fills, 1 << 20 if SIZE else 1 << 10)
+    acl_sim.assert_like("golden/fills.acl", tolerance=0.01)
+"""
+
+
+def test_a_golden_recording_is_written_and_compared(outcome, pytester):
+    """The file is missing, then written; the run is like it, then it differs in bytes; the file cannot be read."""
+    size = pytester.path / "size"
+    size.write_text("1")
+    outcome(GOLDEN).stdout.fnmatch_lines(["E * there is no golden recording * run pytest with --acl-update-golden *"])
+    outcome(GOLDEN, "--acl-update-golden").assert_outcomes(passed=1)
+    outcome(GOLDEN).assert_outcomes(passed=1)
+    size.write_text("0")
+    done = outcome(GOLDEN)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            "E * the run is not like fills.acl: operation 1 of legacy was fill of 1,048,576 bytes and is *",
+            "E * 41.9 us before, 41.9 us after: no difference",
+            "E * if it should be so: look at what changed, and then run pytest with --acl-update-golden",
+        ]
+    )
+    (pytester.path / "golden" / "fills.acl").write_bytes(b"not a recording")
+    outcome(GOLDEN).stdout.fnmatch_lines(["E * run pytest with --acl-update-golden to write it anew"])
+
+
+def test_a_mark_puts_fault_rules_in_force_and_leaks_behind_them_are_told_apart(outcome):
+    done = outcome(
+        """
+async def careless():
+    kept = await acl.Malloc(64)
+    try:
+        other = await acl.Malloc(128)
+    except acl.AclError:
+        return "refused"
+    await acl.Free(other)
+    await acl.Free(kept)
+
+@pytest.mark.acl(faults=["fail call=Malloc nth=2"])
+def test_refused(acl_sim):
+    assert acl_sim.run(careless) == "refused"
+
+@pytest.mark.acl(faults=[acl.faults.fail(call="Malloc", nth=1)])
+def test_an_error_in_place_of_a_result(acl_sim):
+    with pytest.raises(acl.AclError):
+        acl_sim.run(careless)
+
+def test_without_faults(acl_sim):
+    acl_sim.run(careless)
+
+@pytest.mark.acl(faults=["fail cal=Malloc"])
+def test_a_wrong_rule(acl_sim):
+    pass
+""",
+        "--acl-sanitize",
+    )
+    done.assert_outcomes(passed=2, failed=1, errors=1)
+    done.stdout.fnmatch_lines(["faults of @pytest.mark.acl: *cal*"])
+    done.stdout.fnmatch_lines(
+        ["*never freed, made at *; then the fault rule fail(call='Malloc', nth=2) struck: the code behind*"]
+    )
+
+
 def test_recordings_are_written(outcome, pytester):
     text = """
 def test_one():

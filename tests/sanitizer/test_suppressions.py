@@ -57,7 +57,7 @@ def test_the_nearest_table_above_a_folder_is_taken(tmp_path):
         ('suppress = [{ id = "rce-00ff00ff", reason = "x" }]', "suppression 1: no finding has the id 'rce-00ff00ff'"),
         ('suppress = [{ id = "race-00ff00f", reason = "x" }]', "no finding has the id 'race-00ff00f'; an id is a kind"),
         ('suppress = [{ id = "race-00ff00ff", site = "a.py:1", reason = "x" }]', "suppression 1 is {'id'"),
-        ("suppress = [", "cannot be read, so its suppressions are not known: "),
+        ("suppress = [", "cannot be read: "),
     ],
 )
 def test_a_table_that_cannot_be_used_is_a_sentence(tmp_path, text, words):

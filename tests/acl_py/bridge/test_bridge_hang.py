@@ -111,6 +111,7 @@ def test_hang_of_tasks_that_wait_for_one_another(drive, program):
     assert {who for who, _ in log} == {"W gave up"}
 
 
+@pytest.mark.one_in(3)
 def test_hang_after_a_pool_thread_was_used(drive):
     async def program(host):
         await asyncio.to_thread(int)
@@ -120,6 +121,7 @@ def test_hang_after_a_pool_thread_was_used(drive):
     assert drive(program) == [("W gave up", 1_300)]
 
 
+@pytest.mark.one_in(3)
 def test_hang_after_a_spinner_ended(drive, monkeypatch):
     monkeypatch.setattr(acl_py.waiting.bridge, "SPIN_TURNS", 100)
 
@@ -342,6 +344,7 @@ def _start_old_thread():
     thread.join()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "outside",
     [_thread, _daemon_thread, _pool_thread, _timer, _sleeping_task, _socket, _reader, _bare_future],
@@ -519,6 +522,7 @@ def test_hold_that_nobody_ends(drive):
     assert drive(program) == ["simulated time is held by task 'holder'", ("after", 14_300)]
 
 
+@pytest.mark.one_in(3)
 def test_long_thread_under_a_hold_is_no_reason_to_warn(drive, monkeypatch):
     monkeypatch.setattr(hang, "LOOK_S", 0.01)
     monkeypatch.setattr(acl_py.waiting.bridge, "LOOK_S", 0.01)

@@ -23,6 +23,7 @@ async def _anyio_thread():
     await anyio.to_thread.run_sync(threading.Event().wait, 0.25)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("outside", [_real_sleep, _real_thread, _anyio_thread])
 def test_simulated_time_does_not_wait_for_the_outside(drive, outside):
     async def program(host):
@@ -216,6 +217,7 @@ def test_thread_asks_for_verbs(drive):
     assert drive(program) == [("T", 13_000), ("T", 19_000)]
 
 
+@pytest.mark.one_in(3)
 def test_held_time_waits_for_a_thread(drive):
     async def program(host):
         async def holder():
@@ -228,6 +230,7 @@ def test_held_time_waits_for_a_thread(drive):
     assert drive(program) == [("H", 5_300), ("O", 33_000)]
 
 
+@pytest.mark.one_in(3)
 def test_hold_covers_whatever_is_outside(drive):
     async def program(host):
         async def holder():

@@ -458,7 +458,7 @@ class DestroyAtTheEnd(Pair):
             await DestroyStream(stream)
 
 
-# --- synchronous calls, and calls that order nothing new
+# --- synchronous calls
 
 
 class AsynchronousUpload(Pair):
@@ -525,48 +525,6 @@ class AsynchronousFill(Pair):
             await MemsetAsync(data, data.nbytes, 0, data.nbytes, stream)
             await layer[20, stream](Array(data))
             await SynchronizeStream(stream)
-
-
-class NeedlessSynchronisation(Pair):
-    """The loop waits for its stream, and then for the whole device."""
-
-    asks = Pitfall.NOTHING_NEW
-
-    async def before():
-        stream, data = await CreateStream(), await Malloc(MIB)
-        for _ in range(6):
-            await norm[132, stream](Array(data))
-            await SynchronizeStream(stream)
-            await SynchronizeDevice()
-
-    async def after():
-        stream, data = await CreateStream(), await Malloc(MIB)
-        for _ in range(6):
-            await norm[132, stream](Array(data))
-            await SynchronizeStream(stream)
-
-
-class NeedlessWait(Pair):
-    """A stream waits for an event that was recorded in it; the launches are short, so the host is the bottleneck."""
-
-    asks = Pitfall.NOTHING_NEW
-
-    async def before():
-        stream, event, data = await CreateStream(), await CreateEvent(), await Malloc(MIB)
-        for _ in range(20):
-            await tiny[1, stream](Array(data))
-            await RecordEvent(event, stream)
-            await StreamWaitEvent(stream, event)
-            await tiny[1, stream](Array(data))
-        await SynchronizeStream(stream)
-
-    async def after():
-        stream, event, data = await CreateStream(), await CreateEvent(), await Malloc(MIB)
-        for _ in range(20):
-            await tiny[1, stream](Array(data))
-            await RecordEvent(event, stream)
-            await tiny[1, stream](Array(data))
-        await SynchronizeStream(stream)
 
 
 # --- more streams

@@ -66,17 +66,6 @@ def test_what_is_captured_is_no_finding():
     assert findings(recording(fork_and_join)) == []
 
 
-def test_a_wait_for_what_no_launch_has_recorded_is_one():
-    async def main():
-        stream, event = await acl.CreateStream(), await acl.CreateEvent()
-        async with acl.capture(stream):
-            await acl.RecordEvent(event, stream, external=True)
-        await acl.StreamWaitEvent(stream, event)
-
-    [finding] = findings(recording(main))
-    assert finding.what == "StreamWaitEvent() orders nothing that was not in order before"
-
-
 def test_nodes_side_by_side_have_slack_and_those_on_the_path_have_none():
     timeline = recording(fork_and_join)
     path = critical_path(timeline)

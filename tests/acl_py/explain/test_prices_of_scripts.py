@@ -137,36 +137,6 @@ async def synchronous_upload(edited):
         await kernel[1]()
 
 
-async def second_synchronisation(edited):
-    stream = await acl.CreateStream()
-    for _ in range(3):
-        await kernel[1, stream]()
-        await acl.SynchronizeStream(stream)
-        if not edited:
-            await acl.SynchronizeStream(stream)
-
-
-async def wait_within_a_stream(edited):
-    stream, event = await acl.CreateStream(), await acl.CreateEvent()
-    for _ in range(3):
-        await other[1, stream]()
-        await acl.RecordEvent(event, stream)
-        if not edited:
-            await acl.StreamWaitEvent(stream, event)
-        await acl.SynchronizeStream(stream)
-
-
-async def device_behind_streams(edited):
-    streams = [await acl.CreateStream() for _ in range(2)]
-    for stream in streams:
-        await kernel[1, stream]()
-    for stream in streams:
-        await acl.SynchronizeStream(stream)
-    if not edited:
-        await acl.SynchronizeDevice()
-    await kernel[1, streams[0]]()
-
-
 async def destroyed_stream(edited):
     one, two = await acl.CreateStream(), await acl.CreateStream()
     await kernel[1, one]()
@@ -192,12 +162,6 @@ SCRIPTS = [
     (free_host_in_the_middle, "cuda", Pitfall.FREE),
     (synchronous_upload, "cuda", Pitfall.SYNC_COPY),
     (synchronous_upload, "acl", Pitfall.SYNC_COPY),
-    (second_synchronisation, "cuda", Pitfall.NOTHING_NEW),
-    (second_synchronisation, "acl", Pitfall.NOTHING_NEW),
-    (wait_within_a_stream, "cuda", Pitfall.NOTHING_NEW),
-    (wait_within_a_stream, "acl", Pitfall.NOTHING_NEW),
-    (device_behind_streams, "cuda", Pitfall.NOTHING_NEW),
-    (device_behind_streams, "acl", Pitfall.NOTHING_NEW),
     (destroyed_stream, "acl", Pitfall.DESTROY),
 ]
 EDITS = [

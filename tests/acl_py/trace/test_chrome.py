@@ -387,6 +387,7 @@ def test_nothing_is_a_trace_too(tmp_path):
     assert [event["ph"] for event in document["traceEvents"]] == ["M"]
 
 
+@pytest.mark.slow
 def test_an_export_needs_little_memory_for_each_operation(traced, tmp_path):
     peaks = []
     for rounds in (250, 1_250):

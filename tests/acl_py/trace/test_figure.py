@@ -14,6 +14,7 @@ def figure():
     return figure
 
 
+@pytest.mark.slow
 def test_a_timeline_tells_kinds_of_work_apart_without_colours(figure):
     looks = [look for _, look in figure.STYLES.values()]
     assert all(look["facecolor"] == "white" or float(look["facecolor"]) for look in looks), "greys only"

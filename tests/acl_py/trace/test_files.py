@@ -121,6 +121,7 @@ async def test_a_file_of_another_version(tmp_path, version, advice):
         read_trace(path)
 
 
+@pytest.mark.slow
 async def test_every_value_of_every_column_is_checked(tmp_path):
     """A wrong value, in each column in turn, is refused with the place and what it must be."""
     path = tmp_path / "x.acl"

@@ -176,6 +176,7 @@ def test_a_chain_of_blocks_hands_on_what_the_first_one_did():
     assert found(body.replace("FENCE", "membar.gl;"), grid=4) == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("copy", ["", "mov.u64 %z, %a;", "cvta.to.global.u64 %z, %a;"])
 def test_a_plain_load_may_guess_what_a_compare_and_swap_then_checks(copy):
     """As the programming guide makes a sum of f64; without the check the load is a race."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from acl_py.calls.fields import TAKING
+from acl_py.card.events import Reached
 from acl_py.card.streams import CardStream
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
 from device_model.graphs.executable import Executable
@@ -25,9 +26,8 @@ from device_model.streams import Stream
 from device_model.work import Label, Lane, Work
 
 if TYPE_CHECKING:
-    from acl_py.card.contexts import CardContext, CardDevice
-    from acl_py.card.events import CardEvent
-    from acl_py.card.host_functions import HostFunctions
+    from acl_py.card.cuda.contexts import CudaContext, CudaDevice
+    from acl_py.card.cuda.host_functions import CudaFunctions
 
 _RELAXED = 2  # the mode of a capture that forbids no call
 _EXTERNAL = 1  # a flag of records and waits that become nodes
@@ -60,48 +60,13 @@ class Launched:
         self.stamp: object = None
 
 
-class Reached(Completion):
-    """The record that a launch makes in *event* when it reaches the node."""
-
-    __slots__ = ("_event",)
-
-    def __init__(self, event: "CardEvent", stream: CardStream) -> None:
-        super().__init__()
-        self._event = event
-        event.stand_for(self, stream)
-        event.context.reached[self] = None
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether it is not known to be done."""
-        return not self.done
-
-    def ask(self) -> None:
-        """Note that a host waits for it."""
-        self._event.context.asked[self] = None
-
-    def look(self) -> bool:
-        """Ask the card whether it is done; return whether it is, and was not before."""
-        driver = self._event.context.driver
-        if self.done or not driver.is_done(driver.cu.cuEventQuery, self._event.handle):
-            return False
-        self.lose()
-        return True
-
-    def lose(self) -> None:
-        """Complete it: the launch is there, or the card has failed."""
-        context = self._event.context
-        del context.reached[self]
-        self.complete(context.device.scheduler.now)
-
-
 class CardExecutable(Executable):
     """An executable of the driver, with its *handle*."""
 
     __slots__ = ("_before", "_functions", "_work", "handle", "may_last", "ops")
-    device: "CardDevice"
+    device: "CudaDevice"
 
-    def __init__(self, graph: Graph, device: "CardDevice", made: object, *, keeps_priorities: bool) -> None:
+    def __init__(self, graph: Graph, device: "CudaDevice", made: object, *, keeps_priorities: bool) -> None:
         self.handle: Any = None
         self.ops: list[Op] = []  # of its nodes: a failure of one is one of the stream of the last launch
         self.may_last = False  # a launch may last without end
@@ -153,7 +118,7 @@ class CardExecutable(Executable):
             self.last.add_waiter(Then(lambda _: self._functions_of_card.forget(functions)))
 
     @property
-    def _functions_of_card(self) -> "HostFunctions":
+    def _functions_of_card(self) -> "CudaFunctions":
         return self.device.primary.works.functions
 
     def launch(
@@ -269,7 +234,7 @@ class _Builder:
 class Takers:
     """The streams that capture into graphs of the driver, one for each priority; they never run anything."""
 
-    def __init__(self, context: "CardContext") -> None:
+    def __init__(self, context: "CudaContext") -> None:
         self._context = context
         self._streams: dict[int, CardStream] = {}
 

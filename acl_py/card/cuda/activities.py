@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from acl_py.card.streams import LEGACY, PER_THREAD
+from acl_py.card.cuda.driver import LEGACY, PER_THREAD
 from acl_py.card.times import EventTimes
 from acl_py.card.work import Mark
 from acl_py.late_imports import import_late
@@ -25,7 +25,7 @@ from device_model.completions import Nanoseconds
 from device_model.ops import Op
 
 if TYPE_CHECKING:
-    from acl_py.card.contexts import CardContext
+    from acl_py.card.cuda.contexts import CudaContext
     from acl_py.card.streams import CardStream
 
 _BUFFER = 8 << 20  # bytes that CUPTI fills at a time
@@ -147,7 +147,7 @@ def activities() -> Activities | None:
 class RecordTimes:
     """The times of the operations of one card, by records; *others* has those that make no record of their own."""
 
-    def __init__(self, context: "CardContext", records: Activities, others: EventTimes) -> None:
+    def __init__(self, context: "CudaContext", records: Activities, others: EventTimes) -> None:
         self._context = context
         self._records = records
         self._others = others

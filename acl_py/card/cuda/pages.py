@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from acl_py.card.driver import Driver
+from acl_py.card.cuda.driver import CudaDriver
 from acl_py.card.streams import CardStream
 from device_model.completions import Completion
 from device_model.memory import HOST, Advice, Pages
@@ -28,7 +28,7 @@ class CardPages(Pages):
 
     __slots__ = ("_address", "_driver", "_nbytes")
 
-    def __init__(self, driver: Driver, address: int, nbytes: int) -> None:
+    def __init__(self, driver: CudaDriver, address: int, nbytes: int) -> None:
         self._driver = driver
         self._address = address
         self._nbytes = nbytes
@@ -53,7 +53,8 @@ class CardPages(Pages):
     def attach(self, stream: "Stream", flags: int) -> Completion:
         """Queue the attachment in *stream*."""
         assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
-        return stream.take(self._driver.cu.cuStreamAttachMemAsync, self._address, self._nbytes, flags)
+        attach = self._driver.cu.cuStreamAttachMemAsync
+        return stream.take(lambda: self._driver(attach, stream.handle, self._address, self._nbytes, flags))
 
     def is_read_mostly(self, start: int, stop: int) -> bool:
         """Ask the driver."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from acl_py.card.compiled import compiled
-from acl_py.card.kernels import Entry
+from acl_py.card.cuda.compiled import compiled
+from acl_py.card.cuda.kernels import Entry
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.card_code import CardWork, CudaKernel
@@ -23,7 +23,7 @@ from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Function
 
 if TYPE_CHECKING:
-    from acl_py.card.contexts import CardDevice
+    from acl_py.card.cuda.contexts import CudaDevice
     from acl_py.card.streams import CardStream
 
 _TELLS_LAYOUT = 12040  # the first version of the driver that does
@@ -33,7 +33,7 @@ _NEWER_PTX = 222  # what a driver answers that is older than the compiler
 class Codes:
     """The code that one card has of kernels in Python."""
 
-    def __init__(self, device: "CardDevice") -> None:
+    def __init__(self, device: "CudaDevice") -> None:
         self._device = device
         self._driver = device.driver
         self._cu = device.driver.cu

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acl_py.card.driver import Driver
+from acl_py.card.cuda.driver import CudaDriver
 from device_model.ops import Op
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.launch import Shape
 from device_model.ptx.text.syntax import Module, Space, Variable
 
 if TYPE_CHECKING:
-    from acl_py.card.contexts import CardDevice
+    from acl_py.card.cuda.contexts import CudaDevice
     from acl_py.card.streams import CardStream
 
 _STATIC_SHARED = 48 << 10  # a kernel may have more dynamic shared memory if it asks
@@ -40,7 +40,7 @@ again:
 class Modules:
     """The modules that a card has, and their kernels."""
 
-    def __init__(self, device: "CardDevice") -> None:
+    def __init__(self, device: "CudaDevice") -> None:
         self._driver = device.driver
         self._cu = device.driver.cu
         self._loaded: dict[int, tuple[Module, Any]] = {}  # by the id of the module, which this keeps
@@ -116,7 +116,7 @@ class Entry:
         self._spare: list[_Parameters] = []
 
     def launch(
-        self, driver: Driver, stream: "CardStream", shape: Shape, values: Bytes, *, is_cooperative: bool = False
+        self, driver: CudaDriver, stream: "CardStream", shape: Shape, values: Bytes, *, is_cooperative: bool = False
     ) -> None:
         """Launch it, with *values* as its parameter memory."""
         cu, handle, (x, y, z), (across, down, deep), shared = driver.cu, stream.handle, *shape

@@ -1,0 +1,234 @@
+"""The choice of advice: which waits of a program go together, and what all of it is worth.
+
+Waits that order the same hide each other: each of them can go, but not all. So advice is chosen one after the other, by
+price, the dearest first. What was chosen is left out when the next is judged, and the program of all that was chosen is
+run again after each choice: a choice stays only if that run is not longer, and has no work without order.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
+from acl_py.advice.needs import Edit, Judge, Loss
+from acl_py.advice.pairs import Doubt, Pair
+from acl_py.advice.steps import Edited, Steps
+from acl_py.explain.cases import EditError
+from acl_py.explain.whatif import Answer, Asker
+from acl_py.schedules import Effects, having
+from acl_py.trace.rows.timeline import Timeline
+
+MOST_TRIED = 40  # programs that are run again
+
+
+class Form(Enum):
+    """What a person does with a line that waits."""
+
+    REMOVE = "remove it"
+    LAST = "keep only its last wait"
+    WEAKER = "wait for less"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to edit a *line*, which the *edit* makes; *edited* is the program with it and with what was chosen
+    before. *pairs* need a part of what the line waits for.
+    """
+
+    line: WaitLine
+    form: Form
+    edit: Edit
+    edited: Edited
+    pairs: tuple[Pair, ...] = ()
+
+
+Tried = tuple[Way, Answer]
+
+
+@dataclass(slots=True)
+class Advice:
+    """One piece of advice: the *way*, the *answer* of a replay with this alone, if this alone is advice, and what it
+    adds to the gain of the advice before it. *hidden* are lines that can go only if this one stays.
+    """
+
+    way: Way
+    answer: Answer | None
+    added_ns: int
+    hidden: list[WaitLine] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of a *line* that stays: it is needed for a *pair*, or there is a *doubt*. The last waits of tasks
+    have neither.
+    """
+
+    line: WaitLine
+    pair: Pair | None = None
+    doubt: Doubt | None = None
+
+
+@dataclass(slots=True)
+class Chosen:
+    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice."""
+
+    advice: list[Advice]
+    verdicts: list[Verdict]
+    together: Answer | None
+
+
+class Chooser:
+    """Chooses advice for the run in *timeline*, of which *asker* has the program.
+
+    *barriers* and *has_legacy* are those of `Judge`.
+
+    Raises:
+        RacesError: accesses of the run are in no order.
+    """
+
+    def __init__(
+        self, asker: Asker, timeline: Timeline, barriers: Collection[int] = (), *, has_legacy: bool = False
+    ) -> None:
+        self._asker = asker
+        self._timeline = timeline
+        self._judge = Judge(timeline, barriers, has_legacy=has_legacy)
+        self._doubtful = Doubtful(timeline)
+        self._steps = Steps(asker, timeline)
+        self._tried = 0
+        self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
+
+    def choose(self) -> Chosen:
+        """Return the advice that can be followed together."""
+        lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
+        verdicts = [Verdict(line) for line in lines if not line.count]
+        ways = [self._way(line, Edit()) for line in lines if line.count]
+        verdicts += [way for way in ways if isinstance(way, Verdict)]
+        open_ = [way for way in ways if isinstance(way, Way)]
+        advice, together = self._together([(way, self._try(way, Edit())) for way in open_])
+        chosen = {each.way.line.key for each in advice}
+        left = [way for way in open_ if way.line.key not in chosen]
+        verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
+        self._hide([way for way in left if way.form is Form.REMOVE], advice)
+        return Chosen(advice, verdicts, together)
+
+    # --- one line
+
+    def _way(self, line: WaitLine, chosen: Edit) -> Way | Verdict:
+        """Return what can be done with *line* behind what is *chosen*, or why it stays."""
+        doubt = self._doubtful.of(line, *waits_of((*chosen.lines, line)))
+        loss = self._judge.loss(chosen + Edit((line,)))
+        if not loss and doubt is None:
+            return self._made(line, Form.LAST if line.last else Form.REMOVE, Edit((line,)), chosen)
+        if doubt is not None:
+            return Verdict(line, doubt=doubt) if not loss.known else Verdict(line, loss.known[0])
+        if (way := self._last_only(line, chosen)) is not None:
+            return way
+        if loss.known and not loss.doubtful and (way := self._weaker(line, loss, chosen)) is not None:
+            return way
+        if loss.known:
+            return Verdict(line, loss.known[0])
+        doubtful = (*loss.doubtful, *loss.at_barrier)[0]
+        return Verdict(line, None if doubtful.doubt else doubtful, doubtful.doubt)
+
+    def _made(
+        self, line: WaitLine, form: Form, edit: Edit, chosen: Edit, pairs: tuple[Pair, ...] = ()
+    ) -> Way | Verdict:
+        try:
+            return Way(line, form, edit, self._steps.edited(chosen + edit), pairs)
+        except EditError:
+            return Verdict(line)
+
+    def _last_only(self, line: WaitLine, chosen: Edit) -> Way | None:
+        """Return the way to keep only the last wait of *line*; None if others of it are needed."""
+        if not line.by_host or line.count < 2:
+            return None
+        last = ({line.calls[-1]}, ()) if line.calls else ((), {line.awaits[-1]})
+        others = line.without_last(*last)
+        edit = Edit((others,))
+        if self._judge.loss(chosen + edit):
+            return None
+        way = self._made(others, Form.LAST, edit, chosen)
+        return way if isinstance(way, Way) else None
+
+    def _weaker(self, line: WaitLine, loss: Loss, chosen: Edit) -> Way | None:
+        """Return the way to wait only for what *line* is needed for; None if a program cannot do so."""
+        edit = Edit((line,), tuple(self._judge.edges(loss.known)))
+        way = self._made(line, Form.WEAKER, edit, chosen, loss.known)
+        return None if isinstance(way, Verdict) or self._judge.loss(chosen + edit) else way
+
+    # --- several lines
+
+    def _try(self, way: Way, chosen: Edit, before_ns: int = 0) -> Tried | None:
+        """Return *way* with what its program takes; None if it is no advice beside what is *chosen*, which gains
+        *before_ns*. Events that the program has are used if these are as good.
+        """
+        least_ns = before_ns + (0 if way.form is Form.REMOVE else max(self._least_ns, 1))
+        answer = self._ask(way, least_ns)
+        if answer is None or way.form is not Form.WEAKER:
+            return None if answer is None else (way, answer)
+        edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
+        simple = replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
+        is_same = simple.edited.edges == way.edited.edges
+        other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
+        return (way, answer) if other is None else (simple, other)
+
+    def _ask(self, way: Way, least_ns: int) -> Answer | None:
+        """Return what the program of *way* takes; None if it gains less, or is no advice."""
+        self._tried += 1
+        if self._tried > MOST_TRIED:
+            return None
+        try:
+            answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")
+        except EditError:
+            return None
+        return None if answer.conflicts or answer.gain_ns < least_ns else answer
+
+    def _together(self, alone: Sequence[tuple[Way, Tried | None]]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of ways that were tried *alone*, and the answer of all of it.
+
+        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen.
+        """
+        answers = {way.line.key: tried[1] for way, tried in alone if tried is not None}
+        tries = [tried for _, tried in alone if tried is not None]
+        advice: list[Advice] = []
+        chosen, together = Edit(), None
+        while tries:
+            way, joint = self._dearest(tries)
+            before_ns = 0 if together is None else together.gain_ns
+            advice.append(Advice(way, answers.get(way.line.key), joint.gain_ns - before_ns))
+            chosen, together = chosen + way.edit, joint
+            done = {each.way.line.key for each in advice}
+            rest = [self._way(way.line, chosen) for way, _ in alone if way.line.key not in done]
+            ways = (way for way in rest if isinstance(way, Way))
+            tries = [tried for way in ways if (tried := self._try(way, chosen, together.gain_ns)) is not None]
+        while advice and not self._is_in_order(self._steps.edited(chosen)):
+            advice.pop()
+            chosen = sum((each.way.edit for each in advice), Edit())
+            together = self._asker.compare(self._steps.edited(chosen).case, "all of this") if advice else None
+        return advice, together
+
+    def _dearest(self, tries: Sequence[Tried]) -> Tried:
+        """Return the strongest wait of those that are worth the most: small differences count for nothing."""
+        most_ns = max(answer.gain_ns for _, answer in tries)
+        dear = [each for each in tries if each[1].gain_ns >= most_ns - self._least_ns]
+        return min(dear, key=lambda each: (each[0].line.strength, -each[1].gain_ns))
+
+    def _is_in_order(self, edited: Edited) -> bool:
+        """Whether the program is in order also if its operations have their effects in the weakest order."""
+        with having(Effects.WEAK):
+            return not self._asker.compare(edited.case, "all of this").conflicts
+
+    def _hide(self, ways: Sequence[Way], advice: Sequence[Advice]) -> None:
+        """Note under each piece of advice the lines that could go without it, and cannot go with it."""
+        for way in ways:
+            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit)), None)
+            if under is not None:
+                under.hidden.append(way.line)
+
+
+def missing(timeline: Timeline) -> str:
+    """Return what advice about the run in *timeline* needs and the recording does not have; "" if it has all."""
+    several = len({(call.caller, call.by) for call in timeline.calls}) > 1
+    if not timeline.host_watched or (several and not timeline.handovers_watched):
+        return "advice needs accesses of the host: run or record the program with --sanitize"
+    return ""

@@ -1,0 +1,212 @@
+"""The lines of a program that wait, and what is known of each wait without a look at what it orders."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import PurePath
+
+from acl_py.advice.pairs import Doubt
+from acl_py.calls import acts
+from acl_py.causes.captured import Captured
+from acl_py.trace.rows.reading import short_site
+from acl_py.trace.rows.timeline import Access, Call, Ref, Timeline
+
+_PACKAGES = ("site-packages", "dist-packages")
+_TIMES = ("EventElapsedTime", "GetEventTimestamp")
+
+
+class Strength(IntEnum):
+    """How much a wait covers; the strongest first."""
+
+    DEVICE = 0
+    STREAM = 1
+    EVENT = 2
+    OPERATION = 3
+    IN_STREAM = 4
+
+
+_STRENGTHS = {"device": Strength.DEVICE, "context": Strength.DEVICE, "stream": Strength.STREAM, "event": Strength.EVENT}
+
+
+@dataclass(slots=True)
+class WaitLine:
+    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses. *last* says how many more it
+    has made, which stay.
+    """
+
+    site: str
+    file: str
+    called: str
+    strength: Strength
+    calls: list[int] = field(default_factory=list)
+    awaits: list[int] = field(default_factory=list)
+    last: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many waits it has made, without the last ones."""
+        return len(self.calls) + len(self.awaits)
+
+    @property
+    def by_host(self) -> bool:
+        """Whether the host waits."""
+        return self.strength is not Strength.IN_STREAM
+
+    def without_last(self, calls: Collection[int], awaits: Collection[int]) -> "WaitLine":
+        """Return this line without some of its waits, which are the last ones."""
+        kept = (
+            [each for each in self.calls if each not in calls],
+            [each for each in self.awaits if each not in awaits],
+        )
+        last = self.last + self.count - sum(map(len, kept))
+        return WaitLine(self.site, self.file, self.called, self.strength, *kept, last)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from other lines."""
+        return self.site, self.called
+
+
+def wait_lines(timeline: Timeline) -> list[WaitLine]:
+    """Return the lines that wait, and that a program can do without: calls that also copy are none of them."""
+    lines: dict[tuple[str, str], WaitLine] = {}
+    for index, call in enumerate(timeline.calls):
+        strength = _strength(call, timeline)
+        if strength is not None:
+            _line(lines, call, call.called, strength).calls.append(index)
+    for row, access in enumerate(timeline.accesses):
+        if access.after is not None:
+            _line(lines, access, "await", Strength.OPERATION).awaits.append(row)
+    return [*lines.values()]
+
+
+def _line(lines: dict[tuple[str, str], WaitLine], row: Call | Access, called: str, strength: Strength) -> WaitLine:
+    site = short_site(row.file, row.line)
+    line = lines.setdefault((site, called), WaitLine(site, row.file, called, strength))
+    line.strength = min(line.strength, strength)
+    return line
+
+
+def _strength(call: Call, timeline: Timeline) -> Strength | None:
+    match call.act:
+        case acts.Synchronised(None):
+            return Strength.OPERATION if call.after is not None else None
+        case acts.Synchronised(Ref(handle)):
+            return _STRENGTHS.get(timeline.handles[handle].kind)
+        case acts.Waited() | acts.Awaited():
+            return Strength.IN_STREAM
+    return None
+
+
+class Doubtful:
+    """What makes it doubtful whether a wait of a timeline can be left out, whatever it orders."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._captured = Captured(timeline).calls
+        failed = [each.at_ns for each in timeline.failures] + [each.at_ns for each in timeline.strikes]
+        self._failed_ns = min(failed, default=None)
+        self._waits: defaultdict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for index, call in enumerate(timeline.calls):
+            if isinstance(call.act, acts.Synchronised | acts.Completed):
+                self._waits[call.caller, call.by].append((index, 0, index))
+        for row, access in enumerate(timeline.accesses):
+            if access.after is not None:
+                self._waits[access.caller, access.by].append((_behind(access.behind), 1, row))
+        for waits in self._waits.values():
+            waits.sort()
+        self._tells = self._told()
+
+    @property
+    def last(self) -> tuple[set[int], set[int]]:
+        """The last waits of all tasks and threads: calls, and rows of accesses."""
+        last = [waits[-1] for waits in self._waits.values()]
+        return {index for _, is_row, index in last if not is_row}, {row for _, is_row, row in last if is_row}
+
+    def of(self, line: WaitLine, calls: Collection[int], awaits: Collection[int]) -> Doubt | None:
+        """Return why a wait of *line* cannot be left out together with *calls* and *awaits*; None if nothing is known
+        against it.
+        """
+        if any(part in _PACKAGES for part in PurePath(line.file).parts):
+            return Doubt.FOREIGN
+        if not self._captured.isdisjoint(line.calls):
+            return Doubt.CAPTURE
+        rows = [self._timeline.calls[index] for index in line.calls]
+        if any(_has_limit(call) for call in rows):
+            return Doubt.LIMIT
+        if any(_takes_signal(call, self._timeline) for call in rows):
+            return Doubt.SIGNAL
+        if not line.by_host:
+            return None
+        return self._of_host(line, calls, awaits)
+
+    def _of_host(self, line: WaitLine, calls: Collection[int], awaits: Collection[int]) -> Doubt | None:
+        timeline = self._timeline
+        ends = [timeline.calls[index].exit_ns for index in line.calls]
+        ends += [timeline.accesses[row].at_ns for row in line.awaits]
+        if self._failed_ns is not None and any(end >= self._failed_ns for end in ends):
+            return Doubt.FAILURE
+        waits = [((call := timeline.calls[index]).caller, call.by, (index, 0, index)) for index in line.calls]
+        waits += [
+            ((each := timeline.accesses[row]).caller, each.by, (_behind(each.behind), 1, row)) for row in line.awaits
+        ]
+        return Doubt.TOLD if any(self._tells_behind(*wait, calls, awaits) for wait in waits) else None
+
+    def _tells_behind(
+        self, caller: str, by: int, wait: tuple[int, int, int], calls: Collection[int], awaits: Collection[int]
+    ) -> bool:
+        """Whether something is told behind *wait* and before the next wait of the same caller that stays."""
+        waits, tells = self._waits[caller, by], self._tells[caller, by]
+        place = bisect_left(waits, wait) + 1
+        while place < len(waits) and (waits[place][2] in (awaits if waits[place][1] else calls)):
+            place += 1
+        until = waits[place][0] if place < len(waits) else len(self._timeline.calls)
+        first = bisect_left(tells, wait[0])
+        return first < len(tells) and tells[first] < until
+
+    def _told(self) -> defaultdict[tuple[str, int], list[int]]:
+        """Return for each task or thread behind which calls it tells something: it asks for a time or whether work is
+        done, or another host takes up what it knows.
+        """
+        timeline = self._timeline
+        told: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for index, call in enumerate(timeline.calls):
+            if isinstance(call.act, acts.Asked) or call.name in _TIMES:
+                told[call.caller, call.by].append(index - 1)
+        for handover in timeline.handovers:
+            if handover.giver is not None:
+                for caller in timeline.hosts[handover.giver].callers:
+                    told[caller.name, caller.by].append(_behind(handover.given_behind))
+        for places in told.values():
+            places.sort()
+        return told
+
+
+def _behind(call: int | None) -> int:
+    return -1 if call is None else call
+
+
+def _has_limit(call: Call) -> bool:
+    match call.act:
+        case acts.Synchronised(_, limit) | acts.Awaited(_, _, _, _, limit):
+            return bool(limit)
+    return False
+
+
+def _takes_signal(call: Call, timeline: Timeline) -> bool:
+    match call.act:
+        case acts.Awaited():
+            return True
+        case acts.Waited(Ref(event)):
+            return timeline.handles[event].options.get("class") == "flag"
+    return False
+
+
+def waits_of(lines: Sequence[WaitLine]) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the calls and the rows of accesses of all *lines*."""
+    return (
+        frozenset(index for line in lines for index in line.calls),
+        frozenset(row for line in lines for row in line.awaits),
+    )

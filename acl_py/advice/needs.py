@@ -1,0 +1,160 @@
+"""What is in order only because of a wait: the relation of a run without it, against the pairs that must stay in order.
+
+It says nothing of times: a pair that is in order without the wait is in order in every schedule that the promises of
+the API allow. One run is one input, though: a line may be needed with other data.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from acl_py.advice.lines import WaitLine, waits_of
+from acl_py.advice.pairs import Doubt, Pair, pairs_of
+from acl_py.causes.relation import At, Changes, Node, Relation
+from acl_py.trace.rows.reading import short_site
+from acl_py.trace.rows.timeline import Timeline
+
+
+class Behind(NamedTuple):
+    """The node *other* is put behind *one*; with *reuse*, behind an event that the program records later."""
+
+    one: Node
+    other: Node
+    reuse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Waits that a program makes no longer, those of *lines*, and edges in their place."""
+
+    lines: tuple[WaitLine, ...] = ()
+    behind: tuple[Behind, ...] = ()
+
+    def __add__(self, other: "Edit") -> "Edit":
+        return Edit((*self.lines, *other.lines), (*self.behind, *other.behind))
+
+    def changes(self) -> Changes:
+        """Return what they change in the relation."""
+        calls, awaits = waits_of(self.lines)
+        behind: dict[Node, tuple[Node, ...]] = {}
+        for one, other, _ in self.behind:
+            behind[other] = (*behind.get(other, ()), one)
+        return Changes(calls, awaits, behind)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The pairs that an edit leaves without order: those that are *known* to need it, and the *doubtful* ones.
+
+    *at_barrier* are those that stay in order only because of a call that another finding is about.
+    """
+
+    known: tuple[Pair, ...] = ()
+    doubtful: tuple[Pair, ...] = ()
+    at_barrier: tuple[Pair, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.known or self.doubtful or self.at_barrier)
+
+
+@dataclass(slots=True)
+class _Variant:
+    """A way to look at the program, and the pairs that are in order in it."""
+
+    changes: Changes
+    pairs: list[Pair] = field(default_factory=list)
+
+
+class Judge:
+    """Says what the order of the run in *timeline* rests on.
+
+    *barriers* are calls that other findings advise to get rid of. What stays in order only because of these, or of the
+    default stream if it *has_legacy* work that is a finding, is not in order for this judge.
+
+    Raises:
+        RacesError: accesses of the run are in no order.
+    """
+
+    def __init__(self, timeline: Timeline, barriers: Collection[int] = (), *, has_legacy: bool = False) -> None:
+        self.timeline = timeline
+        self._base = Relation(timeline, apart=True, moments=True)
+        self.pairs = pairs_of(self._base)
+        self._all = _Variant(Changes(), self.pairs)
+        self._seen = (
+            self._variant(Changes(assumed=False)) if any(not each.seen for each in timeline.handovers) else None
+        )
+        free = Changes(frozenset(barriers), legacy=not has_legacy)
+        self._free = self._variant(free) if barriers or has_legacy else None
+
+    def loss(self, edit: Edit) -> Loss:
+        """Return what *edit* leaves without order."""
+        lost = self._lost(edit, self._all)
+        known = tuple(pair for pair in lost if pair.doubt is None)
+        if known:
+            return Loss(known, tuple(pair for pair in lost if pair.doubt is not None))
+        doubtful = [pair for pair in lost if pair.doubt is not None]
+        if self._seen is not None:
+            doubtful += [pair._replace(doubt=pair.doubt or Doubt.THREADS) for pair in self._lost(edit, self._seen)]
+        at_barrier = () if self._free is None else tuple(self._lost(edit, self._free))
+        return Loss((), tuple(doubtful), at_barrier)
+
+    def _variant(self, changes: Changes) -> _Variant:
+        relation = Relation(self.timeline, apart=True, moments=True, changes=changes)
+        return _Variant(changes, [*_ordered(relation, self.pairs, want=True)])
+
+    def _lost(self, edit: Edit, variant: _Variant) -> list[Pair]:
+        changes = edit.changes()
+        whole = replace(
+            variant.changes,
+            calls=changes.calls | variant.changes.calls,
+            awaits=changes.awaits | variant.changes.awaits,
+            behind=changes.behind,
+        )
+        relation = Relation(self.timeline, apart=True, moments=True, changes=whole)
+        return [*_ordered(relation, variant.pairs, want=False)]
+
+    def edges(self, pairs: Iterable[Pair]) -> list[Behind]:
+        """Return few edges that put *pairs* in order: of those between the same two actors each is from a later node
+        than the one before.
+        """
+        point = self._base.point
+        by_actors: dict[tuple[int, int], list[tuple[int, int, Pair]]] = {}
+        for pair in pairs:
+            one, other = point(pair.one), point(pair.other)
+            by_actors.setdefault((one.actor, other.actor), []).append((other.epoch, -one.epoch, pair))
+        edges = []
+        for found in by_actors.values():
+            latest = -1
+            for _, minus, pair in sorted(found, key=lambda each: each[:2]):
+                if -minus > latest:
+                    latest = -minus
+                    edges.append(Behind(pair.one, pair.other))
+        return edges
+
+    def text(self, node: Node) -> str:
+        """Return what people call *node*."""
+        return node_text(self.timeline, node)
+
+
+def _ordered(relation: Relation, pairs: Sequence[Pair], *, want: bool) -> Iterable[Pair]:
+    for pair in pairs:
+        is_there = relation.has(pair.one) and relation.has(pair.other)
+        if (is_there and relation.is_ordered(pair.one, pair.other)) is want:
+            yield pair
+
+
+def node_text(timeline: Timeline, node: Node) -> str:
+    """Return what people call *node*: "first (file.py:12)"."""
+    match node.at:
+        case At.OP:
+            op = timeline.ops[node.place]
+            return f"{op.name} ({op.site})"
+        case At.ACCESS:
+            access = timeline.accesses[node.place]
+            does = "an await" if access.after is not None else "a write" if access.writes else "a read"
+            return f"{does} of the host ({short_site(access.file, access.line)})"
+        case At.TOOK:
+            return "another task"
+        case _:
+            call = timeline.calls[node.place]
+            return f"{call.called}() ({short_site(call.file, call.line)})"

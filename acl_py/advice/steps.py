@@ -1,0 +1,148 @@
+"""Edits of a run as edits of its program: the steps that make the waits of the run go, and edges come in their place.
+
+A replay of the unchanged program repeats the run to the nanosecond, so the steps of a call are found by its times and
+its line. A record that nobody waits for any more goes, too.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from acl_py.advice.lines import waits_of
+from acl_py.advice.needs import Edit
+from acl_py.calls import acts
+from acl_py.calls.steps import Name
+from acl_py.causes.relation import At, Node
+from acl_py.explain.cases import Case, EditError, queues
+from acl_py.explain.edges import Edge, with_edges
+from acl_py.explain.whatif import Asker
+from acl_py.programs.format import Step
+from acl_py.trace.rows.columns import call_columns, op_columns
+from acl_py.trace.rows.reading import launching, short_site
+from acl_py.trace.rows.timeline import Timeline
+
+
+class Edited(NamedTuple):
+    """The program of an edit: the *case*, the *edges* that it got, and the lines of the *records* that it lost."""
+
+    case: Case
+    edges: tuple[Edge, ...]
+    records: tuple[str, ...]
+
+
+class Steps:
+    """The steps of the program of *asker* that make the calls of *timeline*."""
+
+    def __init__(self, asker: Asker, timeline: Timeline) -> None:
+        self._case = asker.case
+        self._timeline = timeline
+        self.steps = asker.case.program.steps
+        self._by_times: defaultdict[tuple[int, int], list[Step]] = defaultdict(list)
+        for call in asker.before.host:
+            times = round(call.enter_us * 1000), round(call.exit_us * 1000)
+            self._by_times[times].append(self.steps[call.step])
+        self._launching = launching(op_columns(timeline.ops), call_columns(timeline.calls)).tolist()
+        self._uses = self._uses_of_events()
+
+    def edited(self, edit: Edit) -> Edited:
+        """Return the program with *edit*.
+
+        Raises:
+            EditError: the program has no steps for it, or they are no places for an edge.
+        """
+        calls, awaits = waits_of(edit.lines)
+        gone = {self._of_call(index).index for index in calls} | {self._of_access(row).index for row in awaits}
+        edges = tuple(self._edge(*behind) for behind in edit.behind)
+        records = [*self._idle_records(gone, edges)]
+        gone |= {step.index for step in records}
+        case = with_edges(self._case, edges, gone)
+        return Edited(case, edges, tuple(dict.fromkeys(step.line for step in records)))
+
+    # --- the steps of rows
+
+    def records_of(self, event: str, until: int) -> Step | None:
+        """Return the last record of *event* before the step *until*."""
+        records = (step for step in self._uses.get(event, ()) if isinstance(step.act, acts.Recorded))
+        return max((step for step in records if step.index < until), key=lambda step: step.index, default=None)
+
+    def _of_call(self, index: int) -> Step:
+        call = self._timeline.calls[index]
+        return self._at(call.enter_ns, call.exit_ns, short_site(call.file, call.line))
+
+    def _of_access(self, row: int) -> Step:
+        access = self._timeline.accesses[row]
+        return self._at(access.at_ns, access.at_ns, short_site(access.file, access.line))
+
+    def _of_op(self, index: int) -> Step:
+        op = self._timeline.ops[index]
+        if op.launch is not None:
+            return self._of_call(self._launching[op.launch])
+        return self._at(op.called_ns, op.queued_ns, op.site)
+
+    def _at(self, enter_ns: int, exit_ns: int, site: str) -> Step:
+        found = next((step for step in self._by_times[enter_ns, exit_ns] if step.line == site), None)
+        if found is None:
+            raise EditError(f"the program has no step for {site}")
+        return found
+
+    def _of_node(self, node: Node) -> Step:
+        if node.at is At.OP:
+            return self._of_op(node.place)
+        return self._of_access(node.place) if node.at is At.ACCESS else self._of_call(node.place)
+
+    # --- edges
+
+    def _edge(self, one: Node, other: Node, reuse: bool) -> Edge:
+        """Return the edge from the operation *one*; the program may have an event for it already."""
+        before, behind = self._of_node(one), self._of_node(other)
+        stream = before.fields.get("stream")
+        if one.at is not At.OP or not isinstance(stream, str):
+            raise EditError(f"{before.line} is no place for a record")
+        if other.at is At.OP:
+            to_stream = behind.fields.get("stream")
+            if not isinstance(to_stream, str):
+                raise EditError(f"{behind.line} is no place for a wait in a stream")
+            return Edge(
+                before.index, behind.index, stream, to_stream, event=self._event(before, behind, stream, reuse=reuse)
+            )
+        by_event = any(_is_in(step, stream) for step in self.steps[before.index + 1 : behind.index])
+        event = self._event(before, behind, stream, reuse=reuse) if by_event else ""
+        return Edge(before.index, behind.index, stream, None, by_event=by_event, event=event)
+
+    def _event(self, before: Step, behind: Step, stream: str, *, reuse: bool) -> str:
+        """Return the name of an event that *stream* records before its next work, and no later until *behind*."""
+        name = ""
+        for step in self.steps[before.index + 1 : behind.index]:
+            match step.act:
+                case acts.Recorded(Name(_, event), Name(_, where), external) if not external:
+                    if event == name:
+                        return ""
+                    if where == stream and not name:
+                        name = event
+                case _ if not (name or reuse) and _is_in(step, stream):
+                    return ""
+        return name
+
+    # --- records
+
+    def _uses_of_events(self) -> dict[str, list[Step]]:
+        uses: defaultdict[str, list[Step]] = defaultdict(list)
+        for step in self.steps:
+            if not isinstance(step.act, acts.Made | acts.Destroyed):
+                for each in acts.leaves(step.act):
+                    if isinstance(each, Name) and each.kind == "event":
+                        uses[each.name].append(step)
+        return uses
+
+    def _idle_records(self, gone: Collection[int], edges: Sequence[Edge]) -> Iterator[Step]:
+        """Yield the records of events for which nothing waits any more, now that the steps *gone* do not."""
+        events = {edge.event for edge in edges}
+        for name, steps in self._uses.items():
+            records = [step for step in steps if isinstance(step.act, acts.Recorded)]
+            others = [step for step in steps if not isinstance(step.act, acts.Recorded)]
+            if others and name not in events and all(step.index in gone for step in others):
+                yield from records
+
+
+def _is_in(step: Step, stream: str) -> bool:
+    return step.fields.get("stream") == stream and queues(step) and not isinstance(step.act, acts.Recorded)

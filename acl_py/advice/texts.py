@@ -1,0 +1,141 @@
+"""Advice in words, for the terminal and for pages."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from acl_py.advice.choosing import Advice, Chosen, Form, Way
+from acl_py.advice.needs import Behind, node_text
+from acl_py.calls import acts
+from acl_py.calls.steps import Name
+from acl_py.causes.lines import us
+from acl_py.explain.edges import Edge
+from acl_py.programs.format import Step
+from acl_py.trace import page
+from acl_py.trace.rows.timeline import Timeline
+from device_model.errors import listed
+
+_MOST = 5  # lines of the program in a list
+
+
+class Words:
+    """Says what is *chosen* for the run in *timeline*; *steps* are those of its program."""
+
+    def __init__(self, chosen: Chosen, timeline: Timeline, steps: Sequence[Step]) -> None:
+        self._chosen = chosen
+        self._timeline = timeline
+        self._steps = steps
+
+    @property
+    def text(self) -> str:
+        """All advice as plain text: what it is worth together, then each piece, then what is not known."""
+        together = self._chosen.together
+        lines = ["advice: none: no wait of this run is known to be needless"]
+        if together is not None:
+            before_ns = together.worked_ns[0]
+            lines = [f"advice: all of this: {us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered"]
+        lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
+        doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
+        if doubtful:
+            doubts = [f"{each.line.site} {each.line.called}(): {each.doubt}" for each in doubtful]
+            lines.append(f"  not known whether these are needed: {listed(doubts, _MOST)}")
+        return "\n".join(lines)
+
+    @property
+    def advice(self) -> Sequence[Advice]:
+        """All pieces of advice."""
+        return self._chosen.advice
+
+    def data(self) -> dict[str, Any]:
+        """Return all advice for JSON."""
+        together = self._chosen.together
+        doubts = [each for each in self._chosen.verdicts if each.doubt is not None]
+        return {
+            "before_us": None if together is None else together.worked_ns[0] / 1000,
+            "after_us": None if together is None else (together.worked_ns[0] - together.gain_ns) / 1000,
+            "pieces": [
+                {
+                    "line": each.way.line.site,
+                    "call": each.way.line.called,
+                    "form": each.way.form.value,
+                    "text": self._piece(each),
+                    "times": each.way.line.count,
+                    "worth_us": 0 if each.answer is None else each.answer.gain_ns / 1000,
+                    "adds_us": each.added_ns / 1000,
+                    "hides": [hidden.site for hidden in each.hidden],
+                }
+                for each in self._chosen.advice
+            ],
+            "not_known": [
+                {"line": each.line.site, "call": each.line.called, "why": str(each.doubt)} for each in doubts
+            ],
+        }
+
+    def on_page(self) -> list[page.Finding]:
+        """Return all advice as a page shows it."""
+        return [self._on_page(each) for each in self._chosen.advice]
+
+    def _piece(self, advice: Advice) -> str:
+        """Return one piece of advice in sentences."""
+        sentences = [self._what(advice.way), self._edit(advice.way), self._worth(advice)]
+        if advice.hidden:
+            lines = listed([f"{each.site} ({each.called})" for each in advice.hidden])
+            sentences.append(f"Needed once it is gone: {lines}")
+        return ". ".join(sentences) + "."
+
+    def _worth(self, advice: Advice) -> str:
+        assert self._chosen.together is not None, "there is advice"
+        of, gain_ns = us(self._chosen.together.worked_ns[0]), 0 if advice.answer is None else advice.answer.gain_ns
+        worth = f"Worth {us(gain_ns)} of {of}" if gain_ns else "Worth nothing alone"
+        return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the advice above"
+
+    def _what(self, way: Way) -> str:
+        line = way.line
+        if way.form is Form.REMOVE:
+            times = f"in this run, {line.count:,} of {line.count:,}"
+            return f"{line.called}() orders nothing that is not in order without it ({times})"
+        if way.form is Form.LAST:
+            times = f"in this run, {line.count:,} of {line.count + line.last:,}"
+            return f"{line.called}() orders nothing before its last wait ({times})"
+        one, other = way.pairs[0].one, way.pairs[0].other
+        needs = f"{node_text(self._timeline, other)} needs only {node_text(self._timeline, one)}"
+        return f"{line.called}() waits for more than it has to: {needs}"
+
+    def _edit(self, way: Way) -> str:
+        if way.form is Form.WEAKER:
+            edit = "; ".join(self._edges(way))
+        else:
+            edit = "Remove it" if way.form is Form.REMOVE else "Make the call once, behind the others"
+        records = way.edited.records
+        return f"{edit}, and the record at {listed(records)}, for which nothing waits then" if records else edit
+
+    def _edges(self, way: Way) -> Iterator[str]:
+        """Yield what to wait for instead: the first edge of each kind."""
+        kinds: dict[tuple[str | None, str | None, bool], tuple[Behind, Edge]] = {}
+        edges = way.edited.edges[len(way.edited.edges) - len(way.edit.behind) :]
+        for behind, edge in zip(way.edit.behind, edges, strict=True):
+            kinds.setdefault((edge.from_stream, edge.to_stream, edge.by_event), (behind, edge))
+        for behind, edge in kinds.values():
+            one, other = node_text(self._timeline, behind.one), node_text(self._timeline, behind.other)
+            record = self._record(edge)
+            event = f"an event recorded behind {one}" if record is None else f"the event that {record.line} records"
+            if edge.to_stream is not None:
+                yield f"Let {edge.to_stream} wait for {event}"
+            elif edge.by_event:
+                yield f"Synchronise with {event}, before {other}"
+            else:
+                yield f"Synchronise with {edge.from_stream} before {other}"
+
+    def _record(self, edge: Edge) -> Step | None:
+        """Return the record for which *edge* waits, if the program makes it already."""
+        event = Name("event", edge.event)
+        before = (step for step in reversed(self._steps[: edge.behind]) if isinstance(step.act, acts.Recorded))
+        return next((step for step in before if event in acts.leaves(step.act)), None) if edge.event else None
+
+    def _on_page(self, advice: Advice) -> page.Finding:
+        timeline, line, text = self._timeline, advice.way.line, self._piece(advice)
+        calls = [timeline.calls[index] for index in line.calls]
+        awaits = [timeline.accesses[row].at_ns for row in line.awaits]
+        begin_ns = min([*(call.enter_ns for call in calls), *awaits])
+        end_ns = max([*(call.exit_ns for call in calls), *awaits])
+        held_ns = sum(call.exit_ns - call.enter_ns for call in calls)
+        return page.Finding(text, line.site, begin_ns, end_ns, [], line.calls, held_ns, advice.added_ns)

@@ -1,0 +1,235 @@
+"""Which waits of small programs are needed, needless or not known, and why."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from small import D2H, H2D, SIZE, read, recorded, said, two_streams, write
+
+import acl_py
+
+
+def test_waits_that_order_nothing_go():
+    async def program():
+        one, two, event = await two_streams()
+        x = await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(one, event)
+        await acl_py.StreamWaitEvent(two, event)
+        await read[1, two](x)
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "StreamWaitEvent(one, event)": "REMOVE",
+        "StreamWaitEvent(two, event)": "needed",
+        "SynchronizeEvent(event)": "REMOVE",
+        "SynchronizeDevice()": "stays",
+    }
+
+
+def test_a_wait_for_what_the_host_reads_is_needed():
+    async def program():
+        stream = await acl_py.CreateStream()
+        x, host = await acl_py.Malloc(SIZE), await acl_py.MallocHost(SIZE)
+        await write[1, stream](x)
+        await acl_py.MemcpyAsync(host, SIZE, x, SIZE, D2H, stream)
+        await acl_py.SynchronizeStream(stream)
+        assert host.numpy()[0] == 1
+        await write[1, stream](x)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {"SynchronizeStream(stream)": "needed", "SynchronizeDevice()": "stays"}
+
+
+def test_a_wait_before_a_free_is_needed():
+    """The free would wait itself, but nothing promises that."""
+
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        await write[1, stream](x)
+        await acl_py.SynchronizeStream(stream)
+        await acl_py.Free(x)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {"SynchronizeStream(stream)": "needed", "SynchronizeDevice()": "stays"}
+
+
+def test_only_the_last_wait_of_a_loop_may_be_needed():
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        host = await acl_py.MallocHost(3 * SIZE)
+        await write[1, stream](x)
+        for place in range(3):
+            await acl_py.MemcpyAsync(host + place * SIZE, SIZE, x, SIZE, D2H, stream)
+            await acl_py.SynchronizeStream(stream)
+        assert (host.numpy() == 1).all()
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {"SynchronizeStream(stream)": "LAST", "SynchronizeDevice()": "stays"}
+
+
+def test_a_kernel_whose_bytes_are_not_declared_may_touch_all_of_them():
+    @acl_py.kernel(cost=acl_py.Cost(us=20))
+    def unknown():
+        pass
+
+    async def program():
+        one, two, event = await two_streams()
+        await write[1, one](await acl_py.Malloc(SIZE))
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await unknown[1, two]()
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {"StreamWaitEvent(two, event)": "KERNEL", "SynchronizeDevice()": "stays"}
+
+
+def test_an_array_may_be_read_unseen():
+    """Also one that is registered. The second wait tells the host nothing."""
+
+    async def program():
+        stream, x, array = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), np.zeros(SIZE, np.uint8)
+        await acl_py.HostRegister(array)
+        await acl_py.MemcpyAsync(array, SIZE, x, SIZE, D2H, stream)
+        await acl_py.SynchronizeStream(stream)
+        await acl_py.SynchronizeDevice()
+        await write[1, stream](x)
+        await acl_py.SynchronizeStream(stream)  # the last one
+
+    assert said(program) == {
+        "SynchronizeStream(stream)": "HOST",
+        "SynchronizeDevice()": "REMOVE",
+        "SynchronizeStream(stream)  # the last one": "stays",
+    }
+
+
+def test_an_address_may_be_used_unseen():
+    async def program():
+        stream, x, host = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), await acl_py.MallocHost(SIZE)
+        view = host.numpy().data  # a memoryview
+        await acl_py.MemcpyAsync(x, SIZE, host, SIZE, H2D, stream)
+        await acl_py.SynchronizeStream(stream)
+        view[0] = 1
+        await acl_py.MemcpyAsync(x, SIZE, host, SIZE, H2D, stream)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program)["SynchronizeStream(stream)"] == "HOST"
+
+
+def test_a_host_function_may_tell_the_program_something():
+    async def program():
+        stream, ran = await acl_py.CreateStream(), []
+        await acl_py.LaunchHostFunc(stream, lambda: ran.append(1))
+        await acl_py.SynchronizeStream(stream)
+        assert ran
+        await acl_py.SynchronizeDevice()
+
+    assert said(program)["SynchronizeStream(stream)"] == "FUNCTION"
+
+
+def test_a_query_behind_a_wait_may_depend_on_it():
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        await write[1, stream](x)
+        await acl_py.SynchronizeStream(stream)
+        assert await acl_py.StreamQuery(stream) is acl_py.Status.COMPLETE
+        await acl_py.SynchronizeDevice()
+
+    assert said(program)["SynchronizeStream(stream)"] == "TOLD"
+
+
+def test_what_a_task_hands_on_may_say_that_work_is_done():
+    async def program():
+        stream, x, done = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), asyncio.Event()
+
+        async def work():
+            await write[1, stream](x)
+            await acl_py.SynchronizeStream(stream)
+            done.set()
+            await acl_py.SynchronizeDevice()
+
+        async def follow():
+            await done.wait()
+            await acl_py.SynchronizeStream(stream)  # of the other task
+
+        await asyncio.gather(work(), follow())
+
+    assert said(program)["SynchronizeStream(stream)"] == "TOLD"
+
+
+def test_a_wait_that_can_time_out_stays():
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        await write[1, stream](x)
+        await acl_py.SynchronizeStreamWithTimeout(stream, 1000)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program, rules="acl")["SynchronizeStreamWithTimeout(stream, 1000)"] == "LIMIT"
+
+
+def test_a_wait_that_forks_a_capture_stays():
+    async def program():
+        one, two, event = await two_streams()
+        x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+        await acl_py.BeginCapture(one)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](y)
+        await acl_py.RecordEvent(event, two)
+        await acl_py.StreamWaitEvent(one, event)
+        await acl_py.GraphLaunch(await acl_py.GraphInstantiate(await acl_py.EndCapture(one)), one)
+        await acl_py.SynchronizeDevice()
+
+    answers = said(program)
+    assert answers["StreamWaitEvent(two, event)"] == answers["StreamWaitEvent(one, event)"] == "CAPTURE"
+
+
+def handed_on(*, through, waits):
+    """A program in which one stream writes what another one reads, behind a record and a wait, with work between them:
+    a copy in the *stream* or, if that is None, a synchronous one.
+    """
+
+    async def program():
+        one, two, event = await two_streams()
+        own = await acl_py.CreateStream(nonblocking=True)
+        x, host, y = await acl_py.Malloc(SIZE), await acl_py.MallocHost(SIZE), await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        if through == "Memcpy":
+            await acl_py.Memcpy(y, SIZE, host, SIZE, H2D)
+        else:
+            await acl_py.MemcpyAsync(y, SIZE, host, SIZE, H2D, own if through == "own" else acl_py.LEGACY_STREAM)
+        if waits:
+            await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    return program
+
+
+@pytest.mark.parametrize("through", ["legacy", "Memcpy"])
+def test_a_wait_that_only_a_barrier_makes_redundant_stays_if_the_barrier_is_a_finding(through):
+    """Whoever follows all advice has no race: the copy gets a stream of its own."""
+    assert said(handed_on(through=through, waits=True))["StreamWaitEvent(two, event)"] == "needed"
+    findings = []
+
+    async def program():
+        await handed_on(through="own", waits=True)()
+        findings.extend(acl_py.current_simulation().findings)
+
+    recorded(program)
+    assert findings == []
+
+
+def test_a_wait_for_a_notify_stays():
+    async def program():
+        one, two, _ = await two_streams()
+        notify = await acl_py.CreateNotify()
+        await acl_py.RecordNotify(notify, one)
+        await acl_py.WaitAndResetNotify(notify, two)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program, rules="acl")["WaitAndResetNotify(notify, two)"] == "SIGNAL"
