@@ -9,6 +9,7 @@ from acl_py.calls import acts
 from acl_py.calls.steps import Name
 from acl_py.causes.lines import us
 from acl_py.explain.edges import Edge
+from acl_py.explain.whatif import Answer
 from acl_py.programs.format import Step
 from acl_py.trace import page
 from acl_py.trace.rows.timeline import Timeline
@@ -44,6 +45,11 @@ class Words:
     def advice(self) -> Sequence[Advice]:
         """All pieces of advice."""
         return self._chosen.advice
+
+    @property
+    def together(self) -> Answer | None:
+        """The answer of all pieces together; None if there are none."""
+        return self._chosen.together
 
     def data(self) -> dict[str, Any]:
         """Return all advice for JSON."""

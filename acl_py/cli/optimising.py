@@ -8,12 +8,12 @@ import typer
 from acl_py.cli.common import Overlay, complain, is_written, profile_of, rules_of
 from acl_py.cli.explaining import say
 from acl_py.errors import DeadlockError
-from acl_py.explain.applied import apply_advice
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.optimiser import write_program
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Asker
 from acl_py.programs.format import ProgramError, load
+from acl_py.tools.applied import apply_advice
 from acl_py.trace.rows.files import TraceFileError, read_trace
 from acl_py.trace.rows.timeline import Timeline
 from device_model.rules import RULES

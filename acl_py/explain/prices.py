@@ -19,6 +19,8 @@ from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
 from acl_py.explain.habits.habit import Habit, best
 from acl_py.explain.habits.sync_copies import fetched_later
+from acl_py.explain.source import Source
+from acl_py.explain.source_edits import source_edits
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
@@ -34,16 +36,31 @@ _MOST_QUEUES = 4096  # the model makes an object for each
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why."""
+    """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why.
+
+    *source* is the edit as a diff of the lines of the program, where their text is known.
+    """
 
     finding: Finding
     answer: Answer | None
     problem: str = ""
+    source: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The finding and its price as plain text."""
         return f"{self.finding.text}. {self.worth}"
+
+    def with_source(self, source: Source, before: Program) -> "Priced":
+        """Return this with the edit of *source*, whose program *before* the edit is given."""
+        if self.answer is None or self.is_minor:
+            return self
+        return replace(self, source=tuple(source_edits(source, before, self.answer.run.program)))
+
+    @property
+    def diff(self) -> list[str]:
+        """The edit of the source as lines of text below that of the finding."""
+        return [f"      {line}" for line in self.source]
 
     @property
     def is_minor(self) -> bool:
@@ -86,6 +103,8 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
             if finding.pitfall in (Pitfall.FULL_QUEUE, Pitfall.SHARED_QUEUE):
                 of_device[finding.pitfall] = priced[-1]
     priced += _priced_habits(asker, steps)
+    source = Source(timeline)
+    priced = [each.with_source(source, asker.case.program) for each in priced]
     return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
 
 
@@ -103,7 +122,9 @@ def prices_text(priced: Sequence[Priced], notes: Iterable[str], most: int = MOST
     """
     minor = [each for each in priced if each.is_minor]
     major = [each for each in priced if not each.is_minor]
-    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in major[:most])]
+    lines = [f"findings: {len(priced):,}"]
+    for each in major[:most]:
+        lines += [f"  {each.text}", *each.diff]
     if len(major) > most:
         lines.append(f"  {len(major) - most:,} more that are worth following")
     if minor:

@@ -171,6 +171,7 @@ def _findings(priced: Sequence[Priced]) -> Iterator[dict[str, Any]]:
             "line": finding.site,
             "what": finding.what,
             "edit": finding.edit,
+            "diff": list(each.source),
             "times": max(len(finding.calls), len(finding.ops)),
             "held_us": finding.held_ns / 1000,
             "worth_us": None if each.answer is None else each.answer.gain_ns / 1000,
