@@ -210,6 +210,26 @@ def test_work_of_a_stream_is_dropped(npu):
     assert through_acl[1] == [0] * 4
 
 
+def test_a_callback_that_is_dropped_does_not_run_and_the_next_one_does(npu):
+    async def main():
+        stream, notify, told = await acl_py.CreateStream(), await acl_py.CreateNotify(), []
+        await acl_py.SubscribeReport(None, stream)
+        await acl_py.WaitAndResetNotify(notify, stream)
+        await acl_py.LaunchCallback(told.append, "dropped", CallbackBlock.BLOCK, stream)
+        await acl_py.StreamAbort(stream)
+        ended = await codes(acl_py.SynchronizeStream(stream), acl_py.ProcessReport(2))
+        await acl_py.LaunchCallback(told.append, "kept", CallbackBlock.BLOCK, stream)
+        before = await acl_py.StreamQuery(stream)
+        await acl_py.ProcessReport(60_000)
+        await acl_py.SynchronizeStream(stream)
+        return told, ended, before
+
+    on_model, through_acl = both(main)
+    assert through_acl == on_model
+    assert through_acl[0] == ["kept"]
+    assert through_acl[2] is acl_py.Status.NOT_READY
+
+
 # --- kernels and functions
 
 
