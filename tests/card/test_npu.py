@@ -352,6 +352,22 @@ def test_a_wait_that_never_ends_is_a_deadlock_and_the_next_run_has_the_card(npu)
 # --- what is refused
 
 
+def test_what_the_card_refuses_has_its_code_and_what_it_said(npu):
+    async def main():
+        with pytest.raises(AclError) as caught:
+            await acl_py.Malloc(1 << 50)
+        return caught.value.kind, caught.value.code
+
+    on_model, through_acl = both(main)
+    assert through_acl == on_model == (Kind.OUT_OF_MEMORY, 207001)
+
+    async def refused_call():
+        await acl_py.Malloc(1 << 50)
+
+    with pytest.raises(AclError, match=r"acl.rt.malloc\(\) answers 207001: .*; free memory that is no longer used"):
+        acl_py.run(refused_call, device="npu:0")
+
+
 def test_a_verb_without_a_function_is_refused_by_name(npu):
     async def main():
         stream = await acl_py.CreateStream()
