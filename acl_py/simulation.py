@@ -318,8 +318,8 @@ async def simulate(
         print(sim.report())
 
     Args:
-        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" for a card of this
-            machine (docs/card.md).
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" or "npu:0" for a
+            card of this machine (docs/card.md).
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels. By default one for each
             processor that the process may use. The result does not depend on it.
@@ -456,8 +456,8 @@ def run(
     Args:
         main: The coroutine function.
         args: Its arguments.
-        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" for a card of this
-            machine (docs/card.md).
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" or "npu:0" for a
+            card of this machine (docs/card.md).
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels.
         uvloop: Whether the event loop is one of uvloop, which must be installed.

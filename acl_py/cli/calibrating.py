@@ -39,7 +39,7 @@ def calibrate_command(
     """
     place = card_of(device)
     if place is None or place.vendor != "cuda":
-        raise typer.BadParameter(f"--device must be a card, such as cuda:0, not {device!r}")
+        raise typer.BadParameter(f"--device must be a card of NVIDIA, such as cuda:0, not {device!r}")
     if out.suffix != ".toml":
         raise typer.BadParameter(f"--out must end with .toml, as profiles do, and {str(out)!r} does not")
     try:

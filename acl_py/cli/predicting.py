@@ -37,7 +37,7 @@ def predict_command(
     """
     card = card_of(device)
     if card is None or card.vendor != "cuda":
-        raise typer.BadParameter(f"--device must be a card, such as cuda:0, not {device!r}")
+        raise typer.BadParameter(f"--device must be a card of NVIDIA, such as cuda:0, not {device!r}")
     with tempfile.TemporaryDirectory(prefix="acl-py-") as folder:
         profile = Path(folder, "model.toml")
         profile.write_text(toml_of(profile_of(model, overlay)), encoding="utf-8")

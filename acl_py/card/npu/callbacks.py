@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from device_model.ops import Op
 
 _WAIT_MS = 100  # for a report; then the thread looks whether it is over
+_PATIENCE_MS = 1000  # for the end of a thread
 _NAP_S = 0.0005
 _GOING_ON = 0, ACL.codes[Kind.REPORT_TIMEOUT].value
 _NOT_YET = ACL.codes[Kind.NOT_A_SUBSCRIBER].value
@@ -90,9 +91,9 @@ class _Reporter:
         self._is_over = True
 
     def close(self) -> None:
-        """End the thread, by a last callback."""
+        """End the thread, by a last callback; a function that does not end keeps it."""
         give_back(self._driver.call_back, self._end, self._handle)
-        self._driver.code_of(self._driver.rt.synchronize_stream, self._handle)
-        self._thread.join(10 * _WAIT_MS / 1000)
+        self._driver.code_of(self._driver.rt.synchronize_stream_with_timeout, self._handle, _PATIENCE_MS)
+        self._thread.join(_PATIENCE_MS / 1000)
         self._is_over = True
         give_back(self._driver.unsubscribe, self._thread.ident, self._handle)

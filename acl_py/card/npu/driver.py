@@ -1,5 +1,6 @@
 """The driver of Ascend: functions of pyACL, the vendor's module `acl`, and what their codes mean."""
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -285,8 +286,8 @@ def _rows(work: PitchedCopy) -> tuple[int, ...]:
 
 
 def _free_host(rt: ModuleType, context: Any, address: int) -> None:
-    """Free pinned memory, in whichever thread; not beside work that does not end."""
-    if AclDriver.standing.lost is not None:
+    """Free pinned memory, in whichever thread; not if the card is lost, or the drop-in module was taken out again."""
+    if AclDriver.standing.lost is not None or sys.modules.get("acl.rt") is not rt:
         return
     before, is_without = rt.get_context()
     rt.set_context(context)

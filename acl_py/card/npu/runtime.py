@@ -153,8 +153,9 @@ class NpuRuntime(CardRuntime):
         streams = list(streams)
         for stream in streams:
             assert isinstance(stream, NpuStream), f"{stream!r} is not of a card"
-            if stream.error is None and stream.destroyed is None and stream.idle:
-                stream.error = self.driver.failure_of(stream.handle)
+            if stream.destroyed is None and stream.idle:
+                failure = self.driver.failure_of(stream.handle)  # asked in any case: the card forgets it then
+                stream.error = stream.error or failure
         super().check_failures(streams)
 
     def drop_work(self) -> bool:

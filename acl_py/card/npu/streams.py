@@ -49,14 +49,14 @@ class NpuStream(CardStream):
         return step
 
     def drop(self, error: DeviceError) -> None:
-        """Forget all work, which was dropped: each operation ends with *error*, and so does the next wait."""
-        for step in list(self.steps):
+        """Forget all work, which was dropped: each operation ends with *error*. The card tells the next wait itself."""
+        self.context.holds.forget(self)
+        for step in reversed(list(self.steps)):
             step.stop()
         for entry in self.entries:
             if isinstance(entry, Op):
                 entry.error = error
         self.lose()
-        self.error = error
 
 
 class Outside(NpuStream):
