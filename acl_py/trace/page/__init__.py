@@ -1,8 +1,10 @@
 """The page: a timeline in one HTML file, which needs neither a network nor a server.
 
 `data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks. The scripts, in their order,
-are `data.js` (columns to tables), `lanes.js` (tables to lanes), `chart.js` (lanes on a canvas), `panel.js` (what is
-beside the canvas) and `main.js` (keys and pointers). The same runs give the same bytes.
+are `data.js` (columns to tables), `lanes.js` (tables to lanes), `chart.js` (lanes on a canvas), `pins.js` (what takes
+no time), `overview.js` (all of the time in small), `panel.js` (what is beside the canvas), `table.js` (what a span of
+time adds up to), `link.js` (the address of what is shown) and `main.js` (keys and pointers). The same runs give the
+same bytes.
 """
 
 import json
@@ -19,7 +21,7 @@ from acl_py.trace.page.data import document
 from acl_py.whole_files import write_text
 from device_model.errors import printable
 
-_SCRIPTS = ("data.js", "lanes.js", "chart.js", "panel.js", "main.js")
+_SCRIPTS = ("data.js", "lanes.js", "chart.js", "pins.js", "overview.js", "panel.js", "table.js", "link.js", "main.js")
 _HEIGHT = 460  # of the page in a notebook, in pixels
 
 

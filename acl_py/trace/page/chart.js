@@ -7,7 +7,6 @@ const RUN_ROW = 34;
 const GROUP_ROW = 22;
 const LANE_GAP = 4;
 const LEAST_SPAN_NS = 2; // of the window
-const PIN = 8;
 const NARROW = 3; // pixels: what is narrower goes to the strip
 const ARROWS = 40; // the most that are drawn of one operation
 const MOST_PAPER = 8000; // pixels of height
@@ -89,7 +88,7 @@ class Chart {
     this.selected = null;
     this.hovered = null;
     this.finding = null;
-    this.range = null; // chosen with shift and drag
+    this.span = null; // the time that was chosen: its begin and its end
     this.showsCritical = false;
     this.isMatch = null; // (run, table, row) => whether a search found it
     this.strip = new Strip();
@@ -113,8 +112,9 @@ class Chart {
       if (!cache.has(name)) cache.set(name, style.getPropertyValue(`--${name}`).trim() || "#888");
       return cache.get(name);
     };
-    this.font = `11px ${style.getPropertyValue("--font")}`;
-    this.bold = `600 12px ${style.getPropertyValue("--font")}`;
+    this.fontFamily = style.getPropertyValue("--font");
+    this.font = `11px ${this.fontFamily}`;
+    this.bold = `600 12px ${this.fontFamily}`;
     this.widths = new Map();
     this.hatch = hatched(this.context, this.look("held"), this.look("held-line"));
   }
@@ -256,8 +256,7 @@ class Chart {
       const index = spanAt(track, at, reach);
       return index < 0 ? null : { kind: "item", run: lane.run, table, row: track.row[index], lane };
     };
-    const atPin = y + this.scroll < lane.top + PIN && item(lane.points, "steps", 2 * near);
-    const found = atPin || item(lane.levels[level], lane.table, near) || item(lane.points, "steps", near);
+    const found = (y + this.scroll < lane.top + PIN && pinAt(this, lane, x)) || item(lane.levels[level], lane.table, near) || pinAt(this, lane, x);
     if (found) return found;
     const gap = spanAt(lane.gaps, at, near);
     if (gap < 0) return null;
@@ -296,6 +295,7 @@ class Chart {
     this.drawBand();
     for (const row of visible) if (row.kind === "lane") this.drawLane(row.lane);
     context.restore();
+    if (this.span) this.inPlot(0, () => this.drawSpan());
     this.inPlot(-scroll, () => {
       if (this.showsCritical) this.drawCritical();
       this.drawFinding();
@@ -352,19 +352,34 @@ class Chart {
       context.fillStyle = this.look("muted");
       if (x + 5 + this.widthOf(label) < this.width) context.fillText(label, x + 5, AXIS / 2 - 1);
     }
-    if (this.range) this.drawRange();
+    if (this.span) this.drawSpanLabel();
   }
 
-  drawRange() {
+  /** Draw the chosen span over the lanes. */
+  drawSpan() {
     const { context } = this;
-    const [from, to] = this.range.map((time) => this.xOf(time)).sort((one, other) => one - other);
-    context.globalAlpha = 0.15;
+    const [from, to] = this.span.map((time) => this.xOf(time));
     context.fillStyle = this.look("accent");
-    context.fillRect(from, 0, to - from, this.height);
+    context.globalAlpha = 0.12;
+    context.fillRect(from, AXIS, to - from, this.height - AXIS);
     context.globalAlpha = 1;
-    context.fillStyle = this.look("text");
-    const label = formatTime(Math.abs(this.range[1] - this.range[0]));
-    context.fillText(label, Math.min((from + to) / 2, this.width - this.widthOf(label) - 4), AXIS + 12);
+    for (const x of [from, to]) context.fillRect(Math.round(x), AXIS, 1, this.height - AXIS);
+  }
+
+  /** Draw how long the chosen span is on the axis, if it is in view. */
+  drawSpanLabel() {
+    const { context } = this;
+    const [from, to] = this.span.map((time) => Math.min(Math.max(this.xOf(time), this.left), this.width));
+    if (from >= to) return;
+    context.fillStyle = this.look("accent");
+    context.fillRect(from, AXIS - 4, to - from, 3);
+    const label = formatTime(this.span[1] - this.span[0]);
+    const width = this.widthOf(label) + 10;
+    const left = Math.min(Math.max((from + to - width) / 2, this.left), this.width - width);
+    context.fillStyle = this.look("paper");
+    context.fillRect(left, 1, width, AXIS - 5);
+    context.fillStyle = this.look("accent");
+    context.fillText(label, left + 5, AXIS / 2 - 1);
   }
 
   /** Draw the label of a lane, or the heading of a run or a group. */
@@ -421,7 +436,7 @@ class Chart {
     lane.levels.forEach((track, level) => {
       this.drawTrack(track, lane.top + level * lane.levelHeight, lane.levelHeight - 1, lane, true);
     });
-    this.drawPoints(lane);
+    drawPins(this, lane);
     context.restore();
   }
 
@@ -494,26 +509,6 @@ class Chart {
     context.textAlign = "left";
     context.fillStyle = this.look(["call", "held", "program"].includes(tone) || tone.startsWith("cause") ? "text" : "ink");
     context.fillText(text, begin, middle + 0.5);
-  }
-
-  /** Draw what takes no time, as pins; one for each pixel. */
-  drawPoints({ points, top }) {
-    const { context } = this;
-    let index = firstAbove(points.begin, this.begin - 1);
-    while (index < points.count && points.begin[index] <= this.end) {
-      const x = Math.round(this.xOf(points.begin[index]));
-      context.fillStyle = this.look(points.tones[index]);
-      context.strokeStyle = this.look("paper");
-      context.lineWidth = 1;
-      context.beginPath();
-      context.moveTo(x - 4, top - 2);
-      context.lineTo(x + 4, top - 2);
-      context.lineTo(x, top + PIN - 2);
-      context.closePath();
-      context.stroke();
-      context.fill();
-      index = Math.max(index + 1, firstAbove(points.begin, this.timeAt(x + 1), index));
-    }
   }
 
   strength(lane, row, isWork) {

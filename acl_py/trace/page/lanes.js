@@ -120,8 +120,10 @@ function pathTone(run, row) {
 /** Return the lane of what the program has marked, if it has marked anything. */
 function markLanes(run) {
   const { marks } = run;
-  const spans = Array.from(marks.start, (begin, row) => ({ begin, end: marks.end[row], row, tone: "mark" }));
-  return spans.length ? [{ group: MARKS, label: "marks", table: "marks", spans }] : [];
+  const all = Array.from(marks.start, (begin, row) => ({ begin, end: marks.end[row], row, tone: "mark" }));
+  const spans = all.filter(({ begin, end }) => begin < end);
+  const points = all.filter(({ begin, end }) => begin === end);
+  return all.length ? [{ group: MARKS, label: "marks", table: "marks", pointTable: "marks", spans, points }] : [];
 }
 
 function hostLanes(run) {
@@ -178,7 +180,7 @@ function streamLanes(run) {
   const keyOf = (table) => (row) => `${table.device[row]} ${table.stream[row]}`;
   const lanes = operationLanes(run, STREAMS, keys, keyOf(run.ops), true);
   const byKey = new Map(keys.map(({ key }, place) => [key, lanes[place]]));
-  for (const lane of lanes) lane.points = [];
+  for (const lane of lanes) Object.assign(lane, { points: [], pointTable: "steps" });
   for (let row = 0; row < run.steps.rows; row++) {
     const begin = run.steps.start[row];
     const tone = run.steps.isOver[row] ? "step" : "bad";
@@ -239,7 +241,7 @@ function placesOf(run, lanes) {
   for (const lane of lanes) {
     if (lane.group === ENGINES) continue;
     lane.levels.forEach((track, level) => put(track, places[lane.table], lane, level));
-    put(lane.points, places.steps, lane, 0);
+    if (lane.points.count) put(lane.points, places[lane.pointTable], lane, 0);
   }
   return places;
 }

@@ -7,65 +7,8 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 document.documentElement.dataset.theme = DARK.matches ? "dark" : "light";
 const runs = DOCUMENT.runs.map(decodeRun);
 const chart = new Chart(byId("lanes"), byId("scroller"), byId("room"), runs);
-const overview = byId("overview");
 const PAPER_WIDTH = 1000; // pixels
 const search = { rows: [], at: -1 };
-
-// --- the overview: the whole time in one strip, with a frame around what is visible
-
-function drawOverview() {
-  const context = overview.getContext("2d");
-  const [ratio, width, height] = [window.devicePixelRatio || 1, overview.clientWidth, overview.clientHeight];
-  if (overview.width !== Math.round(width * ratio)) {
-    overview.width = Math.round(width * ratio);
-    overview.height = Math.round(height * ratio);
-  }
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  drawEngines(context, width, height);
-  const [left, right] = [chart.begin, chart.end].map((time) => overviewX(time, width));
-  context.fillStyle = chart.look("veil");
-  context.fillRect(0, 0, left, height);
-  context.fillRect(right, 0, width - right, height);
-  context.strokeStyle = chart.look("accent");
-  context.strokeRect(left + 0.5, 0.5, Math.max(right - left - 1, 2), height - 1);
-}
-
-function overviewX(time, width) {
-  const [begin, end] = chart.home();
-  return ((time - begin) / (end - begin)) * width;
-}
-
-/** Draw a line for each engine; it is drawn once for each width and theme. */
-function drawEngines(context, width, height) {
-  const key = `${width} ${chart.look("paper")}`;
-  if (drawEngines.key !== key) {
-    drawEngines.key = key;
-    drawEngines.picture = enginesPicture(width, height);
-  }
-  context.drawImage(drawEngines.picture, 0, 0, width, height);
-}
-
-function enginesPicture(width, height) {
-  const picture = element("canvas", { width, height });
-  const pen = picture.getContext("2d");
-  const lanes = chart.lanes.filter((lane) => lane.group === ENGINES);
-  const [begin, end] = chart.home();
-  const pixel = (end - begin) / width;
-  const each = (height - 4) / Math.max(lanes.length, 1);
-  lanes.forEach((lane, place) => {
-    for (const track of lane.levels) {
-      for (let x = 0; x < width; x++) {
-        const share = track.filledIn(begin + x * pixel, begin + (x + 1) * pixel) / pixel;
-        if (share <= 0) continue;
-        pen.globalAlpha = Math.min(1, 0.25 + 0.75 * share);
-        pen.fillStyle = chart.look(track.tones[Math.min(firstAbove(track.end, begin + x * pixel), track.count - 1)]);
-        pen.fillRect(x, 2 + place * each, 1, Math.max(each - 1, 1));
-      }
-    }
-  });
-  return picture;
-}
 
 // --- selection, findings, search
 
@@ -82,13 +25,57 @@ function select(item, reveals = false) {
   chart.redraw();
 }
 
-function chooseFinding(finding, button) {
-  for (const other of document.querySelectorAll("#findings button")) other.removeAttribute("aria-current");
-  button.setAttribute("aria-current", "true");
+function chooseFinding(finding) {
   chart.finding = finding;
+  showFindings(runs, chooseFinding, chart.span);
+  byId("findings").querySelector("[aria-current]").focus({ preventScroll: true });
   const [table, row] = finding.ops.length ? ["ops", finding.ops[0]] : ["calls", finding.calls[0]];
   if (row !== undefined) select({ kind: "item", run: finding.run, table, row });
   chart.reveal(finding.begin, finding.end, finding.run.places[table].lane[row]);
+}
+
+/** Choose a span of time, as [begin, end], or none: the table, the findings and the use of engines are about it. */
+function chooseSpan(span) {
+  chart.span = span;
+  if (span) [byId("span-from").value, byId("span-to").value] = span.map((ns) => formatNumber(ns / 1000));
+  for (const input of [byId("span-from"), byId("span-to")]) input.setAttribute("aria-invalid", "false");
+  showTable(chart, select);
+  showFindings(runs, chooseFinding, span);
+  showUse(chart, span);
+  chart.redraw();
+}
+
+/** Choose what is in view: the runs from their begin to their end if all of that is, else no more than there is. */
+function chooseView() {
+  const [first, last] = chart.home();
+  const isHome = chart.begin <= 0 && chart.begin >= first && chart.end >= last / (1 + OVERHANG);
+  const [begin, end] = isHome ? [0, last / (1 + OVERHANG)] : chart.whole;
+  const span = [Math.max(chart.begin, begin), Math.min(chart.end, end)];
+  if (span[0] < span[1]) chooseSpan(span);
+  else tell("Nothing that was recorded is in view, so there is nothing to add up.");
+}
+
+/** Choose the span that the two boxes name, or say what is wrong with them. */
+function readSpan() {
+  const inputs = [byId("span-from"), byId("span-to")];
+  const wrong = inputs.find((input) => !Number.isFinite(readTime(input.value)));
+  for (const input of inputs) input.setAttribute("aria-invalid", String(input === wrong));
+  if (wrong) return say(`"${wrong.value}" is not a time: write microseconds, as 12.5.`, true);
+  const [from, to] = inputs.map((input) => readTime(input.value));
+  if (from >= to) return say("The span is empty: its end has to be behind its begin.", true);
+  chooseSpan([from, to]);
+}
+
+/** Return the nanoseconds of *text*, which is a number of microseconds; NaN if it is none. */
+function readTime(text) {
+  const plain = text.trim().replaceAll(",", "").replace("−", "-");
+  return plain === "" ? NaN : Number(plain) * 1000;
+}
+
+/** Say *text* at the top of the page; "" takes it away. */
+function tell(text) {
+  byId("notice").hidden = !text;
+  byId("notice").textContent = text;
 }
 
 function fit() {
@@ -96,9 +83,13 @@ function fit() {
 }
 
 function zoomToSelection() {
-  if (!chart.selected) return fit();
+  if (!chart.selected) return chart.span ? chart.reveal(...chart.span) : fit();
   const { run, table, row } = chart.selected;
   chart.reveal(run[table].start[row], run[table].end[row], run.places[table].lane[row]);
+}
+
+function zoomToBundle({ run, table, rows, lane }) {
+  chart.reveal(run[table].start[rows[0]], run[table].start[rows.at(-1)], lane);
 }
 
 /** Select the neighbour of the selection in its lane, *step* further. */
@@ -107,7 +98,8 @@ function selectNeighbour(step) {
     ?? chart.lanes.find((each) => each.table === "ops") ?? chart.lanes[0];
   if (!lane) return;
   const { start } = lane.run[lane.table];
-  const rows = [...new Set(lane.levels.flatMap((track) => [...track.row]))].sort((one, other) => start[one] - start[other]);
+  const tracks = lane.pointTable === lane.table ? [...lane.levels, lane.points] : lane.levels;
+  const rows = [...new Set(tracks.flatMap((track) => [...track.row]))].sort((one, other) => start[one] - start[other]);
   const at = chart.selected ? rows.indexOf(chart.selected.row) + step : 0;
   if (rows[at] !== undefined) select({ kind: "item", run: lane.run, table: lane.table, row: rows[at] }, true);
 }
@@ -217,7 +209,9 @@ function onMove(event) {
   drag.moved = true;
   showTip(null);
   if (drag.range) {
-    chart.range = [drag.from, chart.timeAt(pointOf(event)[0])];
+    const [begin, end] = chart.whole;
+    const times = [drag.from, chart.timeAt(pointOf(event)[0])];
+    chart.span = times.map((time) => Math.min(Math.max(time, begin), end)).sort((one, other) => one - other);
     chart.redraw();
   } else {
     const shift = (moved / (chart.width - chart.left)) * (end - begin);
@@ -230,10 +224,8 @@ function onUp(event) {
   const done = drag;
   drag = null;
   if (!done || done.pinch) return;
-  if (chart.range) {
-    const [from, to] = chart.range.sort((one, other) => one - other);
-    chart.range = null;
-    chart.show(from, to);
+  if (done.range && done.moved) {
+    chooseSpan(chart.span[0] < chart.span[1] ? chart.span : null);
   } else if (!done.moved && event.type === "pointerup") {
     click(event);
   }
@@ -247,6 +239,10 @@ function click(event) {
     chart.redraw();
   } else if (hit?.kind === "gap") {
     select({ kind: "item", run: hit.run, table: "ops", row: hit.row });
+  } else if (hit?.kind === "bundle") {
+    chart.selected = null;
+    showBundle(hit, select, zoomToBundle);
+    chart.redraw();
   } else {
     select(hit?.kind === "item" ? hit : null);
   }
@@ -271,25 +267,21 @@ function onWheel(event) {
   }
 }
 
-function onOverview(event) {
-  if (!event.buttons) return;
-  const box = overview.getBoundingClientRect();
-  const [begin, end] = chart.home();
-  const at = begin + ((event.clientX - box.left) / box.width) * (end - begin);
-  const half = (chart.end - chart.begin) / 2;
-  chart.show(at - half, at + half);
-}
-
 // --- keys
 
 const KEYS = {
   ArrowLeft: () => chart.pan(-0.15),
   ArrowRight: () => chart.pan(0.15),
+  a: () => chart.pan(-0.15),
+  d: () => chart.pan(0.15),
+  w: () => chart.zoom(0.7),
+  s: () => chart.zoom(1 / 0.7),
   "+": () => chart.zoom(0.7),
   "=": () => chart.zoom(0.7),
   "-": () => chart.zoom(1 / 0.7),
   0: fit,
   f: zoomToSelection,
+  r: chooseView,
   ",": () => selectNeighbour(-1),
   ".": () => selectNeighbour(1),
   "/": () => byId("query").focus(),
@@ -302,9 +294,10 @@ const KEYS = {
 };
 
 function clear() {
+  tell("");
   chart.finding = null;
-  for (const button of document.querySelectorAll("#findings button")) button.removeAttribute("aria-current");
   select(null);
+  chooseSpan(null);
 }
 
 function onKey(event) {
@@ -317,6 +310,7 @@ function onKey(event) {
     }
     return;
   }
+  if (event.target.tagName === "INPUT" && event.key !== "Escape") return;
   const action = KEYS[event.key] ?? KEYS[event.key.toLowerCase()];
   if (!action) return;
   event.preventDefault();
@@ -362,13 +356,25 @@ function listen() {
   byId("zoom-in").onclick = () => chart.zoom(0.5);
   byId("zoom-out").onclick = () => chart.zoom(2);
   byId("fit").onclick = fit;
+  byId("table").onclick = chooseView;
+  byId("span-form").addEventListener("change", readSpan);
+  byId("span-zoom").onclick = () => chart.reveal(...chart.span);
+  byId("span-copy").onclick = () => copyCsv(chart);
+  byId("span-save").onclick = () => saveCsv(chart);
+  byId("span-close").onclick = closeTable;
   byId("theme").onclick = toggleTheme;
   byId("critical").onclick = toggleCritical;
   byId("keys").onclick = () => byId("help").showModal();
   DARK.addEventListener("change", () => setTheme(DARK.matches ? "dark" : "light"));
+  window.addEventListener("hashchange", readLink);
   window.addEventListener("beforeprint", beginPrint);
   window.addEventListener("afterprint", () => byId("paper").replaceChildren());
   new ResizeObserver(refresh).observe(scroller);
+}
+
+function closeTable() {
+  chooseSpan(null);
+  byId("table").focus();
 }
 
 /** Put a picture of each run on paper, in the colours for paper. */
@@ -384,11 +390,15 @@ function beginPrint() {
 
 showHeading();
 showRuns(runs, (run) => chart.scrollTo(chart.lanes.find((lane) => lane.run === run)));
-showFindings(runs, chooseFinding);
+showFindings(runs, chooseFinding, null);
 showNotes(runs);
-showUse(chart);
+showUse(chart, null);
 showLegend(chart.lanes);
 showSelection(null, select);
-chart.onDraw = drawOverview;
+chart.onDraw = () => {
+  drawOverview();
+  writeLink();
+};
 listen();
 refresh();
+readLink();

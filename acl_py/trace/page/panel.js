@@ -49,9 +49,32 @@ function showSelection(item, select) {
   );
 }
 
+/** List the rows of a *bundle* of pins, with a button that zooms to them. */
+function showBundle(bundle, select, zoom) {
+  const { run, table, rows } = bundle;
+  const items = rows.slice(0, LISTED).map((row) => element("li", {}, linkTo(run, table, row, select)));
+  if (rows.length > LISTED) items.push(element("li", {}, `and ${formatNumber(rows.length - LISTED)} more`));
+  byId("selection").querySelector("div").replaceChildren(
+    element("h3", {}, swatch(table === "marks" ? "mark" : "step"), bundleName(bundle)),
+    element("ul", { className: "rows" }, ...items),
+    element("button", { type: "button", className: "link", onclick: () => zoom(bundle) }, "Zoom to them"),
+  );
+}
+
+/** Return "12: 8 records, 4 waits" for a bundle of steps, or "12 marks". */
+function bundleName({ run, table, rows }) {
+  if (table === "marks") return counted(rows.length, "mark");
+  const kinds = new Map();
+  for (const row of rows) {
+    const kind = run.text(run.steps.kind[row]).replaceAll("_", " ");
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  }
+  return [...kinds].map(([kind, count]) => counted(count, kind)).join(", ");
+}
+
 /** Return a button that selects a row; it says its name, and its stream or task. */
 function linkTo(run, table, row, select) {
-  const owner = { ops: "stream", calls: "caller", steps: "stream", launches: "stream", instructions: "core" }[table];
+  const owner = { ops: "stream", calls: "caller", steps: "stream", marks: "caller", launches: "stream", instructions: "core" }[table];
   const text = `${nameOf(run, table, row)}, ${run.text(run[table][owner][row])}`;
   return element("button", {
     type: "button", className: "link", onclick: () => select({ kind: "item", run, table, row }, true),
@@ -196,27 +219,47 @@ function describeInstruction(run, row) {
 
 // --- lists
 
-/** List the findings of all runs; each leads to its place. */
-function showFindings(runs, choose) {
-  const count = runs.reduce((sum, run) => sum + run.findings.length, 0);
-  byId("findings").hidden = !count;
-  byId("findings").querySelector("h2").textContent = `Findings (${formatNumber(count)})`;
-  byId("findings").querySelector("div").replaceChildren(...runs.filter((run) => run.findings.length).flatMap((run) => [
+/** List the findings of all runs, or those that are in *span*; each leads to its place. */
+function showFindings(runs, choose, span) {
+  const all = runs.flatMap((run) => run.findings);
+  const shown = all.filter((finding) => !span || timesIn(finding, span) > 0);
+  byId("findings").hidden = !all.length;
+  byId("findings").querySelector("h2").textContent = span
+    ? `Findings in the span (${formatNumber(shown.length)} of ${formatNumber(all.length)})`
+    : `Findings (${formatNumber(all.length)})`;
+  byId("findings").querySelector("div").replaceChildren(...runs.filter((run) => shown.some((each) => each.run === run)).flatMap((run) => [
     ...(runs.length > 1 ? [element("h3", {}, run.title)] : []),
-    element("ol", {}, ...run.findings.map((finding) => element("li", {}, findingButton(finding, choose)))),
-  ]));
+    element("ol", {}, ...shown.filter((each) => each.run === run).map((finding) => element("li", {}, findingButton(finding, choose, span)))),
+  ]), ...(span && !shown.length ? [element("p", { className: "hint" }, "None of them is in the span.")] : []));
 }
 
-function findingButton(finding, choose) {
+/** Return how many calls or operations of *finding* are in *span*; if it has none, whether its time is. */
+function timesIn(finding, span) {
+  const { ops, calls, run } = finding;
+  if (!ops.length && !calls.length) return Number(isIn(span, finding.begin, finding.end));
+  const count = (rows, { start, end }) => rows.filter((row) => isIn(span, start[row], end[row])).length;
+  return Math.max(count(ops, run.ops), count(calls, run.calls));
+}
+
+function findingButton(finding, choose, span) {
   const [headline, ...rest] = finding.text.split("\n");
-  const [what, ns] = finding.worth_ns === null ? ["held", finding.held_ns] : ["worth", finding.worth_ns];
+  const times = Math.max(finding.ops.length, finding.calls.length);
+  const often = span && times > 1 ? [`${formatNumber(timesIn(finding, span))} of ${formatNumber(times)} times in the span`] : [];
   const button = element("button", { type: "button" },
     element("code", {}, finding.site),
-    ...(ns === null ? [] : [element("span", { className: "price" }, `${what} `, element("b", {}, formatTime(ns)))]),
+    element("span", { className: "price" }, ...priceOf(finding)),
     element("span", { className: "headline" }, headline),
-    ...(rest.length ? [element("span", { className: "more" }, rest.join("\n"))] : []));
-  button.onclick = () => choose(finding, button);
+    ...[...rest, ...often].length ? [element("span", { className: "more" }, [...rest, ...often].join("\n"))] : []);
+  if (finding === chart.finding) button.setAttribute("aria-current", "true");
+  button.onclick = () => choose(finding);
   return button;
+}
+
+/** Return what the change of *finding* is worth, or that nobody has asked, and how long it held something. */
+function priceOf({ worth_ns: worth, held_ns: held }) {
+  const said = (word, ns) => [`${word} `, element("b", {}, formatTime(ns))];
+  if (worth !== null) return said("worth", worth);
+  return held === null ? ["no price"] : [...said("held", held), ", no price"];
 }
 
 /** List what the program of each run does not have. */
@@ -243,52 +286,54 @@ function showRuns(runs, reveal) {
   }));
 }
 
-/** Show for each engine how much of its run it worked, and why it did not in the rest. */
-function showUse(chart) {
+/** Show for each engine how much of its run, or of *span*, it worked, and why it did not in the rest. */
+function showUse(chart, span) {
   const engines = chart.lanes.filter((lane) => lane.group === ENGINES && lane.run.until > 0);
   byId("use").hidden = !engines.length;
+  byId("use").querySelector("h2").textContent = span ? "Engines in the span" : "Engines";
   byId("use").querySelector("div").replaceChildren(...chart.runs.flatMap((run) => {
     const lanes = engines.filter((lane) => lane.run === run);
     const heading = chart.runs.length > 1 && lanes.length ? [element("h3", {}, run.title)] : [];
-    return [...heading, ...lanes.map((lane) => useOf(lane))];
+    return [...heading, ...lanes.map((lane) => useOf(lane, span ?? [0, run.until]))];
   }));
 }
 
-function useOf(lane) {
-  const { until } = lane.run;
+function useOf(lane, [from, to]) {
+  const whole = to - from;
   const idle = new Map();
   for (let index = 0; index < lane.gaps.count; index++) {
-    const length = Math.min(lane.gaps.end[index], until) - Math.max(lane.gaps.begin[index], 0);
+    const length = Math.min(lane.gaps.end[index], to) - Math.max(lane.gaps.begin[index], from);
     if (length > 0) idle.set(lane.gaps.tones[index], (idle.get(lane.gaps.tones[index]) ?? 0) + length);
   }
   const gaps = [...idle.values()].reduce((sum, each) => sum + each, 0);
-  const busy = busyOf(lane, until);
-  const causes = [...idle].filter(([, length]) => length > until / 200).sort((one, other) => other[1] - one[1]);
+  const busy = busyOf(lane, from, to);
+  const causes = [...idle].filter(([, length]) => length > whole / 200).sort((one, other) => other[1] - one[1]);
   const parts = [["work", busy], ...causes];
   const bar = element("div", { className: "use" }, ...parts.map(([tone, length]) => {
     const part = element("i");
-    part.style.width = `${(100 * length) / until}%`;
+    part.style.width = `${(100 * length) / whole}%`;
     part.style.background = tone === "work" ? "var(--work)" : `var(--${tone})`;
     return part;
   }));
   const list = causes.slice(0, WORST).map(([tone, length]) => element("li", {}, swatch(tone, true),
-    `${formatShare(length, until)} ${CAUSES[tone.split("-")[1]]}`));
-  const rest = until - busy - gaps;
-  if (rest > until / 200) list.push(element("li", {}, element("i", { className: "swatch none" }), `${formatShare(rest, until)} before or after its work`));
-  return element("section", {}, element("p", {}, element("span", {}, lane.label), element("b", {}, `${formatShare(busy, until)} busy`)),
+    `${formatShare(length, whole)} ${CAUSES[tone.split("-")[1]]}`));
+  const rest = whole - busy - gaps;
+  if (rest > whole / 200) list.push(element("li", {}, element("i", { className: "swatch none" }), `${formatShare(rest, whole)} before or after its work`));
+  return element("section", {}, element("p", {}, element("span", {}, lane.label), element("b", {}, `${formatShare(busy, whole)} busy`)),
     bar, element("ul", {}, ...list));
 }
 
-/** Return for how long at least one span of *lane* lasts between 0 and *until*. */
-function busyOf(lane, until) {
+/** Return for how long at least one span of *lane* lasts between *from* and *to*. */
+function busyOf(lane, from, to) {
+  if (lane.levels.length === 1) return lane.levels[0].filledIn(from, to);
   const spans = lane.levels.flatMap((track) => [...track.begin].map((begin, index) => [begin, track.end[index]]));
   spans.sort((one, other) => one[0] - other[0]);
-  let [busy, reached] = [0, 0];
+  let [busy, reached] = [0, from];
   for (const [begin, end] of spans) {
-    const from = Math.max(begin, reached);
-    const to = Math.min(end, until);
-    if (from < to) busy += to - from;
-    reached = Math.max(reached, to);
+    const first = Math.max(begin, reached);
+    const last = Math.min(end, to);
+    if (first < last) busy += last - first;
+    reached = Math.max(reached, last);
   }
   return busy;
 }
@@ -312,9 +357,10 @@ function showLegend(lanes) {
 /** Show what *hit* is beside the pointer; nothing if it is no row and no gap. */
 function showTip(hit, x, y) {
   const tip = byId("tip");
-  tip.hidden = !(hit?.kind === "item" || hit?.kind === "gap");
-  if (tip.hidden) return;
-  tip.replaceChildren(...(hit.kind === "gap" ? gapTip(hit) : itemTip(hit)));
+  const made = { gap: gapTip, item: itemTip, bundle: (bundle) => [element("b", {}, bundleName(bundle))] }[hit?.kind];
+  tip.hidden = !made;
+  if (!made) return;
+  tip.replaceChildren(...made(hit));
   const { width, height } = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(x + 14, window.innerWidth - width - 6))}px`;
   tip.style.top = `${y + 18 + height > window.innerHeight ? y - height - 10 : y + 18}px`;

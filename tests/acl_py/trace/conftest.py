@@ -6,6 +6,7 @@ import pytest
 import traceable
 
 from acl_py.trace import chrome
+from acl_py.trace.page import Page
 
 
 @pytest.fixture(params=traceable.PROGRAMS, ids=lambda program: program.__name__)
@@ -30,3 +31,27 @@ def chrome_events(tmp_path):
         return json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
 
     return read
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Write runs to a page and open it from disk. Nothing may fail in it, and nothing may be asked of a network."""
+    mistakes = []
+    contexts = []
+
+    def open_page(*runs, width=1200, height=800, scheme="light", link=""):
+        Page(runs).write(tmp_path / "page.html")
+        contexts.append(
+            browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, offline=True)
+        )
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: mistakes.append(message.text))
+        page.on("pageerror", lambda error: mistakes.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(("file:", "blob:")) or mistakes.append(request.url))
+        page.goto((tmp_path / "page.html").as_uri() + link)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert mistakes == []
