@@ -112,7 +112,7 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (12, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (13, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)
