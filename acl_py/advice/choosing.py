@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from acl_py.advice.bounds import lines_on_path
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -58,6 +59,30 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
+class _SoFar:
+    """What was chosen so far: the *advice*, its *edit*, and the *answer* of a replay with all of it."""
+
+    advice: list[Advice] = field(default_factory=list)
+    edit: Edit = field(default_factory=Edit)
+    answer: Answer | None = None
+
+    @property
+    def gain_ns(self) -> int:
+        """How much shorter the run is."""
+        return 0 if self.answer is None else self.answer.gain_ns
+
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """The lines that were chosen."""
+        return {each.way.line.key for each in self.advice}
+
+    def with_(self, way: Way, answer: Answer, alone: Answer | None) -> "_SoFar":
+        """Return what is chosen with *way*, too; *alone* is its own answer, if it gains something."""
+        advice = Advice(way, alone, answer.gain_ns - self.gain_ns)
+        return _SoFar([*self.advice, advice], self.edit + way.edit, answer)
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What is known of a *line* that stays: it is needed for a *pair*, or there is a *doubt*. The last waits of tasks
     have neither.
@@ -104,7 +129,7 @@ class Chooser:
         ways = [self._way(line, Edit()) for line in lines if line.count]
         verdicts += [way for way in ways if isinstance(way, Verdict)]
         open_ = [way for way in ways if isinstance(way, Way)]
-        advice, together = self._together([(way, self._try(way, Edit())) for way in open_])
+        advice, together = self._together(open_)
         chosen = {each.way.line.key for each in advice}
         left = [way for way in open_ if way.line.key not in chosen]
         verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
@@ -154,23 +179,69 @@ class Chooser:
         """Return the way to wait only for what *line* is needed for; None if a program cannot do so."""
         edit = Edit((line,), tuple(self._judge.edges(loss.known)))
         way = self._made(line, Form.WEAKER, edit, chosen, loss.known)
-        return None if isinstance(way, Verdict) or self._judge.loss(chosen + edit) else way
+        if isinstance(way, Verdict) or self._steps.changes_nothing(edit, way.edited.edges[len(chosen.behind) :]):
+            return None
+        return None if self._judge.loss(chosen + edit) else way
 
     # --- several lines
 
-    def _try(self, way: Way, chosen: Edit, before_ns: int = 0) -> Tried | None:
-        """Return *way* with what its program takes; None if it is no advice beside what is *chosen*, which gains
-        *before_ns*. Events that the program has are used if these are as good.
+    def _together(self, ways: Sequence[Way]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of *ways*, and the answer of all of it.
+
+        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
+        those that cost nothing.
         """
-        least_ns = before_ns + (0 if way.form is Form.REMOVE else max(self._least_ns, 1))
+        so_far = _SoFar()
+        alone = tries = self._tries(ways, so_far)
+        while tries:
+            way, answer = self._dearest(tries)
+            so_far = so_far.with_(
+                way, answer, next((each for one, each in alone if one.line.key == way.line.key), None)
+            )
+            rest = [self._way(each.line, so_far.edit) for each in ways if each.line.key not in so_far.keys]
+            tries = self._tries([each for each in rest if isinstance(each, Way)], so_far)
+        for way in sorted(ways, key=lambda way: way.line.strength):
+            if way.form is Form.REMOVE and way.line.key not in so_far.keys:
+                so_far = self._with_idle(way.line, so_far)
+        advice, together = so_far.advice, so_far.answer
+        while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
+            advice = advice[:-1]
+            edit = sum((each.way.edit for each in advice), Edit())
+            together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
+        return advice, together
+
+    def _tries(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Tried]:
+        """Return those of *ways* that make the run shorter beside what was chosen so far.
+
+        A line that has no part in the critical path does not.
+        """
+        on_path = lines_on_path(self._timeline if so_far.answer is None else so_far.answer.after)
+        tries = (self._try(way, so_far) for way in ways if way.line.site in on_path)
+        return [tried for tried in tries if tried is not None]
+
+    def _try(self, way: Way, so_far: "_SoFar") -> Tried | None:
+        """Return *way* with what its program takes, if it gains something.
+
+        Events that the program has are used if these are as good.
+        """
+        least_ns = so_far.gain_ns + (1 if way.form is Form.REMOVE else max(self._least_ns, 1))
         answer = self._ask(way, least_ns)
         if answer is None or way.form is not Form.WEAKER:
             return None if answer is None else (way, answer)
         edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
-        simple = replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
-        is_same = simple.edited.edges == way.edited.edges
+        simple = replace(way, edit=edit, edited=self._steps.edited(so_far.edit + edit))
+        own = simple.edited.edges[len(so_far.edit.behind) :]
+        is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(edit, own)
         other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
         return (way, answer) if other is None else (simple, other)
+
+    def _with_idle(self, line: WaitLine, so_far: "_SoFar") -> "_SoFar":
+        """Return what was chosen with *line*, too, if it can go and the run is not longer without it."""
+        way = self._way(line, so_far.edit)
+        if isinstance(way, Verdict) or way.form is not Form.REMOVE:
+            return so_far
+        answer = self._ask(way, so_far.gain_ns)
+        return so_far if answer is None else so_far.with_(way, answer, None)
 
     def _ask(self, way: Way, least_ns: int) -> Answer | None:
         """Return what the program of *way* takes; None if it gains less, or is no advice."""
@@ -182,30 +253,6 @@ class Chooser:
         except EditError:
             return None
         return None if answer.conflicts or answer.gain_ns < least_ns else answer
-
-    def _together(self, alone: Sequence[tuple[Way, Tried | None]]) -> tuple[list[Advice], Answer | None]:
-        """Return what is chosen of ways that were tried *alone*, and the answer of all of it.
-
-        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen.
-        """
-        answers = {way.line.key: tried[1] for way, tried in alone if tried is not None}
-        tries = [tried for _, tried in alone if tried is not None]
-        advice: list[Advice] = []
-        chosen, together = Edit(), None
-        while tries:
-            way, joint = self._dearest(tries)
-            before_ns = 0 if together is None else together.gain_ns
-            advice.append(Advice(way, answers.get(way.line.key), joint.gain_ns - before_ns))
-            chosen, together = chosen + way.edit, joint
-            done = {each.way.line.key for each in advice}
-            rest = [self._way(way.line, chosen) for way, _ in alone if way.line.key not in done]
-            ways = (way for way in rest if isinstance(way, Way))
-            tries = [tried for way in ways if (tried := self._try(way, chosen, together.gain_ns)) is not None]
-        while advice and not self._is_in_order(self._steps.edited(chosen)):
-            advice.pop()
-            chosen = sum((each.way.edit for each in advice), Edit())
-            together = self._asker.compare(self._steps.edited(chosen).case, "all of this") if advice else None
-        return advice, together
 
     def _dearest(self, tries: Sequence[Tried]) -> Tried:
         """Return the strongest wait of those that are worth the most: small differences count for nothing."""
