@@ -230,6 +230,38 @@ def test_a_callback_that_is_dropped_does_not_run_and_the_next_one_does(npu):
     assert through_acl[2] is acl_py.Status.NOT_READY
 
 
+def test_contexts_have_streams_of_their_own_and_end_with_their_work(npu):
+    async def main():
+        first, values = await acl_py.GetCurrentContext(), np.arange(NBYTES // 4, dtype=np.uint32)
+        buffer, pinned = await upload(values), await acl_py.MallocHost(NBYTES)
+        notify, copied = await acl_py.CreateNotify(), await acl_py.CreateNotify()
+        other = await acl_py.CreateContext(0)
+        stream = await acl_py.CreateStream()
+        await acl_py.WaitAndResetNotify(notify, stream)
+        await acl_py.MemcpyAsync(pinned, NBYTES, buffer, NBYTES, D2H, stream)
+        await acl_py.RecordNotify(copied, stream)
+        await acl_py.MemsetAsync(buffer, 4, 0, 4)  # in the default stream of this context
+        await acl_py.SynchronizeStream()
+        await acl_py.SetCurrentContext(first)
+        ends = await codes(acl_py.SynchronizeStream(), acl_py.MemsetAsync(buffer, 4, 1, 4, stream))
+        await acl_py.DestroyContext(other)
+        ends += await codes(acl_py.SetCurrentContext(other), acl_py.DestroyStream(stream))
+        await acl_py.RecordNotify(notify)
+        await acl_py.WaitAndResetNotify(copied)
+        await acl_py.SynchronizeStream()
+        again = await acl_py.CreateContext(0)
+        await acl_py.DestroyContext(again)
+        ends += await codes(acl_py.Malloc(64), acl_py.SetDevice(0), acl_py.SynchronizeDevice())
+        return ends, pinned.numpy(np.uint32).tolist() == [0, *values[1:].tolist()]
+
+    on_model, through_acl = both(main)
+    assert through_acl == on_model
+    assert through_acl[1] is True
+    default, *others = current_session().runtime.devices[0].contexts
+    assert default.destroyed is None
+    assert all(context.destroyed is not None for context in others)  # those of pyACL are gone, too
+
+
 # --- kernels and functions
 
 
@@ -372,7 +404,7 @@ def test_a_verb_without_a_function_is_refused_by_name(npu):
     async def main():
         stream = await acl_py.CreateStream()
         texts = []
-        for call in (acl_py.MallocAsync(64, stream), acl_py.BeginCapture(stream), acl_py.CreateContext(0)):
+        for call in (acl_py.MallocAsync(64, stream), acl_py.BeginCapture(stream), acl_py.ResetDevice(0)):
             with pytest.raises(AclError) as caught:
                 await call
             assert caught.value.kind is Kind.NOT_SUPPORTED
@@ -382,7 +414,7 @@ def test_a_verb_without_a_function_is_refused_by_name(npu):
     assert acl_py.run(main, device="npu:0") == [
         "pyACL has no such function, or not for a run: use Malloc()",
         "pyACL has no such function: run the program on the model",
-        "pyACL has no such function, or not for a run: use SetDevice(): a run has the default context of each card",
+        "pyACL has no such function, or not for a run: end the process: torch_npu lives in the same context",
     ]
 
 
