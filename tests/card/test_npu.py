@@ -18,9 +18,7 @@ from acl_py.errors import AclError, DeadlockError, Kind
 from acl_py.findings import Kind as FindingKind
 from acl_py.verbs.callbacks import CallbackBlock
 from tests import forks
-from tests.campaigns import many
-from tests.card.acl_programs import CARD, compare, on_engines
-from tests.card.acl_timelines import compare_timelines
+from tests.card.acl_programs import CARD
 from tests.forks import ROOT
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -65,46 +63,6 @@ async def codes(*calls):
 def both(main, **options):
     """What *main* returns on the model and through pyACL."""
     return acl_py.run(main, device=CARD, rules="acl"), acl_py.run(main, device="npu:0", **options)
-
-
-# --- random programs
-
-
-@pytest.mark.parametrize("first", range(0, 30, 10))
-def test_programs_have_the_codes_and_bytes_of_the_model(npu, first):
-    count, differ = compare(range(first, first + 10))
-    assert differ == 0
-    assert count >= 4  # of those without races
-
-
-def test_each_engine_does_the_same_operations_in_the_same_order(npu):
-    count, differ = compare(range(10), on_engines, engines=True)
-    assert differ == 0
-    assert count >= 4
-
-
-def test_timelines_are_those_of_the_model_to_the_nanosecond():
-    assert compare_timelines(range(10)) == 0
-
-
-@pytest.mark.slow
-def test_many_more_programs_have_the_codes_and_bytes_of_the_model(npu):
-    """3,000 were run."""
-    count, differ = compare(range(100, 100 + many(300)))
-    assert differ == 0
-    assert count > 0
-
-
-@pytest.mark.slow
-def test_in_many_more_programs_each_engine_does_the_same(npu):
-    count, differ = compare(range(100, 100 + many(300)), on_engines, engines=True)
-    assert differ == 0
-    assert count > 0
-
-
-@pytest.mark.slow
-def test_many_more_timelines_are_those_of_the_model():
-    assert compare_timelines(range(100, 100 + many(300))) == 0
 
 
 # --- what ACL has and CUDA has not
@@ -228,6 +186,94 @@ def test_a_callback_that_is_dropped_does_not_run_and_the_next_one_does(npu):
     assert through_acl == on_model
     assert through_acl[0] == ["kept"]
     assert through_acl[2] is acl_py.Status.NOT_READY
+
+
+def test_contexts_have_streams_of_their_own_and_end_with_their_work(npu):
+    async def main():
+        first, values = await acl_py.GetCurrentContext(), np.arange(NBYTES // 4, dtype=np.uint32)
+        buffer, pinned = await upload(values), await acl_py.MallocHost(NBYTES)
+        notify, copied = await acl_py.CreateNotify(), await acl_py.CreateNotify()
+        other = await acl_py.CreateContext(0)
+        stream = await acl_py.CreateStream()
+        await acl_py.WaitAndResetNotify(notify, stream)
+        await acl_py.MemcpyAsync(pinned, NBYTES, buffer, NBYTES, D2H, stream)
+        await acl_py.RecordNotify(copied, stream)
+        await acl_py.MemsetAsync(buffer, 4, 0, 4)  # in the default stream of this context
+        await acl_py.SynchronizeStream()
+        await acl_py.SetCurrentContext(first)
+        ends = await codes(acl_py.SynchronizeStream(), acl_py.MemsetAsync(buffer, 4, 1, 4, stream))
+        await acl_py.DestroyContext(other)
+        ends += await codes(acl_py.SetCurrentContext(other), acl_py.DestroyStream(stream))
+        await acl_py.RecordNotify(notify)
+        await acl_py.WaitAndResetNotify(copied)
+        await acl_py.SynchronizeStream()
+        again = await acl_py.CreateContext(0)
+        await acl_py.DestroyContext(again)
+        ends += await codes(acl_py.Malloc(64), acl_py.SetDevice(0), acl_py.SynchronizeDevice())
+        return ends, pinned.numpy(np.uint32).tolist() == [0, *values[1:].tolist()]
+
+    on_model, through_acl = both(main)
+    assert through_acl == on_model
+    assert through_acl[1] is True
+    default, *others = current_session().runtime.devices[0].contexts
+    assert default.destroyed is None
+    assert all(context.destroyed is not None for context in others)  # those of pyACL are gone, too
+
+
+async def waits_with_limits():
+    stream, event, notify = await acl_py.CreateStream(), await acl_py.CreateEvent(), await acl_py.CreateNotify()
+    await acl_py.WaitAndResetNotify(notify, stream)
+    await acl_py.RecordEvent(event, stream)
+    return await codes(
+        acl_py.SynchronizeStreamWithTimeout(stream, 10), acl_py.SynchronizeDeviceWithTimeout(10),
+        acl_py.SynchronizeEventWithTimeout(event, 10), acl_py.SynchronizeStreamWithTimeout(stream, 0),
+        acl_py.RecordNotify(notify), acl_py.SynchronizeEventWithTimeout(event, 60_000), acl_py.SynchronizeDevice(),
+    )  # fmt: skip
+
+
+async def a_failure_that_stops_the_context():
+    stream, buffer, values = await acl_py.CreateStream(), await acl_py.Malloc(64), np.zeros(64, np.uint8)
+    return await codes(
+        acl_py.SetStreamFailureMode(stream, acl_py.FailureMode.STOP),
+        acl_py.SetStreamFailureMode(stream, acl_py.FailureMode.CONTINUE),
+        acl_py.MemcpyAsync(buffer, 64, values, 64, acl_py.MemcpyKind.DEVICE_TO_DEVICE, stream),
+        acl_py.SynchronizeStream(stream), acl_py.SynchronizeStream(stream), acl_py.CreateStream(), acl_py.Malloc(64),
+    )  # fmt: skip
+
+
+async def events_of_each_class():
+    stream, recorded = await acl_py.CreateStream(), await acl_py.CreateEvent()
+    timed = await acl_py.CreateEventExWithFlag(acl_py.EventFlag.TIME_LINE)
+    return await codes(
+        acl_py.StreamWaitEvent(stream, recorded), acl_py.StreamWaitEvent(stream, timed),
+        acl_py.EventElapsedTime(recorded, recorded), acl_py.GetEventTimestamp(timed),
+        acl_py.RecordEvent(recorded, stream), acl_py.RecordEvent(timed, stream), acl_py.SynchronizeEvent(timed),
+        acl_py.EventElapsedTime(recorded, recorded), acl_py.GetEventTimestamp(timed),
+        acl_py.QueryEventWaitStatus(recorded), acl_py.QueryEventWaitStatus(timed), acl_py.ResetEvent(timed, stream),
+        acl_py.DestroyEvent(timed), acl_py.RecordEvent(timed, stream),
+    )  # fmt: skip
+
+
+async def memory_of_the_host():
+    values, stream = np.full(NBYTES, 3, np.uint8), await acl_py.CreateStream()
+    registered, pinned = await acl_py.HostRegister(values, NBYTES), await acl_py.MallocHost(NBYTES)
+    buffer, to_host = await acl_py.Malloc(NBYTES), acl_py.MemcpyKind.HOST_TO_HOST
+    ends = await codes(
+        acl_py.MemcpyAsync(buffer, NBYTES, registered, NBYTES, H2D, stream),
+        acl_py.MemcpyAsync(pinned, NBYTES, buffer, NBYTES, D2H, stream), acl_py.SynchronizeStream(stream),
+        acl_py.MemcpyAsync(pinned, NBYTES, registered, NBYTES, to_host, stream),
+        acl_py.Memcpy(pinned, NBYTES // 2, registered, NBYTES, to_host), acl_py.HostUnregister(registered),
+        acl_py.HostUnregister(registered), acl_py.FreeWithDevSync(buffer), acl_py.Free(buffer),
+    )  # fmt: skip
+    return ends, pinned.numpy().tolist() == [3] * NBYTES
+
+
+@pytest.mark.parametrize(
+    "main", [waits_with_limits, a_failure_that_stops_the_context, events_of_each_class, memory_of_the_host]
+)
+def test_calls_end_with_the_codes_of_the_model(npu, main):
+    on_model, through_acl = both(main)
+    assert through_acl == on_model
 
 
 # --- kernels and functions
@@ -372,7 +418,7 @@ def test_a_verb_without_a_function_is_refused_by_name(npu):
     async def main():
         stream = await acl_py.CreateStream()
         texts = []
-        for call in (acl_py.MallocAsync(64, stream), acl_py.BeginCapture(stream), acl_py.CreateContext(0)):
+        for call in (acl_py.MallocAsync(64, stream), acl_py.BeginCapture(stream), acl_py.ResetDevice(0)):
             with pytest.raises(AclError) as caught:
                 await call
             assert caught.value.kind is Kind.NOT_SUPPORTED
@@ -382,7 +428,7 @@ def test_a_verb_without_a_function_is_refused_by_name(npu):
     assert acl_py.run(main, device="npu:0") == [
         "pyACL has no such function, or not for a run: use Malloc()",
         "pyACL has no such function: run the program on the model",
-        "pyACL has no such function, or not for a run: use SetDevice(): a run has the default context of each card",
+        "pyACL has no such function, or not for a run: end the process: torch_npu lives in the same context",
     ]
 
 

@@ -207,6 +207,10 @@ class AclDriver:
             dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
             self(self.rt.memcpy, dst, work.nbytes, src, work.nbytes, _WAYS[work.label.kind])
 
+    def destroy_context(self, context: Any) -> None:
+        """Destroy a context that create_context() made; all its work is done."""
+        self(self.rt.destroy_context, context)
+
     def failure_of(self, stream: Any) -> AclError | None:
         """Return the failure of work of *stream*, which is idle, since the last such question, or None."""
         code = self.code_of(self.rt.synchronize_stream, stream)

@@ -78,6 +78,8 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "ValueWait": ("value_wait",),
     "SetDevice": ("set_device", "set_context"),
     "SetCurrentContext": ("set_context",),
+    "CreateContext": ("create_context",),
+    "DestroyContext": ("destroy_context",),
     "DeviceCanAccessPeer": ("device_can_access_peer",),
     "DeviceEnablePeerAccess": ("device_enable_peer_access",),
     "DeviceDisablePeerAccess": ("device_disable_peer_access",),
@@ -90,12 +92,9 @@ CALLS: Mapping[str, tuple[str, ...]] = {
     "PeekAtLastError": (),
 }
 _ON_MODEL = "run the program on the model"
-_ONE_CONTEXT = "use SetDevice(): a run has the default context of each card"
 _ELSEWHERE = {
     "MallocAsync": "use Malloc()",
     "FreeAsync": "use Free()",
-    "CreateContext": _ONE_CONTEXT,
-    "DestroyContext": _ONE_CONTEXT,
     "ResetDevice": "end the process: torch_npu lives in the same context",
     "ResetDeviceForce": "end the process: torch_npu lives in the same context",
     "SetExceptionInfoCallback": "look at the errors of SynchronizeStream(): the run does not see work fail",
@@ -161,8 +160,8 @@ class NpuRuntime(CardRuntime):
     def drop_work(self) -> bool:
         """Drop the work that does not end."""
         why = DeviceError(Kind.STREAM_ABORTED, "the run is over, and its work did not end", "wait for it in the run")
-        for card in self.cards:
-            card.make_current()
-            for stream in list(card.primary.all_streams()):
-                card.abort(stream, why)
+        for context in self.contexts:
+            context.make_current()
+            for stream in list(context.all_streams()):
+                context.device.abort(stream, why)
         return True
