@@ -6,6 +6,7 @@ the same today.
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_a_trace_of_form_10_is_read_as_one_of_today(tmp_path, rules, name):
     path, old = tmp_path / "today.acl", tmp_path / "old.acl"
     lines = saved_today(path, rules, call)
     write(old, as_form_10(lines, [DATA[rules]["calls"][place] for place in places]))
-    assert read_trace(old) == read_trace(path)
+    assert read_trace(old) == replace(read_trace(path), source=[])
 
 
 @pytest.mark.parametrize("about", [[], [1], [["Ref", 0]], [["Ref", 0], ["Ref", 0], ["Ref", 0], 1]])
