@@ -1,6 +1,7 @@
 """The page: a timeline in one HTML file, which needs neither a network nor a server.
 
-`data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks. The scripts, in their order,
+`data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks; the colours of kinds of work
+are those of figures, too (views/colours.py). The scripts, in their order,
 are `data.js` (columns to tables), `lanes.js` (tables to lanes), `chart.js` (lanes on a canvas), `pins.js` (what takes
 no time), `overview.js` (all of the time in small), `panel.js` (what is beside the canvas), `table.js` (what a span of
 time adds up to), `link.js` (the address of what is shown) and `main.js` (keys and pointers). The same runs give the
@@ -18,6 +19,7 @@ from acl_py.trace.page.data import Finding as Finding
 from acl_py.trace.page.data import PathPart as PathPart
 from acl_py.trace.page.data import Run as Run
 from acl_py.trace.page.data import document
+from acl_py.trace.views.colours import COLOURS
 from acl_py.whole_files import write_text
 from device_model.errors import printable
 
@@ -44,7 +46,7 @@ class Page:
         """Return the text of the page."""
         return Template(_text("page.html")).substitute(
             title=escape(printable(self.title)),
-            style=_text("page.css"),
+            style=Template(_text("page.css")).substitute(colours=" ".join(_looks())),
             # A name in the data cannot end the script element, because "<" is escaped.
             data=json.dumps(document(self.runs, self.title), separators=(",", ":")).replace("<", "\\u003c"),
             script="\n".join(map(_text, _SCRIPTS)),
@@ -60,6 +62,10 @@ class Page:
             f'<iframe srcdoc="{escape(self.html())}" width="100%" height="{_HEIGHT}" frameborder="0"'
             f' title="{escape(printable(self.title))}"></iframe>'
         )
+
+
+def _looks() -> list[str]:
+    return [f"--{kind}: {colour};" for kind, colour in COLOURS.items()]
 
 
 def _text(name: str) -> str:

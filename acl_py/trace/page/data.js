@@ -45,7 +45,8 @@ function onAxis(table, since, perNs = 1) {
 /** Return a run with its tables decoded. All times count from the run's time 0. */
 function decodeRun(coded) {
   const { since } = coded;
-  const run = { ...coded, until: coded.until - since, text: (number) => coded.texts[number] };
+  const source = new Map(Object.entries(coded.source));
+  const run = { ...coded, source, until: coded.until - since, text: (number) => coded.texts[number] };
   for (const name of TABLES) run[name] = decodeTable(coded[name]);
   run.steps.isOver = Array.from(run.steps.start, (at) => at >= 0);
   for (const name of TABLES) onAxis(run[name], since, name === "instructions" ? 1000 : 1);

@@ -141,6 +141,7 @@ def _run(run: Run) -> dict[str, Any]:
         "notes": list(run.notes or ()),
         "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
         **tables,
+        "source": dict(timeline.source),
         "texts": list(texts),
     }
 

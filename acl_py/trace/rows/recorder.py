@@ -159,6 +159,7 @@ class Trace(Observer):
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
             self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay, rows.exports,
             self.host_watched, rows.hosts, rows.handovers, self.handovers_watched,
+            rows.source,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:

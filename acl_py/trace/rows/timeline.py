@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from acl_py.calls.acts import PLAIN, Act
 from acl_py.trace.rows.hosts import Handover, Host
+from acl_py.trace.rows.source import SourceLine
 from device_model.completions import Why
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
@@ -432,7 +433,8 @@ class Timeline:
     *host_watched*: all accesses to memory of a life, through views. If it has *handovers_watched*, *hosts* and
     *handovers* say which tasks and threads know what of one another; otherwise they say nothing, and all tasks and
     threads count as one host, which knows what any of them knows. *host_time* is "measured" if the real time between
-    two calls counted, too: see `acl_py.simulate`.
+    two calls counted, too: see `acl_py.simulate`. *source* has the texts of the lines that the other rows name, as far
+    as there were files of them.
     """
 
     ops: Sequence[Operation] = ()
@@ -458,6 +460,7 @@ class Timeline:
     hosts: Sequence[Host] = ()
     handovers: Sequence[Handover] = ()
     handovers_watched: bool = False
+    source: Sequence[SourceLine] = ()
 
 
 # The list in which a field of this name is a place, in all rows and records.

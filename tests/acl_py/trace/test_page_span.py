@@ -1,10 +1,12 @@
 """A span of time on the page: its table, its findings and its engines; and the link that restores them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from acl_py.trace.page import Finding, Run
+from acl_py.trace.rows.source import SourceLine
 from acl_py.trace.rows.timeline import Call, Operation, StreamStep, Timeline
 
 pytestmark = pytest.mark.slow
@@ -57,6 +59,16 @@ def test_a_span_adds_up_what_ran_in_it_by_line_and_name(page):
         ["a.py:1", "up", "1", "10 µs", "10 µs", "10 µs", "33.3 %"],
     ]
     assert said(page) == "3 operations in 30 µs"
+
+
+def test_the_text_of_a_line_is_beside_it(opened):
+    odd = "await <b>Memcpy</b>(x)"
+    source = [SourceLine("a.py:2", odd)]
+    page = opened(Run("a run", replace(TIMELINE, source=source), [BOTH], since_ns=0))
+    choose(page, 15, 45)
+    assert [row[0] for row in rows(page)[1:]] == [f"a.py:2{odd}", "a.py:1"]
+    page.click("#span-rows tbody button >> nth=0")
+    assert page.inner_text("#selection .source") == page.inner_text("#findings .source") == odd
 
 
 def test_the_columns_that_make_a_row_can_be_chosen(page):
