@@ -60,6 +60,7 @@ function decodeRun(coded) {
   }
   run.findings = coded.findings.map((each) => ({
     ...each, run, begin: each.begin_ns - since, end: each.end_ns - since,
+    waits: each.waits.map((times) => times.map((at) => at - since)),
   }));
   return run;
 }
