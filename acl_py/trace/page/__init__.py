@@ -1,11 +1,21 @@
 """The page: a timeline in one HTML file, which needs neither a network nor a server.
 
 `data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks; the colours of kinds of work
-are those of figures, too (views/colours.py). The scripts, in their order,
-are `data.js` (columns to tables), `lanes.js` (tables to lanes), `chart.js` (lanes on a canvas), `pins.js` (what takes
-no time), `overview.js` (all of the time in small), `panel.js` (what is beside the canvas), `table.js` (what a span of
-time adds up to), `link.js` (the address of what is shown) and `main.js` (keys and pointers). The same runs give the
-same bytes.
+are those of figures, too (views/colours.py). The scripts, in their order:
+
+data.js      columns to tables, and their names and numbers for people
+lanes.js     tables to lanes
+shapes.js    what pictures of lanes are made of
+chart.js     lanes on a canvas
+pins.js      what takes no time, at the top of its lane
+outlines.js  what is pointed out in the chart
+overview.js  all of the time in small
+panel.js     what is beside the canvas
+table.js     what a span of time adds up to
+link.js      the address of what is shown
+main.js      keys and pointers
+
+The same runs give the same bytes.
 """
 
 import json
@@ -23,7 +33,10 @@ from acl_py.trace.views.colours import COLOURS
 from acl_py.whole_files import write_text
 from device_model.errors import printable
 
-_SCRIPTS = ("data.js", "lanes.js", "chart.js", "pins.js", "overview.js", "panel.js", "table.js", "link.js", "main.js")
+_SCRIPTS = (
+    "data.js", "lanes.js", "shapes.js", "chart.js", "pins.js", "outlines.js", "overview.js", "panel.js", "table.js",
+    "link.js", "main.js",
+)  # fmt: skip
 _HEIGHT = 460  # of the page in a notebook, in pixels
 
 

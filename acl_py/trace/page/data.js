@@ -60,6 +60,7 @@ function decodeRun(coded) {
   }
   run.findings = coded.findings.map((each) => ({
     ...each, run, begin: each.begin_ns - since, end: each.end_ns - since,
+    waits: each.waits.map((times) => times.map((at) => at - since)),
   }));
   return run;
 }
@@ -148,4 +149,28 @@ function formatBytes(bytes) {
 
 function formatShare(part, whole) {
   return whole ? `${Math.round((100 * part) / whole)} %` : "–";
+}
+
+// --- names
+
+function nameOf(run, table, row) {
+  return table === "path" ? partName(run, row) : run.text(run[table].name[row]);
+}
+
+/** Return the name of a part of the critical path: that of its work, or what it waited for. */
+function partName(run, row) {
+  const cause = run.text(run.path.cause[row]);
+  if (cause === "work") return nameOf(run, "ops", run.path.op[row]);
+  if (cause === "program") return "between two calls";
+  if (run.path.call[row] >= 0 && ["call", "asleep"].includes(cause)) return nameOf(run, "calls", run.path.call[row]);
+  return DOCUMENT.causes[cause] ?? cause;
+}
+
+/** Return how long *run* takes, and what that is beside the *first* run. */
+function comparison(first, run) {
+  const time = formatTime(run.until);
+  if (run === first || !first.until) return time;
+  const change = (100 * (run.until - first.until)) / first.until;
+  const sign = change > 0 ? "+" : "−";
+  return Math.abs(change) < 0.05 ? `${time}, the same` : `${time}, ${sign}${formatNumber(Math.abs(change), 1)} %`;
 }

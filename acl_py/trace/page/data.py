@@ -40,6 +40,7 @@ class Finding(NamedTuple):
 
     The first line of *text* is the headline. *ops* and *calls* are the indices of what to point out. *held_ns* is for
     how long they were held, and *worth_ns* how much shorter the run would be without it; None if that is not known.
+    *waits* has the begin and the end of each time that *held_ns* adds up, if they are known.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Finding(NamedTuple):
     calls: Sequence[int] = ()
     held_ns: int | None = None
     worth_ns: int | None = None
+    waits: Sequence[tuple[int, int]] = ()
 
 
 class PathPart(NamedTuple):

@@ -247,10 +247,17 @@ function timesIn(finding, span) {
   return Math.max(count(ops, run.ops), count(calls, run.calls));
 }
 
+/** Return for how long *finding* held something in *span*, as the end of a sentence; "" if nobody knows. */
+function heldIn({ waits }, [from, to]) {
+  if (!waits.length) return "";
+  const held = waits.reduce((sum, [begin, end]) => sum + Math.max(0, Math.min(end, to) - Math.max(begin, from)), 0);
+  return `, held ${formatTime(held)} there`;
+}
+
 function findingButton(finding, choose, span) {
   const [headline, ...rest] = finding.text.split("\n");
   const times = Math.max(finding.ops.length, finding.calls.length);
-  const often = span && times > 1 ? [`${formatNumber(timesIn(finding, span))} of ${formatNumber(times)} times in the span`] : [];
+  const often = span && times > 1 ? [`${formatNumber(timesIn(finding, span))} of ${formatNumber(times)} times in the span${heldIn(finding, span)}`] : [];
   const button = element("button", { type: "button" },
     element("code", {}, finding.site),
     element("span", { className: "price" }, ...priceOf(finding)),

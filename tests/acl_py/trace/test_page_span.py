@@ -31,7 +31,9 @@ TIMELINE = Timeline(
     ],
 )
 FIRST = Finding("The first copy is late", "a.py:1", 0, 10_000, ops=(0,), held_ns=5_000)
-BOTH = Finding("Kernels wait", "a.py:2", 10_000, 50_000, ops=(1, 3), worth_ns=2_000)
+BOTH = Finding(
+    "Kernels wait", "a.py:2", 10_000, 50_000, ops=(1, 3), worth_ns=2_000, waits=[(0, 10_000), (26_000, 30_000)]
+)
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_findings_and_engines_are_those_of_the_span(page):
     choose(page, 25, 29)
     assert page.inner_text("#findings").split("\n") == [
         "Findings in the span (1 of 2)",
-        *("a.py:2", "worth 2 µs", "Kernels wait", "1 of 2 times in the span"),
+        *("a.py:2", "worth 2 µs", "Kernels wait", "1 of 2 times in the span, held 3 µs there"),
     ]
     assert page.inner_text("#use h2") == "Engines in the span"
     assert page.locator("#use p").all_inner_texts() == ["H2D\n100 % busy", "cores\n100 % busy"]
