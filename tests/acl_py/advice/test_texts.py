@@ -16,10 +16,10 @@ def words(timeline):
 
 def test_all_advice_is_told_together_and_then_each_piece():
     assert words(recorded(SynchronisesTwice)).text.splitlines() == [
-        "advice: all of this: 2,314.9 us -> 1,209.2 us, still ordered",
+        "advice: all of this: 2,320.3 us -> 1,214.6 us, still ordered",
         (
             "  chunked.py:124: SynchronizeStream() orders nothing that is not in order without it "
-            "(in this run, 12 of 12). Remove it. Worth 465.4 us of 2,314.9 us. "
+            "(in this run, 12 of 12). Remove it. Worth 465.4 us of 2,320.3 us. "
             "Needed once it is gone: chunked.py:77 (StreamWaitEvent)."
         ),
         (

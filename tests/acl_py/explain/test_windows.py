@@ -177,7 +177,7 @@ def test_a_difference_as_data_and_with_a_limit(saved):
         done = CliRunner().invoke(app, ["diff", saved, saved, *options])
         return done.exit_code, done.output
 
-    assert diff("--fail-over", "0us") == (0, "133.1 us before, 133.1 us after: no difference\n")
+    assert diff("--fail-over", "0us") == (0, "133.4 us before, 133.4 us after: no difference\n")
     code, text = diff("--json", "-", "--range", "step")
     assert (code, json.loads(text)["more_us"], json.loads(text)["windows"]) == (0, 0, ["in 'step', 3 times"] * 2)
 
