@@ -148,6 +148,9 @@ class Observer:
     def noticed(self, completion: Completion, site: object) -> None:
         """The host awaited *completion* at *site*, and it was done: that was no call, and took no time."""
 
+    def timed(self, site: object) -> None:
+        """The program has read the host clock at *site*."""
+
     def allocated(self, allocation: "Allocation", since: Completion) -> None:
         """Memory was allocated or registered. It is in use when *since* is done: at once, unless MallocAsync() took a
         block of its pool whose FreeAsync() is still to take place.
@@ -268,6 +271,7 @@ class Hooks:
         "staged",
         "step_queued",
         "synchronized",
+        "timed",
         "took",
         "wait_timed_out",
         "waited",
@@ -293,6 +297,7 @@ class Hooks:
     awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None
     noticed: Callable[[Completion, object], None] | None
+    timed: Callable[[object], None] | None
     allocated: "Callable[[Allocation, Completion], None] | None"
     freed: "Callable[[Allocation, Completion], None] | None"
     reset: "Callable[[Device, object], None] | None"

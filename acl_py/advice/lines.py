@@ -175,6 +175,9 @@ class Doubtful:
         for index, call in enumerate(timeline.calls):
             if isinstance(call.act, acts.Asked) or call.name in _TIMES:
                 told[call.caller, call.by].append(index - 1)
+        for access in timeline.accesses:
+            if access.after is None and not access.extents:  # it has read the clock
+                told[access.caller, access.by].append(_behind(access.behind))
         for handover in timeline.handovers:
             if handover.giver is not None:
                 for caller in timeline.hosts[handover.giver].callers:

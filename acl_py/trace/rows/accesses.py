@@ -20,7 +20,7 @@ _Key = tuple[int, int, object, int]  # order, caller, site, the serial number of
 class Row(NamedTuple):
     """Accesses at *site* by the task or thread with number *caller*; *extents* have serial numbers of memory.
 
-    Of an await, *after* is the serial number of the operation.
+    Of an await, *after* is the serial number of the operation. A look at the clock has neither that nor extents.
     """
 
     at_ns: Nanoseconds
@@ -114,6 +114,13 @@ class Accesses:
         """Add an await of the operation with number *after*."""
         self._end_moment()
         self._rows.append(Row(at_ns, calls, caller, site, after=after))
+
+    def add_clock(self, at_ns: Nanoseconds, calls: int, caller: int, site: object) -> None:
+        """Add a look at the clock."""
+        self._end_moment()
+        row = Row(at_ns, calls, caller, site)
+        if self._rows[-1:] != [row]:
+            self._rows.append(row)
 
     def _end_moment(self) -> None:
         self._rows += self._latest()

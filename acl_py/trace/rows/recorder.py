@@ -312,6 +312,12 @@ class Trace(Observer):
             calls = CALL.count(self._store.call_rows)
             self._store.accesses.add_await(self._host_ns(), calls, self._writers.caller_number(), site, last.row)
 
+    def timed(self, site: object) -> None:
+        """Store a row, if accesses of the host are watched: what the program does later may depend on the time."""
+        if self.host_watched:
+            calls = CALL.count(self._store.call_rows)
+            self._store.accesses.add_clock(self._host_ns(), calls, self._writers.caller_number(), site)
+
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""
         if result.timeline is None:  # the launch was stopped
