@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterable
 
 from acl_py.calls import acts
 from acl_py.causes.path import critical_path
@@ -41,3 +42,9 @@ def lines_on_path(timeline: Timeline) -> set[str]:
             first, last = (bisect_right(lines, at_ns, key=lambda each: each[0]) for at_ns in (since_ns, op.queued_ns))
             sites.update(site for _, site in lines[first:last])
     return sites
+
+
+def awake_ns(timeline: Timeline, calls: Iterable[int]) -> int:
+    """Return for how long the host was busy in *calls*, without their sleeps."""
+    rows = (timeline.calls[index] for index in calls)
+    return sum(call.exit_ns - call.enter_ns - sum(each.end_ns - each.begin_ns for each in call.sleeps) for call in rows)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from acl_py.advice.bounds import lines_on_path
+from acl_py.advice.bounds import awake_ns, lines_on_path
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -19,7 +19,8 @@ from acl_py.explain.whatif import Answer, Asker
 from acl_py.schedules import Effects, having
 from acl_py.trace.rows.timeline import Timeline
 
-MOST_TRIED = 40  # programs that are run again
+MOST_STEPS = 400_000  # of all programs that are run again: each run takes as long as a replay
+FEWEST_TRIED, MOST_TRIED = 4, 400  # programs that are run again, whatever their steps
 
 
 class Form(Enum):
@@ -120,6 +121,7 @@ class Chooser:
         self._doubtful = Doubtful(timeline)
         self._steps = Steps(asker, timeline)
         self._tried = 0
+        self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self._steps.steps), 1)))
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
 
     def choose(self) -> Chosen:
@@ -189,7 +191,7 @@ class Chooser:
         """Return what is chosen of *ways*, and the answer of all of it.
 
         In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
-        those that cost nothing.
+        those that cost no more than their calls.
         """
         so_far = _SoFar()
         alone = tries = self._tries(ways, so_far)
@@ -200,9 +202,7 @@ class Chooser:
             )
             rest = [self._way(each.line, so_far.edit) for each in ways if each.line.key not in so_far.keys]
             tries = self._tries([each for each in rest if isinstance(each, Way)], so_far)
-        for way in sorted(ways, key=lambda way: way.line.strength):
-            if way.form is Form.REMOVE and way.line.key not in so_far.keys:
-                so_far = self._with_idle(way.line, so_far)
+        so_far = self._with_cheap([way.line for way in ways if way.line.key not in so_far.keys], so_far)
         advice, together = so_far.advice, so_far.answer
         while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
             advice = advice[:-1]
@@ -224,7 +224,8 @@ class Chooser:
 
         Events that the program has are used if these are as good.
         """
-        least_ns = so_far.gain_ns + (1 if way.form is Form.REMOVE else max(self._least_ns, 1))
+        own_ns = awake_ns(self._timeline, way.line.calls) if way.form is Form.REMOVE else self._least_ns
+        least_ns = so_far.gain_ns + own_ns + 1
         answer = self._ask(way, least_ns)
         if answer is None or way.form is not Form.WEAKER:
             return None if answer is None else (way, answer)
@@ -235,18 +236,30 @@ class Chooser:
         other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
         return (way, answer) if other is None else (simple, other)
 
-    def _with_idle(self, line: WaitLine, so_far: "_SoFar") -> "_SoFar":
-        """Return what was chosen with *line*, too, if it can go and the run is not longer without it."""
-        way = self._way(line, so_far.edit)
-        if isinstance(way, Verdict) or way.form is not Form.REMOVE:
-            return so_far
-        answer = self._ask(way, so_far.gain_ns)
-        return so_far if answer is None else so_far.with_(way, answer, None)
+    def _with_cheap(self, lines: Sequence[WaitLine], so_far: "_SoFar") -> "_SoFar":
+        """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
+        first. They are tried together, and one by one if that fails.
+        """
+        together = so_far
+        for line in sorted(lines, key=lambda line: line.strength):
+            way = self._way(line, together.edit)
+            if isinstance(way, Way) and way.form is Form.REMOVE:
+                together = _SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
+        ways = [each.way for each in together.advice[len(so_far.advice) :]]
+        answer = self._ask(ways[-1], so_far.gain_ns) if ways else None
+        if answer is not None:
+            return _SoFar(together.advice, together.edit, answer)
+        for way in ways if len(ways) > 1 else ():
+            one = self._way(way.line, so_far.edit)
+            answer = self._ask(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
+            if isinstance(one, Way) and answer is not None:
+                so_far = so_far.with_(one, answer, None)
+        return so_far
 
     def _ask(self, way: Way, least_ns: int) -> Answer | None:
         """Return what the program of *way* takes; None if it gains less, or is no advice."""
         self._tried += 1
-        if self._tried > MOST_TRIED:
+        if self._tried > self._most_tried:
             return None
         try:
             answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")

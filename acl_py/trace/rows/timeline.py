@@ -249,7 +249,7 @@ class Access(NamedTuple):
 
     It read, or wrote, the bytes *extents* through views: a recording has this if the sanitizer has watched the host.
     What one line does between two calls is one row. Without extents, the host awaited the operation with index *after*,
-    which was done already; or if that is None, it asked for the time.
+    which was done already; or, if that is None, it read the clock.
 
     Of the calls that had returned by then, the one with index *behind* is the last; None if there was none. *caller*
     and *by* are as in `Call`.
