@@ -20,7 +20,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.launched import Launched
-from acl_py.explain.records import misplaced, moved
+from acl_py.explain.records import Move, misplaced, moved
 from acl_py.explain.rewrites import REWRITTEN, rewritten
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.findings import Access, Finding, Kind, Trial
@@ -108,7 +108,7 @@ class Fixer:
         cost_us = move.cost_ns / 1000
         if by_edge.is_gone and by_edge.cost_us < cost_us:
             return by_edge
-        return Trial(f"{move.text}: the finding is gone, {cost_text(cost_us)}", is_gone=True, cost_us=cost_us)
+        return Trial(f"{move.move.text}: the finding is gone, {cost_text(cost_us)}", is_gone=True, cost_us=cost_us)
 
     def _try_edge(self, finding: Finding) -> Trial:
         lines, problems = _lines_of(finding), []
@@ -125,6 +125,14 @@ class Fixer:
             problems.append("the finding is still there")
         return Trial(problems[0])
 
+    def misplaced_records(self) -> list[Move]:
+        """Return the moves of records that mend findings of the case and bring no others: of each line the one that
+        mends most.
+        """
+        found = [each for lines in sorted(self.missing) if (each := self._moved_record(lines)) is not None]
+        found.sort(key=lambda each: (len(each.fixer.missing), each.cost_ns), reverse=True)
+        return [*{(each.move.line, each.move.task): each.move for each in found}.values()]
+
     def _moved_record(self, lines: Lines) -> "_Moved | None":
         """Return what becomes of the case if a record in the wrong stream is the reason why *lines* are in no order;
         None if that is not so, or if there would be other findings then.
@@ -139,7 +147,7 @@ class Fixer:
             return None
         if lines in fixer.missing or fixer.missing.keys() - self.missing.keys():
             return None
-        return _Moved(move.text, fixer, fixer._asker.before_ns - self._asker.before_ns)
+        return _Moved(move, fixer, fixer._asker.before_ns - self._asker.before_ns)
 
     def _try_rewrite(self, finding: Finding) -> Trial:
         key = finding.kind, finding.sites
@@ -166,13 +174,13 @@ class Fixer:
         best, tried = self._with_edges(wanted), set[str]()
         for lines in sorted(wanted & self.missing.keys()):
             move = self._moved_record(lines)
-            if move is None or move.text in tried:
+            if move is None or move.move.text in tried:
                 continue
-            tried.add(move.text)
+            tried.add(move.move.text)
             rest = move.fixer._with_edges(wanted)
             cost_ns = move.cost_ns + rest.cost_ns
             if (len(rest.left), cost_ns) <= (len(best.left), best.cost_ns):
-                best = replace(rest, cost_ns=cost_ns, moved=(move.text,))
+                best = replace(rest, cost_ns=cost_ns, moved=(move.move.text,))
         return best
 
     def _with_edges(self, wanted: AbstractSet[Lines]) -> Mended:
@@ -252,9 +260,9 @@ class Fixer:
 
 
 class _Moved(NamedTuple):
-    """A record is in another stream, as *text* says; *fixer* is of the case with it, and it costs *cost_ns*."""
+    """A record is in another stream by *move*; *fixer* is of the case with it, and it costs *cost_ns*."""
 
-    text: str
+    move: Move
     fixer: Fixer
     cost_ns: int
 

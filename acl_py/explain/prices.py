@@ -15,10 +15,12 @@ from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
 from acl_py.explain.beside import DEFAULT_STREAM, work_beside
 from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
+from acl_py.explain.fixes import FIXED, Fixer
 from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
 from acl_py.explain.habits.habit import Habit, best
 from acl_py.explain.habits.sync_copies import fetched_later
+from acl_py.explain.records import moved
 from acl_py.explain.source import Source
 from acl_py.explain.source_edits import source_edits
 from acl_py.explain.whatif import Answer, Asker
@@ -63,9 +65,14 @@ class Priced:
         return [f"      {line}" for line in self.source]
 
     @property
+    def mends(self) -> bool:
+        """Whether its edit mends a program whose work is without order; these come first, whatever they cost."""
+        return self.finding.pitfall is Pitfall.WRONG_RECORD
+
+    @property
     def is_minor(self) -> bool:
-        """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
-        return self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0]
+        """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program."""
+        return not self.mends and (self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0])
 
     def is_worse_than(self, other: Answer) -> bool:
         """Whether *other* is the better answer: it keeps the order, or it is worth more."""
@@ -87,7 +94,7 @@ class Priced:
 
 
 def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
-    """Return the findings of *timeline*, each with its price; those that are worth most first.
+    """Return the findings of *timeline*, each with its price; those that are worth most first, behind those that mend.
 
     *timeline* is the recording of the program of *asker*, or the one of its replay.
     """
@@ -103,9 +110,10 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
             if finding.pitfall in (Pitfall.FULL_QUEUE, Pitfall.SHARED_QUEUE):
                 of_device[finding.pitfall] = priced[-1]
     priced += _priced_habits(asker, steps)
+    priced += _misplaced_records(asker, steps)
     source = Source(timeline)
     priced = [each.with_source(source, asker.case.program) for each in priced]
-    return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
+    return sorted(priced, key=lambda each: (not each.mends, -each.answer.gain_ns if each.answer is not None else 0))
 
 
 def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:
@@ -170,6 +178,18 @@ def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
         priced = Priced(steps.finding(habit, way.text(answer)), answer)
         if not priced.is_minor:
             yield priced
+
+
+def _misplaced_records(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
+    """Yield the records whose move to another stream mends work that is without order."""
+    if not any(each.kind in FIXED for each in asker.before.findings):
+        return
+    for move in Fixer(asker.case).misplaced_records():
+        records = [step for step in asker.case.program.steps if move.moves(step)]
+        what = f"the event that others wait for is not recorded behind the work of {move.work}"
+        habit = Habit(Pitfall.WRONG_RECORD, records, what, [])
+        edit = f"Record it in the stream of {move.work}"
+        yield Priced(steps.finding(habit, edit), asker.compare(moved(asker.case, move), edit))
 
 
 class _Steps:

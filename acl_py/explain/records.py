@@ -28,6 +28,10 @@ class Move(NamedTuple):
         """The move as plain text."""
         return f"with the record of {self.line} in the stream of {self.work}"
 
+    def moves(self, step: Step) -> bool:
+        """Whether *step* is one of the records."""
+        return isinstance(step.act, Recorded) and (step.line, step.task) == (self.line, self.task)
+
 
 def misplaced(program: Program, edges: Iterable[Edge], line_of: Callable[[Step], str]) -> Move | None:
     """Return the move of a record that could stand for *edges*, all of which are missing; None if there is none."""
@@ -67,7 +71,7 @@ def moved(case: Case, move: Move) -> Case:
     """Return *case* with the records of the line of *move* in the streams of the work."""
 
     def change(step: Step) -> list[Step]:
-        if not isinstance(step.act, Recorded) or (step.line, step.task) != (move.line, move.task):
+        if not move.moves(step):
             return [step]
         stream = step.fields["stream"]
         return [with_fields(step, stream=move.streams.get(stream, stream))]

@@ -29,6 +29,7 @@ _MAKES = {
     "malloc_managed": "managed buffers",
 }
 _REGISTERS = "host_register"
+_OFTEN_LEFT = ("event", "graph", "executable")  # programs often do not destroy them, though they need them no more
 _LOOP = 3  # how often a line must make something
 _LARGER = (1, 2, 3, 4)  # how many times the smallest pool that is enough
 
@@ -120,8 +121,8 @@ def _lines(program: Program) -> list[_Lives]:
 
 def _is_in_loop(program: Program, line: _Lives) -> bool:
     """Whether the things of *line* are made while work is queued, and need not all be there at once."""
-    if line[0].is_memory and any(life.end is None for life in line):
-        return False  # what is never freed may be needed to the end
+    if line[0].kind not in _OFTEN_LEFT and any(life.end is None for life in line):
+        return False  # it may be needed to the end
     between = program.steps[line[0].made.index : line[-1].made.index]
     if not any(queues(step) for step in between):
         return False

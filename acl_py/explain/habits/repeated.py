@@ -169,4 +169,5 @@ def _pays(answer: Answer) -> str:
             once += call.exit_us - call.enter_us
     once += sum(times[0] - min(times) for times in lasted.values())
     launches = sum(map(len, lasted.values()))
-    return f"; it pays after {ceil(once * launches / (once + answer.gain_ns / 1000)):,} launches"
+    count = ceil(once * launches / (once + answer.gain_ns / 1000))
+    return f"; it pays after {count:,} launches" if count > 1 else "; it pays at once"

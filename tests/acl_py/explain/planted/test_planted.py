@@ -10,6 +10,7 @@ import pytest
 from planted_pairs import WRONG_RECORDS, line_of, lines_from
 from planted_pipeline import Pipeline, recording
 
+from acl_py.causes.findings import Pitfall
 from acl_py.causes.path import makespan_ns
 from acl_py.explain.cases import Case
 from acl_py.explain.fixes import Fixer
@@ -59,3 +60,8 @@ def test_a_record_in_the_wrong_stream_goes_to_the_stream_of_the_work(pair):
     assert mended.moved[0].startswith(f"with the record of {line_of(pair)} in the stream of planted_pipeline.py:")
     assert mended.cost_ns == makespan_ns(right) - makespan_ns(timeline)
     assert not Fixer(Case(mended.program, load("h200"), RULES["cuda"])).missing
+    first = report(timeline)[0]
+    assert (first.finding.pitfall, first.finding.site) == (Pitfall.WRONG_RECORD, line_of(pair))
+    assert first.answer.gain_ns == -mended.cost_ns
+    text = "await RecordEvent(self.done[slot]"
+    assert first.source[1] == f"+ {line_of(pair)}: {text}, self.compute)"
