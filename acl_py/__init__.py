@@ -15,6 +15,9 @@ only from those below it, and all of them may import device_model:
         demo demo_cores                 the demos; what those on cores have in common
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
+    advice/         which waits of a recorded run are needed, and what the program is worth without the others
+        pairs lines needs               what must stay in order, the lines that wait, what loses its order without them
+        steps bounds choosing texts     their edits, what these are worth, which go together, and all of it in words
     calibrate/      what calls and copies take on a machine with a card, as the values of a profile; with its own map
     compat/         other interfaces to the same runtime; each has a map of its own
         acl/                            `acl`, the vendor's Python binding
@@ -66,12 +69,12 @@ only from those below it, and all of them may import device_model:
         views/                          charts and reports as text, figures, Chrome traces, formats of other profilers
         page/                           the page for a browser
     card/           a real card in place of the model
-        opening runtime contexts        from options to a card; what the model is asked for elsewhere
-        streams events memory work      what the host knows of work; objects of the driver; which call work makes
-        codes compiled                  what kernels in Python bring for a card; the cache of what is compiled
-        kernels host_functions          kernels in PTX; Python in its turn in a stream
-        dlpack                          this memory for other libraries
-        bridge driver clock             how tasks wait; functions and codes of the driver; real time
+        opening cuda/ npu/              from options to a card; what only one vendor has, with maps of their own
+        bridge ending runtime contexts  how tasks wait; the end of a run; what the model is asked for elsewhere
+        work host_functions             which call each work makes; Python in its turn in a stream
+        times words streams events memory
+                                        what the host knows of work; objects of the driver
+        driver clock                    what is asked of a vendor's driver; real time
     options         what a simulation is begun with
     faults asc cta ptx
                     fault rules; the languages of core kernels and of thread-block kernels; kernels in PTX

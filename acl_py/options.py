@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
+from typing import NamedTuple
 
 from acl_py.parts import NEEDS_MODEL, parts_of
 from device_model.errors import shown
@@ -17,13 +18,20 @@ DEVICE, BODIES = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environmen
 HOST_TIMES = ("modelled", "measured")
 _CLOCKS = ("simulated", "real", None)
 _BODIES = (None, "refuse", "host", "time")
-_CARD = re.compile(r"cuda:(\d{1,4})")
+_CARD = re.compile(r"(cuda|npu):(\d{1,4})")
 
 
-def card_of(device: object) -> int | None:
-    """Return the number of the card that *device* names, as "cuda:0" does; None for a device that is simulated."""
+class Card(NamedTuple):
+    """A real card: number *number* of its vendor's driver, which is "cuda" or "npu"."""
+
+    vendor: str
+    number: int
+
+
+def card_of(device: object) -> Card | None:
+    """Return the card that *device* names, as "cuda:0" and "npu:0" do; None for a device that is simulated."""
     match = _CARD.fullmatch(device) if isinstance(device, str) else None
-    return None if match is None else int(match[1])
+    return None if match is None else Card(match[1], int(match[2]))
 
 
 def placed_on_card(device: object) -> bool:
@@ -52,8 +60,8 @@ class Options:
     bodies: str | None = None
 
     @property
-    def card(self) -> int | None:
-        """The number of the card that the device names; None for a device that is simulated."""
+    def card(self) -> Card | None:
+        """The card that the device names; None for a device that is simulated."""
         return card_of(self.device)
 
     def placed(self) -> "Options":

@@ -6,6 +6,7 @@ sim = acl_py.open(); ...; await sim.close()  the same in two halves, for noteboo
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
@@ -22,7 +23,7 @@ from acl_py.runtime.runtime import MeasuredRuntime, Runtime
 from acl_py.runtime.scopes import SUCCESS, Scope, current_scope, last_error, opened, scope_var
 from acl_py.sanitizer.watch import current_watch
 from acl_py.schedules import Effects, effects_of
-from acl_py.sites import forget_tasks, note_tasks
+from acl_py.sites import forget_tasks, note_tasks, site_of
 from acl_py.waiting.bridge import Bridge
 from acl_py.waiting.browser import IN_BROWSER, page_set_aside, running_loop
 from acl_py.waiting.clock import borrow, uvloop_loop
@@ -59,13 +60,15 @@ class Simulation(Handle):
         self._ended = False
 
     def __repr__(self) -> str:
-        return f"<Simulation of {self.runtime.profile.name} at {self.now_ns} ns>"
+        return f"<Simulation of {self.runtime.profile.name} at {self.runtime.host_ns} ns>"
 
     @property
     def now_ns(self) -> int:
         """The host clock, in nanoseconds of simulated time."""
         if isinstance(self.runtime.bridge, Bridge):
             self.runtime.bridge.note_real_time()
+        if self.runtime.sanitizer is not None and self.runtime.hooks.timed is not None:
+            self.runtime.hooks.timed(site_of(sys._getframe(1)))
         return self.runtime.host_ns
 
     @property
@@ -315,8 +318,8 @@ async def simulate(
         print(sim.report())
 
     Args:
-        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" for a card of this
-            machine (docs/card.md).
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" or "npu:0" for a
+            card of this machine (docs/card.md).
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels. By default one for each
             processor that the process may use. The result does not depend on it.
@@ -453,8 +456,8 @@ def run(
     Args:
         main: The coroutine function.
         args: Its arguments.
-        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" for a card of this
-            machine (docs/card.md).
+        device: The name of a profile, the path of a `.toml` file, or a DeviceProfile; or "cuda:0" or "npu:0" for a
+            card of this machine (docs/card.md).
         rules: Which call waits for what: "cuda", "cuda_per_thread", "acl", or a SyncRules. By default the profile's.
         workers: How many threads run the functions of large kernels.
         uvloop: Whether the event loop is one of uvloop, which must be installed.

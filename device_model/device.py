@@ -357,7 +357,7 @@ class Device:
                 op.blockers = maxsize  # completions that it waited for still release it; it must never start
         stream.tail = NOTHING
         stream.pending.clear()
-        for step in list(stream.steps):
+        for step in reversed(list(stream.steps)):  # the end of one lets the next begin, which is dropped, too
             step.stop()
         for op in ops:
             op.work = dropped(op.work)

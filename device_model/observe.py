@@ -148,6 +148,11 @@ class Observer:
     def noticed(self, completion: Completion, site: object) -> None:
         """The host awaited *completion* at *site*, and it was done: that was no call, and took no time."""
 
+    def timed(self, site: object) -> None:
+        """The host asked for the time at *site*, as a program does that measures: that was no call. It is told only
+        under a sanitizer.
+        """
+
     def allocated(self, allocation: "Allocation", since: Completion) -> None:
         """Memory was allocated or registered. It is in use when *since* is done: at once, unless MallocAsync() took a
         block of its pool whose FreeAsync() is still to take place.
@@ -169,6 +174,11 @@ class Observer:
     ) -> None:
         """The host has read or written the bytes *ranges* of *allocation* at *site*; in the host function *by*, if it
         is not None. Only a sanitizer that watches the host tells it.
+        """
+
+    def viewed(self, allocation: "Allocation") -> None:
+        """The host was given an array over *allocation*. It may read these bytes unseen, as in `plain[:] = array`. Only
+        a sanitizer that watches the host tells it.
         """
 
     def exported(self, allocation: "Allocation", ranges: Sequence[tuple[int, int]], site: object) -> None:
@@ -268,7 +278,9 @@ class Hooks:
         "staged",
         "step_queued",
         "synchronized",
+        "timed",
         "took",
+        "viewed",
         "wait_timed_out",
         "waited",
     )
@@ -293,11 +305,13 @@ class Hooks:
     awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None
     noticed: Callable[[Completion, object], None] | None
+    timed: Callable[[object], None] | None
     allocated: "Callable[[Allocation, Completion], None] | None"
     freed: "Callable[[Allocation, Completion], None] | None"
     reset: "Callable[[Device, object], None] | None"
     filled: "Callable[[Allocation, int, int], None] | None"
     host_touched: "Callable[[Allocation, Sequence[tuple[int, int]], bool, object, Op | None], None] | None"
+    viewed: "Callable[[Allocation], None] | None"
     exported: "Callable[[Allocation, Sequence[tuple[int, int]], object], None] | None"
     sanitized: Callable[[bool, bool], None] | None
     hosted: Callable[[int], None] | None

@@ -83,6 +83,11 @@ class Notify(Handle):
         """Clear the notify at once."""
         self.level.is_set = False
 
+    def destroy(self, site: object) -> None:
+        """Destroy the notify, and give its id back to the device. Streams that wait for it still do."""
+        self.destroyed = site
+        self.device.notify_ids.give(self.device.scheduler.now)
+
     def _wait(self, stream: Stream, limit_ns: Nanoseconds) -> Iterator[Completion]:
         if (yield from self.level.until_set(stream, limit_ns, repr(self))):
             self.level.is_set = False

@@ -183,6 +183,10 @@ class Stream(handles.Stream):
                     del pending[each]
             pending[completion] = why
 
+    def stop_on_failure(self) -> None:
+        """Let a failure of its work lose the whole context."""
+        self.stops_on_failure = True
+
     def step(
         self,
         kind: StepKind,

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from acl_py.advice.bounds import lines_on_path
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -42,15 +43,43 @@ class Way:
     pairs: tuple[Pair, ...] = ()
 
 
+Tried = tuple[Way, Answer]
+
+
 @dataclass(slots=True)
 class Advice:
-    """One piece of advice: the *way*, and the *answer* of a replay with this alone. *hidden* are lines that are in
-    order only because of this one.
+    """One piece of advice: the *way*, the *answer* of a replay with this alone, if this alone is advice, and what it
+    adds to the gain of the advice before it. *hidden* are lines that can go only if this one stays.
     """
 
     way: Way
-    answer: Answer
+    answer: Answer | None
+    added_ns: int
     hidden: list[WaitLine] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _SoFar:
+    """What was chosen so far: the *advice*, its *edit*, and the *answer* of a replay with all of it."""
+
+    advice: list[Advice] = field(default_factory=list)
+    edit: Edit = field(default_factory=Edit)
+    answer: Answer | None = None
+
+    @property
+    def gain_ns(self) -> int:
+        """How much shorter the run is."""
+        return 0 if self.answer is None else self.answer.gain_ns
+
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """The lines that were chosen."""
+        return {each.way.line.key for each in self.advice}
+
+    def with_(self, way: Way, answer: Answer, alone: Answer | None) -> "_SoFar":
+        """Return what is chosen with *way*, too; *alone* is its own answer, if it gains something."""
+        advice = Advice(way, alone, answer.gain_ns - self.gain_ns)
+        return _SoFar([*self.advice, advice], self.edit + way.edit, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +120,21 @@ class Chooser:
         self._doubtful = Doubtful(timeline)
         self._steps = Steps(asker, timeline)
         self._tried = 0
-        begin_ns = min((op.queued_ns for op in timeline.ops), default=0)
-        self._least_ns = (asker.before_ns - begin_ns) // 100  # what a weaker wait is worth at least
+        self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
 
     def choose(self) -> Chosen:
         """Return the advice that can be followed together."""
-        lines = [self._without_last(line) for line in wait_lines(self._timeline)]
+        lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
         verdicts = [Verdict(line) for line in lines if not line.count]
-        found: list[tuple[Way, Answer]] = []
-        for line in lines:
-            if line.count:
-                way = self._way(line, Edit())
-                tried = None if isinstance(way, Verdict) else self._try(way, Edit())
-                if tried is not None:
-                    found.append(tried)
-                else:
-                    verdicts.append(way if isinstance(way, Verdict) else Verdict(line, next(iter(way.pairs), None)))
-        found.sort(key=lambda each: (-each[1].gain_ns, each[0].line.strength))
-        advice, together = self._together(found)
-        self._hide([way for way, _ in found], advice)
+        ways = [self._way(line, Edit()) for line in lines if line.count]
+        verdicts += [way for way in ways if isinstance(way, Verdict)]
+        open_ = [way for way in ways if isinstance(way, Way)]
+        advice, together = self._together(open_)
+        chosen = {each.way.line.key for each in advice}
+        left = [way for way in open_ if way.line.key not in chosen]
+        verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
+        self._hide([way for way in left if way.form is Form.REMOVE], advice)
         return Chosen(advice, verdicts, together)
-
-    def _without_last(self, line: WaitLine) -> WaitLine:
-        """Return *line* without the waits that are the last of their tasks, which stay."""
-        return line.without(*self._doubtful.last)
 
     # --- one line
 
@@ -123,7 +143,7 @@ class Chooser:
         doubt = self._doubtful.of(line, *waits_of((*chosen.lines, line)))
         loss = self._judge.loss(chosen + Edit((line,)))
         if not loss and doubt is None:
-            return self._made(line, Form.REMOVE, Edit((line,)), chosen)
+            return self._made(line, Form.LAST if line.last else Form.REMOVE, Edit((line,)), chosen)
         if doubt is not None:
             return Verdict(line, doubt=doubt) if not loss.known else Verdict(line, loss.known[0])
         if (way := self._last_only(line, chosen)) is not None:
@@ -148,7 +168,7 @@ class Chooser:
         if not line.by_host or line.count < 2:
             return None
         last = ({line.calls[-1]}, ()) if line.calls else ((), {line.awaits[-1]})
-        others = line.without(*last)
+        others = line.without_last(*last)
         edit = Edit((others,))
         if self._judge.loss(chosen + edit):
             return None
@@ -159,23 +179,72 @@ class Chooser:
         """Return the way to wait only for what *line* is needed for; None if a program cannot do so."""
         edit = Edit((line,), tuple(self._judge.edges(loss.known)))
         way = self._made(line, Form.WEAKER, edit, chosen, loss.known)
-        return None if isinstance(way, Verdict) or self._judge.loss(chosen + edit) else way
+        if isinstance(way, Verdict) or self._steps.changes_nothing(edit, way.edited.edges[len(chosen.behind) :]):
+            return None
+        return None if self._judge.loss(chosen + edit) else way
 
     # --- several lines
 
-    def _try(self, way: Way, chosen: Edit) -> tuple[Way, Answer] | None:
-        """Return *way* with what its program takes; with events that the program has if these are as good."""
-        answer = self._ask(way)
+    def _together(self, ways: Sequence[Way]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of *ways*, and the answer of all of it.
+
+        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
+        those that cost nothing.
+        """
+        so_far = _SoFar()
+        alone = tries = self._tries(ways, so_far)
+        while tries:
+            way, answer = self._dearest(tries)
+            so_far = so_far.with_(
+                way, answer, next((each for one, each in alone if one.line.key == way.line.key), None)
+            )
+            rest = [self._way(each.line, so_far.edit) for each in ways if each.line.key not in so_far.keys]
+            tries = self._tries([each for each in rest if isinstance(each, Way)], so_far)
+        for way in sorted(ways, key=lambda way: way.line.strength):
+            if way.form is Form.REMOVE and way.line.key not in so_far.keys:
+                so_far = self._with_idle(way.line, so_far)
+        advice, together = so_far.advice, so_far.answer
+        while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
+            advice = advice[:-1]
+            edit = sum((each.way.edit for each in advice), Edit())
+            together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
+        return advice, together
+
+    def _tries(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Tried]:
+        """Return those of *ways* that make the run shorter beside what was chosen so far.
+
+        A line that has no part in the critical path does not.
+        """
+        on_path = lines_on_path(self._timeline if so_far.answer is None else so_far.answer.after)
+        tries = (self._try(way, so_far) for way in ways if way.line.site in on_path)
+        return [tried for tried in tries if tried is not None]
+
+    def _try(self, way: Way, so_far: "_SoFar") -> Tried | None:
+        """Return *way* with what its program takes, if it gains something.
+
+        Events that the program has are used if these are as good.
+        """
+        least_ns = so_far.gain_ns + (1 if way.form is Form.REMOVE else max(self._least_ns, 1))
+        answer = self._ask(way, least_ns)
         if answer is None or way.form is not Form.WEAKER:
             return None if answer is None else (way, answer)
         edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
-        simple = replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
-        other = self._ask(simple) if simple.edited.edges != way.edited.edges else None
-        is_as_good = other is not None and other.gain_ns >= answer.gain_ns - self._least_ns
-        return (simple, other) if other is not None and is_as_good else (way, answer)
+        simple = replace(way, edit=edit, edited=self._steps.edited(so_far.edit + edit))
+        own = simple.edited.edges[len(so_far.edit.behind) :]
+        is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(edit, own)
+        other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
+        return (way, answer) if other is None else (simple, other)
 
-    def _ask(self, way: Way) -> Answer | None:
-        """Return what the program of *way* takes; None if it is no advice."""
+    def _with_idle(self, line: WaitLine, so_far: "_SoFar") -> "_SoFar":
+        """Return what was chosen with *line*, too, if it can go and the run is not longer without it."""
+        way = self._way(line, so_far.edit)
+        if isinstance(way, Verdict) or way.form is not Form.REMOVE:
+            return so_far
+        answer = self._ask(way, so_far.gain_ns)
+        return so_far if answer is None else so_far.with_(way, answer, None)
+
+    def _ask(self, way: Way, least_ns: int) -> Answer | None:
+        """Return what the program of *way* takes; None if it gains less, or is no advice."""
         self._tried += 1
         if self._tried > MOST_TRIED:
             return None
@@ -183,43 +252,13 @@ class Chooser:
             answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")
         except EditError:
             return None
-        least = self._least_ns if way.form is Form.WEAKER else 0
-        return None if answer.conflicts or answer.gain_ns < least else answer
+        return None if answer.conflicts or answer.gain_ns < least_ns else answer
 
-    def _together(self, found: Sequence[tuple[Way, Answer]]) -> tuple[list[Advice], Answer | None]:
-        advice: list[Advice] = []
-        chosen, together = Edit(), None
-        rest = [*found]
-        while rest:
-            left = []
-            for alone, answer in rest:
-                tried = self._next(alone, answer, chosen, together)
-                if tried is None:
-                    left.append((alone, answer))
-                    continue
-                way, together = tried
-                advice.append(Advice(way, answer))
-                chosen += way.edit
-            if len(left) == len(rest):
-                break
-            rest = left
-        while advice and not self._is_in_order(self._steps.edited(chosen)):
-            advice.pop()
-            chosen = sum((each.way.edit for each in advice), Edit())
-            together = self._asker.compare(self._steps.edited(chosen).case, "all of this") if advice else None
-        return advice, together
-
-    def _next(self, alone: Way, answer: Answer, chosen: Edit, together: Answer | None) -> tuple[Way, Answer] | None:
-        """Return what can still be done with the line of *alone* behind what is *chosen*, and the joint answer."""
-        if together is None:
-            return alone, answer
-        way = self._way(alone.line, chosen)
-        tried = None if isinstance(way, Verdict) else self._try(way, chosen)
-        return tried if tried is not None and self._gains(*tried, together) else None
-
-    def _gains(self, way: Way, joint: Answer, before: Answer) -> bool:
-        """Whether the run with *way* is not longer than the one *before*, and shorter if a wait is only weaker."""
-        return joint.gain_ns - before.gain_ns >= (max(self._least_ns, 1) if way.form is Form.WEAKER else 0)
+    def _dearest(self, tries: Sequence[Tried]) -> Tried:
+        """Return the strongest wait of those that are worth the most: small differences count for nothing."""
+        most_ns = max(answer.gain_ns for _, answer in tries)
+        dear = [each for each in tries if each[1].gain_ns >= most_ns - self._least_ns]
+        return min(dear, key=lambda each: (each[0].line.strength, -each[1].gain_ns))
 
     def _is_in_order(self, edited: Edited) -> bool:
         """Whether the program is in order also if its operations have their effects in the weakest order."""
@@ -229,15 +268,9 @@ class Chooser:
     def _hide(self, ways: Sequence[Way], advice: Sequence[Advice]) -> None:
         """Note under each piece of advice the lines that could go without it, and cannot go with it."""
         for way in ways:
-            if way.form is Form.REMOVE and not any(_is_same(way.line, each.way.line) for each in advice):
-                for each in advice:
-                    if self._judge.loss(each.way.edit + way.edit):
-                        each.hidden.append(way.line)
-                        break
-
-
-def _is_same(one: WaitLine, other: WaitLine) -> bool:
-    return (one.site, one.called) == (other.site, other.called)
+            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit)), None)
+            if under is not None:
+                under.hidden.append(way.line)
 
 
 def missing(timeline: Timeline) -> str:

@@ -32,7 +32,9 @@ _STRENGTHS = {"device": Strength.DEVICE, "context": Strength.DEVICE, "stream": S
 
 @dataclass(slots=True)
 class WaitLine:
-    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses."""
+    """One line that waits: *calls* are the indices of its calls, *awaits* rows of accesses. *last* counts those that it
+    has made besides, which stay.
+    """
 
     site: str
     file: str
@@ -40,10 +42,11 @@ class WaitLine:
     strength: Strength
     calls: list[int] = field(default_factory=list)
     awaits: list[int] = field(default_factory=list)
+    last: int = 0
 
     @property
     def count(self) -> int:
-        """How many waits it has made."""
+        """How many waits it has made, without the last ones."""
         return len(self.calls) + len(self.awaits)
 
     @property
@@ -51,12 +54,19 @@ class WaitLine:
         """Whether the host waits."""
         return self.strength is not Strength.IN_STREAM
 
-    def without(self, calls: Collection[int], awaits: Collection[int]) -> "WaitLine":
-        """Return this line without some of its waits."""
-        return WaitLine(
-            self.site, self.file, self.called, self.strength,
-            [each for each in self.calls if each not in calls], [each for each in self.awaits if each not in awaits],
-        )  # fmt: skip
+    def without_last(self, calls: Collection[int], awaits: Collection[int]) -> "WaitLine":
+        """Return this line without some of its waits, which are the last ones."""
+        kept = (
+            [each for each in self.calls if each not in calls],
+            [each for each in self.awaits if each not in awaits],
+        )
+        last = self.last + self.count - sum(map(len, kept))
+        return WaitLine(self.site, self.file, self.called, self.strength, *kept, last)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from other lines."""
+        return self.site, self.called
 
 
 def wait_lines(timeline: Timeline) -> list[WaitLine]:
@@ -165,6 +175,9 @@ class Doubtful:
         for index, call in enumerate(timeline.calls):
             if isinstance(call.act, acts.Asked) or call.name in _TIMES:
                 told[call.caller, call.by].append(index - 1)
+        for access in timeline.accesses:
+            if not access.extents and access.after is None:
+                told[access.caller, access.by].append(_behind(access.behind))
         for handover in timeline.handovers:
             if handover.giver is not None:
                 for caller in timeline.hosts[handover.giver].callers:

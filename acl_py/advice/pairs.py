@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from acl_py.calls import acts
@@ -374,6 +374,18 @@ class _Hidden:
         self._exported: defaultdict[int, list[Extent]] = defaultdict(list)
         for extent in chain.from_iterable(export.extents for export in timeline.exports):
             self._exported[extent.buffer].append(extent)
+        self._behind_ns = max([timeline.end_ns, *(op.end_ns for op in timeline.ops)]) + 1
+        # When the host was seen to read bytes of each memory, and when operations began to write them.
+        self._reads: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        self._writes: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for access in timeline.accesses:
+            for each in () if access.writes else access.extents:
+                self._reads[each.buffer].append((access.at_ns, each.start, each.stop))
+        for op in timeline.ops:
+            for each in op.writes:
+                self._writes[each.buffer].append((op.start_ns, each.start, each.stop))
+        for touches in (*self._reads.values(), *self._writes.values()):
+            touches.sort()
         self._registered = set()
         self._by_address = any(kind.function for kind in call_columns(timeline.calls).kinds)
         for call in timeline.calls:
@@ -386,6 +398,8 @@ class _Hidden:
         touched = (*op.reads, *op.writes)
         if op.kind in _COPIES_OF_HOST and len({each.buffer for each in touched}) < len(_ENDS):
             return True  # a recording has no bytes of arrays
+        if any(self._is_read_unseen(each, op) for each in op.writes if each.buffer >= 0):
+            return True
         return any(each.buffer < 0 or self._is_hidden(each) for each in touched)
 
     def _is_hidden(self, extent: Extent) -> bool:
@@ -394,3 +408,23 @@ class _Hidden:
         if space == "pageable" or buffer in self._registered or (self._by_address and space != "device"):
             return True
         return any(start < other.stop and other.start < stop for other in self._exported.get(buffer, ()))
+
+    def _is_read_unseen(self, extent: Extent, op: Operation) -> bool:
+        """Whether the host had an array over the bytes that *op* wrote, and was not seen to read them.
+
+        NumPy tells of most uses of such an array, and of some not: `plain[:] = array` reads it unseen. Where bytes were
+        written for the host and not read before they are written again, or in the rest of the run, that is likely.
+        """
+        memory = self._buffers[extent.buffer]
+        if memory.space == "device" or memory.viewed_ns < 0:
+            return False
+        until_ns = self._next(self._writes[extent.buffer], extent, op.end_ns)
+        return memory.viewed_ns <= until_ns <= self._next(self._reads[extent.buffer], extent, op.end_ns)
+
+    def _next(self, touches: Sequence[tuple[int, int, int]], extent: Extent, since_ns: int) -> int:
+        """Return the time of the first of *touches*, by time, to bytes of *extent* from *since_ns* on; if there is
+        none, a time behind the run.
+        """
+        later = islice(touches, bisect_left(touches, (since_ns,)), None)
+        met = (at_ns for at_ns, start, stop in later if extent.start < stop and start < extent.stop)
+        return next(met, self._behind_ns)

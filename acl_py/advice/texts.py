@@ -1,6 +1,7 @@
 """Advice in words, for the terminal and for pages."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from acl_py.advice.choosing import Advice, Chosen, Form, Way
 from acl_py.advice.needs import Behind, node_text
@@ -8,6 +9,7 @@ from acl_py.calls import acts
 from acl_py.calls.steps import Name
 from acl_py.causes.lines import us
 from acl_py.explain.edges import Edge
+from acl_py.explain.whatif import Answer
 from acl_py.programs.format import Step
 from acl_py.trace import page
 from acl_py.trace.rows.timeline import Timeline
@@ -30,7 +32,8 @@ class Words:
         together = self._chosen.together
         lines = ["advice: none: no wait of this run is known to be needless"]
         if together is not None:
-            lines = [f"advice: all of this: {us(together.before_ns)} -> {us(together.after_ns)}, still ordered"]
+            before_ns = together.worked_ns[0]
+            lines = [f"advice: all of this: {us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
@@ -38,19 +41,58 @@ class Words:
             lines.append(f"  not known whether these are needed: {listed(doubts, _MOST)}")
         return "\n".join(lines)
 
+    @property
+    def advice(self) -> Sequence[Advice]:
+        """All pieces of advice."""
+        return self._chosen.advice
+
+    @property
+    def together(self) -> Answer | None:
+        """The answer of all pieces together; None if there are none."""
+        return self._chosen.together
+
+    def data(self) -> dict[str, Any]:
+        """Return all advice for JSON."""
+        together = self._chosen.together
+        doubts = [each for each in self._chosen.verdicts if each.doubt is not None]
+        return {
+            "before_us": None if together is None else together.worked_ns[0] / 1000,
+            "after_us": None if together is None else (together.worked_ns[0] - together.gain_ns) / 1000,
+            "pieces": [
+                {
+                    "line": each.way.line.site,
+                    "call": each.way.line.called,
+                    "form": each.way.form.value,
+                    "text": self._piece(each),
+                    "times": each.way.line.count,
+                    "worth_us": 0 if each.answer is None else each.answer.gain_ns / 1000,
+                    "adds_us": each.added_ns / 1000,
+                    "hides": [hidden.site for hidden in each.hidden],
+                }
+                for each in self._chosen.advice
+            ],
+            "not_known": [
+                {"line": each.line.site, "call": each.line.called, "why": str(each.doubt)} for each in doubts
+            ],
+        }
+
     def on_page(self) -> list[page.Finding]:
         """Return all advice as a page shows it."""
         return [self._on_page(each) for each in self._chosen.advice]
 
     def _piece(self, advice: Advice) -> str:
         """Return one piece of advice in sentences."""
-        gain_ns, before_ns = advice.answer.gain_ns, advice.answer.before_ns
-        sentences = [self._what(advice.way), self._edit(advice.way)]
-        sentences.append(f"Worth {us(gain_ns)} of {us(before_ns)}" if gain_ns else "Worth nothing alone")
+        sentences = [self._what(advice.way), self._edit(advice.way), self._worth(advice)]
         if advice.hidden:
             lines = listed([f"{each.site} ({each.called})" for each in advice.hidden])
-            sentences.append(f"In order only because of it, so needed without it: {lines}")
+            sentences.append(f"Needed once it is gone: {lines}")
         return ". ".join(sentences) + "."
+
+    def _worth(self, advice: Advice) -> str:
+        assert self._chosen.together is not None, "there is advice"
+        of, gain_ns = us(self._chosen.together.worked_ns[0]), 0 if advice.answer is None else advice.answer.gain_ns
+        worth = f"Worth {us(gain_ns)} of {of}" if gain_ns else "Worth nothing alone"
+        return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the advice above"
 
     def _what(self, way: Way) -> str:
         line = way.line
@@ -58,8 +100,8 @@ class Words:
             times = f"in this run, {line.count:,} of {line.count:,}"
             return f"{line.called}() orders nothing that is not in order without it ({times})"
         if way.form is Form.LAST:
-            times = f"in this run, {line.count:,} of {line.count + 1:,}"
-            return f"{line.called}() orders nothing that is not in order without it, but for its last wait ({times})"
+            times = f"in this run, {line.count:,} of {line.count + line.last:,}"
+            return f"{line.called}() orders nothing before its last wait ({times})"
         one, other = way.pairs[0].one, way.pairs[0].other
         needs = f"{node_text(self._timeline, other)} needs only {node_text(self._timeline, one)}"
         return f"{line.called}() waits for more than it has to: {needs}"
@@ -69,8 +111,17 @@ class Words:
             edit = "; ".join(self._edges(way))
         else:
             edit = "Remove it" if way.form is Form.REMOVE else "Make the call once, behind the others"
-        records = way.edited.records
+        records = self._new_records(way)
         return f"{edit}, and the record at {listed(records)}, for which nothing waits then" if records else edit
+
+    def _new_records(self, way: Way) -> list[str]:
+        """Return the lines of the records that go with *way*, and not with what was chosen before it."""
+        gone: set[str] = set()
+        for each in self._chosen.advice:
+            if each.way is way:
+                break
+            gone.update(each.way.edited.records)
+        return [line for line in way.edited.records if line not in gone]
 
     def _edges(self, way: Way) -> Iterator[str]:
         """Yield what to wait for instead: the first edge of each kind."""
@@ -102,4 +153,4 @@ class Words:
         begin_ns = min([*(call.enter_ns for call in calls), *awaits])
         end_ns = max([*(call.exit_ns for call in calls), *awaits])
         held_ns = sum(call.exit_ns - call.enter_ns for call in calls)
-        return page.Finding(text, line.site, begin_ns, end_ns, [], line.calls, held_ns, advice.answer.gain_ns)
+        return page.Finding(text, line.site, begin_ns, end_ns, [], line.calls, held_ns, advice.added_ns)

@@ -1,7 +1,7 @@
 """The end of a run: it waits for the work of its cards, and frees what it has got from the driver.
 
-Work that does not end cannot be taken back: the driver would wait for it in each call that frees something. Then the
-run leaves everything as it is, and asks for a new process.
+Work that does not end is dropped, where the vendor has a call for that. CUDA has none, and its driver would wait for
+the work in each call that frees something: the run leaves everything as it is, and asks for a new process.
 """
 
 from asyncio import current_task
@@ -24,7 +24,7 @@ def give_back(runtime: "CardRuntime") -> None:
     """Wait for the work, and free all that *runtime* has got from the driver. The cards are not reset."""
     is_lost = runtime.driver.standing.lost is not None
     try:
-        if not _is_over(runtime):
+        if not _is_over(runtime) and not runtime.drop_work():
             _leave(runtime)
             return
     except DeviceError:

@@ -141,9 +141,10 @@ class CardStream(Stream):
             return
         self.take(lambda: self.driver.wait(self.handle, event))
 
-    def take(self, call: Callable[[], object]) -> Completion:
-        """Make a *call* of the driver that queues here what is no operation and may last; return its completion."""
-        self.mark_all()
+    def take(self, call: Callable[[], object], *, may_last: bool = True) -> Completion:
+        """Make a *call* of the driver that queues here what is no operation; return its completion."""
+        if may_last:
+            self.mark_all()
         if self.is_legacy:
             self._mark_others()
         call()
@@ -241,6 +242,11 @@ class CardStream(Stream):
             del numbers[entry]
             self._first += 1
             finish(entry, now)
+
+    def reach(self, completion: Completion) -> None:
+        """Complete everything up to *completion*, which the card has done."""
+        if completion in self._numbers:
+            self._reach(self._numbers[completion])
 
     def lose(self) -> None:
         """Complete everything: the card has failed, and does nothing more."""

@@ -44,6 +44,7 @@ class Pitfall(StrEnum):
     IN_LOOP = "made in a loop"
     PIECES = "small pieces"
     REPEATED = "repeated launches"
+    ONE_STREAM = "one stream"
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """The critical path by line of the program, and as text."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,9 +11,10 @@ from acl_py.causes.slack import slacks
 from acl_py.trace.rows.columns import call_columns, op_columns
 from acl_py.trace.rows.reading import as_timeline, short_site
 from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.windows import Window, worked
 from acl_py.trace.views.shown import shown
 
-_SHOWN = 12  # the most lines of the program in a report
+MOST_LINES = 12  # of the program in a report
 
 MEANING = {
     Cause.WORK: "operations ran",
@@ -82,45 +83,57 @@ def by_line(timeline: Timeline, path: Sequence[Part]) -> list[Line]:
     return sorted(lines.values(), key=lambda line: -line.ns.total())
 
 
-def path_text(timeline: Timeline) -> str:
-    """Return the critical path as plain text: the total by cause, then by line, then the lines that have slack."""
+def within(window: Window, path: Iterable[Part]) -> list[Part]:
+    """Return the parts of *path* that are in *window*, cut where it begins and ends."""
+    return [
+        part._replace(begin_ns=begin, end_ns=end)
+        for part in path
+        for begin, end in window.within(part.begin_ns, part.end_ns)
+    ]
+
+
+def path_text(timeline: Timeline, window: Window | None = None, most: int = MOST_LINES) -> str:
+    """Return the critical path as plain text: the total by cause, then by line, then the lines that have slack; no more
+    than *most* lines of either. It is about *window*, by default from the first work to the last wait.
+    """
     timeline = as_timeline(timeline)
-    path = critical_path(timeline)
-    makespan = makespan_ns(timeline)
+    window = window or worked(timeline)
+    path = within(window, critical_path(timeline))
     causes: Counter[Cause] = Counter()
     for part in path:
         causes[part.cause] += part.ns
-    lines = by_line(timeline, path)
-    text = [f"critical path: {us(makespan)}, the whole run"]
+    lines, whole_ns, makespan = by_line(timeline, path), makespan_ns(timeline), window.ns
+    of = "" if makespan == whole_ns else f" of {us(whole_ns)}"
+    text = [f"critical path: {us(makespan)}{of}, {window.what}"]
     names = {cause: shown(cause, timeline.device, timeline.rules) for cause in Cause}
     text += [
         f"  {_row(ns, makespan)}  {names[cause]:<8} {shown(MEANING[cause], timeline.device, timeline.rules)}"
         for cause, ns in causes.most_common()
     ]
-    text += _on_path([line for line in lines if line.ns], names, makespan)
-    text += _off_path([line for line in lines if not line.ns])
+    text += _on_path([line for line in lines if line.ns], names, makespan, most)
+    text += _off_path([line for line in lines if not line.ns], most)
     return "\n".join(text)
 
 
-def _on_path(lines: Sequence[Line], names: Mapping[Cause, str], makespan: int) -> Iterator[str]:
+def _on_path(lines: Sequence[Line], names: Mapping[Cause, str], makespan: int, most: int) -> Iterator[str]:
     if lines:
         yield "by line:"
-    for line in lines[:_SHOWN]:
+    for line in lines[:most]:
         causes = ", ".join(f"{names[cause]} {us(ns)}" for cause, ns in line.ns.most_common())
         what = ": ".join(part for part in (line.site, names_of(line)) if part) or "between calls"
         yield f"  {_row(line.ns.total(), makespan)}  {what}: {causes}"
-    if len(lines) > _SHOWN:
-        rest = sum(line.ns.total() for line in lines[_SHOWN:])
-        yield f"  {_row(rest, makespan)}  {len(lines) - _SHOWN:,} more lines"
+    if len(lines) > most:
+        rest = sum(line.ns.total() for line in lines[most:])
+        yield f"  {_row(rest, makespan)}  {len(lines) - most:,} more lines"
 
 
-def _off_path(lines: Sequence[Line]) -> Iterator[str]:
+def _off_path(lines: Sequence[Line], most: int) -> Iterator[str]:
     if lines:
         yield "not on the path, with the time by which its operations could be longer:"
-    for line in sorted(lines, key=lambda line: line.slack_ns or 0)[:_SHOWN]:
+    for line in sorted(lines, key=lambda line: line.slack_ns or 0)[:most]:
         yield f"  {us(line.slack_ns or 0):>14}         {line.site}: {names_of(line)}"
-    if len(lines) > _SHOWN:
-        yield f"  {len(lines) - _SHOWN:,} more lines"
+    if len(lines) > most:
+        yield f"  {len(lines) - most:,} more lines"
 
 
 def names_of(line: Line) -> str:

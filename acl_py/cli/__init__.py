@@ -1,4 +1,4 @@
-"""The command line, `acl-py`: run, predict, calibrate, explore, replay, report, diff, devices, and others."""
+"""The command line, `acl-py`: run, predict, calibrate, explore, replay, report, optimise, diff, devices, and others."""
 
 from enum import Enum
 from typing import Annotated
@@ -15,6 +15,7 @@ from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, 
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
 from acl_py.cli.notebooks import notebooks_command
+from acl_py.cli.optimising import optimise_command
 from acl_py.cli.predicting import predict_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
@@ -26,6 +27,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
 app.command("replay", cls=Sanitizable)(replay_command)
 app.command("report")(report_command)
+app.command("optimise")(optimise_command)
 app.command("diff")(diff_command)
 app.command("devices")(devices_command)
 app.command("calibrate")(calibrate_command)

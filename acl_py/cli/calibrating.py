@@ -37,13 +37,13 @@ def calibrate_command(
 
     `--overlay FILE.toml` lays the values over a profile; with `--new`, `--device FILE.toml` is the profile.
     """
-    number = card_of(device)
-    if number is None:
-        raise typer.BadParameter(f"--device must be a card, such as cuda:0, not {device!r}")
+    place = card_of(device)
+    if place is None or place.vendor != "cuda":
+        raise typer.BadParameter(f"--device must be a card of NVIDIA, such as cuda:0, not {device!r}")
     if out.suffix != ".toml":
         raise typer.BadParameter(f"--out must end with .toml, as profiles do, and {str(out)!r} does not")
     try:
-        profile, machine = load(base), open_machine(number)
+        profile, machine = load(base), open_machine(place.number)
     except (AclError, ImportError, ProfileError) as error:
         complain(str(error))
         raise typer.Exit(1) from error

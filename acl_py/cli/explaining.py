@@ -1,33 +1,30 @@
 """What commands say about a run: `--explain`, and `--what-if`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from acl_py.advice.choosing import Chooser, missing
-from acl_py.advice.pairs import RacesError
-from acl_py.advice.texts import Words
 from acl_py.calls.steps import HOST_ACCESS
-from acl_py.causes.findings import BARRIERS, Finding, Pitfall, findings, findings_text
-from acl_py.causes.lines import path_text
-from acl_py.causes.pages import with_findings
-from acl_py.causes.path import critical_path
 from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
-from acl_py.explain.pages import with_prices
-from acl_py.explain.prices import notes_of_prices, prices, prices_text
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
-from acl_py.recorded import not_known
+from acl_py.tools.explanation import Explanation, View
 from acl_py.trace.page import Run
 from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
+
+_USUAL = View()
+# What a terminal shows in colours: lines of the program, what something is worth, and how a part of a report begins.
+_PLACE, _WORTH, _HEAD = r"[\w.-]+\.py:\d+", r"Worth [\d,.]+ us|-> [\d,.]+ us", r"^(critical path|advice|findings)"
 
 Explain = Annotated[
     bool,
@@ -111,75 +108,121 @@ def explain_recording(
     Returns:
         For a page: the timeline with its findings, and that of each edit. And whether all that was asked could be done.
     """
-    asks = bool(edits) or optimised is not None
-    if timeline.error:
-        say(f"the run ended with an error: {timeline.error}", stderr=stderr)
-    if not timeline.ops and not timeline.calls:
-        say("the recording is empty: no call was made", stderr=stderr)
-        return [Run(name, timeline)], not asks
-    try:
-        asker = asker_of(timeline, name, model)
-    except EditError as error:
-        complain(f"no prices: {error}")
-        return [_unpriced(timeline, name, stderr=stderr)], not asks
-    pages, answers, fine = [explained(asker, timeline, explain=True, stderr=stderr)], [], True
-    for together in edits:
+    told = Told(timeline, name, edits, model)
+    told.say(stderr=stderr)
+    return told.pages, told.is_fine and (optimised is None or told.propose(optimised, stderr=stderr))
+
+
+class Told:
+    """What is told of a recording: its *explanation*, and the *answers* to the *edits*."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        name: str,
+        edits: Sequence[Sequence[Edit]] = (),
+        model: DeviceProfile | None = None,
+        view: View = _USUAL,
+    ) -> None:
+        self.timeline = timeline
+        self.name = name
+        self.is_empty = not timeline.ops and not timeline.calls
+        self.answers: list[Answer] = []
+        self.is_fine = True  # whether all that was asked could be done
+        asker = self._asker(model, asks=bool(edits))
+        self.explanation = Explanation(timeline, asker, view)
+        for together in edits:
+            if asker is None:
+                break
+            try:
+                self.answers.append(asker.ask(together))
+            except EditError as error:
+                self._complain(str(error))
+
+    def _asker(self, model: DeviceProfile | None, *, asks: bool) -> Asker | None:
+        if self.is_empty:
+            self.is_fine = not asks
+            return None
         try:
-            answers.append(asker.ask(together))
+            return asker_of(self.timeline, self.name, model)
         except EditError as error:
-            complain(str(error))
-            fine = False
-    pages += shown(answers, stderr=stderr)
-    return pages, fine and (optimised is None or propose(asker, optimised, stderr=stderr))
+            complain(f"no prices: {error}")
+            self.is_fine = not asks
+            return None
 
+    def _complain(self, what: str) -> None:
+        complain(what)
+        self.is_fine = False
 
-def _unpriced(timeline: Timeline, name: str, *, stderr: bool) -> Run:
-    """Print the explanation of a run that cannot be repeated; return it for a page."""
-    path, found = critical_path(timeline), findings(timeline)
-    say(path_text(timeline), stderr=stderr)
-    run = with_findings(Run(name, timeline), path, found)
-    say("\n".join([findings_text(found), *not_known(run.notes or ())]), stderr=stderr)
-    return run
+    def say(self, *, stderr: bool = False) -> None:
+        """Print it."""
+        if self.timeline.error:
+            say(f"the run ended with an error: {self.timeline.error}", stderr=stderr)
+        if self.is_empty:
+            say("the recording is empty: no call was made", stderr=stderr)
+            return
+        say(self.explanation.text, stderr=stderr)
+        if self.answers:
+            say(answers_text(self.answers), stderr=stderr)
+
+    @property
+    def pages(self) -> list[Run]:
+        """The timeline with its explanation, for a page, and that of each edit."""
+        asker = self.explanation.asker
+        if self.is_empty:
+            return [Run(self.name, self.timeline)]
+        if asker is None:
+            return [self.explanation.on_page(Run(self.name, self.timeline))]
+        return [self.explanation.on_page(_run(asker, self.timeline)), *_runs(self.answers)]
+
+    def propose(self, path: Path, *, stderr: bool = False) -> bool:
+        """Print what the optimiser proposes, and write the edited program. Return whether that was possible."""
+        asker = self.explanation.asker
+        return asker is not None and propose(asker, path, stderr=stderr)
 
 
 def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
     """Print the explanation of *timeline*, a run of the program of *asker*, if it is wanted; return it for a page."""
+    run = _run(asker, timeline)
+    if not explain:
+        return run
+    explanation = Explanation(timeline, asker, _USUAL)
+    say(explanation.text, stderr=stderr)
+    return explanation.on_page(run)
+
+
+def _run(asker: Asker, timeline: Timeline) -> Run:
     case = asker.case
     notes = [*case.program.notes, *case.notes]
-    shown = Run(printable(case.program.id), timeline, since_ns=0, until_ns=asker.before_ns, notes=notes)
-    if not explain:
-        return shown
-    path, priced = critical_path(timeline), prices(asker, timeline)
-    notes = notes_of_prices(asker, priced)
-    say(path_text(timeline), stderr=stderr)
-    advice = _advice(asker, timeline, [each.finding for each in priced])
-    say(advice if isinstance(advice, str) else advice.text, stderr=stderr)
-    say(prices_text(priced, notes), stderr=stderr)
-    run = with_prices(shown, path, priced, notes)
-    return run if isinstance(advice, str) else run._replace(findings=[*advice.on_page(), *run.findings])
-
-
-def _advice(asker: Asker, timeline: Timeline, found: Sequence[Finding]) -> Words | str:
-    """Return advice about the waits of a run with the findings *found*, or why there is none."""
-    lacks = missing(timeline)
-    if lacks:
-        return lacks
-    barriers = {index for each in found if each.pitfall in BARRIERS for index in each.calls}
-    has_legacy = any(each.pitfall is Pitfall.LEGACY for each in found)
-    try:
-        chosen = Chooser(asker, timeline, barriers, has_legacy=has_legacy).choose()
-    except RacesError as error:
-        return f"no advice: {error}"
-    return Words(chosen, timeline, asker.case.program.steps)
+    return Run(printable(case.program.id), timeline, notes=notes)
 
 
 def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
     """Print *answers*, and return their timelines for a page."""
     if answers:
         say(answers_text(answers), stderr=stderr)
-    return [Run(each.edits, each.after, since_ns=0, until_ns=each.after_ns, notes=each.notes) for each in answers]
+    return _runs(answers)
+
+
+def _runs(answers: Iterable[Answer]) -> list[Run]:
+    return [Run(each.edits, each.after, notes=each.notes) for each in answers]
 
 
 def say(text: str, *, stderr: bool = False) -> None:
-    """Print *text* as it is."""
-    console(stderr=stderr).print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print *text*: as it is to a file; to a terminal with its lines wrapped, and with colours."""
+    out = console(stderr=stderr)
+    if not out.is_terminal:
+        out.print(text, markup=False, highlight=False, soft_wrap=True)
+        return
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        wrapped = wrap(
+            line, out.width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False,
+            drop_whitespace=True, replace_whitespace=False,
+        )  # fmt: skip
+        for part in wrapped or [""]:
+            shown = Text(part)
+            shown.highlight_regex(_PLACE, "cyan")
+            shown.highlight_regex(_WORTH, "bold green")
+            shown.highlight_regex(_HEAD, "bold")
+            out.print(shown, soft_wrap=True)

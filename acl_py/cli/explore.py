@@ -1,30 +1,51 @@
 """`acl-py explore`: reads the options of an exploration, and prints what it finds."""
 
+import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from acl_py.cli.common import EffectsOf, FaultRules, Sanitize, complain, faults_of, option_refused, profile_of, rules_of
+from acl_py.cli.common import (
+    EffectsOf,
+    FaultRules,
+    Sanitize,
+    complain,
+    faults_of,
+    option_refused,
+    profile_of,
+    progress,
+    rules_of,
+)
 from acl_py.cli.scripts import Arguments, Models, Register, Rules, UsualDevice
+from acl_py.cli.windows import JsonOut, write_json
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
 from acl_py.explore.gathering import Gathering
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
 from acl_py.parts import parts_of
-from acl_py.sanitizer.reports import judge
+from acl_py.sanitizer.reports import Report, judge
 from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
-from acl_py.schedules import Deviation, Effects, Replay, parse
+from acl_py.schedules import Decide, Deviation, Effects, Replay, parse
 from acl_py.tools.scripts import ScriptError
 
 FAILS = 4
-_SEARCH = ("--runs", "--strategy", "--seed", "--depth", "--bound", "--schedule")  # options that replays do without
+Echo = Callable[[str], object]  # prints a line
+_SEARCH = (
+    "--runs",
+    "--strategy",
+    "--seed",
+    "--depth",
+    "--bound",
+    "--schedule",
+    "--json",
+)  # options that replays do without
 
 
 class StrategyName(Enum):
@@ -84,6 +105,7 @@ def explore_command(
     models: Models = None,
     register: Register = None,
     fault: FaultRules = None,
+    json_out: JsonOut = None,
 ) -> None:
     """Run a script under many legal schedules, and find one under which it fails.
 
@@ -106,15 +128,24 @@ def explore_command(
         options=options, parts=parts_of(sanitize or False),
     )  # fmt: skip
     gathering = Gathering(partial(run, job))
+    echo = partial(typer.echo, err=str(json_out) == "-")  # then the standard output has the data
+    found: Exploration | None = None
     with option_refused(SuppressionError):  # those of the project that the script belongs to
         suppressions = find(Path(script).parent) if job.parts else ()
     try:
         if schedule is not None:
-            failing = _run_once(gathering, _parsed(schedule))
+            failing = _run_once(gathering, _parsed(schedule), echo)
         else:
             way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
-            found = explore(gathering, way, runs, typer.echo)
-            _show(found, strategy_name.value, bound)
+            with progress("schedules", runs + 1) as advance:
+
+                def counting(decide: Decide) -> Outcome:
+                    outcome = gathering(decide)
+                    advance()
+                    return outcome
+
+                found = explore(counting, way, runs, echo)
+            _show(found, strategy_name.value, bound, echo)
             failing = found.failing
     except ScriptError as error:
         complain(f"acl-py: {error}")
@@ -125,9 +156,36 @@ def explore_command(
             _show_findings(gathering, suppressions)
         raise typer.Exit(2) from error
     if failing is not None:
-        _show_failing(failing, is_new=schedule is None)
-    if (job.parts and _show_findings(gathering, suppressions)) or failing is not None:
+        _show_failing(failing, echo, is_new=schedule is None)
+    fails = (job.parts and _show_findings(gathering, suppressions)) or failing is not None
+    if json_out is not None:
+        report = judge(gathering.findings, suppressions)
+        if not write_json(_data(script, found, failing, report), json_out):
+            raise typer.Exit(1)
+    if fails:
         raise typer.Exit(FAILS)
+
+
+def _data(script: str, found: Exploration | None, failing: Outcome | None, report: Report) -> dict[str, Any]:
+    """Return what came out, for JSON (docs/explore.md has the fields)."""
+    return {
+        "form": "acl_py explore",
+        "version": 1,
+        "script": script,
+        "schedules": 1 if found is None else found.runs,
+        "is_complete": found is not None and found.is_complete,
+        "failing": None
+        if failing is None
+        else {
+            "failure": failing.failure,
+            "deviations": [
+                {"schedule": str(each), "text": text}
+                for each, text in zip(failing.deviations, failing.texts, strict=True)
+            ],
+            "command": _command(failing),
+        },
+        "findings": json.loads(report.json())["findings"],
+    }
 
 
 def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression]) -> bool:
@@ -143,15 +201,15 @@ def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression]) ->
     return bool(report.findings)
 
 
-def _show_failing(failing: Outcome, *, is_new: bool) -> None:
+def _show_failing(failing: Outcome, echo: Echo, *, is_new: bool) -> None:
     """Print how a run has failed, and what is otherwise in it; of a *new* one also the command that repeats it."""
-    typer.echo(f"it fails: {failing.failure}")
-    typer.echo("what is otherwise than under the default schedule:" if failing.deviations else "with no deviation")
+    echo(f"it fails: {failing.failure}")
+    echo("what is otherwise than under the default schedule:" if failing.deviations else "with no deviation")
     width = max((len(str(each)) for each in failing.deviations), default=0)
     for deviation, text in zip(failing.deviations, failing.texts, strict=True):
-        typer.echo(f"  {deviation!s:{width}}  {text}")
+        echo(f"  {deviation!s:{width}}  {text}")
     if is_new:
-        typer.echo(f"run it again: {_command(failing)}")
+        echo(f"run it again: {_command(failing)}")
 
 
 def _parsed(schedule: str) -> list[Deviation]:
@@ -161,7 +219,7 @@ def _parsed(schedule: str) -> list[Deviation]:
         raise typer.BadParameter(str(error), param_hint="--schedule") from error
 
 
-def _run_once(run: Run, wanted: Sequence[Deviation]) -> Outcome | None:
+def _run_once(run: Run, wanted: Sequence[Deviation], echo: Echo) -> Outcome | None:
     """Run one schedule and return its outcome if it fails."""
     outcome = run(Replay(wanted))
     for deviation in wanted:
@@ -173,19 +231,19 @@ def _run_once(run: Run, wanted: Sequence[Deviation]) -> Outcome | None:
             )
     if outcome.failure:
         return outcome
-    typer.echo("it does not fail under this schedule")
+    echo("it does not fail under this schedule")
     return None
 
 
-def _show(found: Exploration, strategy_name: str, bound: int) -> None:
+def _show(found: Exploration, strategy_name: str, bound: int, echo: Echo) -> None:
     """Say what an exploration did; the caller prints the failing run, if there is one."""
     if found.failing is not None:
         return
     tried, points = counted(found.runs, "schedule"), counted(found.points, "choice point")
     if found.is_complete:
-        typer.echo(f"none of the {tried} with up to {counted(bound, 'deviation')} fails ({points})")
+        echo(f"none of the {tried} with up to {counted(bound, 'deviation')} fails ({points})")
     else:
-        typer.echo(f"none of {tried} fails ({strategy_name}, {points})")
+        echo(f"none of {tried} fails ({strategy_name}, {points})")
 
 
 def _command(failing: Outcome) -> str:

@@ -35,15 +35,15 @@ def predict_command(
     The program runs twice, each time in a process of its own, whatever device
     it names. `acl-py calibrate` makes an overlay of this machine.
     """
-    number = card_of(device)
-    if number is None:
-        raise typer.BadParameter(f"--device must be a card, such as cuda:0, not {device!r}")
+    card = card_of(device)
+    if card is None or card.vendor != "cuda":
+        raise typer.BadParameter(f"--device must be a card of NVIDIA, such as cuda:0, not {device!r}")
     with tempfile.TemporaryDirectory(prefix="acl-py-") as folder:
         profile = Path(folder, "model.toml")
         profile.write_text(toml_of(profile_of(model, overlay)), encoding="utf-8")
         command = [program, *(arguments or ())]
         predicted = _recorded(command, {DEVICE: str(profile)}, Path(folder, "model"))
-        _check_card(number)
+        _check_card(card.number)
         measured = _recorded(command, {DEVICE: device}, Path(folder, "card"), "--device", device)
     if len(predicted) != len(measured):
         complain(f"{len(predicted)} simulations on the model, and {len(measured)} on the card: the program differs")

@@ -5,9 +5,12 @@ from typing import Annotated
 
 import typer
 
+from acl_py.causes.lines import MOST_LINES, us
 from acl_py.cli.common import Overlay, complain, profile_of, write_page
-from acl_py.cli.explaining import OptimiseOut, WhatIf, edits_of, explain_recording, say
-from acl_py.explain.diff import diff_text
+from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say
+from acl_py.cli.windows import All, FailOver, JsonOut, Range, Since, Top, Until, nanoseconds, view_of, write_json
+from acl_py.explain.diff import MOST_CHANGES, Difference
+from acl_py.tools.sanitizing import FOUND
 from acl_py.trace.page import Page
 from acl_py.trace.rows.files import TraceFileError, read_trace
 from acl_py.trace.rows.timeline import Timeline
@@ -32,23 +35,68 @@ def report_command(
         ),
     ] = None,
     overlay: Overlay = None,
+    is_whole: All = False,
+    name: Range = None,
+    since: Since = None,
+    until: Until = None,
+    top: Top = MOST_LINES,
+    json_out: JsonOut = None,
+    fail_over: FailOver = None,
 ) -> None:
-    """Explain a saved trace: its critical path by line, and the implicit waits, with their prices."""
+    """Explain a saved trace: its critical path by line, which waits are not needed, and what else it could do
+    without, with the price of each.
+
+    With --fail-over the exit code is 4 if one finding, or one piece of
+    advice, is worth more than that.
+    """
     edits = edits_of(what_if)
     if device is None and overlay is not None:
         raise typer.BadParameter("--overlay lays values over a profile: give its name with --device, too")
     model = None if device is None else profile_of(device, overlay)
     timeline = _read(trace)
-    runs, fine = explain_recording(timeline, trace.name, edits, model=model, optimised=optimise)
+    view = view_of(timeline, is_whole=is_whole, name=name, since=since, until=until, top=top)
+    told = Told(timeline, trace.name, edits, model, view)
+    is_text = str(json_out) != "-"
+    if is_text:
+        told.say()
+    fine = told.is_fine
+    if optimise is not None:
+        fine &= told.propose(optimise, stderr=not is_text)
+    if json_out is not None:
+        fine &= write_json(told.explanation.data(told.answers), json_out)
     if html is not None:
-        fine &= write_page(Page(runs), html)
+        fine &= write_page(Page(told.pages), html)
     if not fine:
         raise typer.Exit(1)
+    if fail_over is not None and (worth_ns := told.explanation.worth_ns) > nanoseconds(fail_over):
+        complain(f"{us(worth_ns)} could be gained: --fail-over allows {fail_over}")
+        raise typer.Exit(FOUND)
 
 
-def diff_command(before: TraceIn, after: TraceIn) -> None:
-    """Compare two saved traces: what moved on the critical path, line by line, and why."""
-    say(diff_text(_read(before), _read(after)))
+def diff_command(
+    before: TraceIn,
+    after: TraceIn,
+    is_whole: All = False,
+    name: Range = None,
+    top: Top = MOST_CHANGES,
+    json_out: JsonOut = None,
+    fail_over: FailOver = None,
+) -> None:
+    """Compare two saved traces: what moved on the critical path, line by line, and why.
+
+    With --fail-over the exit code is 4 if the later run takes longer by more
+    than that.
+    """
+    old, new = _read(before), _read(after)
+    views = [view_of(run, is_whole=is_whole, name=name, since=None, until=None, top=top) for run in (old, new)]
+    difference = Difference(old, new, *(view.window for view in views))
+    if str(json_out) != "-":
+        say(difference.text(top))
+    if json_out is not None and not write_json(difference.data(top), json_out):
+        raise typer.Exit(1)
+    if fail_over is not None and difference.ns > nanoseconds(fail_over):
+        complain(f"{us(difference.ns)} more: --fail-over allows {fail_over}")
+        raise typer.Exit(FOUND)
 
 
 def _read(path: Path) -> Timeline:

@@ -88,7 +88,9 @@ _USUAL = (
 UsualDevice = Annotated[str | None, typer.Option(help=_USUAL, rich_help_panel=OF_DEVICE)]
 _AnyDevice = Annotated[
     str | None,
-    typer.Option(help=f"{_USUAL} cuda:0 is a card of this machine, for programs of verbs.", rich_help_panel=OF_DEVICE),
+    typer.Option(
+        help=f"{_USUAL} cuda:0 and npu:0 are cards of this machine, for programs of verbs.", rich_help_panel=OF_DEVICE
+    ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)]
 IsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as after python -m.")]

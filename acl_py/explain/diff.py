@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any
 
-from acl_py.causes.lines import Line, by_line, names_of, us
-from acl_py.causes.path import Cause, critical_path, makespan_ns
+from acl_py.causes.lines import Line, by_line, names_of, us, within
+from acl_py.causes.path import Cause, critical_path
 from acl_py.recorded import not_known, notes_of
 from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.windows import Window, worked
 from acl_py.trace.views.shown import shown
 
-_SHOWN = 20  # lines of the program
+MOST_CHANGES = 20  # lines of the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +51,74 @@ class Change:
         return " (only before)" if self.before else " (only after)"
 
 
-def changes(before: Timeline, after: Timeline) -> list[Change]:
-    """Return what changed from *before* to *after*, the largest changes first. They add up to the difference."""
-    old, new = _lines(before), _lines(after)
-    pairs: list[tuple[Line | None, Line | None]] = []
-    matcher = SequenceMatcher(None, [_label(line) for line in old], [_label(line) for line in new], autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "equal":
-            pairs += zip(old[a:b], new[c:d], strict=True)
-        else:
-            pairs += [(line, None) for line in old[a:b]] + [(None, line) for line in new[c:d]]
-    found = [_change(*pair, (after.device, after.rules)) for pair in pairs]
-    return sorted((change for change in found if any(change.ns.values())), key=_size)
+class Difference:
+    """The difference of two recordings, in the *windows* of both; by default from the first work to the last wait."""
+
+    def __init__(self, before: Timeline, after: Timeline, old: Window | None = None, new: Window | None = None) -> None:
+        self._runs = (before, old or worked(before)), (after, new or worked(after))
+        self.before_ns, self.after_ns = (window.ns for _, window in self._runs)
+        self.changes = self._changes()
+
+    @property
+    def ns(self) -> int:
+        """How much longer the later run takes; negative if it is shorter."""
+        return self.after_ns - self.before_ns
+
+    def _changes(self) -> list[Change]:
+        """Return what changed, the largest changes first. They add up to the difference."""
+        (before, window), (after, later) = self._runs
+        old, new = _lines(before, window), _lines(after, later)
+        pairs: list[tuple[Line | None, Line | None]] = []
+        matcher = SequenceMatcher(None, [_label(line) for line in old], [_label(line) for line in new], autojunk=False)
+        for tag, a, b, c, d in matcher.get_opcodes():
+            if tag == "equal":
+                pairs += zip(old[a:b], new[c:d], strict=True)
+            else:
+                pairs += [(line, None) for line in old[a:b]] + [(None, line) for line in new[c:d]]
+        found = [_change(*pair, (after.device, after.rules)) for pair in pairs]
+        return sorted((change for change in found if any(change.ns.values())), key=_size)
+
+    def text(self, most: int = MOST_CHANGES) -> str:
+        """Return the difference as plain text, with *most* lines of the program."""
+        verdict = f"{us(abs(self.ns))} {'less' if self.ns < 0 else 'more'}" if self.ns else "no difference"
+        text = [f"{us(self.before_ns)} before, {us(self.after_ns)} after: {verdict}"]
+        if self.changes:
+            text.append("by line of the critical path, with causes:")
+        text += [f"  {change.text}" for change in self.changes[:most]]
+        if len(self.changes) > most:
+            rest = sum(sum(change.ns.values()) for change in self.changes[most:])
+            text.append(f"  {signed(rest):>14}  {len(self.changes) - most:,} more lines")
+        return "\n".join([*text, *not_known(self._notes())])
+
+    def data(self, most: int = MOST_CHANGES) -> dict[str, Any]:
+        """Return the difference for JSON (docs/traces.md has the fields)."""
+        return {
+            "form": "acl_py diff",
+            "version": 1,
+            "before_us": self.before_ns / 1000,
+            "after_us": self.after_ns / 1000,
+            "more_us": self.ns / 1000,
+            "windows": [window.what for _, window in self._runs],
+            "lines": [
+                {
+                    "before": change.before,
+                    "after": change.after,
+                    "names": change.names,
+                    "more_us": sum(change.ns.values()) / 1000,
+                    "causes": {str(cause): ns / 1000 for cause, ns in _by_size(change.ns)},
+                }
+                for change in self.changes[:most]
+            ],
+            "notes": [*self._notes()],
+        }
+
+    def _notes(self) -> Iterator[str]:
+        return _notes(*(run for run, _ in self._runs))
 
 
 def diff_text(before: Timeline, after: Timeline) -> str:
     """Return the differences as plain text."""
-    first, second = makespan_ns(before), makespan_ns(after)
-    moved = changes(before, after)
-    verdict = (
-        "no difference" if first == second else f"{us(abs(second - first))} {'less' if second < first else 'more'}"
-    )
-    text = [f"{us(first)} before, {us(second)} after: {verdict}"]
-    if moved:
-        text.append("by line of the critical path, with causes:")
-    text += [f"  {change.text}" for change in moved[:_SHOWN]]
-    if len(moved) > _SHOWN:
-        rest = sum(sum(change.ns.values()) for change in moved[_SHOWN:])
-        text.append(f"  {signed(rest):>14}  {len(moved) - _SHOWN:,} more lines")
-    return "\n".join([*text, *not_known(_notes(before, after))])
+    return Difference(before, after).text()
 
 
 def _notes(before: Timeline, after: Timeline) -> Iterator[str]:
@@ -87,9 +128,10 @@ def _notes(before: Timeline, after: Timeline) -> Iterator[str]:
         yield note if note in old and note in new else f"{note} ({'only before' if note in old else 'only after'})"
 
 
-def _lines(timeline: Timeline) -> list[Line]:
+def _lines(timeline: Timeline, window: Window) -> list[Line]:
     """Return the lines of *timeline* in the order of the program; the time between calls is the first."""
-    return sorted(by_line(timeline, critical_path(timeline)), key=lambda line: _place(line.site))
+    path = within(window, critical_path(timeline))
+    return sorted(by_line(timeline, path), key=lambda line: _place(line.site))
 
 
 def _place(site: str) -> tuple[str, int]:

@@ -15,5 +15,5 @@ def with_prices(run: Run, path: Iterable[Part], priced: Sequence[Priced], notes:
 
 
 def _priced(priced: Priced) -> page.Finding:
-    found = on_page(priced.finding, f"{priced.finding.edit}. {priced.worth}")
+    found = on_page(priced.finding, "\n".join([f"{priced.finding.edit}. {priced.worth}", *priced.source]))
     return found if priced.answer is None else found._replace(worth_ns=priced.answer.gain_ns)

@@ -19,6 +19,8 @@ from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
 from acl_py.explain.habits.habit import Habit, best
 from acl_py.explain.habits.sync_copies import fetched_later
+from acl_py.explain.source import Source
+from acl_py.explain.source_edits import source_edits
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Program, Step
 from acl_py.recorded import not_known
@@ -34,21 +36,36 @@ _MOST_QUEUES = 4096  # the model makes an object for each
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why."""
+    """A finding with the *answer* of its edit; None if the edit cannot be made, and then *problem* says why.
+
+    *source* is the edit as a diff of the lines of the program, where their text is known.
+    """
 
     finding: Finding
     answer: Answer | None
     problem: str = ""
+    source: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The finding and its price as plain text."""
         return f"{self.finding.text}. {self.worth}"
 
+    def with_source(self, source: Source, before: Program) -> "Priced":
+        """Return this with the edit of *source*, whose program *before* the edit is given."""
+        if self.answer is None or self.is_minor:
+            return self
+        return replace(self, source=tuple(source_edits(source, before, self.answer.run.program)))
+
+    @property
+    def diff(self) -> list[str]:
+        """The edit of the source as lines of text below that of the finding."""
+        return [f"      {line}" for line in self.source]
+
     @property
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried."""
-        return self.answer is None or 100 * self.answer.gain_ns < self.answer.before_ns
+        return self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0]
 
     def is_worse_than(self, other: Answer) -> bool:
         """Whether *other* is the better answer: it keeps the order, or it is worth more."""
@@ -61,7 +78,7 @@ class Priced:
             return f"No price: {self.problem}"
         gain = self.answer.gain_ns
         worth = f"Worth {us(gain)}" if gain > 0 else "Worth nothing" if not gain else f"It costs {us(-gain)} more"
-        text = f"{worth} of {us(self.answer.before_ns)}."
+        text = f"{worth} of {us(self.answer.worked_ns[0])}."
         if gain < 0 and self.answer.reordered:
             text = f"{text.removesuffix('.')}, because of another order: {self.answer.reordered[0]}."
         if self.answer.conflicts:
@@ -86,6 +103,8 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
             if finding.pitfall in (Pitfall.FULL_QUEUE, Pitfall.SHARED_QUEUE):
                 of_device[finding.pitfall] = priced[-1]
     priced += _priced_habits(asker, steps)
+    source = Source(timeline)
+    priced = [each.with_source(source, asker.case.program) for each in priced]
     return sorted(priced, key=lambda each: -each.answer.gain_ns if each.answer is not None else 0)
 
 
@@ -96,13 +115,18 @@ def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:
     return list(dict.fromkeys((*case.program.notes, *case.notes, *(note for each in answers for note in each.notes))))
 
 
-def prices_text(priced: Sequence[Priced], notes: Iterable[str]) -> str:
+def prices_text(priced: Sequence[Priced], notes: Iterable[str], most: int = MOST_PRICED) -> str:
     """Return *priced* as plain text, with the *notes*: what their times do not contain.
 
-    A line for each that is worth following, and a last one for all others.
+    A line for each that is worth following, *most* of them, and a last one for all others.
     """
     minor = [each for each in priced if each.is_minor]
-    lines = [f"findings: {len(priced):,}", *(f"  {each.text}" for each in priced if not each.is_minor)]
+    major = [each for each in priced if not each.is_minor]
+    lines = [f"findings: {len(priced):,}"]
+    for each in major[:most]:
+        lines += [f"  {each.text}", *each.diff]
+    if len(major) > most:
+        lines.append(f"  {len(major) - most:,} more that are worth following")
     if minor:
         sites = [*dict.fromkeys(each.finding.site for each in minor)]
         more = f" and {len(sites) - _SITES} other lines" if len(sites) > _SITES else ""

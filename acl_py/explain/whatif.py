@@ -23,6 +23,7 @@ from acl_py.recorded import not_known
 from acl_py.recorded.translations import PAGEABLE
 from acl_py.sanitizer.watch import watching
 from acl_py.trace.rows.timeline import Operation, Timeline
+from acl_py.trace.rows.windows import worked
 from acl_py.trace.views.shown import shown
 from acl_py.verbs.host import Sleep
 from device_model.errors import listed
@@ -36,6 +37,7 @@ _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of sev
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What edits would change. Times are makespans: until the last step has returned and all operations are done.
+    *worked_ns* are those of the windows from the first work to the last wait, before and after, which texts tell.
 
     *conflicts* name pairs of accesses that the edits leave without order although they touch the same bytes; if there
     are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
@@ -49,6 +51,7 @@ class Answer:
     conflicts: tuple[str, ...]
     notes: tuple[str, ...]
     reordered: tuple[str, ...]
+    worked_ns: tuple[int, int]
     run: Replay = field(repr=False)
     case: Case = field(repr=False)
 
@@ -65,7 +68,8 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer as plain text."""
-        lines = [f"{self.edits}: {us(self.after_ns)} instead of {us(self.before_ns)}: {_gain(self)}"]
+        before_ns, after_ns = self.worked_ns
+        lines = [f"{self.edits}: {us(after_ns)} instead of {us(before_ns)}: {_gain(before_ns, after_ns)}"]
         if self.conflicts:
             lines.append(f"  no fix: it leaves work on the same bytes without order: {listed(self.conflicts[:_SHOWN])}")
             if len(self.conflicts) > _SHOWN:
@@ -87,6 +91,7 @@ class Asker:
         self.before = self._run(self.case)
         self._timeline = self.before.trace.timeline()
         self.before_ns = round(self.before.done_us * 1000)
+        self.worked_ns = _worked_ns(self._timeline, self.before_ns)
         self._conflicts = _conflicts(self.before.findings)
 
     @property
@@ -123,7 +128,8 @@ class Asker:
         reordered = tuple(_reordered(self._timeline, after))
         steps = tuple(replace(step, site="") if step.site.startswith(STEP) else step for step in case.program.steps)
         unmarked = case.with_program(steps=steps)
-        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, run_, unmarked)
+        times = self.worked_ns, _worked_ns(after, after_ns)
+        return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, times, run_, unmarked)
 
     def _run(self, case: Case) -> Replay:
         """Run the program of *case*. Raises what `replay` raises."""
@@ -235,9 +241,14 @@ def _numbered(ops: Sequence[Operation]) -> dict[int, str]:
     return names
 
 
-def _gain(answer: Answer) -> str:
-    gain = answer.gain_ns
+def _worked_ns(timeline: Timeline, done_ns: int) -> int:
+    """Return how long the replay in *timeline*, which was done at *done_ns*, worked: a synchronisation ends it."""
+    return sum(end - begin for begin, end in worked(timeline).within(0, done_ns))
+
+
+def _gain(before_ns: int, after_ns: int) -> str:
+    gain = before_ns - after_ns
     if not gain:
         return "no difference"
-    share = f"{100 * abs(gain) / answer.before_ns:.1f} %"
+    share = f"{100 * abs(gain) / before_ns:.1f} %"
     return f"{us(gain)} less ({share})" if gain > 0 else f"{us(-gain)} more ({share})"

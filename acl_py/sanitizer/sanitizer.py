@@ -58,7 +58,7 @@ class Sanitizer(Observer):
             runtime.memory.watch_view = self.unwritten.view_unwatched
         if SanitizerPart.HOST in parts:
             self.views = Views(self.host_access, self.host_exported)
-            runtime.memory.watch_view = self.views.watch
+            runtime.memory.watch_view = self._give_view
             if self.races is not None:
                 self.races.tell_pageable(partial(self.findings.note, UNSEEN))
         if SanitizerPart.LEAKS in parts:
@@ -117,6 +117,13 @@ class Sanitizer(Observer):
             self.views.close()
 
     # --- the host
+
+    def _give_view(self, allocation: Allocation, array: Any) -> Any:
+        """Return a view of *array*, which lies in *allocation*."""
+        assert self.views is not None, "the host is watched"
+        if self.runtime.hooks.viewed is not None:
+            self.runtime.hooks.viewed(allocation)
+        return self.views.watch(allocation, array)
 
     @guarded
     def host_access(self, allocation: Allocation, ranges: Ranges, writes: bool, site: object) -> None:

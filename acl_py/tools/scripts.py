@@ -109,7 +109,8 @@ def run(
         ScriptError: the script cannot be read, or *check* raised it.
     """
     main = _main(program, form, compile_on_simulated_clock if clock is Clock.SIMULATED else _compile)
-    install_at_import(on_hang=hanging.end_process, **options)
+    if not os.environ.get("ACL_PY_DEVICE", "").startswith("npu:"):  # there `acl` is the vendor's
+        install_at_import(on_hang=hanging.end_process, **options)
     with switching.driver_of_script() if is_simulated else nullcontext(), standing.watching():
         hanging.views[:] = views if sanitized is None else [partial(_show_findings, sanitized), *views]
         if clock is Clock.REAL:

@@ -56,7 +56,8 @@ async def SetStreamFailureMode(stream: StreamLike, mode: int) -> None:
             Kind.NOT_SUPPORTED, f"{stream!r} stops on failure, which cannot be taken back", "create another stream"
         )
     runtime.pay(runtime.costs.other)
-    stream.stops_on_failure = mode == FailureMode.STOP
+    if mode == FailureMode.STOP:
+        stream.stop_on_failure()
     runtime.called(SetStreamFailureMode.__name__, enter, site)
 
 

@@ -82,8 +82,7 @@ async def DestroyNotify(notify: Notify) -> None:
     scope, runtime, site, enter = begin()
     check_notify(scope, notify)
     runtime.pay(runtime.costs.destroy_event)
-    notify.destroyed = site
-    notify.device.notify_ids.give(runtime.scheduler.now)
+    notify.destroy(site)
     runtime.called(DestroyNotify.__name__, enter, site, Destroyed(notify))
 
 

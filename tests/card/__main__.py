@@ -7,7 +7,9 @@ import argparse
 import sys
 
 import acl_py
+import acl_py.compat.acl
 from acl_py.compat import cuda as switch
+from tests.card import acl_programs, acl_timelines
 from tests.card.conformance import conformance
 from tests.card.costs import costs, waits
 from tests.card.own_card import show
@@ -28,8 +30,10 @@ def main() -> None:
         "--graphs", action="store_true", help="with captures, and graphs that are launched and changed"
     )
     programs.add_argument(
-        "--operations", action="store_true", help="with graphs, and each stream must have done the same operations"
+        "--operations", action="store_true", help="with graphs, and each stream, of acl each engine, has done the same"
     )
+    for each in (programs, campaigns.add_parser("timelines", help="of random programs, on the model and as a card")):
+        each.add_argument("--through", choices=("cuda", "acl"), default="cuda", help="the simulated vendor")
     recorded = campaigns.add_parser("conformance", help="the programs that were measured on a card")
     recorded.add_argument("--only", help="the id of one program")
     campaigns.add_parser("costs", help="verbs beside the bare calls of the driver")
@@ -37,13 +41,17 @@ def main() -> None:
     campaigns.add_parser("times", help="operations, by the vendor's records and by events")
     campaigns.add_parser("samples", help="which samples run, and how the others end")
     campaigns.add_parser("notebooks", help="the programs for a card; what one prints is written into the notebooks")
-    for each in campaigns.choices.values():
-        each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
-    timelines = campaigns.add_parser("timelines", help="of random programs, on the simulated driver and on the model")
-    timelines.add_argument("count", type=int)
+    campaigns.choices["timelines"].add_argument("count", type=int)
+    for name, each in campaigns.choices.items():
+        if name != "timelines":
+            each.add_argument("--on-card", action="store_true", help="a real one, and not the simulated driver")
     chosen = parser.parse_args()
     if chosen.campaign == "timelines":
-        print(f"{chosen.count} programs; the timelines of {compare_timelines(range(chosen.count))} differ")
+        play = {"cuda": compare_timelines, "acl": acl_timelines.compare_timelines}[chosen.through]
+        print(f"{chosen.count} programs; the timelines of {play(range(chosen.count))} differ")
+        return
+    if chosen.campaign == "programs" and chosen.through == "acl":
+        through_acl(range(chosen.first, chosen.first + chosen.count), engines=chosen.operations, on_card=chosen.on_card)
         return
     if chosen.campaign in ("samples", "notebooks"):  # in processes of their own
         {"samples": report, "notebooks": show}[chosen.campaign](on_card=chosen.on_card)
@@ -61,6 +69,15 @@ def main() -> None:
         times()
     else:
         acl_py.run({"costs": costs, "waits": waits}[chosen.campaign], device="cuda:0", trace=False)
+
+
+def through_acl(seeds: range, *, engines: bool, on_card: bool) -> None:
+    """Play programs through pyACL."""
+    if not on_card:
+        acl_py.compat.acl.install(device=acl_programs.CARD, workers=1)
+    write = acl_programs.on_engines if engines else acl_programs.written
+    count, differ = acl_programs.compare(seeds, write, engines=engines)
+    print(f"{len(seeds)} programs, {count} of them without races; {differ} of these differ")
 
 
 if __name__ == "__main__":

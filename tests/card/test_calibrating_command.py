@@ -10,9 +10,12 @@ from tests import forks
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        (("calibrate", "-o", "mine.toml", "--device", "h200"), "--device must be a card, such as cuda:0, not 'h200'"),
+        (
+            ("calibrate", "-o", "mine.toml", "--device", "h200"),
+            "--device must be a card of NVIDIA, such as cuda:0, not 'h200'",
+        ),
         (("calibrate", "-o", "mine.json"), "--out must end with .toml, as profiles do"),
-        (("predict", "--device", "tiny", "main.py"), "--device must be a card, such as cuda:0, not 'tiny'"),
+        (("predict", "--device", "tiny", "main.py"), "--device must be a card of NVIDIA, such as cuda:0, not 'tiny'"),
         (("predict", "--model", "h300", "main.py"), "there is no profile 'h300'"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.card.programs import OnDevice, asynchronous, calm, memory_of, pageabl
 from tests.cuda.calling import PTX
 from tests.cuda.programs import Step
 
-_FREE = (
+FREE = (
     "record", "wait", "query", "sync", "wake", "wake_asleep", "create_event", "destroy_event", "create_stream",
     "set_device", "other", "launch_first",
 )  # fmt: skip
@@ -43,10 +43,10 @@ def profile() -> DeviceProfile:
     graphs = replace(base.graphs, **dict.fromkeys(_FREE_OF_GRAPHS, 0), launch_first=base.graphs.launch)
     nothing = Curve([(0, 0), (1, 0)])
     graphs = replace(graphs, end=nothing, instantiate=nothing, upload=nothing, update=nothing)
-    return replace(base, host=replace(base.host, **dict.fromkeys(_FREE, 0)), graphs=graphs)
+    return replace(base, host=replace(base.host, **dict.fromkeys(FREE, 0)), graphs=graphs)
 
 
-class _Blocking:
+class Blocking:
     """A bridge whose waits block in the driver; everything else is that of the run."""
 
     def __init__(self, bridge: Any) -> None:
@@ -69,12 +69,12 @@ def _block(stream: Any) -> None:
     stream.look()
     if not stream.is_asked:
         return
-    driver, cu = stream.driver, stream.driver.cu
+    driver = stream.driver
     behind = next((mark.event for mark in stream._marks if mark.number >= stream._asked), None)
     if behind is None:
-        driver(cu.cuStreamSynchronize, stream.handle)
+        driver(driver.cu.cuStreamSynchronize if hasattr(driver, "cu") else driver.rt.synchronize_stream, stream.handle)
     else:
-        driver(cu.cuEventSynchronize, behind)
+        driver.synchronize_event(behind)
     stream.look()
 
 
@@ -94,7 +94,7 @@ class _Timed(OnDevice):
             self.kernel = (await acl_py.ptx.load(PTX))["add"]
             session = current_session() if is_card else None
             if is_card:
-                sim.runtime.bridge = _Blocking(sim.runtime.bridge)
+                sim.runtime.bridge = Blocking(sim.runtime.bridge)
             runtime, trace = (sim.runtime, sim.trace) if session is None else (session.runtime, session.trace)
             begin_ns = runtime.host_ns
             self.codes = [await self._code(step) for step in steps]

@@ -1,10 +1,12 @@
 """`acl-py explore`: what it prints, its exit codes, and what it says about input that it cannot use."""
 
+import json
 import shlex
 from pathlib import Path
 
 import pytest
 
+from acl_py.cli.common import progress
 from tests import forks
 
 PLANTED = Path(__file__).parent / "planted"
@@ -33,6 +35,23 @@ def test_a_failing_schedule_and_its_replay():
     assert (code, out.splitlines()[0]) == (4, "it fails: AssertionError: stale input")
     assert out.splitlines()[-1] == text
     assert err.rstrip().endswith("AssertionError: stale input"), "the script's own output is shown"
+
+
+@pytest.mark.slow
+def test_a_failing_schedule_as_data(tmp_path):
+    out_file = tmp_path / "out.json"
+    code, out, _ = explore("--schedule", "delay@1=2", "--json", str(out_file), "missing_wait.py")
+    data = json.loads(out_file.read_text())
+    assert (code, data["form"], data["schedules"], data["findings"]) == (4, "acl_py explore", 1, [])
+    failing = data["failing"]
+    assert failing["failure"] in out
+    assert failing["deviations"] == [
+        {
+            "schedule": "delay@1=2",
+            "text": "h2d on stream 'copies', queued at missing_wait.py:25, starts 1000 us later",
+        }
+    ]
+    assert failing["command"] == "acl-py explore --schedule delay@1=2 missing_wait.py"
 
 
 @pytest.mark.slow  # it runs a script until it fails, and then again until the schedule is short
@@ -88,3 +107,12 @@ def test_input_that_cannot_be_used(tmp_path, lines, options, message):
     code, _, err = explore(*options, "script.py", folder=tmp_path if lines is None else script(tmp_path, *lines))
     assert code == 2
     assert message in " ".join(err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_progress_is_for_terminals(monkeypatch, capsys, is_terminal):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1" if is_terminal else "0")
+    with progress("schedules", 3) as advance:
+        for _ in range(3):
+            advance()
+    assert ("3/3" in capsys.readouterr().err) == is_terminal

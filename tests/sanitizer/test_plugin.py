@@ -369,7 +369,7 @@ def test_a_golden_recording_is_written_and_compared(outcome, pytester):
     done.stdout.fnmatch_lines(
         [
             "E * the run is not like fills.acl: operation 1 of legacy was fill of 1,048,576 bytes and is *",
-            "E * 41.9 us before, 41.9 us after: no difference",
+            "E * 31.9 us before, 31.9 us after: no difference",
             "E * if it should be so: look at what changed, and then run pytest with --acl-update-golden",
         ]
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from acl_py.card.cuda.driver import CudaDriver
 from acl_py.card.cuda.runtime import CudaRuntime
 from acl_py.errors import AclError, Kind
-from acl_py.options import Options
+from acl_py.options import Card, Options
 from device_model.errors import code_of
 from device_model.profile import DeviceProfile, load
 from device_model.rules import CUDA, RULES, Code, SyncRules
@@ -15,16 +15,15 @@ _NO_DEVICE = 100
 _RULES = ("cuda", "cuda_per_thread")
 
 
-def build(options: Options) -> CudaRuntime:
-    """Return a runtime on the card that *options* name, without a bridge.
+def build(options: Options, card: Card) -> CudaRuntime:
+    """Return a runtime on *card*, without a bridge.
 
     Raises:
         ImportError: The package cuda-bindings is not installed.
         AclError: There is no driver, or no such card.
         ValueError: The rules are not CUDA's.
     """
-    rules, number = _rules(options.rules), options.card
-    assert number is not None, f"{options.device!r} names no card"
+    rules, number = _rules(options.rules), card.number
     driver = begun(number)
     count = driver(driver.cu.cuDeviceGetCount)
     profile, bodies = _profile(driver, number, count), options.bodies or "refuse"

@@ -1,6 +1,7 @@
 """A habit: steps of a program that cost more than they must, and the ways to write them better."""
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from acl_py.calls.steps import OPS
@@ -8,6 +9,8 @@ from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import Step
+
+Key = tuple[object, ...]
 
 
 class Way(NamedTuple):
@@ -72,6 +75,21 @@ def renamed(step: Step, names: Mapping[tuple[str, str], str]) -> Step:
         else:
             changed[part] = [[names.get((kind, name), name), *rest] for name, *rest in value]
     return with_fields(step, **changed) if changed else step
+
+
+def key_of(step: Step, others: Mapping[str, object] = MappingProxyType({}), *, but: str = "") -> Key:
+    """Return what is the same if two steps make the same call. Of names, the *others* stand for them; *but* is a field
+    that does not count.
+    """
+    return step.op, *(
+        (part, others.get(value, value) if isinstance(value, str) else _fixed(value))
+        for part, value in step.fields.items()
+        if part != but
+    )
+
+
+def _fixed(value: object) -> object:
+    return tuple(map(_fixed, value)) if isinstance(value, list | tuple) else value
 
 
 def line_of(step: Step) -> tuple[str, str, str | None]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from acl_py.calls.acts import Began, Destroyed, Ended, Made
+from acl_py.calls.acts import Began, CaptureBegan, CaptureEnded, Destroyed, Ended, Made
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, queues
-from acl_py.explain.habits.habit import Habit, Way, by_line, names_in, renamed
+from acl_py.explain.habits.habit import Habit, Way, by_line, key_of, line_of, names_in, renamed
 from acl_py.programs.format import Program, Step
 from device_model.errors import listed
 
@@ -22,23 +22,37 @@ _MAKES = {
     "create_event": "events",
     "create_notify": "notifies",
     "create_context": "contexts",
+    "begin_capture": "graphs",
+    "instantiate": "executables",
     "malloc": "buffers on the device",
     "malloc_host": "pinned buffers",
     "malloc_managed": "managed buffers",
 }
 _REGISTERS = "host_register"
+_LOOP = 3  # how often a line must make something
 _LARGER = (1, 2, 3, 4)  # how many times the smallest pool that is enough
 
 
 @dataclass(slots=True)
 class _Life:
-    """A thing: the step that *made* it, the one that ends it (None: it is never ended), and that of its last use."""
+    """A thing: the steps that make it, several for a graph that is captured; the one that ends it (None: it is never
+    ended), and that of its last use.
+    """
 
     kind: str
     name: str
-    made: Step
+    makers: list[Step]
     end: Step | None
     last: int
+
+    @property
+    def made(self) -> Step:
+        """The first of its makers."""
+        return self.makers[0]
+
+    @property
+    def what(self) -> str:
+        return _MAKES.get(self.made.op, "")
 
     @property
     def is_memory(self) -> bool:
@@ -46,42 +60,62 @@ class _Life:
 
 
 _Lives = list[_Life]
+_Loop = list[_Lives]  # the things that one loop of one task makes, by line
 
 
 def things_in_loops(program: Program) -> Iterator[Habit]:
     """Yield a habit for the memory of each loop in which *program* makes some, one for what it registers there, and one
-    for the streams, events, notifies and contexts of each.
+    for the streams, events, contexts, graphs and so on of each. Tasks that run the same lines have the same loop.
     """
-    loops: dict[tuple[str, str | None], list[list[_Lives]]] = {}
+    loops: dict[tuple[str, str | None], list[_Loop]] = {}
     for line in _lines(program):
         if not _is_in_loop(program, line):
             continue
         made = line[0].made
-        kind = made.op if line[0].is_memory else ""
-        same = loops.setdefault((kind, made.task), [])
+        same = loops.setdefault((made.op if line[0].is_memory else "", made.task), [])
         if same and made.index <= same[-1][0][-1].made.index:
             same[-1].append(line)
         else:
             same.append([line])
-    for lines in (lines for same in loops.values() for lines in same):
-        yield _habit(program, lines)
+    of_tasks: dict[object, list[_Loop]] = {}
+    for loop in (loop for same in loops.values() for loop in same):
+        of_tasks.setdefault(tuple((line[0].made.line, line[0].made.op) for line in loop), []).append(loop)
+    for same in of_tasks.values():
+        yield _habit(program, same)
 
 
 def _lines(program: Program) -> list[_Lives]:
     """Return the things that each line makes; what differs in more than its name, such as its size, is apart."""
     lives: dict[tuple[str, str], _Life] = {}
     lines: dict[object, _Lives] = {}
+    like: dict[str, object] = {}  # what each graph is like
+    capturing: dict[str | None, list[Step]] = {}  # by task
     for step in program.steps:
         for used in names_in(step) & lives.keys():
             lives[used].last = step.index
+        makers = [step]
+        if step.task in capturing:
+            makers = capturing[step.task]
+            makers.append(step)
         match step.act:
+            case CaptureBegan():
+                capturing[step.task] = [step]
+                continue
+            case CaptureEnded(_, Name(kind, name)) if step.task in capturing:
+                del capturing[step.task]
             case Destroyed(Name(kind, name)) | Ended(Name(kind, name), None) if (kind, name) in lives:
                 lives[kind, name].end = step
-            case Made(None, Name(kind, name)) | Began(Name(kind, name), None) if step.op in (*_MAKES, _REGISTERS):
-                life = lives[kind, name] = _Life(kind, name, step, None, step.index)
-                like = tuple((part, value) for part, value in step.fields.items() if value != name)
-                lines.setdefault((step.line, step.op, step.task, like), []).append(life)
-    return [line for line in lines.values() if len(line) > 1]
+                continue
+            case Made(_, Name(kind, name)) | Began(Name(kind, name), None) if step.op in (*_MAKES, _REGISTERS):
+                makers = [step]
+            case _:
+                continue
+        life = lives[kind, name] = _Life(kind, name, makers, None, step.index)
+        key = makers[0].line, makers[0].op, step.task, *(key_of(each, {name: "", **like}) for each in makers)
+        if kind == "graph":
+            like[name] = key
+        lines.setdefault(key, []).append(life)
+    return [line for line in lines.values() if len(line) >= _LOOP]
 
 
 def _is_in_loop(program: Program, line: _Lives) -> bool:
@@ -108,57 +142,69 @@ def _pool(line: _Lives, count: int = 0) -> list[_Lives]:
     return pool
 
 
-def _habit(program: Program, lines: Sequence[_Lives]) -> Habit:
-    made = sorted((life.made for line in lines for life in line), key=lambda step: step.index)
-    ends = dict.fromkeys(life.end.line for line in lines for life in line if life.end is not None)
-    begin = _begin_of_loop(program, made)
-    if lines[0][0].made.op == _REGISTERS:
-        behind = f" (now in {listed(ends)})" if ends else ""
+def _habit(program: Program, loops: Sequence[_Loop]) -> Habit:
+    lives = [life for loop in loops for line in loop for life in line]
+    made = sorted((life.made for life in lives), key=lambda step: step.index)
+    begins = [_begin_of_loop(program, [life.made for line in loop for life in line]) for loop in loops]
+    ends = listed(dict.fromkeys(life.end.line for life in lives if life.end is not None))
+    if made[0].op == _REGISTERS:
+        behind = f" (now in {ends})" if ends else ""
         edit = f"Register all of it before the loop, and unregister it behind the last synchronisation{behind}"
-        pool = [[life] for line in lines for life in line]
-        ways = [Way(edit, partial(_pooled, pool=pool, begin=begin))]
-        return Habit(Pitfall.IN_LOOP, made, "a loop registers memory", ways)
-    what = listed(dict.fromkeys(_MAKES[line[0].made.op] for line in lines))
-    ways = [_way(lines, times, begin) for times in _LARGER if times == 1 or any(times <= len(line) for line in lines)]
-    ended = f", and ends them again ({listed(ends)})" if ends else ""
+        pools = [[[life] for line in loop for life in line] for loop in loops]
+        return Habit(Pitfall.IN_LOOP, made, "a loop registers memory", [Way(edit, partial(_pooled, pools, begins))])
+    what = listed(dict.fromkeys(line[0].what for line in loops[0]))
+    ended = f", and ends them again ({ends})" if ends else ""
+    ways = [_way(loops, times, begins) for times in _LARGER]
     return Habit(Pitfall.IN_LOOP, made, f"a loop makes {what}{ended}", ways)
 
 
-def _way(lines: Sequence[_Lives], times: int, begin: int) -> Way:
-    pools = [_pool(line, times * len(_pool(line))) for line in lines]
-    counts = listed(
-        f"{len(pool)} in place of {len(line)} {_MAKES[line[0].made.op]}"
-        for line, pool in zip(lines, pools, strict=True)
-    )
-    edit = f"Make them before the loop and use them again: {counts}"
-    return Way(edit, partial(_pooled, pool=[thing for pool in pools for thing in pool], begin=begin))
+def _way(loops: Sequence[_Loop], times: int, begins: Sequence[int]) -> Way:
+    """Return the way to make pools that are so many *times* as large as they must be."""
+    counts: dict[str, list[int]] = {}
+    pools: list[list[_Lives]] = []
+    for loop in loops:
+        pools.append(pooled := [])
+        for line in loop:
+            pool = _pool(line, times * len(_pool(line)))
+            pooled += pool
+            counts[line[0].what] = [
+                a + b for a, b in zip(counts.get(line[0].what, [0, 0]), (len(pool), len(line)), strict=True)
+            ]
+    edit = listed(f"{few} in place of {many} {what}" for what, (few, many) in counts.items())
+    return Way(f"Make them before the loop and use them again: {edit}", partial(_pooled, pools, begins))
 
 
 def _begin_of_loop(program: Program, made: Sequence[Step]) -> int:
     """Return the first step of the loop in which the steps *made* are: the lines between two of them are its lines."""
-    first, task = made[0], made[0].task
-    own = [step for step in program.steps if step.task == task]
-    again = next(step for step in reversed(made) if (step.line, step.op) == (first.line, first.op))
-    lines = by_line(step for step in own if first.index < step.index <= again.index)
+    first = made[0]
+    own = [step for step in program.steps if step.task == first.task]
+    again = max(step.index for step in made if (step.line, step.op) == (first.line, first.op))
+    lines = by_line(step for step in own if first.index < step.index <= again)
     begin = first.index
     for step in reversed([step for step in own if step.index < first.index]):
-        if (step.line, step.op, step.task) not in lines:
+        if line_of(step) not in lines:
             break
         begin = step.index
     return begin
 
 
-def _pooled(case: Case, pool: Sequence[_Lives], begin: int) -> Case:
-    """Return *case* with one thing for each of *pool*, made before the step *begin* and ended behind all steps."""
-    first = [lives[0].made for lives in pool]
-    names = {(life.kind, life.name): lives[0].name for lives in pool for life in lives}
-    ends = [life.end for lives in pool for life in lives if life.end is not None]
-    gone = {step.index for step in (*(life.made for lives in pool for life in lives), *ends)}
-    last_of_each = [lives[-1].end for lives in pool]
-    last = [renamed(step, names) for step in last_of_each if step is not None]
+def _pooled(pools: Sequence[Sequence[_Lives]], begins: Sequence[int], case: Case) -> Case:
+    """Return *case* with one thing for all lives of each member of *pools*, which are made before the steps *begins*
+    and ended behind all steps.
+    """
+    members = [lives for pool in pools for lives in pool]
+    names = {(life.kind, life.name): lives[0].name for lives in members for life in lives}
+    all_ = [life for lives in members for life in lives]
+    ends = [life.end for life in all_ if life.end is not None]
+    gone = {step.index for step in (*(step for life in all_ for step in life.makers), *ends)}
+    last = sorted((end for lives in members if (end := lives[-1].end) is not None), key=lambda step: step.index)
+    first = {
+        begin: sorted((step for lives in pool for step in lives[0].makers), key=lambda step: step.index)
+        for begin, pool in zip(begins, pools, strict=True)
+    }
 
     def change(step: Step) -> list[Step]:
         kept = [] if step.index in gone else [renamed(step, names)]
-        return [*first, *kept] if step.index == begin else kept
+        return [*(renamed(each, names) for each in first.get(step.index, ())), *kept]
 
-    return case.with_steps(change, last=last)
+    return case.with_steps(change, last=[renamed(step, names) for step in last])

@@ -17,20 +17,18 @@ from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.beside import DEFAULT_STREAM
 from acl_py.explain.cases import Case, EditError, made_like
-from acl_py.explain.habits.habit import Habit, Way
+from acl_py.explain.habits.habit import Habit, Key, Way, key_of
 from acl_py.explain.launched import Launched
 from acl_py.explain.whatif import Answer
 from acl_py.programs.format import Program, Step
 
 _THREAD_LOCAL = 1  # the mode of a capture that other tasks do not disturb
-_FEWEST = 2  # operations of a graph
+_FEWEST = 4  # operations of a graph
 _SIZES = 6  # of graphs that are tried
 _OF_CAPTURE = ("begin_capture", "end_capture", "instantiate")
 _NOTE = (
     "whether kernels get the same arguments each time, where these are no memory: a graph repeats those of its capture"
 )
-
-_Key = tuple[object, ...]
 
 
 class _Run:
@@ -38,7 +36,7 @@ class _Run:
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = steps
-        self.keys = [_key(step) for step in steps]
+        self.keys = [key_of(step, but="stream") for step in steps]
         self.round = _period(self.keys)
 
     @property
@@ -87,16 +85,7 @@ def _runs(program: Program) -> Iterator[_Run]:
                 yield _Run(run)
 
 
-def _key(step: Step) -> _Key:
-    """Return what is the same if two steps queue the same work, in whichever stream."""
-    return step.op, *((part, _fixed(value)) for part, value in step.fields.items() if part != "stream")
-
-
-def _fixed(value: object) -> object:
-    return tuple(map(_fixed, value)) if isinstance(value, list | tuple) else value
-
-
-def _period(keys: Sequence[_Key]) -> int:
+def _period(keys: Sequence[Key]) -> int:
     """Return the length of the least part that *keys* repeats, to its end."""
     borders = [0] * len(keys)  # of each beginning: the longest part that it begins and ends with
     for place in range(1, len(keys)):
@@ -127,14 +116,14 @@ def _way(runs: Sequence[_Run], size: int) -> Way | None:
     if not parts or runs[0].round * size < _FEWEST:
         return None
     nodes, launches = runs[0].round * size, sum(map(len, parts.values()))
-    graphs = "a graph" if len(parts) == 1 else f"{len(parts)} graphs"
-    edit = f"Capture {graphs} of {nodes:,} operations and launch it {launches:,} times"
+    graphs, them = ("a graph", "it") if len(parts) == 1 else (f"{len(parts)} graphs", "them")
+    edit = f"Capture {graphs} of {nodes:,} operations and launch {them} {launches:,} times"
     return Way(edit, partial(_as_graphs, parts=[*parts.values()]), _pays)
 
 
-def _parts(runs: Iterable[_Run], size: int) -> dict[_Key, list[Sequence[Step]]]:
+def _parts(runs: Iterable[_Run], size: int) -> dict[Key, list[Sequence[Step]]]:
     """Return the parts of *runs* that have *size* rounds, equal ones together."""
-    parts: dict[_Key, list[Sequence[Step]]] = {}
+    parts: dict[Key, list[Sequence[Step]]] = {}
     for run in runs:
         length = run.round * size
         for begin in range(0, len(run.steps) - length + 1, length):

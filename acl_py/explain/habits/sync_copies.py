@@ -6,7 +6,7 @@ all results behind the next synchronisation that is left. The synchronisation be
 
 from collections.abc import Sequence
 
-from acl_py.calls.acts import Completed, Plain, Queued, Synchronised
+from acl_py.calls.acts import Asked, Completed, Plain, Queued, Synchronised
 from acl_py.calls.steps import HOST_ACCESS, Name
 from acl_py.explain.beside import work_beside
 from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, in_stream, made_like, with_fields
@@ -22,34 +22,51 @@ _RESULT = "pinned result {number} of "
 
 
 def fetched_later(program: Program, steps: Sequence[Step]) -> list[Way]:
-    """Return the ways to fetch later what the synchronous copies *steps* bring to the host."""
+    """Return the ways to fetch later what the synchronous copies *steps* bring to the host, if there are several."""
+    if len(steps) < 2:
+        return []
     waits = _waits_before(program, steps)
-    lines = ", ".join(dict.fromkeys(wait.line for wait in waits))
     edit = _EDIT
     if waits:
+        lines = ", ".join(dict.fromkeys(wait.line for wait in waits))
         edit += f". The wait before it ({lines}) is needless then, if it stands there for this copy alone"
     return [Way(edit, lambda case: _fetched(case, steps, waits))]
 
 
 def _waits_before(program: Program, steps: Sequence[Step]) -> list[Step]:
-    """Return the synchronisations just before *steps*: their task queues nothing in between."""
-    chosen = {step.index for step in steps}
-    last: dict[str | None, Step | None] = {}
+    """Return the synchronisations just before *steps*, of which nothing else is known that needs them."""
     waits = []
-    for step in program.steps:
-        if step.index in chosen:
-            wait = last.get(step.task)
-            waits += [wait] if wait is not None else []
-            last[step.task] = None
-            continue
-        match step.act:
-            case Synchronised(Name("stream" | "event" | "device"), None):
-                last[step.task] = step
-            case Plain():
-                pass
-            case _:
-                last[step.task] = None
+    for step in steps:
+        before = (other for other in reversed(program.steps[: step.index]) if other.task == step.task)
+        wait = next((other for other in before if other.act != HOST_ACCESS), None)
+        if wait is not None and _is_wait(wait) and not _is_watched(program, wait, step):
+            waits.append(wait)
     return waits
+
+
+def _is_wait(step: Step) -> bool:
+    match step.act:
+        case Synchronised(Name("stream" | "event" | "device"), None):
+            return True
+    return False
+
+
+def _is_watched(program: Program, wait: Step, copy: Step) -> bool:
+    """Whether somebody may tell that *wait* is over: by a time, a query, or another task that goes on behind it, until
+    the task of *copy* waits again.
+    """
+    passed: set[int] = set()
+    for step in program.steps[wait.index :]:
+        if step.after in passed and step.task != copy.task:
+            return True
+        if step.task != copy.task:
+            continue
+        passed.add(step.index)
+        if isinstance(step.act, Asked) or (isinstance(step.act, Plain) and step.act != HOST_ACCESS):
+            return True
+        if step.index > copy.index and isinstance(step.act, Synchronised):
+            return False
+    return False
 
 
 def _fetched(case: Case, steps: Sequence[Step], waits: Sequence[Step]) -> Case:

@@ -115,6 +115,13 @@ class Accesses:
         self._end_moment()
         self._rows.append(Row(at_ns, calls, caller, site, after=after))
 
+    def add_reading(self, at_ns: Nanoseconds, calls: int, caller: int, site: object) -> None:
+        """Add a reading of the clock, if it is not the same as the row before."""
+        self._end_moment()
+        row = Row(at_ns, calls, caller, site)
+        if not self._rows or self._rows[-1] != row:
+            self._rows.append(row)
+
     def _end_moment(self) -> None:
         self._rows += self._latest()
         self._joined.clear()

@@ -111,7 +111,11 @@ def _mark(mark: Mark) -> bool:
 
 
 def _memory(memory: Memory) -> bool:
-    return -1 <= memory.device < _DEVICES and memory.bytes >= 0 and min(memory.begin_ns, memory.end_ns) >= -1
+    return (
+        -1 <= memory.device < _DEVICES
+        and memory.bytes >= 0
+        and min(memory.begin_ns, memory.end_ns, memory.viewed_ns) >= -1
+    )
 
 
 def _handle(handle: Handle) -> bool:

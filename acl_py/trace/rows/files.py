@@ -180,6 +180,8 @@ def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
     is_old = version == form10.VERSION and list_ == "calls"
     if is_old:
         kinds = {"about" if kind is ACT else field: ABOUT if kind is ACT else kind for field, kind in kinds.items()}
+    if list_ == "buffers" and version < VERSION:  # earlier forms did not keep it
+        kinds = {field: kind for field, kind in kinds.items() if field != "viewed_ns"}
     head = lines.next()
     rows = head.get("rows") if isinstance(head, dict) and head.get("list") == list_ else None
     if type(rows) is not int or rows < 0:
@@ -199,7 +201,7 @@ def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
             _act_of_form_10(called, about, f"{name}: calls.about: row {row}")
             for row, (called, about) in enumerate(zip(columns["name"], columns["about"], strict=True))
         ]
-    return [*map(_row_of(list_)._make, zip(*columns.values(), strict=True))]
+    return [_row_of(list_)(*values) for values in zip(*columns.values(), strict=True)]
 
 
 def _act_of_form_10(called: str, about: Sequence[Thing], where: str) -> Act[Thing]:

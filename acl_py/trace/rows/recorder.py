@@ -276,6 +276,11 @@ class Trace(Observer):
         now, calls = self._host_ns(), CALL.count(store.call_rows)
         store.accesses.add(now, calls, self._writers.caller_number(), site, allocation.serial, ranges, writes=writes)
 
+    def viewed(self, allocation: Allocation) -> None:
+        """Note when the host was first given an array over the memory."""
+        if allocation.serial in self._store.allocations:
+            self._complete(allocation.serial, viewed_ns=self._host_ns())
+
     def exported(self, allocation: Allocation, ranges: Sequence[tuple[int, int]], site: object) -> None:
         """Store a row, if some of the bytes were still in sight."""
         now, calls = self._host_ns(), CALL.count(self._store.call_rows)
@@ -312,6 +317,11 @@ class Trace(Observer):
         if isinstance(last, Op) and last.row >= 0:
             calls = CALL.count(self._store.call_rows)
             self._store.accesses.add_await(self._host_ns(), calls, self._writers.caller_number(), site, last.row)
+
+    def timed(self, site: object) -> None:
+        """Store a row, one for each line between two calls."""
+        calls = CALL.count(self._store.call_rows)
+        self._store.accesses.add_reading(self._host_ns(), calls, self._writers.caller_number(), site)
 
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""

@@ -249,7 +249,7 @@ class Access(NamedTuple):
 
     It read, or wrote, the bytes *extents* through views: a recording has this if the sanitizer has watched the host.
     What one line does between two calls is one row. Without extents, the host awaited the operation with index *after*,
-    which was done already.
+    which was done already; or if that is None, it asked for the time.
 
     Of the calls that had returned by then, the one with index *behind* is the last; None if there was none. *caller*
     and *by* are as in `Call`.
@@ -344,6 +344,9 @@ class Memory(NamedTuple):
     *made* is the line that made it, *freed* the one that freed it or reset its device; "" if none did. It was in use
     from *begin_ns* to *end_ns*: -1 for a time that did not come. Memory of FreeAsync is in use until that has its turn
     in its stream, and what MallocAsync makes of the same block is so from then on.
+
+    From *viewed_ns* on the host had an array over it, and may have read it unseen, as `plain[:] = array` does; -1 if it
+    had none, or if no sanitizer has watched the host.
     """
 
     name: str
@@ -354,6 +357,7 @@ class Memory(NamedTuple):
     freed: str = ""
     begin_ns: int = -1
     end_ns: int = -1
+    viewed_ns: int = -1
 
 
 class Handle(NamedTuple):

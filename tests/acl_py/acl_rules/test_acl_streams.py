@@ -122,6 +122,18 @@ def _noting(ran, name):
 
 
 @tiny_acl
+async def test_an_abort_drops_callbacks_that_wait_for_their_turn():
+    stream, notify, told = await acl.CreateStream(), await acl.CreateNotify(), []
+    await acl.SubscribeReport(None, stream)
+    await acl.WaitAndResetNotify(notify, stream)
+    await acl.LaunchCallback(told.append, "dropped", acl.CallbackBlock.BLOCK, stream)
+    await acl.StreamAbort(stream)
+    with pytest.raises(acl.AclError) as caught:
+        await acl.ProcessReport(1)
+    assert (caught.value.kind, told) == (acl.Kind.REPORT_TIMEOUT, [])
+
+
+@tiny_acl
 async def test_an_abort_frees_the_hardware_queue_that_its_waiting_work_blocked():
     """All compute queues hold a kernel that waits for an event that never comes; an abort lets the others by."""
     sim, held = acl.current_simulation(), []

@@ -3,8 +3,9 @@
 from hand import call, op, recording
 
 from acl_py.causes.path import makespan_ns
-from acl_py.explain.diff import changes, diff_text
+from acl_py.explain.diff import Difference, diff_text
 from acl_py.trace.rows.timeline import Handle
+from acl_py.trace.rows.windows import whole
 from device_model.completions import Why
 
 
@@ -23,7 +24,7 @@ def run(*, kernel=40_000, wait=0, line=4, extra=None):
 
 
 def check(before, after):
-    found = changes(before, after)
+    found = Difference(before, after, whole(before), whole(after)).changes
     assert sum(change.ns.total() for change in found) == makespan_ns(after) - makespan_ns(before)
     return found
 

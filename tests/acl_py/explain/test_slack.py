@@ -7,6 +7,7 @@ from acl_py.causes.lines import by_line, path_text
 from acl_py.causes.path import critical_path
 from acl_py.causes.slack import slacks
 from acl_py.trace.rows.timeline import Ref
+from acl_py.trace.rows.windows import whole
 from device_model.completions import Why
 
 
@@ -86,7 +87,7 @@ def test_the_path_by_line():
         ("a.py:5", 0, 40_000),
     ]
     assert (
-        path_text(run)
+        path_text(run, whole(run))
         == """\
 critical path: 100.0 us, the whole run
          73.0 us   73 %  work     operations ran

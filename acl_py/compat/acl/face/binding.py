@@ -16,6 +16,7 @@ value or `does` something else raises AclError, the caller gets the code.
 import inspect
 import operator
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from math import ldexp
 from types import GenericAlias
 from typing import Any, TypeVar, get_args
@@ -62,6 +63,19 @@ def fits(number: int, bits: int) -> bool:
     return -(1 << (bits - 1)) <= number < 1 << (bits - 1)
 
 
+def _apart(function: Callable[..., Any], *args: Any) -> Any:
+    """Make a call in a run on a card: it goes to the session of the process, and the caller keeps scope and last error.
+
+    The run makes such calls itself, if the card is this module's.
+    """
+
+    def call() -> Any:
+        scope_var.set(None)
+        return function(*args)
+
+    return copy_context().run(call)
+
+
 def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
     """Make a function one of the module's: it takes positional arguments of these letters. The one behind a "|" may be
     left out, and the function has a default for it. The text of *bare* errors is that of CPython's parser, to which the
@@ -76,16 +90,23 @@ def takes(letters: str, *, bare: bool = False) -> Callable[[_T], _T]:
         raise ValueError(f"{letters!r}: at most one argument may be left out, and the letters are {''.join(_QUICK)}")
 
     def make(function: _T) -> _T:
-        wrapper: _T = _wrapper(function, inspect.signature(function), letters, "return _function({given})", bare=bare)
+        wrapper: _T = _wrapper(
+            function, inspect.signature(function), letters, _APART + "return _function({given})", bare=bare
+        )
         return wrapper
 
     return make
 
 
+_APART = """\
+scope = _scope_var.get()
+if scope is not None and not scope.runtime.takes_guests: return _apart(_this, {given})
+"""
 _RUN = """\
 scope = _scope_var.get()
 here = scope is not None and scope is _mine.scope and scope.runtime.state(_Face).session
 if here: turn = here.turn
+elif scope is not None and not scope.runtime.takes_guests: return _apart(_this, {given})
 else:
     here = _session()
     turn = here.turn_here()
@@ -134,7 +155,7 @@ def does(letters: str, *, echoes: bool = False) -> Callable[[Callable[..., None]
 
     def make(function: Callable[..., None]) -> Callable[..., Any]:
         shown = _shown(function, tuple[int, int] if echoes else int)
-        wrapper: Callable[..., Any] = _wrapper(function, shown, letters, _DO % ("a0, " if echoes else ""))
+        wrapper: Callable[..., Any] = _wrapper(function, shown, letters, _APART + _DO % ("a0, " if echoes else ""))
         return wrapper
 
     return make
@@ -170,7 +191,7 @@ def gives(letters: str, *, failure: Any = 0) -> Callable[[Callable[..., Any]], C
     def make(function: Callable[..., Any]) -> Callable[..., Any]:
         value, several = inspect.signature(function).return_annotation, isinstance(failure, tuple)
         shown = GenericAlias(tuple, (*(get_args(value) if several else (value,)), int))
-        body = _GIVE % (repr(failure), "*" if several else "")
+        body = _APART + _GIVE % (repr(failure), "*" if several else "")
         wrapper: Callable[..., Any] = _wrapper(function, _shown(function, shown), letters, body)
         return wrapper
 
@@ -204,7 +225,8 @@ def _wrapper(
     reader = _Reader(f"{module}.{name}", required, optional, bare)
     scope: dict[str, Any] = {
         "_function": function, "_LEFT_OUT": _LEFT_OUT, "_read": reader.read, "_scope_var": scope_var,
-        "_session": session, "__tracebackhide__": True, "_Face": Face, "_mine": mine, "_AclError": AclError,
+        "_session": session, "_apart": _apart, "__tracebackhide__": True, "_Face": Face, "_mine": mine,
+        "_AclError": AclError,
         "_default": [each.default for each in signature.parameters.values()][-1] if optional else None,
     }  # fmt: skip
     exec(compile("\n".join(source), f"{__file__}: {module}.{name}", "exec"), scope)

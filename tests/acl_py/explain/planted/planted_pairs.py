@@ -4,7 +4,6 @@ A class has the mistake; its base is mended: `Pipeline`, or a class of its own.
 """
 
 import inspect
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +42,18 @@ from acl_py.causes.findings import Pitfall
 
 def line_of(pair):
     """The planted line of a class, as a report names it."""
+    return lines_from(pair)[0]
+
+
+def lines_from(pair):
+    """The planted line of a class, and the four below it."""
     lines, first = inspect.getsourcelines(pair)
-    place = next(place for place, line in enumerate(lines) if line.rstrip().endswith("# planted"))
-    return f"{Path(inspect.getfile(pair)).name}:{first + place}"
+    place = next(
+        place
+        for place, line in enumerate(lines)
+        if line.rstrip().endswith("# planted") and line.lstrip()[0] not in "+-"
+    )
+    return [f"{Path(inspect.getfile(pair)).name}:{first + place + below}" for below in range(5)]
 
 
 # --- things made in a loop
@@ -115,6 +123,16 @@ class OwnDownload(Pipeline):
 class StreamEachStep(OwnDownload):
     pitfall, edit = Pitfall.IN_LOOP, "before the loop and use them again: 1 in place of 24 streams, 1 in place of 24"
     mended = OwnDownload
+    diff = """
+        - {0}: stream = await CreateStream()  # planted
+        + before planted_pipeline.py:75: stream = await CreateStream()  # planted
+        - {1}: event = await CreateEvent()
+        + before planted_pipeline.py:75: event = await CreateEvent()
+        - {3}: await DestroyEvent(event)
+        + behind planted_pipeline.py:88: await DestroyEvent(event)
+        - {4}: await DestroyStream(stream)
+        + behind planted_pipeline.py:88: await DestroyStream(stream)
+    """
     begin, end = Pipeline.begin, Pipeline.end
 
     async def download(self, chunk, slot):
@@ -158,6 +176,10 @@ class ScratchEachStep(WithScratch):
 class KernelWithoutStream(Pipeline):
     pitfall, edit = Pitfall.LEGACY, "Give it the stream of scale"
     mended = Pipeline
+    diff = """
+        - {0}: await shift[132](Array(self.device[slot]))  # planted
+        + {0}: await shift[132, self.compute](Array(self.device[slot]))
+    """
 
     async def work(self, chunk, slot):
         await scale[132, self.compute](Array(self.device[slot]))
@@ -194,6 +216,10 @@ class Filled(Pipeline):
 class FilledInDefaultStream(Filled):
     pitfall, edit = Pitfall.LEGACY, "Give it the stream of shift"
     mended = Filled
+    diff = """
+        - {0}: await Memset(self.sums[slot], SIZE, 0, SIZE)  # planted
+        + {0}: await MemsetAsync(self.sums[slot], SIZE, 0, SIZE, self.compute)
+    """
 
     async def fill(self, slot):
         await Memset(self.sums[slot], SIZE, 0, SIZE)  # planted
@@ -302,6 +328,14 @@ class Layers(Pipeline):
 class LayersOneByOne(Layers):
     pitfall, edit = Pitfall.REPEATED, "Capture a graph of 40 operations and launch it 16 times; it pays after"
     mended = Layers
+    diff = """
+        - {0}: await tiny[132, self.compute](Array(self.state))  # planted
+        + {0}: the same, captured once
+        + before {0}: await BeginCapture(self.compute)
+        + behind {0}: await EndCapture(self.compute)
+        + behind {0}: await GraphInstantiate(graph)
+        + behind {0}: await GraphLaunch(executable, self.compute)
+    """
 
     async def begin(self):
         await Pipeline.begin(self)
@@ -387,10 +421,3 @@ class RecordInStreamThatWaits(RecordInWrongStream):
 
 
 WRONG_RECORDS = [RecordInWrongStream, RecordInStreamThatWaits]
-
-
-def _all(kind):
-    return chain([kind], *map(_all, kind.__subclasses__()))
-
-
-PLANTED = [kind for kind in _all(Pipeline) if "pitfall" in vars(kind)]

@@ -2,8 +2,12 @@
 prices it as the run of that program does. Of mended programs it advises nothing.
 """
 
+from textwrap import dedent
+
+import planted_loops
+import planted_pairs
 import pytest
-from planted_pairs import PLANTED, WRONG_RECORDS, line_of
+from planted_pairs import WRONG_RECORDS, line_of, lines_from
 from planted_pipeline import Pipeline, recording
 
 from acl_py.causes.path import makespan_ns
@@ -14,6 +18,12 @@ from acl_py.explain.recordings import asker_of, case_of
 from device_model.profile import load
 from device_model.rules import RULES
 
+PLANTED = [
+    kind
+    for module in (planted_pairs, planted_loops)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and "pitfall" in vars(kind)
+]
 _NEAR_NS = 3_000  # or 5 %
 
 
@@ -30,6 +40,8 @@ def test_a_planted_mistake_is_found_and_priced(pair):
     answer, real = found.answer, makespan_ns(timeline) - makespan_ns(mended)
     assert not answer.conflicts
     assert answer.gain_ns == pytest.approx(real, abs=max(_NEAR_NS, real // 20))
+    if hasattr(pair, "diff"):
+        assert [*found.source] == dedent(pair.diff).strip().format(*lines_from(pair)).splitlines()
 
 
 @pytest.mark.parametrize("kind", dict.fromkeys(pair.mended for pair in PLANTED), ids=lambda kind: kind.__name__)

@@ -1,0 +1,95 @@
+"""Options that say which part of a run a report is about, and how it ends."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acl_py.cli.common import OF_FILES, is_written, option_refused
+from acl_py.tools.explanation import View
+from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.windows import WindowError, between, marked, whole
+from acl_py.whole_files import write_text
+
+OF_WINDOW = "Part of the run"
+_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)?")
+
+All = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="The whole run; by default from the first call that queues work to the last wait.",
+        rich_help_panel=OF_WINDOW,
+    ),
+]
+Range = Annotated[
+    str | None,
+    typer.Option("--range", metavar="NAME", help="What acl_py.annotate(NAME) marks.", rich_help_panel=OF_WINDOW),
+]
+Since = Annotated[float | None, typer.Option(metavar="US", help="From this time on.", rich_help_panel=OF_WINDOW)]
+Until = Annotated[float | None, typer.Option(metavar="US", help="Until this time.", rich_help_panel=OF_WINDOW)]
+Top = Annotated[int, typer.Option(min=1, metavar="N", help="The most lines of each list.", rich_help_panel=OF_WINDOW)]
+JsonOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the same as JSON (docs/traces.md); '-' is standard output, in place of the text.",
+        rich_help_panel=OF_FILES,
+    ),
+]
+
+
+def _read_time(text: str | None) -> str | None:
+    """Check a time with its unit."""
+    if text is not None and not _TIME.fullmatch(text.strip()):
+        raise typer.BadParameter(f"{text!r} is no time: write 100us, 1.5ms or 2s")
+    return text
+
+
+FailOver = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-over",
+        metavar="TIME",
+        callback=_read_time,
+        help="End with exit code 4 if more is to be gained than this, as 100us or 1.5ms.",
+    ),
+]
+
+
+def nanoseconds(text: str) -> float:
+    """Return the time that an option names; without a unit it is in microseconds."""
+    match = _TIME.fullmatch(text.strip())
+    assert match is not None, "the option was checked"
+    return float(match[1]) * _UNITS_NS[match[2] or "us"]
+
+
+def view_of(
+    timeline: Timeline, *, is_whole: bool, name: str | None, since: float | None, until: float | None, top: int
+) -> View:
+    """Return what of *timeline* the options ask for; raise BadParameter if there is no such part of it."""
+    asked = [is_whole, name is not None, since is not None or until is not None]
+    if sum(asked) > 1:
+        raise typer.BadParameter("--all, --range and --since with --until exclude each other: give one of them")
+    with option_refused(WindowError):
+        if is_whole:
+            return View(whole(timeline), top)
+        if name is not None:
+            return View(marked(timeline, name), top)
+        if since is not None or until is not None:
+            return View(between(timeline, since, until), top)
+    return View(None, top)
+
+
+def write_json(data: dict[str, Any], path: Path) -> bool:
+    """Write *data* to the file *path*, or to the standard output. If that is not possible, say why, return False."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return True
+    return is_written(lambda: write_text(path, text), path)

@@ -1,0 +1,68 @@
+"""Advice in words: in a terminal and on a page."""
+
+from chunked import Pipeline, SynchronisesCompute, SynchronisesTwice, WaitsForDownload, recorded
+from small import chosen
+from small import recorded as small_run
+
+import acl_py
+from acl_py.advice.choosing import missing
+from acl_py.advice.texts import Words
+from acl_py.explain.recordings import asker_of
+
+
+def words(timeline):
+    return Words(chosen(timeline), timeline, asker_of(timeline, "pipeline").case.program.steps)
+
+
+def test_all_advice_is_told_together_and_then_each_piece():
+    assert words(recorded(SynchronisesTwice)).text.splitlines() == [
+        "advice: all of this: 2,314.9 us -> 1,209.2 us, still ordered",
+        (
+            "  chunked.py:124: SynchronizeStream() orders nothing that is not in order without it "
+            "(in this run, 12 of 12). Remove it. Worth 465.4 us of 2,314.9 us. "
+            "Needed once it is gone: chunked.py:77 (StreamWaitEvent)."
+        ),
+        (
+            "  chunked.py:123: SynchronizeStream() orders nothing that is not in order without it "
+            "(in this run, 12 of 12). Remove it. Worth nothing alone, and 640.4 us with the advice above."
+        ),
+    ]
+
+
+def test_what_waits_for_too_much_is_told_what_is_enough():
+    [_, advice] = words(recorded(WaitsForDownload)).text.splitlines()
+    assert advice == (
+        "  chunked.py:101: StreamWaitEvent() waits for more than it has to: h2d (chunked.py:59) needs only first "
+        "(chunked.py:81). Let stream 1 wait for the event that chunked.py:83 records. "
+        "Worth 846.0 us of 2,060.6 us. Needed once it is gone: chunked.py:77 (StreamWaitEvent)."
+    )
+
+
+def test_a_page_marks_the_waits_and_what_they_are_worth():
+    timeline = recorded(SynchronisesCompute)
+    [found] = words(timeline).on_page()
+    assert (found.site, len(found.calls), found.worth_ns) == ("chunked.py:93", 12, 640_369)
+    assert found.held_ns == sum(
+        call.exit_ns - call.enter_ns for call in timeline.calls if call.name == "SynchronizeStream"
+    )
+
+
+def test_without_advice_it_says_so():
+    assert words(recorded(Pipeline)).text == "advice: none: no wait of this run is known to be needless"
+
+
+def test_what_is_not_known_is_told_with_its_reason():
+    async def program():
+        stream = await acl_py.CreateStream()
+        await acl_py.LaunchHostFunc(stream, print)
+        await acl_py.SynchronizeStream(stream)
+        await acl_py.SynchronizeDevice()
+
+    [_, doubt] = words(small_run(program)).text.splitlines()
+    assert doubt.endswith(" SynchronizeStream(): host functions, which may tell the program something")
+
+
+def test_a_run_whose_host_was_not_watched_gets_no_advice():
+    text = "advice needs accesses of the host: run or record the program with --sanitize"
+    assert missing(recorded(Pipeline, sanitize="device")) == text
+    assert missing(recorded(Pipeline)) == ""

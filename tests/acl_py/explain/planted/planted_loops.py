@@ -1,0 +1,168 @@
+"""More planted mistakes: contexts, executables and graphs in loops, the same loop in two tasks, and one stream."""
+
+import asyncio
+
+from planted_pipeline import D2H, H2D, MIB, Pipeline, scale, tiny
+
+import acl_py
+from acl_py import (
+    Array,
+    Cost,
+    CreateContext,
+    CreateStream,
+    DestroyContext,
+    DestroyStream,
+    Free,
+    GraphDestroy,
+    GraphExecDestroy,
+    GraphInstantiate,
+    GraphLaunch,
+    Malloc,
+    MallocHost,
+    MemcpyAsync,
+    SynchronizeDevice,
+    SynchronizeStream,
+    kernel,
+)
+from acl_py.causes.findings import Pitfall
+
+
+@kernel(cost=Cost(us=45))
+def idle():
+    """A kernel without memory."""
+
+
+class OneContext(Pipeline):
+    async def run(self):
+        await self.begin()
+        for _ in range(6):
+            await self.work()
+        await self.end()
+
+    async def begin(self):
+        self.context = await CreateContext(0)
+        self.stream = await CreateStream()
+
+    async def work(self):
+        await idle[1, self.stream]()
+        await SynchronizeStream(self.stream)
+
+    async def end(self):
+        await DestroyStream(self.stream)
+        await DestroyContext(self.context)
+
+
+class ContextEachStep(OneContext):
+    pitfall, edit = Pitfall.IN_LOOP, "1 in place of 6 contexts, 1 in place of 6 streams"
+    mended = OneContext
+
+    async def run(self):
+        for _ in range(6):
+            self.context = await CreateContext(0)  # planted
+            self.stream = await CreateStream()
+            await self.work()
+            await self.end()
+
+
+class OneExecutable(Pipeline):
+    async def run(self):
+        self.stream, self.data = await CreateStream(), await Malloc(MIB)
+        graph = await self.captured()
+        executable = await GraphInstantiate(graph)
+        for _ in range(10):
+            await GraphLaunch(executable, self.stream)
+            await SynchronizeStream(self.stream)
+        await GraphExecDestroy(executable)
+        await GraphDestroy(graph)
+
+    async def captured(self):
+        async with acl_py.capture(self.stream) as graph:
+            for _ in range(20):
+                await tiny[1, self.stream](Array(self.data))
+        return graph
+
+
+class ExecutableEachStep(OneExecutable):
+    pitfall, edit = Pitfall.IN_LOOP, "1 in place of 10 executables"
+    mended = OneExecutable
+
+    async def run(self):
+        self.stream, self.data = await CreateStream(), await Malloc(MIB)
+        graph = await self.captured()
+        for _ in range(10):
+            executable = await GraphInstantiate(graph)  # planted
+            await GraphLaunch(executable, self.stream)
+            await SynchronizeStream(self.stream)
+            await GraphExecDestroy(executable)
+        await GraphDestroy(graph)
+
+
+class CapturedEachStep(OneExecutable):
+    pitfall, edit = Pitfall.IN_LOOP, "1 in place of 10 graphs, 1 in place of 10 executables"
+    mended = OneExecutable
+
+    async def run(self):
+        self.stream, self.data = await CreateStream(), await Malloc(MIB)
+        for _ in range(10):
+            async with acl_py.capture(self.stream) as graph:  # planted
+                for _ in range(20):
+                    await tiny[1, self.stream](Array(self.data))
+            executable = await GraphInstantiate(graph)
+            await GraphLaunch(executable, self.stream)
+            await SynchronizeStream(self.stream)
+            await GraphExecDestroy(executable)
+            await GraphDestroy(graph)
+
+
+class TwoTasks(Pipeline):
+    async def run(self):
+        await asyncio.gather(self.worker(), self.worker())
+
+    async def worker(self):
+        stream, host = await CreateStream(), await MallocHost(MIB)
+        device, scratch = await Malloc(MIB), await Malloc(MIB)
+        for _ in range(8):
+            await self.round(stream, host, device, scratch)
+        await Free(scratch)
+
+    async def round(self, stream, host, device, scratch):
+        await MemcpyAsync(device, MIB, host, MIB, H2D, stream)
+        await scale[1, stream](Array(scratch))
+        await scale[1, stream](Array(device))
+        await MemcpyAsync(host, MIB, device, MIB, D2H, stream)
+        await SynchronizeStream(stream)
+
+
+class ScratchOfTwoTasks(TwoTasks):
+    pitfall, edit = Pitfall.IN_LOOP, "2 in place of 16 buffers on the device"
+    mended = TwoTasks
+
+    async def worker(self):
+        stream, host, device = await CreateStream(), await MallocHost(MIB), await Malloc(MIB)
+        for _ in range(8):
+            scratch = await Malloc(MIB)  # planted
+            await self.round(stream, host, device, scratch)
+            await Free(scratch)
+
+
+class StreamOfEachSlot(Pipeline):
+    async def run(self):
+        streams = await self.made()
+        hosts, data = [[await make(2 * MIB) for _ in range(4)] for make in (MallocHost, Malloc)]
+        for chunk in range(12):
+            host, device, stream = hosts[chunk % 4], data[chunk % 4], streams[chunk % len(streams)]
+            await MemcpyAsync(device, 2 * MIB, host, 2 * MIB, H2D, stream)
+            await scale[132, stream](Array(device))
+            await MemcpyAsync(host, 2 * MIB, device, 2 * MIB, D2H, stream)
+        await SynchronizeDevice()
+
+    async def made(self):
+        return [await CreateStream() for _ in range(4)]
+
+
+class OneStream(StreamOfEachSlot):
+    pitfall, edit = Pitfall.ONE_STREAM, "Spread it over 4 streams"
+    mended = StreamOfEachSlot
+
+    async def made(self):
+        return [await CreateStream()]  # planted
