@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from acl_py.advice.bounds import awake_ns, lines_on_path
+from acl_py.advice.bounds import awake_ns, lines_on_path, peak_bytes
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -96,11 +96,15 @@ class Verdict:
 
 @dataclass(slots=True)
 class Chosen:
-    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice."""
+    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice.
+
+    *peaks* says how many bytes of device memory were in use at once, without the advice and with it.
+    """
 
     advice: list[Advice]
     verdicts: list[Verdict]
     together: Answer | None
+    peaks: tuple[int, int] = (0, 0)
 
 
 class Chooser:
@@ -137,7 +141,8 @@ class Chooser:
         left = [way for way in open_ if way.line.key not in chosen]
         verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
         self._hide([way for way in left if way.form is Form.REMOVE], advice)
-        return Chosen(advice, verdicts, together)
+        peaks = [peak_bytes(each) for each in (self._asker.timeline, *([together.after] if together else []))]
+        return Chosen(advice, verdicts, together, (peaks[0], peaks[-1]))
 
     # --- one line
 

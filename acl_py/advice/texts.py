@@ -30,7 +30,9 @@ class Words:
         together = self._chosen.together
         lines = ["advice: none: no wait of this run is known to be needless"]
         if together is not None:
-            lines = [f"advice: all of this: {us(together.before_ns)} -> {us(together.after_ns)}, still ordered"]
+            before, after = self._chosen.peaks
+            more = f"; memory of devices in use at once: {before:,} -> {after:,} bytes" if after > before else ""
+            lines = [f"advice: all of this: {us(together.before_ns)} -> {us(together.after_ns)}, still ordered{more}"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
