@@ -1,8 +1,9 @@
-"""Which lines that wait have a part in the critical path of a run: without one of the others, the run is as long."""
+"""What a wait can be worth: nothing, if its line has no part in the critical path. And what a run takes besides time."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import accumulate
 
 from acl_py.calls import acts
 from acl_py.causes.path import critical_path
@@ -48,3 +49,14 @@ def awake_ns(timeline: Timeline, calls: Iterable[int]) -> int:
     """Return for how long the host was busy in *calls*, without their sleeps."""
     rows = (timeline.calls[index] for index in calls)
     return sum(call.exit_ns - call.enter_ns - sum(each.end_ns - each.begin_ns for each in call.sleeps) for call in rows)
+
+
+def peak_bytes(timeline: Timeline) -> int:
+    """Return how much memory of devices was in use at once, at most."""
+    changes: list[tuple[int, int]] = []
+    for memory in timeline.buffers:
+        if memory.space == "device" and memory.begin_ns >= 0:
+            changes.append((memory.begin_ns, memory.bytes))
+            if memory.end_ns >= 0:
+                changes.append((memory.end_ns, -memory.bytes))
+    return max(accumulate(change for _, change in sorted(changes)), default=0)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from acl_py.advice.bounds import awake_ns, lines_on_path
+from acl_py.advice.bounds import awake_ns, lines_on_path, peak_bytes
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -96,11 +96,15 @@ class Verdict:
 
 @dataclass(slots=True)
 class Chosen:
-    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice."""
+    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice.
+
+    *peaks* says how many bytes of device memory were in use at once, without the advice and with it.
+    """
 
     advice: list[Advice]
     verdicts: list[Verdict]
     together: Answer | None
+    peaks: tuple[int, int] = (0, 0)
 
 
 class Chooser:
@@ -136,7 +140,8 @@ class Chooser:
         left = [way for way in open_ if way.line.key not in chosen]
         verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
         self._hide([way for way in left if way.form is Form.REMOVE], advice)
-        return Chosen(advice, verdicts, together)
+        peaks = [peak_bytes(each) for each in (self._asker.timeline, *([together.after] if together else []))]
+        return Chosen(advice, verdicts, together, (peaks[0], peaks[-1]))
 
     # --- one line
 
@@ -194,21 +199,28 @@ class Chooser:
         those that cost no more than their calls.
         """
         so_far = _SoFar()
-        alone = tries = self._tries(ways, so_far)
-        while tries:
-            way, answer = self._dearest(tries)
-            so_far = so_far.with_(
-                way, answer, next((each for one, each in alone if one.line.key == way.line.key), None)
-            )
-            rest = [self._way(each.line, so_far.edit) for each in ways if each.line.key not in so_far.keys]
-            tries = self._tries([each for each in rest if isinstance(each, Way)], so_far)
-        so_far = self._with_cheap([way.line for way in ways if way.line.key not in so_far.keys], so_far)
+        tries = self._tries(ways, so_far)
+        alone = {way.line.key: answer for way, answer in tries}
+        goes_on = True
+        while goes_on:
+            while tries:
+                way, answer = self._dearest(tries)
+                so_far = so_far.with_(way, answer, alone.get(way.line.key))
+                tries = self._tries(self._left(ways, so_far), so_far)
+            before, so_far = so_far, self._with_cheap([way.line for way in self._left(ways, so_far)], so_far)
+            goes_on = so_far is not before
+            tries = self._tries(self._left(ways, so_far), so_far) if goes_on else []
         advice, together = so_far.advice, so_far.answer
         while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
             advice = advice[:-1]
             edit = sum((each.way.edit for each in advice), Edit())
             together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
         return advice, together
+
+    def _left(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Way]:
+        """Return what can be done beside what was chosen so far, with the lines of *ways* that were not."""
+        left = (self._way(way.line, so_far.edit) for way in ways if way.line.key not in so_far.keys)
+        return [way for way in left if isinstance(way, Way)]
 
     def _tries(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Tried]:
         """Return those of *ways* that make the run shorter beside what was chosen so far.

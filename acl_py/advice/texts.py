@@ -32,8 +32,10 @@ class Words:
         together = self._chosen.together
         lines = ["advice: none: no wait of this run is known to be needless"]
         if together is not None:
-            before_ns = together.worked_ns[0]
-            lines = [f"advice: all of this: {us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered"]
+            before_ns, (before, after) = together.worked_ns[0], self._chosen.peaks
+            more = f"; memory of devices in use at once: {before:,} -> {after:,} bytes" if after > before else ""
+            told = f"{us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered{more}"
+            lines = [f"advice: all of this: {told}"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:

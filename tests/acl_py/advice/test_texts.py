@@ -1,7 +1,7 @@
 """Advice in words: in a terminal and on a page."""
 
 from chunked import Pipeline, SynchronisesCompute, SynchronisesTwice, WaitsForDownload, recorded
-from small import chosen
+from small import SIZE, chosen, write
 from small import recorded as small_run
 
 import acl_py
@@ -49,6 +49,22 @@ def test_a_page_marks_the_waits_and_what_they_are_worth():
 
 def test_without_advice_it_says_so():
     assert words(recorded(Pipeline)).text == "advice: none: no wait of this run is known to be needless"
+
+
+def test_more_memory_at_once_is_told():
+    """Behind the wait, the pool has the first block for the second allocation."""
+
+    async def program():
+        one, two = await acl_py.CreateStream(nonblocking=True), await acl_py.CreateStream(nonblocking=True)
+        for stream in (one, two):
+            x = await acl_py.MallocAsync(SIZE, stream)
+            await write[1, stream](x)
+            await acl_py.FreeAsync(x, stream)
+            await acl_py.SynchronizeStream(stream)
+        await acl_py.SynchronizeDevice()
+
+    first, *_ = words(small_run(program)).text.splitlines()
+    assert first.endswith(f"still ordered; memory of devices in use at once: {SIZE:,} -> {2 * SIZE:,} bytes")
 
 
 def test_what_is_not_known_is_told_with_its_reason():
