@@ -18,13 +18,13 @@ from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_st
 from acl_py.explain.fixes import FIXED, Fixer
 from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
-from acl_py.explain.habits.habit import Habit, best
+from acl_py.explain.habits.habit import Habit, best, line_of
 from acl_py.explain.habits.sync_copies import fetched_later
 from acl_py.explain.records import moved
 from acl_py.explain.source import Source
 from acl_py.explain.source_edits import source_edits
 from acl_py.explain.whatif import Answer, Asker
-from acl_py.programs.format import Program, Step
+from acl_py.programs.format import STEP, Program, Step
 from acl_py.recorded import not_known
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.timeline import Operation, StreamStep, Timeline
@@ -151,16 +151,19 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
     try:
         if not chosen:
             raise EditError("the program has no step for it")
+        alike = steps.alike(chosen)
         if finding.pitfall is Pitfall.LEGACY:
-            if steps.is_known(chosen):
+            if steps.is_known(finding.pitfall, alike):
                 return []
-            found = [best(asker, ways) for ways in ways_out(asker.case, chosen, finding.edit)]
+            found = [best(asker, ways) for ways in ways_out(asker.case, alike, finding.edit)]
             priced = [Priced(replace(finding, edit=way.edit), answer) for way, answer in filter(None, found)]
             if priced:
                 return priced
         as_it_is = Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))
         if finding.pitfall is Pitfall.SYNC_COPY:
-            way, answer = best(asker, fetched_later(asker.case.program, chosen)) or (None, None)
+            way, answer = best(asker, fetched_later(asker.case.program, alike)) or (None, None)
+            if way is not None and steps.is_known(finding.pitfall, alike):
+                return []
             if way is not None and answer is not None and as_it_is.is_worse_than(answer):
                 return [Priced(replace(finding, edit=steps.worded(way.edit)), answer)]
         return [as_it_is]
@@ -197,7 +200,8 @@ class _Steps:
 
     def __init__(self, asker: Asker, timeline: Timeline) -> None:
         self.timeline = timeline
-        self._known: list[set[int]] = []
+        self.program = asker.case.program
+        self._known: list[tuple[Pitfall, set[int]]] = []
         steps = asker.case.program.steps
         calls = [(round(call.enter_us * 1000), round(call.exit_us * 1000), call.step) for call in asker.before.host]
         self.by_times: dict[tuple[int, int], list[Step]] = {}
@@ -226,11 +230,16 @@ class _Steps:
                     found += self._queuing(row.queued_ns)
         return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
 
-    def is_known(self, chosen: Sequence[Step]) -> bool:
+    def alike(self, chosen: Sequence[Step]) -> list[Step]:
+        """Return *chosen*, and in a program without lines all steps that do the same."""
+        lines, indices = {line_of(step) for step in chosen if step.line.startswith(STEP)}, _indices(chosen)
+        return [step for step in self.program.steps if step.index in indices or line_of(step) in lines]
+
+    def is_known(self, pitfall: Pitfall, chosen: Sequence[Step]) -> bool:
         """Whether *chosen* was asked about before: the work of a line may wait, and others may wait for it."""
-        if (indices := _indices(chosen)) in self._known:
+        if (asked := (pitfall, _indices(chosen))) in self._known:
             return True
-        self._known.append(indices)
+        self._known.append(asked)
         return False
 
     def finding(self, habit: Habit, edit: str) -> Finding:

@@ -10,7 +10,7 @@ from functools import partial
 from acl_py.calls.acts import Completed
 from acl_py.explain.beside import DEFAULT_STREAM, work_beside
 from acl_py.explain.cases import Case, EditError, in_stream, queues, with_fields
-from acl_py.explain.fixes import Fixer
+from acl_py.explain.fixes import MOST_TRIED, Fixer
 from acl_py.explain.habits.habit import Way
 from acl_py.programs.format import ProgramError, Step
 from device_model.errors import listed
@@ -103,8 +103,8 @@ def _with_events(case: Case, steps: Sequence[Step]) -> Case:
         fixer = Fixer(moved)
     except ProgramError as error:
         raise EditError(str(error)) from error
-    if not fixer.missing:
-        raise EditError("no event is needed")
+    if not 0 < len(fixer.missing) <= MOST_TRIED:
+        raise EditError("no event is needed, or too many are")
     mended = fixer.mend()
     if mended.left:
         raise EditError("no events put the work in order")

@@ -8,7 +8,7 @@ from acl_py.calls.steps import OPS
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.whatif import Answer, Asker
-from acl_py.programs.format import Step
+from acl_py.programs.format import STEP, Step
 
 Key = tuple[object, ...]
 
@@ -92,9 +92,24 @@ def _fixed(value: object) -> object:
     return tuple(map(_fixed, value)) if isinstance(value, list | tuple) else value
 
 
+def place_of(step: Step) -> str:
+    """Return the line of *step*. In a program that was not recorded each step has its own; there it is what the step
+    does, to things of whichever name.
+    """
+    if not step.line.startswith(STEP):
+        return step.line
+    fields = step.fields
+    same = (
+        fields.get(part)
+        for part in ("stream", "name", "us")
+        if part not in OPS[step.op] or not OPS[step.op][part].makes
+    )
+    return " ".join(map(str, (step.op, *same)))
+
+
 def line_of(step: Step) -> tuple[str, str, str | None]:
-    """Return what steps have in common that one line of a program makes: the line, the call, and the task."""
-    return step.line, step.op, step.task
+    """Return what steps have in common that one line of a program makes: the place, the call, and the task."""
+    return place_of(step), step.op, step.task
 
 
 def by_line(steps: Iterable[Step]) -> dict[tuple[str, str, str | None], list[Step]]:

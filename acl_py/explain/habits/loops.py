@@ -13,7 +13,7 @@ from acl_py.calls.acts import Began, CaptureBegan, CaptureEnded, Destroyed, Ende
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, queues
-from acl_py.explain.habits.habit import Habit, Way, by_line, key_of, line_of, names_in, renamed
+from acl_py.explain.habits.habit import Habit, Way, by_line, key_of, line_of, names_in, place_of, renamed
 from acl_py.programs.format import Program, Step
 from device_model.errors import listed
 
@@ -30,6 +30,7 @@ _MAKES = {
 }
 _REGISTERS = "host_register"
 _OFTEN_LEFT = ("event", "graph", "executable")  # programs often do not destroy them, though they need them no more
+_SHOWN = 4  # lines that end things
 _LOOP = 3  # how often a line must make something
 _LARGER = (1, 2, 3, 4)  # how many times the smallest pool that is enough
 
@@ -80,7 +81,7 @@ def things_in_loops(program: Program) -> Iterator[Habit]:
             same.append([line])
     of_tasks: dict[object, list[_Loop]] = {}
     for loop in (loop for same in loops.values() for loop in same):
-        of_tasks.setdefault(tuple((line[0].made.line, line[0].made.op) for line in loop), []).append(loop)
+        of_tasks.setdefault(tuple((place_of(line[0].made), line[0].made.op) for line in loop), []).append(loop)
     for same in of_tasks.values():
         yield _habit(program, same)
 
@@ -112,10 +113,15 @@ def _lines(program: Program) -> list[_Lives]:
             case _:
                 continue
         life = lives[kind, name] = _Life(kind, name, makers, None, step.index)
-        key = makers[0].line, makers[0].op, step.task, *(key_of(each, {name: "", **like}) for each in makers)
+        key = place_of(makers[0]), makers[0].op, step.task, *(key_of(each, {name: "", **like}) for each in makers)
         if kind == "graph":
             like[name] = key
         lines.setdefault(key, []).append(life)
+    if not program.is_recorded:  # what is there to the end was not made by the line that makes the others
+        parts = (
+            [life for life in line if (life.end is None) == left] for line in lines.values() for left in (True, False)
+        )
+        return [line for line in parts if len(line) >= _LOOP]
     return [line for line in lines.values() if len(line) >= _LOOP]
 
 
@@ -147,7 +153,7 @@ def _habit(program: Program, loops: Sequence[_Loop]) -> Habit:
     lives = [life for loop in loops for line in loop for life in line]
     made = sorted((life.made for life in lives), key=lambda step: step.index)
     begins = [_begin_of_loop(program, [life.made for line in loop for life in line]) for loop in loops]
-    ends = listed(dict.fromkeys(life.end.line for life in lives if life.end is not None))
+    ends = listed(dict.fromkeys(life.end.line for life in lives if life.end is not None), _SHOWN)
     if made[0].op == _REGISTERS:
         behind = f" (now in {ends})" if ends else ""
         edit = f"Register all of it before the loop, and unregister it behind the last synchronisation{behind}"
@@ -179,7 +185,7 @@ def _begin_of_loop(program: Program, made: Sequence[Step]) -> int:
     """Return the first step of the loop in which the steps *made* are: the lines between two of them are its lines."""
     first = made[0]
     own = [step for step in program.steps if step.task == first.task]
-    again = max(step.index for step in made if (step.line, step.op) == (first.line, first.op))
+    again = max(step.index for step in made if line_of(step) == line_of(first))
     lines = by_line(step for step in own if first.index < step.index <= again)
     begin = first.index
     for step in reversed([step for step in own if step.index < first.index]):

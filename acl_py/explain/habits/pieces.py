@@ -13,7 +13,7 @@ from acl_py.calls.acts import Completed, Made, Plain, Queued, Slept
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, by_rows, with_fields
-from acl_py.explain.habits.habit import Habit, Way
+from acl_py.explain.habits.habit import Habit, Way, place_of
 from acl_py.explain.relisting import conflict, touches
 from acl_py.programs.format import Program, Step
 
@@ -28,7 +28,7 @@ def copies_in_pieces(program: Program) -> Iterator[Habit]:
     lines: dict[tuple[str, str], list[_Run]] = {}
     for between in _segments(program):
         for run in _runs(between):
-            lines.setdefault((run[0].line, run[0].op), []).append(run)
+            lines.setdefault((place_of(run[0]), run[0].op), []).append(run)
     for runs in lines.values():
         pieces = [step for run in runs for step in run]
         first, most = runs[0][0], max(map(len, runs))
@@ -73,7 +73,7 @@ def _runs(segment: Sequence[Step]) -> Iterator[_Run]:
     alike: dict[object, list[_Run]] = {}
     for step in segment:
         fields = step.fields
-        same = step.line, step.op, fields["dst"], fields.get("src"), fields.get("value"), fields.get("unit")
+        same = place_of(step), step.op, fields["dst"], fields.get("src"), fields.get("value"), fields.get("unit")
         runs = alike.setdefault(same, [[]])
         if not runs[-1] or (runs[-1][-1].id is None and _fits(runs[-1], step)):
             runs[-1].append(step)

@@ -17,7 +17,7 @@ from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.beside import DEFAULT_STREAM
 from acl_py.explain.cases import Case, EditError, made_like
-from acl_py.explain.habits.habit import Habit, Key, Way, key_of
+from acl_py.explain.habits.habit import Habit, Key, Way, key_of, place_of
 from acl_py.explain.launched import Launched
 from acl_py.explain.whatif import Answer
 from acl_py.programs.format import Program, Step
@@ -49,7 +49,7 @@ def repeated_launches(program: Program) -> Iterator[Habit]:
     lines: dict[object, list[_Run]] = {}
     for run in _runs(program):
         first = run.steps[0]
-        lines.setdefault((first.line, first.task, run.round), []).append(run)
+        lines.setdefault((place_of(first), first.task, run.round), []).append(run)
     for runs in lines.values():
         ways = [way for size in _sizes(runs) if (way := _way(runs, size)) is not None]
         if ways:

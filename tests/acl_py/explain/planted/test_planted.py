@@ -2,12 +2,20 @@
 prices it as the run of that program does. Of mended programs it advises nothing.
 """
 
+from dataclasses import replace
 from textwrap import dedent
 
 import planted_loops
 import planted_pairs
 import pytest
-from planted_pairs import WRONG_RECORDS, line_of, lines_from
+from planted_pairs import (
+    WRONG_RECORDS,
+    KernelWithoutStream,
+    StreamEachStep,
+    UploadInPieces,
+    line_of,
+    lines_from,
+)
 from planted_pipeline import Pipeline, recording
 
 from acl_py.causes.findings import Pitfall
@@ -16,6 +24,7 @@ from acl_py.explain.cases import Case
 from acl_py.explain.fixes import Fixer
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of, case_of
+from acl_py.explain.whatif import Asker
 from device_model.profile import load
 from device_model.rules import RULES
 
@@ -32,6 +41,7 @@ def report(timeline):
     return prices(asker_of(timeline, "pipeline"), timeline)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("pair", PLANTED, ids=lambda pair: pair.__name__)
 def test_a_planted_mistake_is_found_and_priced(pair):
     timeline, mended = recording(pair, sanitize="host,device"), recording(pair.mended)
@@ -45,9 +55,24 @@ def test_a_planted_mistake_is_found_and_priced(pair):
         assert [*found.source] == dedent(pair.diff).strip().format(*lines_from(pair)).splitlines()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", dict.fromkeys(pair.mended for pair in PLANTED), ids=lambda kind: kind.__name__)
 def test_nothing_is_advised_of_a_mended_program(kind):
     assert [each.text for each in report(recording(kind)) if not each.is_minor] == []
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("pair", [StreamEachStep, UploadInPieces, KernelWithoutStream], ids=lambda pair: pair.__name__)
+def test_a_program_without_lines_has_the_same_habit(pair):
+    """Its steps are told apart by what they do."""
+    timeline, mended = recording(pair), recording(pair.mended)
+    case = case_of(timeline, "program")
+    steps = tuple(replace(step, site="") for step in case.program.steps)
+    asker = Asker(case.with_program(steps=steps))
+    first = prices(asker, asker.timeline)[0]
+    assert (first.finding.pitfall, first.source) == (pair.pitfall, ())
+    assert pair.edit in first.finding.edit
+    assert first.answer.gain_ns == pytest.approx(makespan_ns(timeline) - makespan_ns(mended), abs=_NEAR_NS)
 
 
 @pytest.mark.parametrize("pair", WRONG_RECORDS, ids=lambda pair: pair.__name__)
