@@ -58,10 +58,11 @@ function decodeRun(coded) {
   for (let row = 0; row < run.sleeps.rows; row++) {
     run.calls.held[run.sleeps.call[row]] += run.sleeps.end[row] - run.sleeps.start[row];
   }
-  run.findings = coded.findings.map((each) => ({
-    ...each, run, begin: each.begin_ns - since, end: each.end_ns - since,
-    waits: each.waits.map((times) => times.map((at) => at - since)),
-  }));
+  run.findings = coded.findings.map((each) => {
+    const waits = decodeTable(each.waits);
+    onAxis(waits, since);
+    return { ...each, run, waits, begin: each.begin_ns - since, end: each.end_ns - since };
+  });
   return run;
 }
 

@@ -139,7 +139,7 @@ def _run(run: Run) -> dict[str, Any]:
         "streams": _streams(ops, timeline.steps, texts),
         "engines": [texts[engine] for engine in engines.values()],
         "hosts": [row.label for row in host_rows(call_columns(calls))],
-        "findings": [finding._asdict() for finding in (*run.findings, *_own_findings(timeline))],
+        "findings": [_finding(each) for each in (*run.findings, *_own_findings(timeline))],
         "notes": list(run.notes or ()),
         "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
         **tables,
@@ -272,6 +272,12 @@ def _streams(ops: Sequence[Operation], steps: Sequence[StreamStep], texts: _Text
 
 def _core_run(cores: CoreRun) -> dict[str, Any]:
     return {"blocks": cores.blocks, "busy": dict(cores.busy_us), "left_out": cores.left_out}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    begins, ends = [begin for begin, _ in finding.waits], [end for _, end in finding.waits]
+    waits = {"rows": len(begins), "start": packed(begins), "lasts": packed(map(sub, ends, begins))}
+    return finding._asdict() | {"waits": waits}
 
 
 def _own_findings(timeline: Timeline) -> Iterator[Finding]:

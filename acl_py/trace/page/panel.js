@@ -249,8 +249,8 @@ function timesIn(finding, span) {
 
 /** Return for how long *finding* held something in *span*, as the end of a sentence; "" if nobody knows. */
 function heldIn({ waits }, [from, to]) {
-  if (!waits.length) return "";
-  const held = waits.reduce((sum, [begin, end]) => sum + Math.max(0, Math.min(end, to) - Math.max(begin, from)), 0);
+  if (!waits.rows) return "";
+  const held = waits.start.reduce((sum, begin, row) => sum + Math.max(0, Math.min(waits.end[row], to) - Math.max(begin, from)), 0);
   return `, held ${formatTime(held)} there`;
 }
 

@@ -181,6 +181,7 @@ def test_a_span_without_work_is_one_sentence(page):
         ("30", "20", "The span is empty: its end has to be behind its begin."),
         ("20", "20", "The span is empty: its end has to be behind its begin."),
         ("soon", "20", '"soon" is not a time: write microseconds, as 12.5.'),
+        ("12,5", "20", '"12,5" is not a time: write microseconds, as 12.5.'),
         ("0", "", '"" is not a time: write microseconds, as 12.5.'),
     ],
 )
@@ -224,6 +225,10 @@ def test_the_keyboard_alone_selects_sorts_and_closes(page):
     page.keyboard.press("Space")
     assert page.evaluate("document.activeElement.textContent") == "line"
     assert rows(page)[0][0] == "name"
+    shown = page.evaluate("[chart.begin, chart.end]")
+    page.focus("#span-rows")
+    page.keyboard.press("ArrowRight")  # scrolls the table
+    assert page.evaluate("[chart.begin, chart.end]") == shown
     page.keyboard.press("Escape")
     assert not page.is_visible("#span")
 
@@ -238,7 +243,8 @@ def test_the_address_restores_what_is_in_view_the_table_and_the_selection(opened
     page.wait_for_url(re.compile("count"))
     link = "#" + page.url.partition("#")[2]
     assert link == "#view=10,40&table=ops,count,down,line,name,stream&span=15,45&selected=0,ops,2"
-    other = opened(Run("a run", TIMELINE, since_ns=0), link=link)
+    turned = "#" + "&".join(reversed(link[1:].split("&")))  # parts may come in any order
+    other = opened(Run("a run", TIMELINE, since_ns=0), link=turned)
     assert (other.evaluate("[chart.begin, chart.end, chart.selected.row]"), rows(other)) == (
         [10_000, 40_000, 2],
         rows(page),
