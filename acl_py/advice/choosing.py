@@ -50,13 +50,15 @@ Tried = tuple[Way, Answer]
 @dataclass(slots=True)
 class Advice:
     """One piece of advice: the *way*, the *answer* of a replay with this alone, if this alone is advice, and what it
-    adds to the gain of the advice before it. *hidden* are lines that can go only if this one stays.
+    adds to the gain of the advice before it. Of pieces that were tried together, the first has what all add, and how
+    many are *below* it. *hidden* are lines that can go only if this one stays.
     """
 
     way: Way
     answer: Answer | None
     added_ns: int
     hidden: list[WaitLine] = field(default_factory=list)
+    below: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,9 @@ class Chooser:
         ways = [each.way for each in together.advice[len(so_far.advice) :]]
         answer = self._ask(ways[-1], so_far.gain_ns) if ways else None
         if answer is not None:
-            return _SoFar(together.advice, together.edit, answer)
+            first, *others = (Advice(way, None, 0) for way in ways)
+            first.added_ns, first.below = answer.gain_ns - so_far.gain_ns, len(others)
+            return _SoFar([*so_far.advice, first, *others], together.edit, answer)
         for way in ways if len(ways) > 1 else ():
             one = self._way(way.line, so_far.edit)
             answer = self._ask(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None

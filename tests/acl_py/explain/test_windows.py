@@ -136,7 +136,7 @@ def test_the_same_as_data(saved):
     assert sum(data["causes"].values()) == pytest.approx(data["window"]["us"])
     (piece,) = data["advice"]["pieces"]
     assert (piece["call"], piece["times"]) == ("SynchronizeStream", 3)
-    assert data["advice"]["before_us"] - data["advice"]["after_us"] == pytest.approx(piece["worth_us"])
+    assert data["advice"]["before_us"] - data["advice"]["after_us"] == pytest.approx(piece["adds_us"])
     (answer,) = data["what_if"]
     assert answer["before_us"] - answer["after_us"] == pytest.approx(60, abs=0.1)
 
