@@ -1,4 +1,4 @@
-"""What a wait can be worth: nothing, if its line has no part in the critical path. And what a run takes besides time."""
+"""What a wait is worth at most: nothing, if its line is not on the critical path; and what runs take besides time."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
