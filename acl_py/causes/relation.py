@@ -63,9 +63,6 @@ class Changes:
     assumed: bool = True
 
 
-_NONE = Changes()
-
-
 class Relation:
     """The relation of one recording.
 
@@ -81,12 +78,12 @@ class Relation:
     """
 
     def __init__(
-        self, timeline: Timeline, *, apart: bool = False, changes: Changes = _NONE, moments: bool = False
+        self, timeline: Timeline, *, apart: bool = False, changes: Changes | None = None, moments: bool = False
     ) -> None:
         self.timeline = timeline
         self.learned: list[tuple[Node, Clock, Clock]] = []
         self._apart = apart
-        self._changes = changes
+        self._changes = changes = changes or Changes()
         self._moments = moments
         self._at: dict[Node, Point] = {}  # of all nodes but operations
         self._order = Order()
