@@ -1,5 +1,6 @@
 """Habits: what is not one, and which of several ways is taken. The pairs in `planted` show those that are."""
 
+import pytest
 from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync
 
 from acl_py.causes.findings import Pitfall
@@ -80,8 +81,8 @@ def test_launches_that_differ_are_no_graph():
 
 
 def rounds_with(*behind):
-    """Three rounds of a kernel, a wait, what is *behind* it, and a copy of its result."""
-    one = [launch("A", 50, touches="d"), record("x", "A"), sync("A"), *behind, copy_now("p", "d", 64)]
+    """Three rounds of a kernel, a wait, a copy of its result, and what is *behind* it."""
+    one = [launch("A", 50, touches="d"), record("x", "A"), sync("A"), copy_now("p", "d", 64), *behind]
     return program(record("y", "A"), *one * 3, sync())
 
 
@@ -91,8 +92,8 @@ def test_the_wait_before_a_copy_goes_with_it():
     assert ops(one).count("sync_stream") == 0
 
 
-def test_a_wait_for_a_time_stays():
-    """The host asks how long the kernel took: the wait stands there for that, too."""
-    for each in found(rounds_with(step("elapsed", start="y", end="x")), Pitfall.SYNC_COPY):
+@pytest.mark.parametrize("asks", [step("elapsed", start="y", end="x"), step("query_event", event="x")])
+def test_a_wait_stays_if_the_host_asks_what_is_over(asks):
+    for each in found(rounds_with(asks), Pitfall.SYNC_COPY):
         assert "is needless then" not in each.finding.edit
         assert ops(each).count("sync_stream") == 3
