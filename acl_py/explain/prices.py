@@ -70,6 +70,14 @@ class Priced:
         return self.finding.pitfall is Pitfall.WRONG_RECORD
 
     @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Its place: edits that mend come first, those that leave work without order last; before others what is worth
+        more.
+        """
+        answer = self.answer
+        return not self.mends, answer is not None and bool(answer.conflicts), 0 if answer is None else -answer.gain_ns
+
+    @property
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program."""
         return not self.mends and (self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0])
@@ -94,7 +102,7 @@ class Priced:
 
 
 def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
-    """Return the findings of *timeline*, each with its price; those that are worth most first, behind those that mend.
+    """Return the findings of *timeline*, each with its price: in the order of their `rank`.
 
     *timeline* is the recording of the program of *asker*, or the one of its replay.
     """
@@ -113,7 +121,7 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
     priced += _misplaced_records(asker, steps)
     source = Source(timeline)
     priced = [each.with_source(source, asker.case.program) for each in priced]
-    return sorted(priced, key=lambda each: (not each.mends, -each.answer.gain_ns if each.answer is not None else 0))
+    return sorted(priced, key=lambda each: each.rank)
 
 
 def notes_of_prices(asker: Asker, priced: Iterable[Priced]) -> list[str]:

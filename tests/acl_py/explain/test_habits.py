@@ -1,0 +1,99 @@
+"""Habits: what is not one, and which of several ways is taken. The pairs in `planted` show those that are."""
+
+import pytest
+from listed import MIB, case, copy, copy_now, fill, launch, program, record, step, sync
+
+from acl_py.causes.findings import Pitfall
+from acl_py.explain.prices import prices
+from acl_py.explain.whatif import Asker
+
+PART = MIB // 4
+
+
+def found(before, pitfall):
+    """The findings of a kind, with their prices."""
+    asker = Asker(case(before))
+    return [each for each in prices(asker, asker.timeline) if each.finding.pitfall is pitfall]
+
+
+def ops(priced):
+    """The steps of the edited program."""
+    return [each.op for each in priced.answer.case.program.steps]
+
+
+def piece(number, stream="A"):
+    return {**copy("d", "p", stream, PART), "dst_off": number * PART, "src_off": number * PART}
+
+
+def test_a_pool_is_as_large_as_the_order_of_the_work_needs():
+    """Frees keep the kernels of both streams apart. With one buffer for all of them they would be in no order."""
+    rounds = [
+        each
+        for number in range(6)
+        for name in [f"m{number}"]
+        for each in (
+            step("malloc", name=name, bytes=MIB),
+            launch("AB"[number % 2], 50, touches=[name]),
+            step("free", name=name),
+        )
+    ]
+    (one,) = found(program(*rounds, sync()), Pitfall.IN_LOOP)
+    assert one.finding.edit.endswith("2 in place of 6 buffers on the device")
+    assert ops(one) == ["malloc"] * 2 + ["launch"] * 6 + ["sync_device"] + ["free"] * 2
+
+
+def test_what_is_made_for_later_is_no_pool():
+    made = [each for name in "CDE" for each in (step("create_stream", name=name), launch(name, 5))]
+    assert not found(program(*made, launch("C"), launch("D"), launch("E"), sync()), Pitfall.IN_LOOP)
+
+
+def test_pieces_are_joined_only_if_nothing_between_them_needs_one():
+    pieces = [piece(number) for number in range(4)]
+    alone, between = program(*pieces, sync()), program(*pieces[:2], record("x", "A"), *pieces[2:], sync())
+    (one,) = found(alone, Pitfall.PIECES)
+    assert ops(one) == ["memcpy_async", "sync_device"]
+    assert one.answer.case.program.steps[0].fields["bytes"] == MIB
+    (halves,) = found(between, Pitfall.PIECES)
+    assert ops(halves) == ["memcpy_async", "record", "memcpy_async", "sync_device"]
+
+
+def test_a_piece_does_not_pass_work_on_its_bytes():
+    over = [piece(0), fill("d", "A"), piece(1), piece(2), piece(3)]
+    assert not found(program(*over, sync()), Pitfall.PIECES)
+
+
+def test_pieces_by_two_streams_are_no_run():
+    assert not found(program(*(piece(number, "AB"[number % 2]) for number in range(4)), sync()), Pitfall.PIECES)
+
+
+def test_a_run_of_equal_launches_is_cut_into_graphs_of_the_best_size():
+    (one,) = found(program(*[launch("A", 2, touches="d")] * 120, sync()), Pitfall.REPEATED)
+    launches = ops(one).count("graph_launch")
+    assert ops(one).count("launch") * launches == 120
+    assert one.finding.edit.startswith(
+        f"Capture a graph of {120 // launches} operations and launch it {launches} times"
+    )
+
+
+def test_launches_that_differ_are_no_graph():
+    differ = [launch("A", 2 + number, touches="d") for number in range(40)]
+    assert not found(program(*differ, sync()), Pitfall.REPEATED)
+
+
+def rounds_with(*behind):
+    """Three rounds of a kernel, a wait, a copy of its result, and what is *behind* it."""
+    one = [launch("A", 50, touches="d"), record("x", "A"), sync("A"), copy_now("p", "d", 64), *behind]
+    return program(record("y", "A"), *one * 3, sync())
+
+
+def test_the_wait_before_a_copy_goes_with_it():
+    (one,) = found(rounds_with(), Pitfall.SYNC_COPY)
+    assert "is needless then" in one.finding.edit
+    assert ops(one).count("sync_stream") == 0
+
+
+@pytest.mark.parametrize("asks", [step("elapsed", start="y", end="x"), step("query_event", event="x")])
+def test_a_wait_stays_if_the_host_asks_what_is_over(asks):
+    for each in found(rounds_with(asks), Pitfall.SYNC_COPY):
+        assert "is needless then" not in each.finding.edit
+        assert ops(each).count("sync_stream") == 3
