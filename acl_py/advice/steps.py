@@ -121,14 +121,19 @@ class Steps:
         return Edge(before.index, behind.index, stream, None, by_event=by_event, event=event)
 
     def _event(self, before: Step, behind: Step, stream: str, *, reuse: bool) -> str:
-        """Return the name of an event that *stream* records before its next work, and no later until *behind*."""
+        """Return the name of an event that *stream* records before its next work, and no later until *behind*.
+
+        With *reuse*, other work may come before the record. Another task may make a record at another time.
+        """
         name = ""
+        if before.task != behind.task:
+            return name
         for step in self.steps[before.index + 1 : behind.index]:
             match step.act:
                 case acts.Recorded(Name(_, event), Name(_, where), external) if not external:
                     if event == name:
                         return ""
-                    if where == stream and not name:
+                    if where == stream and not name and step.task == behind.task:
                         name = event
                 case _ if not (name or reuse) and _is_in(step, stream):
                     return ""
