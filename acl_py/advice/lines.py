@@ -45,6 +45,11 @@ class WaitLine:
     last: int = 0
 
     @property
+    def call(self) -> str:
+        """What the line does, for people: `SynchronizeStream()`, or `await`."""
+        return self.called if self.called == "await" else f"{self.called}()"
+
+    @property
     def count(self) -> int:
         """How many waits it has made, without the last ones."""
         return len(self.calls) + len(self.awaits)

@@ -6,7 +6,8 @@ its line. A record that nobody waits for any more goes, too.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from acl_py.advice.lines import waits_of
 from acl_py.advice.needs import Edit
@@ -22,12 +23,22 @@ from acl_py.trace.rows.reading import launching, short_site
 from acl_py.trace.rows.timeline import Timeline
 
 
-class Edited(NamedTuple):
-    """The program of an edit: the *case*, the *edges* that it got, and the lines of the *records* that it lost."""
+@dataclass(frozen=True)
+class Edited:
+    """The program of an edit: *base* without the steps that have the indices *gone*, and with *edges*.
 
-    case: Case
+    *records* are the lines of the records that are gone, too.
+    """
+
+    base: Case
+    gone: frozenset[int]
     edges: tuple[Edge, ...]
     records: tuple[str, ...]
+
+    @cached_property
+    def case(self) -> Case:
+        """The program, which is made when it is asked for."""
+        return with_edges(self.base, self.edges, self.gone)
 
 
 class Steps:
@@ -55,8 +66,7 @@ class Steps:
         edges = tuple(self._edge(*behind) for behind in edit.behind)
         records = [*self._idle_records(gone, edges)]
         gone |= {step.index for step in records}
-        case = with_edges(self._case, edges, gone)
-        return Edited(case, edges, tuple(dict.fromkeys(step.line for step in records)))
+        return Edited(self._case, frozenset(gone), edges, tuple(dict.fromkeys(step.line for step in records)))
 
     def changes_nothing(self, edit: Edit, edges: Sequence[Edge]) -> bool:
         """Whether *edges* are the waits that *edit* takes out: of the same streams, for the same events."""
@@ -65,11 +75,6 @@ class Steps:
         return not awaits and waits == Counter((edge.event or None, edge.to_stream) for edge in edges)
 
     # --- the steps of rows
-
-    def records_of(self, event: str, until: int) -> Step | None:
-        """Return the last record of *event* before the step *until*."""
-        records = (step for step in self._uses.get(event, ()) if isinstance(step.act, acts.Recorded))
-        return max((step for step in records if step.index < until), key=lambda step: step.index, default=None)
 
     def _of_call(self, index: int) -> Step:
         call = self._timeline.calls[index]
@@ -116,14 +121,19 @@ class Steps:
         return Edge(before.index, behind.index, stream, None, by_event=by_event, event=event)
 
     def _event(self, before: Step, behind: Step, stream: str, *, reuse: bool) -> str:
-        """Return the name of an event that *stream* records before its next work, and no later until *behind*."""
+        """Return the name of an event that *stream* records before its next work, and no later until *behind*.
+
+        With *reuse*, other work may come before the record. Another task may make a record at another time.
+        """
         name = ""
+        if before.task != behind.task:
+            return name
         for step in self.steps[before.index + 1 : behind.index]:
             match step.act:
                 case acts.Recorded(Name(_, event), Name(_, where), external) if not external:
                     if event == name:
                         return ""
-                    if where == stream and not name:
+                    if where == stream and not name and step.task == behind.task:
                         name = event
                 case _ if not (name or reuse) and _is_in(step, stream):
                     return ""
@@ -131,21 +141,21 @@ class Steps:
 
     # --- records
 
-    def _uses_of_events(self) -> dict[str, list[Step]]:
-        uses: defaultdict[str, list[Step]] = defaultdict(list)
+    def _uses_of_events(self) -> dict[str, tuple[list[Step], list[Step]]]:
+        """Return for each event the steps that record it, and the others that use it."""
+        uses: defaultdict[str, tuple[list[Step], list[Step]]] = defaultdict(lambda: ([], []))
         for step in self.steps:
-            if not isinstance(step.act, acts.Made | acts.Destroyed):
-                for each in acts.leaves(step.act):
+            act = step.act
+            if not isinstance(act, acts.Made | acts.Destroyed):
+                for each in acts.leaves(act):
                     if isinstance(each, Name) and each.kind == "event":
-                        uses[each.name].append(step)
+                        uses[each.name][not isinstance(act, acts.Recorded)].append(step)
         return uses
 
     def _idle_records(self, gone: Collection[int], edges: Sequence[Edge]) -> Iterator[Step]:
         """Yield the records of events for which nothing waits any more, now that the steps *gone* do not."""
         events = {edge.event for edge in edges}
-        for name, steps in self._uses.items():
-            records = [step for step in steps if isinstance(step.act, acts.Recorded)]
-            others = [step for step in steps if not isinstance(step.act, acts.Recorded)]
+        for name, (records, others) in self._uses.items():
             if others and name not in events and all(step.index in gone for step in others):
                 yield from records
 

@@ -39,7 +39,7 @@ class Words:
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
-            doubts = [f"{each.line.site} {each.line.called}(): {each.doubt}" for each in doubtful]
+            doubts = [f"{each.line.site} {each.line.call}: {each.doubt}" for each in doubtful]
             lines.append(f"  not known whether these are needed: {listed(doubts, _MOST)}")
         return "\n".join(lines)
 
@@ -103,13 +103,13 @@ class Words:
         line = way.line
         if way.form is Form.REMOVE:
             times = f"in this run, {line.count:,} of {line.count:,}"
-            return f"{line.called}() orders nothing that is not in order without it ({times})"
+            return f"{line.call} orders nothing that is not in order without it ({times})"
         if way.form is Form.LAST:
             times = f"in this run, {line.count:,} of {line.count + line.last:,}"
-            return f"{line.called}() orders nothing before its last wait ({times})"
+            return f"{line.call} orders nothing before its last wait ({times})"
         one, other = way.pairs[0].one, way.pairs[0].other
         needs = f"{node_text(self._timeline, other)} needs only {node_text(self._timeline, one)}"
-        return f"{line.called}() waits for more than it has to: {needs}"
+        return f"{line.call} waits for more than it has to: {needs}"
 
     def _edit(self, way: Way) -> str:
         if way.form is Form.WEAKER:

@@ -11,10 +11,11 @@ from small import chosen
 
 from acl_py.advice.choosing import Form
 from acl_py.errors import DeadlockError
+from acl_py.explain.recordings import asker_of
 from acl_py.programs.format import parse
 from tests.campaigns import many
 from tests.sanitizer.oracle import programs
-from tests.sanitizer.oracle.reading import read
+from tests.sanitizer.oracle.reading import read, unrun
 from tests.sanitizer.oracle.running import run, source
 from tests.sanitizer.oracle.verdicts import pairs
 
@@ -93,3 +94,32 @@ def test_all_advice_together_leaves_all_work_in_order(seeds):
     assert [left for _, _, left in found if left] == []
     assert sum(gone for gone, _, _ in found) > len(found)
     assert sum(needed for _, needed, _ in found) > 0
+
+
+def unordered_lines(program, rules):
+    """The pairs of a recorded *program* that no promise orders, by their lines."""
+    found = pairs(read(program, rules, unrun(program)))
+    return {(program.steps[pair.first].site, program.steps[pair.second].site, pair.fault) for pair in found}
+
+
+def weaker(seed, rules):
+    """What advice leaves without order in a random program of one task; None if it puts no wait in place of another."""
+    document = programs.program(seed, rules)
+    if any("task" in step for step in document["steps"]) or (rules == "acl" and programs.calls_back(seed)):
+        return None
+    try:
+        timeline = run(parse(document), rules).trace.timeline()
+    except DeadlockError:
+        return None
+    found = chosen(timeline)
+    if all(each.way.form is Form.REMOVE for each in found.advice):
+        return None
+    before = asker_of(timeline, "random").case.program
+    return unordered_lines(found.together.case.program, rules) - unordered_lines(before, rules)
+
+
+@pytest.mark.slow
+def test_weaker_waits_leave_all_work_in_order():
+    """23 programs were tried when it was longer."""
+    found = [weaker(seed, rules) for seed in range(many(40)) for rules in programs.RULES]
+    assert {frozenset(each) for each in found if each is not None} == {frozenset()}

@@ -78,6 +78,16 @@ def test_what_is_not_known_is_told_with_its_reason():
     assert doubt.endswith(" SynchronizeStream(): host functions, which may tell the program something")
 
 
+def test_an_await_is_no_call():
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        await (await write[1, stream](x))
+        await acl_py.SynchronizeDevice()
+
+    [_, advice] = words(small_run(program)).text.splitlines()
+    assert ": await orders nothing that is not in order without it (in this run, 1 of 1). " in advice
+
+
 def test_a_run_whose_host_was_not_watched_gets_no_advice():
     text = "advice needs accesses of the host: run or record the program with --sanitize"
     assert missing(recorded(Pipeline, sanitize="device")) == text

@@ -244,3 +244,23 @@ def test_a_wait_for_a_notify_stays():
         await acl_py.SynchronizeDevice()
 
     assert said(program, rules="acl")["WaitAndResetNotify(notify, two)"] == "SIGNAL"
+
+
+def test_a_wait_that_another_one_hides_is_judged_again_when_that_is_gone():
+    """Each of the first two can go, and is worth its call. Without the other one, a wait in a stream is enough."""
+
+    async def program():
+        one, two, _ = await two_streams(nonblocking=True)
+        x = await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.SynchronizeStream(one)
+        await acl_py.SynchronizeDevice()  # another time
+        await acl_py.HostWork(30)
+        await read[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "SynchronizeStream(one)": "WEAKER",
+        "SynchronizeDevice()  # another time": "REMOVE",
+        "SynchronizeDevice()": "stays",
+    }
