@@ -534,15 +534,14 @@ class AclSim:
         share of the saved run; with 0 they are the same to the nanosecond. `pytest --acl-update-golden` writes the
         file instead.
         """
-        from acl_py.explain.golden import assert_like
+        from acl_py.explain.golden import assert_like, save_golden
 
         __tracebackhide__ = True
-        path = self.folder / golden
+        timeline, path = self.simulation.trace.timeline(), self.folder / golden
         if self.updates_golden:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.simulation.trace.save(path)
-            return
-        assert_like(self.simulation.trace.timeline(), path, tolerance)
+            save_golden(timeline, path)
+        else:
+            assert_like(timeline, path, tolerance)
 
     def assert_within_us(self, limit_us: float, of: "str | Op | None" = None) -> None:
         """Assert that the run took at most *limit_us* microseconds of simulated time; with *of*, that these operations

@@ -17,7 +17,7 @@ only from those below it, and all of them may import device_model:
         scripts own_modules             scripts that use `acl`, and the files that they import
     advice/         which waits of a recorded run are needed, and what the program is worth without the others
         pairs lines needs               what must stay in order, the lines that wait, what loses its order without them
-        steps choosing texts            their edits, which of them go together, and all of it in words
+        steps bounds choosing texts     their edits, what these are worth, which go together, and all of it in words
     calibrate/      what calls and copies take on a machine with a card, as the values of a profile; with its own map
     compat/         other interfaces to the same runtime; each has a map of its own
         acl/                            `acl`, the vendor's Python binding

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from acl_py.advice.bounds import awake_ns, lines_on_path, peak_bytes
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -18,7 +19,8 @@ from acl_py.explain.whatif import Answer, Asker
 from acl_py.schedules import Effects, having
 from acl_py.trace.rows.timeline import Timeline
 
-MOST_TRIED = 40  # programs that are run again
+MOST_STEPS = 400_000  # of all programs that are run again: each run takes as long as a replay
+FEWEST_TRIED, MOST_TRIED = 4, 400  # programs that are run again, whatever their steps
 
 
 class Form(Enum):
@@ -48,13 +50,39 @@ Tried = tuple[Way, Answer]
 @dataclass(slots=True)
 class Advice:
     """One piece of advice: the *way*, the *answer* of a replay with this alone, if this alone is advice, and what it
-    adds to the gain of the advice before it. *hidden* are lines that can go only if this one stays.
+    adds to the gain of the advice before it. Of pieces that were tried together, the first has what all add, and how
+    many are *below* it. *hidden* are lines that can go only if this one stays.
     """
 
     way: Way
     answer: Answer | None
     added_ns: int
     hidden: list[WaitLine] = field(default_factory=list)
+    below: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _SoFar:
+    """What was chosen so far: the *advice*, its *edit*, and the *answer* of a replay with all of it."""
+
+    advice: list[Advice] = field(default_factory=list)
+    edit: Edit = field(default_factory=Edit)
+    answer: Answer | None = None
+
+    @property
+    def gain_ns(self) -> int:
+        """How much shorter the run is."""
+        return 0 if self.answer is None else self.answer.gain_ns
+
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """The lines that were chosen."""
+        return {each.way.line.key for each in self.advice}
+
+    def with_(self, way: Way, answer: Answer, alone: Answer | None) -> "_SoFar":
+        """Return what is chosen with *way*, too; *alone* is its own answer, if it gains something."""
+        advice = Advice(way, alone, answer.gain_ns - self.gain_ns)
+        return _SoFar([*self.advice, advice], self.edit + way.edit, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +98,15 @@ class Verdict:
 
 @dataclass(slots=True)
 class Chosen:
-    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice."""
+    """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice.
+
+    *peaks* says how many bytes of device memory were in use at once, without the advice and with it.
+    """
 
     advice: list[Advice]
     verdicts: list[Verdict]
     together: Answer | None
+    peaks: tuple[int, int] = (0, 0)
 
 
 class Chooser:
@@ -95,6 +127,7 @@ class Chooser:
         self._doubtful = Doubtful(timeline)
         self._steps = Steps(asker, timeline)
         self._tried = 0
+        self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self._steps.steps), 1)))
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
 
     def choose(self) -> Chosen:
@@ -104,12 +137,13 @@ class Chooser:
         ways = [self._way(line, Edit()) for line in lines if line.count]
         verdicts += [way for way in ways if isinstance(way, Verdict)]
         open_ = [way for way in ways if isinstance(way, Way)]
-        advice, together = self._together([(way, self._try(way, Edit())) for way in open_])
+        advice, together = self._together(open_)
         chosen = {each.way.line.key for each in advice}
         left = [way for way in open_ if way.line.key not in chosen]
         verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
         self._hide([way for way in left if way.form is Form.REMOVE], advice)
-        return Chosen(advice, verdicts, together)
+        peaks = [peak_bytes(each) for each in (self._asker.timeline, *([together.after] if together else []))]
+        return Chosen(advice, verdicts, together, (peaks[0], peaks[-1]))
 
     # --- one line
 
@@ -154,58 +188,100 @@ class Chooser:
         """Return the way to wait only for what *line* is needed for; None if a program cannot do so."""
         edit = Edit((line,), tuple(self._judge.edges(loss.known)))
         way = self._made(line, Form.WEAKER, edit, chosen, loss.known)
-        return None if isinstance(way, Verdict) or self._judge.loss(chosen + edit) else way
+        if isinstance(way, Verdict) or self._steps.changes_nothing(edit, way.edited.edges[len(chosen.behind) :]):
+            return None
+        return None if self._judge.loss(chosen + edit) else way
 
     # --- several lines
 
-    def _try(self, way: Way, chosen: Edit, before_ns: int = 0) -> Tried | None:
-        """Return *way* with what its program takes; None if it is no advice beside what is *chosen*, which gains
-        *before_ns*. Events that the program has are used if these are as good.
+    def _together(self, ways: Sequence[Way]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of *ways*, and the answer of all of it.
+
+        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
+        those that cost no more than their calls.
         """
-        least_ns = before_ns + (0 if way.form is Form.REMOVE else max(self._least_ns, 1))
+        so_far = _SoFar()
+        tries = self._tries(ways, so_far)
+        alone = {way.line.key: answer for way, answer in tries}
+        goes_on = True
+        while goes_on:
+            while tries:
+                way, answer = self._dearest(tries)
+                so_far = so_far.with_(way, answer, alone.get(way.line.key))
+                tries = self._tries(self._left(ways, so_far), so_far)
+            before, so_far = so_far, self._with_cheap([way.line for way in self._left(ways, so_far)], so_far)
+            goes_on = so_far is not before
+            tries = self._tries(self._left(ways, so_far), so_far) if goes_on else []
+        advice, together = so_far.advice, so_far.answer
+        while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
+            advice = advice[:-1]
+            edit = sum((each.way.edit for each in advice), Edit())
+            together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
+        return advice, together
+
+    def _left(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Way]:
+        """Return what can be done beside what was chosen so far, with the lines of *ways* that were not."""
+        left = (self._way(way.line, so_far.edit) for way in ways if way.line.key not in so_far.keys)
+        return [way for way in left if isinstance(way, Way)]
+
+    def _tries(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Tried]:
+        """Return those of *ways* that make the run shorter beside what was chosen so far.
+
+        A line that has no part in the critical path does not.
+        """
+        on_path = lines_on_path(self._timeline if so_far.answer is None else so_far.answer.after)
+        tries = (self._try(way, so_far) for way in ways if way.line.site in on_path)
+        return [tried for tried in tries if tried is not None]
+
+    def _try(self, way: Way, so_far: "_SoFar") -> Tried | None:
+        """Return *way* with what its program takes, if it gains something.
+
+        Events that the program has are used if these are as good.
+        """
+        own_ns = awake_ns(self._timeline, way.line.calls) if way.form is Form.REMOVE else self._least_ns
+        least_ns = so_far.gain_ns + own_ns + 1
         answer = self._ask(way, least_ns)
         if answer is None or way.form is not Form.WEAKER:
             return None if answer is None else (way, answer)
         edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
-        simple = replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
-        is_same = simple.edited.edges == way.edited.edges
+        simple = replace(way, edit=edit, edited=self._steps.edited(so_far.edit + edit))
+        own = simple.edited.edges[len(so_far.edit.behind) :]
+        is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(edit, own)
         other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
         return (way, answer) if other is None else (simple, other)
+
+    def _with_cheap(self, lines: Sequence[WaitLine], so_far: "_SoFar") -> "_SoFar":
+        """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
+        first. They are tried together, and one by one if that fails.
+        """
+        together = so_far
+        for line in sorted(lines, key=lambda line: line.strength):
+            way = self._way(line, together.edit)
+            if isinstance(way, Way) and way.form is Form.REMOVE:
+                together = _SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
+        ways = [each.way for each in together.advice[len(so_far.advice) :]]
+        answer = self._ask(ways[-1], so_far.gain_ns) if ways else None
+        if answer is not None:
+            first, *others = (Advice(way, None, 0) for way in ways)
+            first.added_ns, first.below = answer.gain_ns - so_far.gain_ns, len(others)
+            return _SoFar([*so_far.advice, first, *others], together.edit, answer)
+        for way in ways if len(ways) > 1 else ():
+            one = self._way(way.line, so_far.edit)
+            answer = self._ask(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
+            if isinstance(one, Way) and answer is not None:
+                so_far = so_far.with_(one, answer, None)
+        return so_far
 
     def _ask(self, way: Way, least_ns: int) -> Answer | None:
         """Return what the program of *way* takes; None if it gains less, or is no advice."""
         self._tried += 1
-        if self._tried > MOST_TRIED:
+        if self._tried > self._most_tried:
             return None
         try:
             answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")
         except EditError:
             return None
         return None if answer.conflicts or answer.gain_ns < least_ns else answer
-
-    def _together(self, alone: Sequence[tuple[Way, Tried | None]]) -> tuple[list[Advice], Answer | None]:
-        """Return what is chosen of ways that were tried *alone*, and the answer of all of it.
-
-        In each round the dearest is chosen, and the others are judged and tried again beside what is chosen.
-        """
-        answers = {way.line.key: tried[1] for way, tried in alone if tried is not None}
-        tries = [tried for _, tried in alone if tried is not None]
-        advice: list[Advice] = []
-        chosen, together = Edit(), None
-        while tries:
-            way, joint = self._dearest(tries)
-            before_ns = 0 if together is None else together.gain_ns
-            advice.append(Advice(way, answers.get(way.line.key), joint.gain_ns - before_ns))
-            chosen, together = chosen + way.edit, joint
-            done = {each.way.line.key for each in advice}
-            rest = [self._way(way.line, chosen) for way, _ in alone if way.line.key not in done]
-            ways = (way for way in rest if isinstance(way, Way))
-            tries = [tried for way in ways if (tried := self._try(way, chosen, together.gain_ns)) is not None]
-        while advice and not self._is_in_order(self._steps.edited(chosen)):
-            advice.pop()
-            chosen = sum((each.way.edit for each in advice), Edit())
-            together = self._asker.compare(self._steps.edited(chosen).case, "all of this") if advice else None
-        return advice, together
 
     def _dearest(self, tries: Sequence[Tried]) -> Tried:
         """Return the strongest wait of those that are worth the most: small differences count for nothing."""

@@ -176,7 +176,7 @@ class Doubtful:
             if isinstance(call.act, acts.Asked) or call.name in _TIMES:
                 told[call.caller, call.by].append(index - 1)
         for access in timeline.accesses:
-            if not access.extents and access.after is None:
+            if access.after is None and not access.extents:  # it has read the clock
                 told[access.caller, access.by].append(_behind(access.behind))
         for handover in timeline.handovers:
             if handover.giver is not None:

@@ -4,7 +4,7 @@ A replay of the unchanged program repeats the run to the nanosecond, so the step
 its line. A record that nobody waits for any more goes, too.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -57,6 +57,12 @@ class Steps:
         gone |= {step.index for step in records}
         case = with_edges(self._case, edges, gone)
         return Edited(case, edges, tuple(dict.fromkeys(step.line for step in records)))
+
+    def changes_nothing(self, edit: Edit, edges: Sequence[Edge]) -> bool:
+        """Whether *edges* are the waits that *edit* takes out: of the same streams, for the same events."""
+        calls, awaits = waits_of(edit.lines)
+        waits = Counter((step.fields.get("event"), step.fields.get("stream")) for step in map(self._of_call, calls))
+        return not awaits and waits == Counter((edge.event or None, edge.to_stream) for edge in edges)
 
     # --- the steps of rows
 

@@ -32,8 +32,10 @@ class Words:
         together = self._chosen.together
         lines = ["advice: none: no wait of this run is known to be needless"]
         if together is not None:
-            before_ns = together.worked_ns[0]
-            lines = [f"advice: all of this: {us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered"]
+            before_ns, (before, after) = together.worked_ns[0], self._chosen.peaks
+            more = f"; memory of devices in use at once: {before:,} -> {after:,} bytes" if after > before else ""
+            told = f"{us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered{more}"
+            lines = [f"advice: all of this: {told}"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
@@ -65,7 +67,7 @@ class Words:
                     "form": each.way.form.value,
                     "text": self._piece(each),
                     "times": each.way.line.count,
-                    "worth_us": 0 if each.answer is None else each.answer.gain_ns / 1000,
+                    "worth_us": None if each.answer is None else each.answer.gain_ns / 1000,
                     "adds_us": each.added_ns / 1000,
                     "hides": [hidden.site for hidden in each.hidden],
                 }
@@ -90,7 +92,10 @@ class Words:
 
     def _worth(self, advice: Advice) -> str:
         assert self._chosen.together is not None, "there is advice"
-        of, gain_ns = us(self._chosen.together.worked_ns[0]), 0 if advice.answer is None else advice.answer.gain_ns
+        of = us(self._chosen.together.worked_ns[0])
+        if advice.below is not None:
+            return f"Worth {us(advice.added_ns)} of {of}" + (f", with the {advice.below} below" if advice.below else "")
+        gain_ns = 0 if advice.answer is None else advice.answer.gain_ns
         worth = f"Worth {us(gain_ns)} of {of}" if gain_ns else "Worth nothing alone"
         return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the advice above"
 

@@ -50,15 +50,16 @@ class Times(Protocol):
 class CardContext(Context):
     """A context of a card, with the streams and events that the run makes in it."""
 
-    __slots__ = ("asked", "driver", "events", "reached", "spare_events", "times", "works")
+    __slots__ = ("asked", "driver", "events", "handle", "reached", "spare_events", "times", "works")
     device: "CardDevice"
     stream_type: ClassVar[type[CardStream]] = CardStream
     works: Works
     times: Times | None
 
-    def __init__(self, device: "CardDevice", id_: int, *, primary: bool, made: object) -> None:
+    def __init__(self, device: "CardDevice", id_: int, *, primary: bool, made: object, handle: Any) -> None:
         super().__init__(device, id_, primary=primary, made=made)
         self.driver: Driver = device.driver
+        self.handle = handle
         self.works = self.make_works()
         self.spare_events: list[Any] = []  # for marks
         self.events: dict[Any, None] = {}  # that the program has made and not destroyed
@@ -74,6 +75,15 @@ class CardContext(Context):
     def make_times(self) -> Times:
         """Return what times operations."""
         return EventTimes(self)
+
+    def make_current(self) -> None:
+        """Let calls of this thread be about this context."""
+        self.driver.make_current(self.handle)
+
+    def work(self) -> Completion:
+        """Return the completion of everything queued here so far, whichever context is current."""
+        with self.device.runtime.on(self):
+            return super().work()
 
     def update_alert(self) -> None:
         """Each call asks first whether a card can do it."""
@@ -101,6 +111,10 @@ class CardContext(Context):
         assert isinstance(stream, CardStream), f"{stream!r} is not of a card"
         stream.mark_all()  # its handle answers no question later
         super().destroy_stream(stream, site)
+        self.end_stream(stream)
+
+    def end_stream(self, stream: CardStream) -> None:
+        """Let the driver destroy *stream*."""
         self.driver.destroy_stream(stream.handle)
 
     def create_event(
@@ -126,7 +140,7 @@ class CardContext(Context):
 
     def new_event(self, *, timing: bool) -> Any:
         """Return a new event of the driver, of this card, whichever is current."""
-        with self.device.runtime.on(self.device):
+        with self.device.runtime.on(self):
             return self.driver.create_event(timing=timing)
 
     def blocking(self) -> Iterator[CardStream]:
@@ -227,7 +241,7 @@ class CardDevice(Device):
     """A card, by its number among those of the driver."""
 
     primary: CardContext
-    contexts: list[Context]
+    contexts: list[CardContext]  # type: ignore[assignment]
     driver: Driver
     context_handle: Any  # of its primary context
 
@@ -246,32 +260,32 @@ class CardDevice(Device):
         self.make_current()
         self.driver.synchronize()
 
-    def work(self) -> Completion:
-        """Return the completion of everything queued here so far, whichever card is current."""
-        with self.runtime.on(self):
-            return super().work()
-
     def count_work(self) -> int:
         """Complete what is done, and return how much the streams still have.
 
         Raises:
             AclError: Work has failed.
         """
-        self.make_current()
-        return sum(stream.count_work() for stream in self.primary.all_streams())
+        left = 0
+        for context in self.contexts:
+            context.make_current()
+            left += sum(stream.count_work() for stream in context.all_streams())
+        return left
 
     def unfinished(self) -> list[Op]:
         """Return the operations that are not known to be done, in the order in which they were queued."""
-        if self.primary.times is not None:
-            self.primary.times.settle()
-        entries = (entry for stream in self.primary.all_streams() for entry in stream.entries)
+        for context in self.contexts:
+            if context.times is not None:
+                context.times.settle()
+        streams = (stream for context in self.contexts for stream in context.all_streams())
+        entries = (entry for stream in streams for entry in stream.entries)
         return sorted((entry for entry in entries if isinstance(entry, Op)), key=attrgetter("queued_ns"))
 
     def give_back(self, *, is_lost: bool) -> None:
         """Give back what the driver has made; nothing of a card that is lost."""
-        if not is_lost:
-            self.make_current()
-            self.primary.give_back()
+        for context in () if is_lost else self.contexts:
+            context.make_current()
+            context.give_back()
 
     def make_current(self) -> None:
         """Let calls of this thread be about this card."""

@@ -8,6 +8,7 @@ are arrays over it.
 import ctypes
 import weakref
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 from acl_py.card.driver import Driver, give_back
@@ -78,7 +79,8 @@ class CardMemory(Memory):
         """Return the address of *nbytes* of pinned memory, and what keeps them."""
         address, free = self.driver.allocate_host(nbytes)
         owner = bytes_at(address, nbytes)
-        weakref.finalize(owner, free)  # arrays may outlive the run
+        # Arrays may outlive the run, and end in the middle of another one, which has no part in it.
+        weakref.finalize(owner, Context().run, free)
         return address, owner
 
     def host_register(self, thing: object, nbytes: Integer | None, made: object) -> Buffer:

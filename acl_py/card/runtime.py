@@ -59,6 +59,7 @@ class CardRuntime(Runtime):
         self.is_recorded = is_recorded
         self.driver = self.make_driver()
         self._here: tuple[int, CardContext] | None = None  # the thread that called last, and its context
+        self._inside: CardContext | None = None  # that of the present block of `on`
         self._began_ns = perf_counter_ns()
         self._ended_ns = 0
         self._refused = self.refused()
@@ -86,7 +87,7 @@ class CardRuntime(Runtime):
     def make_device(self, number: int) -> CardDevice:
         """Return card *number*; the present call goes on in the context that it has."""
         made = self.make_card(number)
-        self._go_back()
+        self.go_back()
         return made
 
     def make_card(self, number: int) -> CardDevice:
@@ -94,20 +95,26 @@ class CardRuntime(Runtime):
         raise NotImplementedError
 
     @contextmanager
-    def on(self, card: CardDevice) -> Iterator[None]:
-        """Let calls inside be about *card*, and then about the present one again."""
-        if len(self._devices) < 2 or self._devices.get(card.ordinal) is not card:  # it is being made, and current
+    def on(self, context: CardContext) -> Iterator[None]:
+        """Let calls inside be about *context*, and then about the present one again."""
+        device = context.device
+        is_made = self._devices.get(device.ordinal) is device and context in device.contexts
+        if not is_made or (len(self._devices) < 2 and len(device.contexts) < 2):  # what is being made is current
             yield
             return
-        card.make_current()
+        before, self._inside = self._inside, context
+        context.make_current()
         try:
             yield
         finally:
-            self._go_back()
+            self._inside = before
+            self.go_back()
 
-    def _go_back(self) -> None:
-        if self._here is not None:
-            self._here[1].device.make_current()
+    def go_back(self) -> None:
+        """Make the context of the present block, or of the present call, current again."""
+        here = self._inside or (self._here and self._here[1])
+        if here is not None and here.destroyed is None:
+            here.make_current()
 
     @property
     def host_ns(self) -> Nanoseconds:
@@ -180,15 +187,20 @@ class CardRuntime(Runtime):
         """The cards in use so far."""
         return [device for device in self._devices.values() if isinstance(device, CardDevice)]
 
+    @property
+    def contexts(self) -> list[CardContext]:
+        """The contexts of these cards."""
+        return [context for card in self.cards for context in card.contexts]
+
     def look(self) -> bool:
         """Ask the cards about what hosts wait for; return whether anything is done that was not before."""
-        is_new = False
-        for card in self.cards if self.closed is None else ():
-            if card.primary.asked:
-                if len(self._devices) == 1:  # this is the hot path
-                    return card.primary.look()
-                with self.on(card):
-                    is_new |= card.primary.look()
+        is_new, contexts = False, self.contexts if self.closed is None else ()
+        for context in contexts:
+            if context.asked:
+                if len(contexts) == 1:  # this is the hot path
+                    return context.look()
+                with self.on(context):
+                    is_new |= context.look()
         return is_new
 
     # --- checks
@@ -200,10 +212,10 @@ class CardRuntime(Runtime):
             super().check_call(context, name, needs_context=needs_context)
         if name in self._refused:
             raise self.error(Kind.NOT_SUPPORTED, f"{name}() on a card", self._refused[name])
-        if isinstance(context, CardContext):
+        if isinstance(context, CardContext) and context.destroyed is None:
             here = get_ident(), context
             if here != self._here:
-                context.device.make_current()
+                context.make_current()
                 self._here = here
 
     def drop_work(self) -> bool:

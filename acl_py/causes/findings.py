@@ -8,11 +8,12 @@ behind other work. For that, see `prices`.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
+from typing import TypeAlias
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from acl_py.causes.relation import is_pageable
 from acl_py.causes.slack import successive
 from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.rows.reading import as_timeline, launching, site_of_call
-from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, StreamStep, Timeline
+from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, Sleep, StreamStep, Timeline
 from acl_py.wording import reword
 from device_model.completions import Why
 
@@ -49,8 +50,10 @@ class Pitfall(StrEnum):
 
 @dataclass(slots=True)
 class Finding:
-    """One finding. *held_ns* adds up the waits; *calls* and *ops* are indices, and all of them lie from *begin_ns* to
-    *end_ns*. *what* says what happened, and *edit* what to change.
+    """One finding. *held_ns* adds up the waits, and *waits* has the begin and the end of each; *calls* and *ops* are
+    indices, and all of them lie from *begin_ns* to *end_ns*. *what* says what happened, and *edit* what to change.
+
+    The findings of habits, which add up calls, have no *waits*.
     """
 
     pitfall: Pitfall
@@ -62,6 +65,14 @@ class Finding:
     end_ns: int = 0
     calls: list[int] = field(default_factory=list)
     ops: list[int] = field(default_factory=list)
+    waits: list[tuple[int, int]] = field(default_factory=list)
+
+    def hold(self, waits: Iterable[tuple[int, int]]) -> None:
+        """Add *waits*, those that took time."""
+        for begin_ns, end_ns in waits:
+            if begin_ns < end_ns:
+                self.waits.append((begin_ns, end_ns))
+                self.held_ns += end_ns - begin_ns
 
     @property
     def often(self) -> str:
@@ -110,6 +121,9 @@ _FREES = {
 }
 _WAIT_UNASKED = (Destroyed, Completed, Queued, GraphLaunched)  # and frees: by the name of the call
 BARRIERS = (Pitfall.LEGACY, Pitfall.SYNC_COPY)  # what waited by these rules is in order; frees promise none
+
+
+_Waits: TypeAlias = Iterable[tuple[int, int]]
 
 
 class _Found:
@@ -173,7 +187,7 @@ class _Found:
             if call >= 0 and op.site in lines and self._is_copy_of_pageable(op):
                 launch = self.timeline.calls[call]
                 if launch.after is not None and self.ops.launch[launch.after] == op.launch:
-                    finding = self._call(Pitfall.PAGEABLE, lines[op.site], launch.waited_ns, _IN_GRAPH, _PINNED)
+                    finding = self._call(Pitfall.PAGEABLE, lines[op.site], _waits(launch), _IN_GRAPH, _PINNED)
                     del finding.calls[1:]  # the copy was captured once, and made by each launch
                     finding.ops.append(index)
                     finding.end_ns = max(finding.end_ns, launch.exit_ns)
@@ -199,12 +213,12 @@ class _Found:
 
     def _look_at_host_migration(self, migration: Migration, index: int | None) -> None:
         """Note that the host waited for pages, in the call *index*; None if that is a part of a step of a program."""
-        what, held_ns = "the host waited for pages of managed memory that were on a device", _length(migration)
+        what, times = "the host waited for pages of managed memory that were on a device", _times(migration)
         if index is not None:
-            self._call(Pitfall.PAGE_FAULTS, index, held_ns, what, _PREFETCH_BACK)
+            self._call(Pitfall.PAGE_FAULTS, index, [times], what, _PREFETCH_BACK)
             return
         place = Pitfall.PAGE_FAULTS, migration.site, what
-        self._finding(*place, _PREFETCH_BACK, migration.begin_ns, migration.end_ns).held_ns += held_ns
+        self._finding(*place, _PREFETCH_BACK, *times).hold([times])
 
     def _look_at_op_migration(self, migration: Migration, index: int | None) -> None:
         """Note that the operation *index* waited for pages; None if it has not ended."""
@@ -214,13 +228,13 @@ class _Found:
         if not migration.to_device and migration.remote:
             what, edit = f"{migration.name} reached memory of the host over the bus", _STAY
         site = self.timeline.ops[index].site
-        finding = self._finding(Pitfall.PAGE_FAULTS, site, what, edit, migration.begin_ns, migration.end_ns)
+        finding = self._finding(Pitfall.PAGE_FAULTS, site, what, edit, *_times(migration))
         finding.ops.append(index)
-        finding.held_ns += _length(migration)
+        finding.hold([_times(migration)])
 
     def _look_at_call(self, index: int, call: Call) -> None:
-        lasted = call.exit_ns - call.enter_ns
-        asleep_ns = sum(sleep.end_ns - sleep.begin_ns for sleep in call.sleeps)
+        lasted = [(call.enter_ns, call.exit_ns)]
+        asleep = [_times(sleep) for sleep in call.sleeps if sleep.begin_ns < sleep.end_ns]
         copy = _copied(call)
         if copy is not None and self._is_of_pageable(call):
             staged = _PAGEABLE_ACL if self.is_acl else _STAGED if copy.kind == "h2d" else _UNSTAGED
@@ -228,25 +242,24 @@ class _Found:
             self._staged(Pitfall.PAGEABLE, index, lasted, staged, waited, _PINNED)
         elif copy is not None and copy.kind == "h2h" and call.waited_ns:
             what = f"{call.called}() from host to host waited for earlier work, and then the host copied"
-            self._call(Pitfall.SYNC_COPY, index, call.waited_ns, what, _BY_HOST)
-        elif not asleep_ns:
+            self._call(Pitfall.SYNC_COPY, index, _waits(call), what, _BY_HOST)
+        elif not asleep:
             return
         elif call.name in _FREES:
             what = f"{call.called}() waited for all work of the device"
             edit = _FREES["FreeHost" if self.is_script and call.name == "Free" else call.name]  # acl has no FreeAsync
-            self._call(Pitfall.FREE, index, call.waited_ns, what, edit)
+            self._call(Pitfall.FREE, index, _waits(call), what, edit)
         elif isinstance(call.act, Destroyed):
             edit = "Destroy it behind a synchronisation that the program needs anyway"
-            self._call(Pitfall.DESTROY, index, call.waited_ns, f"{call.called}() waited for work", edit)
+            self._call(Pitfall.DESTROY, index, _waits(call), f"{call.called}() waited for work", edit)
         elif isinstance(call.act, Completed):
             edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
             staged, waited = f"in {call.called}(), {_STAGED}", f"{call.called}() waited for its work"
-            self._staged(Pitfall.SYNC_COPY, index, asleep_ns, staged, waited, edit)
+            self._staged(Pitfall.SYNC_COPY, index, asleep, staged, waited, edit)
         elif isinstance(call.act, Queued | GraphLaunched) and not self._waited_for_own_work(call):
             edit = "Queue fewer and larger operations, or use more streams"
-            self._call(
-                Pitfall.FULL_QUEUE, index, call.waited_ns, f"{call.called}() waited for room in a full queue", edit
-            )
+            what = f"{call.called}() waited for room in a full queue"
+            self._call(Pitfall.FULL_QUEUE, index, _waits(call), what, edit)
 
     def _look_at_op(self, index: int, op: Operation, other: Operation) -> None:
         """Note which line held the operation *index* back, which waited for *other*."""
@@ -290,17 +303,17 @@ class _Found:
         """Whether *call* has slept for what it had queued itself, as a launch does for copies of pageable memory."""
         return call.after is not None and bool(self.ops.queued_ns[call.after] >= call.enter_ns)
 
-    def _staged(self, pitfall: Pitfall, index: int, held_ns: int, staged: str, waited: str, edit: str) -> None:
+    def _staged(self, pitfall: Pitfall, index: int, waits: _Waits, staged: str, waited: str, edit: str) -> None:
         """Note a call in which the host copied. What is said of its line is *waited* if any of its calls waited."""
-        finding = self._call(pitfall, index, held_ns, staged, edit)
+        finding = self._call(pitfall, index, waits, staged, edit)
         if self.timeline.calls[index].waited_ns:
             finding.what = waited
 
-    def _call(self, pitfall: Pitfall, index: int, held_ns: int, what: str, edit: str) -> Finding:
+    def _call(self, pitfall: Pitfall, index: int, waits: _Waits, what: str, edit: str) -> Finding:
         call = self.timeline.calls[index]
         finding = self._finding(pitfall, site_of_call(call), what, edit, call.enter_ns, call.exit_ns)
         finding.calls.append(index)
-        finding.held_ns += held_ns
+        finding.hold(waits)
         return finding
 
     def _op(self, pitfall: Pitfall, index: int, site: str, what: str, edit: str) -> None:
@@ -308,7 +321,7 @@ class _Found:
         free = max(op.queued_ns, self.before[index])  # it could have started then
         finding = self._finding(pitfall, site, what, edit, free, op.start_ns)
         finding.ops.append(index)
-        finding.held_ns += max(0, op.start_ns - free)
+        finding.hold([(free, op.start_ns)])
 
     def _finding(self, pitfall: Pitfall, site: str, what: str, edit: str, begin_ns: int, end_ns: int) -> Finding:
         finding = self.by_place.setdefault(
@@ -321,8 +334,17 @@ class _Found:
         return reword(edit, self.function) if self.function else edit
 
 
-def _length(migration: Migration) -> int:
-    return migration.end_ns - migration.begin_ns
+def _times(row: Migration | Sleep) -> tuple[int, int]:
+    return row.begin_ns, row.end_ns
+
+
+def _waits(row: Call | Sleep) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each wait that `waited_ns` of *row* adds up."""
+    for sleep in row.sleeps if isinstance(row, Call) else row.waits or ():
+        if sleep.waits is None:
+            yield _times(sleep)
+        else:
+            yield from _waits(sleep)
 
 
 def is_legacy(row: Operation | StreamStep) -> bool:

@@ -8,7 +8,7 @@ host, which knows what any of them knows.
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,15 +29,15 @@ from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, Pageab
 _WAKING, _GRANTED, _OP, _CALL, _BETWEEN, _ENTRY = range(6)  # rows of one instant come in this order
 
 
-class At(Enum):
+class At(IntEnum):
     """What a node of the relation is; its place is that of an operation, of a call, or of a row."""
 
-    OP = "an operation"
-    CALL = "what a call does in a stream, without an operation"
-    ENTRY = "a host, when it begins a call"
-    RETURN = "a host, behind a call"
-    ACCESS = "an access of a host, or an await that finds its operation done"
-    TOOK = "a host, when it takes a handover"
+    OP = 0  # an operation
+    CALL = 1  # what a call does in a stream, without an operation
+    ENTRY = 2  # a host, when it begins a call
+    RETURN = 3  # a host, behind a call
+    ACCESS = 4  # an access of a host, or an await that finds its operation done
+    TOOK = 5  # a host, when it takes a handover
 
 
 class Node(NamedTuple):
@@ -63,9 +63,6 @@ class Changes:
     assumed: bool = True
 
 
-_NONE = Changes()
-
-
 class Relation:
     """The relation of one recording.
 
@@ -81,18 +78,19 @@ class Relation:
     """
 
     def __init__(
-        self, timeline: Timeline, *, apart: bool = False, changes: Changes = _NONE, moments: bool = False
+        self, timeline: Timeline, *, apart: bool = False, changes: Changes | None = None, moments: bool = False
     ) -> None:
         self.timeline = timeline
         self.learned: list[tuple[Node, Clock, Clock]] = []
         self._apart = apart
-        self._changes = changes
+        self._changes = changes = changes or Changes()
         self._moments = moments
         self._at: dict[Node, Point] = {}  # of all nodes but operations
         self._order = Order()
         ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
         self._captured = Captured(timeline)
-        self._kinds = [calls.kinds[kind] for kind in calls.kind.tolist()]
+        self._kind_of: list[int] = calls.kind.tolist()
+        self._caller_of: list[int] = calls.caller.tolist()
         self._callers = {
             (each.name, each.by): place for place, host in enumerate(timeline.hosts) for each in host.callers
         }
@@ -101,6 +99,7 @@ class Relation:
         self._signals = Signals(self._order)
         self._relate = Relate(self._order, self._signals, lambda word: (word.memory.buffer, word.offset))
         self._hosts: dict[Hashable, Host] = {}
+        self._hosts_of_calls: dict[int, Host] = {}  # by caller
         self._between = between_calls(timeline, accesses=moments)
         self._awaited: dict[int, list[Point]] = {}  # by calls that have not returned
         self._given: dict[int, Point] = {}  # by the rows of handovers
@@ -115,6 +114,7 @@ class Relation:
         self._things = Things(timeline, has_legacy=has_legacy and changes.legacy)
         self._syncs_devices = rules is not None and rules.device_sync is DeviceSync.DEVICE
         synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
+        self._acts: list[Act[Any]] = [self._things.act_of(kind) for kind in calls.kinds]
         self._pageable_waits = synchronous and not apart
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
         self._walk()
@@ -276,7 +276,7 @@ class Relation:
 
     def _call(self, index: int) -> None:
         """Take up a call that sets or awaits something, or whose host waits."""
-        host, act = self._host_of(index), self._things.act_of(self._kinds[index])
+        host, act = self._host_of(index), self._act_of(index)
         match act:
             case acts.GraphLaunched(_, RecordedStream() as stream):
                 for event in self._captured.records[index]:
@@ -296,7 +296,7 @@ class Relation:
         """
         host, node = self._host_of(index), Node(At.ENTRY, index)
         self._order.learn(host, self._let_wait(node))
-        match self._things.act_of(self._kinds[index]):
+        match self._act_of(index):
             case acts.Queued(Copied(), RecordedStream() as stream):
                 self._order.learn(host, self._order.work_of_stream(stream))
             case act:
@@ -316,8 +316,15 @@ class Relation:
 
     # --- what rows name
 
+    def _act_of(self, call: int) -> Act[Any]:
+        return self._acts[self._kind_of[call]]
+
     def _host_of(self, call: int) -> Host:
-        return self._host(self._key(self._calls, self._calls.caller[call]))
+        caller = self._caller_of[call]
+        host = self._hosts_of_calls.get(caller)
+        if host is None:
+            host = self._hosts_of_calls[caller] = self._host(self._key(self._calls, caller))
+        return host
 
     def _key(self, columns: Columns[Any], caller: int) -> Hashable:
         return self._named(columns.callers[caller], columns.by[caller])

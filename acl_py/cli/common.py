@@ -225,6 +225,21 @@ def console(*, stderr: bool = False) -> Console:
     return made if made.is_terminal else Console(stderr=stderr, width=_PLAIN_WIDTH)
 
 
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[], object]]:
+    """Show on a terminal how far *what* has come, which has *total* parts. Call what is yielded behind each of them."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=out, transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda: shown.advance(task)
+
+
 def complain(what: str) -> None:
     """Print *what* in red to the standard error."""
     console(stderr=True).print(f"[red]{escape(what)}[/red]", soft_wrap=True, highlight=False)

@@ -11,7 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
-from acl_py.cli.common import EffectsOf, FaultRules, Sanitize, complain, faults_of, option_refused, profile_of, rules_of
+from acl_py.cli.common import (
+    EffectsOf,
+    FaultRules,
+    Sanitize,
+    complain,
+    faults_of,
+    option_refused,
+    profile_of,
+    progress,
+    rules_of,
+)
 from acl_py.cli.scripts import Arguments, Models, Register, Rules, UsualDevice
 from acl_py.cli.windows import JsonOut, write_json
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
@@ -22,7 +32,7 @@ from acl_py.explore.strategies import strategy
 from acl_py.parts import parts_of
 from acl_py.sanitizer.reports import Report, judge
 from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
-from acl_py.schedules import Deviation, Effects, Replay, parse
+from acl_py.schedules import Decide, Deviation, Effects, Replay, parse
 from acl_py.tools.scripts import ScriptError
 
 FAILS = 4
@@ -127,7 +137,14 @@ def explore_command(
             failing = _run_once(gathering, _parsed(schedule), echo)
         else:
             way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
-            found = explore(gathering, way, runs, echo)
+            with progress("schedules", runs + 1) as advance:
+
+                def counting(decide: Decide) -> Outcome:
+                    outcome = gathering(decide)
+                    advance()
+                    return outcome
+
+                found = explore(counting, way, runs, echo)
             _show(found, strategy_name.value, bound, echo)
             failing = found.failing
     except ScriptError as error:

@@ -4,11 +4,12 @@ The device, the rules, the operations of each stream and their order must be the
 the whole run. Lines of the program, and streams that do nothing, are not compared.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from acl_py.causes.path import makespan_ns
 from acl_py.explain.diff import diff_text
-from acl_py.trace.rows.files import TraceFileError, read_trace
+from acl_py.trace.rows.files import TraceFileError, read_trace, save
 from acl_py.trace.rows.timeline import Operation, Timeline
 
 _UPDATE = "look at what changed, and then run pytest with --acl-update-golden"
@@ -41,6 +42,20 @@ def assert_like(timeline: Timeline, path: Path, tolerance: float = 0.0) -> None:
             f"the run is not like {path.name}: {difference}\n{diff_text(golden, timeline)}\n"
             f"if it should be so: {_UPDATE}"
         )
+
+
+def save_golden(timeline: Timeline, path: Path) -> None:
+    """Save *timeline* to the file *path*, as what other runs are compared with: without the folders that the program's
+    files are in, and without their text. So it is the same wherever it is made.
+
+    Raises:
+        OSError: The file, or its folder, cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    calls = [call._replace(file=Path(call.file).name) for call in timeline.calls]
+    accesses = [each._replace(file=Path(each.file).name) for each in timeline.accesses]
+    exports = [each._replace(file=Path(each.file).name) for each in timeline.exports]
+    save(replace(timeline, calls=calls, accesses=accesses, exports=exports, source=()), path)
 
 
 def _difference(golden: Timeline, now: Timeline, tolerance: float) -> str:

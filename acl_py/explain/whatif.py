@@ -243,7 +243,7 @@ def _numbered(ops: Sequence[Operation]) -> dict[int, str]:
 
 def _worked_ns(timeline: Timeline, done_ns: int) -> int:
     """Return how long the replay in *timeline*, which was done at *done_ns*, worked: a synchronisation ends it."""
-    return sum(end - begin for begin, end in worked(timeline).within(0, done_ns))
+    return worked(timeline, done_ns).ns
 
 
 def _gain(before_ns: int, after_ns: int) -> str:

@@ -1,6 +1,6 @@
 """Pictures for notebooks: timelines, and tables of who waits for whom. Each has an alternative text.
 
-A picture is grey: its hatching and labels say what a colour would. Jupyter shows it as the value of a cell, together
+A picture needs no colours: its hatching and labels say the same. Jupyter shows it as the value of a cell, together
 with its text; where there is no Jupyter, its text is all that is printed.
 """
 

@@ -82,8 +82,7 @@ def layer(x: In, w: In, y: Out) -> None:
 async def do(version: Version, images: Floats, weights: Floats) -> Outcome:
     """Do the job in this *version*."""
     async with simulate(device=DEVICE) as sim:
-        w = await Malloc(weights.nbytes)
-        await Memcpy(w, weights.nbytes, weights, weights.nbytes, MemcpyKind.HOST_TO_DEVICE)
+        w = await _on_device(version, weights)
         source, result = await _host_memory(version, images)
         # Each stream has two buffers of its own, one for inputs and one for outputs.
         ways = [(await CreateStream(), await Malloc(CHUNK), await Malloc(CHUNK)) for _ in range(version.streams)]
@@ -104,6 +103,19 @@ async def do(version: Version, images: Floats, weights: Floats) -> Outcome:
         await SynchronizeDevice()
         numbers = result.numpy(np.float32) if version.pinned else result.view(np.float32)
         return Outcome(sim, numbers.reshape(images.shape), start, queued - start, sim.now_ns - start)
+
+
+async def _on_device(version: Version, weights: Floats) -> Any:
+    """Return device memory with the *weights*, once they are there."""
+    w, nbytes = await Malloc(weights.nbytes), weights.nbytes
+    if not version.pinned:
+        await Memcpy(w, nbytes, weights, nbytes, MemcpyKind.HOST_TO_DEVICE)
+        return w
+    pinned = await MallocHost(nbytes)
+    pinned.numpy(np.float32, weights.shape)[:] = weights
+    await MemcpyAsync(w, nbytes, pinned, nbytes, MemcpyKind.HOST_TO_DEVICE)
+    await SynchronizeDevice()
+    return w
 
 
 async def _host_memory(version: Version, images: Floats) -> tuple[Any, Any]:

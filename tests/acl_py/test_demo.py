@@ -70,8 +70,8 @@ def test_the_demo_explains_the_whole_run_of_each_version(explained):
     text, _ = explained
     parts = [text.split(f"\n\n{version.title}\ncritical path: ")[1] for version in demo.VERSIONS]
     assert re.findall(r"^  demo\.py:\d+: .*Worth [\d,.]+ us", parts[1].split("\n\n")[0], re.MULTILINE) != []
-    held = [int(re.search(r"^findings: (\d+)", part, re.MULTILINE)[1]) for part in parts]
-    assert held == [3, 3, 1, 1]  # with pinned memory only the copy of the weights keeps the host
+    held = [re.search(r"^findings: (\w+)", part, re.MULTILINE)[1] for part in parts]
+    assert held == ["3", "3", "none", "none"]
 
 
 def test_the_demo_says_what_each_version_would_take_with_an_edit(explained):
@@ -79,8 +79,9 @@ def test_the_demo_says_what_each_version_would_take_with_an_edit(explained):
     times = re.findall(r"^pinned, nonblocking: ([\d,.]+) us instead of ([\d,.]+) us: ", text, re.MULTILINE)
     after, before = ([float(each.replace(",", "")) for each in column] for column in zip(*times, strict=True))
     assert len(times) == len(demo.VERSIONS)
-    assert all(one < other for one, other in zip(after, before, strict=True))
     assert after[0] < before[0] / 2  # pageable memory was the price
+    assert after[1] < before[1] / 2
+    assert after[2:] == before[2:]  # nothing is left to pin
     titles = [version.title for version in demo.VERSIONS]
     shown = [run["title"] for run in data_of(report)["runs"]]
     assert shown == [*titles, *(f"{title}: pinned, nonblocking" for title in titles)]

@@ -86,7 +86,7 @@ class OnAcl(InVerbs):
         if session is None:  # a real card tells nothing
             return []
         with session.bridge.lock:  # threads that process reports make calls
-            return session.trace.timeline().ops
+            return list(session.trace.timeline().ops)
 
     async def _code(self, step: Step) -> int:
         try:

@@ -336,6 +336,9 @@ class Recorder:
     def warning(self, event, **about):
         self.warnings.append((event, about))
 
+    def debug(self, event, **about):
+        """Calls are no warnings."""
+
 
 def test_the_log_is_told_if_there_is_one(acl, tmp_path, capsys):
     log.enable(recorder := Recorder())

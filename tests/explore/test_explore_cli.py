@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from acl_py.cli.common import progress
 from tests import forks
 
 PLANTED = Path(__file__).parent / "planted"
@@ -106,3 +107,12 @@ def test_input_that_cannot_be_used(tmp_path, lines, options, message):
     code, _, err = explore(*options, "script.py", folder=tmp_path if lines is None else script(tmp_path, *lines))
     assert code == 2
     assert message in " ".join(err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_progress_is_for_terminals(monkeypatch, capsys, is_terminal):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1" if is_terminal else "0")
+    with progress("schedules", 3) as advance:
+        for _ in range(3):
+            advance()
+    assert ("3/3" in capsys.readouterr().err) == is_terminal

@@ -33,7 +33,7 @@ class CudaContext(CardContext):
     event_type = CardEvent
 
     def __init__(self, device: "CudaDevice", made: object) -> None:
-        super().__init__(device, 0, primary=True, made=made)
+        super().__init__(device, 0, primary=True, made=made, handle=device.context_handle)
         self.executables: dict[CardExecutable, None] = {}  # that are not destroyed
         self.takers = Takers(self)
         queues = device.queues(-1)

@@ -30,12 +30,12 @@ _NOT_YET = ACL.codes[Kind.NOT_A_SUBSCRIBER].value
 
 
 class Callbacks(HostFunctions):
-    """Queues Python functions on one card."""
+    """Queues Python functions in streams of one *context*, by its handle."""
 
-    def __init__(self, device: "NpuDevice") -> None:
+    def __init__(self, device: "NpuDevice", context: Any) -> None:
         super().__init__(device)
         self._driver = device.driver
-        self._context = device.context_handle
+        self._context = context
         self._reporters: dict[CardStream, _Reporter] = {}
         self._turn = Lock()
 

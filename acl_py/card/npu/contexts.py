@@ -1,7 +1,7 @@
 """The context of an Ascend card, and the card as verbs see it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acl_py.card.contexts import CardContext, CardDevice
 from acl_py.card.driver import give_back
@@ -12,6 +12,7 @@ from acl_py.card.npu.holds import Holds
 from acl_py.card.npu.notifies import NpuNotify
 from acl_py.card.npu.streams import NpuStream, Outside
 from acl_py.card.npu.words import NpuWords
+from acl_py.card.streams import CardStream
 from acl_py.card.work import Works
 from device_model.contexts import Context
 from device_model.device import Device
@@ -36,36 +37,79 @@ class NpuWorks(Works):
 
 
 class NpuContext(CardContext):
-    """The default context of a card, with the streams and events that the run makes in it."""
+    """A context of a card: the default one, or one that the program has made.
 
-    __slots__ = ("holds",)
+    Work that is queued when it is destroyed takes place. So pyACL destroys it when that is done: at once, when another
+    context is made, or at the end of the run.
+    """
+
+    __slots__ = ("_ended_streams", "holds", "is_ending")
     device: "NpuDevice"
     driver: AclDriver
     works: NpuWorks
     stream_type = NpuStream
     event_type = Event  # none is of this type itself: each call asks the classes of events
 
-    def __init__(self, device: "NpuDevice", made: object) -> None:
-        super().__init__(device, 0, primary=True, made=made)
+    def __init__(self, device: "NpuDevice", id_: int, *, primary: bool, made: object, handle: Any) -> None:
+        self.is_ending = False
+        self._ended_streams: list[NpuStream] = []  # that were destroyed with it
+        super().__init__(device, id_, primary=primary, made=made, handle=handle)
         self.holds = Holds(self)
-        self.default = NpuStream(self, 0, "default", device.queues(-1), None, 0, made, _DEFAULT)
-        self.outside = Outside(self, 0, "no stream", device.outside, None, 0, made, _DEFAULT)
+        names = self.default.name, self.outside.name
+        self.default = NpuStream(self, 0, names[0], device.queues(-1), None, 0, made, _DEFAULT)
+        self.outside = Outside(self, 0, names[1], device.outside, None, 0, made, _DEFAULT)
 
     def make_works(self) -> NpuWorks:
         """Return the makers of each kind of work."""
-        return NpuWorks(self.device, Callbacks(self.device))
+        return NpuWorks(self.device, Callbacks(self.device, self.handle))
+
+    def make_current(self) -> None:
+        """Let calls of this thread be about this context, unless it is gone."""
+        if self.handle is not None:
+            super().make_current()
+
+    @property
+    def idle(self) -> bool:
+        """Whether all work of all its streams has completed; asks the card."""
+        with self.device.runtime.on(self):
+            return super().idle
+
+    def end_stream(self, stream: CardStream) -> None:
+        """Let pyACL destroy *stream*, whose work is done; with its context, if that is destroyed."""
+        assert isinstance(stream, NpuStream), f"{stream!r} is not of a card"
+        if self.is_ending:
+            self._ended_streams.append(stream)
+        else:
+            self.works.functions.leave(stream)
+            super().end_stream(stream)
+
+    def destroy(self, site: object) -> None:
+        """Destroy the context: work queued in it completes, every later use of it or its streams is refused."""
+        self.is_ending = True
+        with self.device.runtime.on(self):
+            super().destroy(site)
+        self.end()
+
+    def end(self) -> None:
+        """Give the context back if it is destroyed and its work is done."""
+        if self.is_ending and self.idle:
+            with self.device.runtime.on(self):
+                self.give_back()
 
     def give_back(self) -> None:
-        """Destroy the streams and events, and what was made for the work and for callbacks."""
+        """Destroy the streams and events, what was made for the work and for callbacks, and a context of the program.
+        The work is done.
+        """
+        if self.handle is None:
+            return
         self.works.close()  # its threads end in their streams
         self.holds.close()
+        for stream in self._ended_streams:
+            give_back(self.driver.destroy_stream, stream.handle)
         super().give_back()
-
-    def destroy_stream(self, stream: Stream, site: object) -> None:
-        """Destroy a stream, whose work is done."""
-        assert isinstance(stream, NpuStream), f"{stream!r} is not of a card"
-        self.works.functions.leave(stream)
-        super().destroy_stream(stream, site)
+        if not self.primary:
+            give_back(self.driver.destroy_context, self.handle)
+            self.handle = None
 
     def create_event(
         self,
@@ -113,6 +157,7 @@ class NpuDevice(CardDevice):
     """An Ascend card, by its number among those of pyACL."""
 
     primary: NpuContext
+    contexts: list[NpuContext]  # type: ignore[assignment]
     runtime: "NpuRuntime"
     driver: AclDriver
 
@@ -129,9 +174,17 @@ class NpuDevice(CardDevice):
         self.event_ids = AskedIds(limits.events, lambda: int(driver(rt.get_event_avail_num)))
 
     def _context(self, *, primary: bool, made: object) -> Context:
-        assert primary, "a run has the default context of a card only"
+        handle = self.context_handle if primary else self.driver(self.driver.rt.create_context, self.ordinal)
         self._contexts += 1
-        return NpuContext(self, made)
+        return NpuContext(self, self._contexts - 1, primary=primary, made=made, handle=handle)
+
+    def create_context(self, made: object) -> Context:
+        """Create a context beside the default one; the present call goes on in the context that it has."""
+        for each in self.contexts:
+            each.end()
+        context = super().create_context(made)
+        self.runtime.go_back()
+        return context
 
     def create_notify(self, made: object, name: str | None = None) -> Notify:
         """Create a notify, which the program calls *name*."""

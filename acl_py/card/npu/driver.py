@@ -27,7 +27,7 @@ _REMEDIES: Mapping[Kind, str] = {
 }
 _COMPLETE, _RECORDED, _WAITED = 0, 1, 0  # answers of stream_query, query_event_status and query_event_wait_status
 _HUGE_FIRST = 0  # a policy of malloc
-_PINNED = 0x10000000  # a flag of host_register_v2
+_MAPPED = 0  # a type of host_register
 _HBM = 1  # a kind of memory
 _BLOCK = 1  # of a callback: later work of the stream waits for its end
 _WAYS = {
@@ -161,7 +161,7 @@ class AclDriver:
 
     def register_host(self, address: int, nbytes: int) -> None:
         """Pin memory of the host."""
-        self(self.rt.host_register_v2, address, nbytes, _PINNED)
+        self(self.rt.host_register, address, nbytes, _MAPPED)
 
     def unregister_host(self, address: int) -> None:
         """Unpin it."""
@@ -206,6 +206,10 @@ class AclDriver:
         else:
             dst, src = work.dst.address + work.dst_offset, work.src.address + work.src_offset
             self(self.rt.memcpy, dst, work.nbytes, src, work.nbytes, _WAYS[work.label.kind])
+
+    def destroy_context(self, context: Any) -> None:
+        """Destroy a context that create_context() made; all its work is done."""
+        self(self.rt.destroy_context, context)
 
     def failure_of(self, stream: Any) -> AclError | None:
         """Return the failure of work of *stream*, which is idle, since the last such question, or None."""

@@ -1,9 +1,10 @@
-"""The runtime of a run on an Ascend card, and the functions of pyACL that stand behind each verb."""
+"""The runtime of a run on an Ascend card, and for which verbs pyACL has functions."""
 
+import re
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 
-from acl_py.calls.table import all_verbs
+from acl_py.calls.table import Verb, all_verbs
 from acl_py.card.contexts import CardDevice
 from acl_py.card.memory import CardMemory
 from acl_py.card.npu.contexts import NpuDevice
@@ -11,108 +12,56 @@ from acl_py.card.npu.driver import AclDriver
 from acl_py.card.npu.streams import NpuStream, Outside
 from acl_py.card.runtime import ANYWHERE, CardRuntime
 from acl_py.errors import DeviceError, Kind
+from acl_py.verbs import callbacks, devices, failures, memory, streams
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
 from device_model.streams import Stream
 
-# The functions of acl.rt that each verb needs; none are needed where the run knows the answer itself.
-CALLS: Mapping[str, tuple[str, ...]] = {
-    "Malloc": ("malloc",),
-    "Free": ("free",),
-    "FreeWithDevSync": ("free",),
-    "MallocHost": ("malloc_host",),
-    "FreeHost": ("free_host",),
-    "FreeHostWithDevSync": ("free_host",),
-    "HostRegister": ("host_register_v2",),
-    "HostUnregister": ("host_unregister",),
-    "GetMemInfo": ("get_mem_info",),
-    "PointerGetAttributes": (),
-    "Memcpy": ("memcpy",),
-    "MemcpyAsync": ("memcpy_async",),
-    "Memcpy2d": ("memcpy2d",),
-    "Memcpy2dAsync": ("memcpy2d_async",),
-    "Memset": ("memset",),
-    "MemsetAsync": ("memset_async",),
-    "LaunchKernel": ("launch_callback", "subscribe_report", "process_report"),
-    "LaunchHostFunc": ("launch_callback", "subscribe_report", "process_report"),
-    "SubscribeReport": (),
-    "UnsubscribeReport": (),
-    "LaunchCallback": ("wait_and_reset_notify", "record_notify"),
-    "ProcessReport": (),
-    "CreateStream": ("create_stream", "create_stream_with_config"),
-    "CreateStreamWithConfig": ("create_stream", "create_stream_with_config"),
-    "DestroyStream": ("destroy_stream",),
-    "DestroyStreamForce": ("stream_abort", "destroy_stream"),
-    "StreamAbort": ("stream_abort",),
-    "StreamQuery": ("stream_query",),
-    "SynchronizeStream": ("stream_query", "synchronize_stream"),
-    "SynchronizeStreamWithTimeout": ("stream_query", "synchronize_stream"),
-    "SynchronizeDevice": ("stream_query", "synchronize_stream"),
-    "SynchronizeDeviceWithTimeout": ("stream_query", "synchronize_stream"),
-    "DeviceGetStreamPriorityRange": (),
-    "StreamGetPriority": (),
-    "GetStreamAvailableNum": ("get_stream_available_num",),
-    "SetStreamFailureMode": ("set_stream_failure_mode",),
-    "SetOpWaitTimeOut": ("set_op_wait_timeout",),
-    "SetOpExecuteTimeOut": (),
-    "CreateEvent": ("create_event",),
-    "CreateEventWithFlag": ("create_event_with_flag",),
-    "CreateEventExWithFlag": ("create_event_ex_with_flag",),
-    "DestroyEvent": ("destroy_event",),
-    "RecordEvent": ("record_event",),
-    "ResetEvent": ("reset_event",),
-    "StreamWaitEvent": ("stream_wait_event",),
-    "QueryEventStatus": ("query_event_status",),
-    "QueryEventWaitStatus": ("query_event_wait_status",),
-    "SynchronizeEvent": ("query_event_status",),
-    "SynchronizeEventWithTimeout": ("query_event_status",),
-    "EventElapsedTime": ("event_elapsed_time",),
-    "GetEventTimestamp": ("event_get_timestamp",),
-    "GetEventAvailNum": ("get_event_avail_num",),
-    "CreateNotify": ("create_notify",),
-    "DestroyNotify": ("destroy_notify",),
-    "RecordNotify": ("record_notify",),
-    "WaitAndResetNotify": ("wait_and_reset_notify",),
-    "ResetNotifies": ("notify_batch_reset",),
-    "ValueWrite": ("value_write",),
-    "ValueWait": ("value_wait",),
-    "SetDevice": ("set_device", "set_context"),
-    "SetCurrentContext": ("set_context",),
-    "DeviceCanAccessPeer": ("device_can_access_peer",),
-    "DeviceEnablePeerAccess": ("device_enable_peer_access",),
-    "DeviceDisablePeerAccess": ("device_disable_peer_access",),
-    "DevicePeerAccessStatus": (),
-    "GetDevice": (),
-    "GetDeviceCount": (),
-    "GetRunMode": (),
-    "GetCurrentContext": (),
-    "GetLastError": (),
-    "PeekAtLastError": (),
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_RENAMED = ("current_context", "context"), ("un_subscribe", "unsubscribe")  # words of C in pyACL
+# The function of acl.rt that a verb needs is named after ACL's function in C, but for these.
+_NEEDS = {
+    callbacks.LaunchCallback.__name__: "wait_and_reset_notify",
+    callbacks.LaunchHostFunc.__name__: "subscribe_report",
+    memory.FreeWithDevSync.__name__: "free",
+    memory.FreeHostWithDevSync.__name__: "free",
+    streams.StreamGetPriority.__name__: "create_stream_with_config",
 }
 _ON_MODEL = "run the program on the model"
-_ONE_CONTEXT = "use SetDevice(): a run has the default context of each card"
+_SHARED = "end the process: torch_npu lives in the same context"
+# What a run does not do, although ACL has a function for it.
 _ELSEWHERE = {
-    "MallocAsync": "use Malloc()",
-    "FreeAsync": "use Free()",
-    "CreateContext": _ONE_CONTEXT,
-    "DestroyContext": _ONE_CONTEXT,
-    "ResetDevice": "end the process: torch_npu lives in the same context",
-    "ResetDeviceForce": "end the process: torch_npu lives in the same context",
-    "SetExceptionInfoCallback": "look at the errors of SynchronizeStream(): the run does not see work fail",
+    devices.ResetDevice.__name__: _SHARED,
+    devices.ResetDeviceForce.__name__: _SHARED,
+    failures.SetExceptionInfoCallback.__name__: "look at what synchronising raises: the run does not see work fail",
+    memory.MallocAsync.__name__: f"use {memory.Malloc.__name__}(): pyACL has no pools",
+    memory.FreeAsync.__name__: f"use {memory.Free.__name__}(): pyACL has no pools",
 }
+
+
+def function_of(each: Verb) -> str | None:
+    """Return the name of the function of acl.rt that the verb *each* needs; None if ACL has no such function."""
+    if each.name in _NEEDS:
+        return _NEEDS[each.name]
+    if each.acl is None or not each.acl.startswith("aclrt"):
+        return None
+    name = _WORDS.sub("_", each.acl.removeprefix("aclrt")).lower()
+    for word, here in _RENAMED:
+        name = name.replace(word, here)
+    return name
 
 
 def refused(rt: ModuleType) -> dict[str, str]:
-    """Return what to do in place of each verb for which *rt*, the module acl.rt, has no functions."""
+    """Return what to do in place of each verb for which *rt*, the module acl.rt, has no function."""
     here, remedies = {each.__name__ for each in ANYWHERE}, {}
-    for name in all_verbs():
-        missing = next((each for each in CALLS.get(name, ()) if not hasattr(rt, each)), None)
+    for name, each in all_verbs().items():
+        function = function_of(each)
         if name in _ELSEWHERE:
-            remedies[name] = f"pyACL has no such function, or not for a run: {_ELSEWHERE[name]}"
-        elif missing is not None:
-            remedies[name] = f"this module acl has no acl.rt.{missing}: use one of a newer CANN, or {_ON_MODEL}"
-        elif name not in CALLS and name not in here:
+            remedies[name] = _ELSEWHERE[name]
+        elif function is None and name not in here:
             remedies[name] = f"pyACL has no such function: {_ON_MODEL}"
+        elif function is not None and not hasattr(rt, function):
+            remedies[name] = f"this module acl has no acl.rt.{function}: use that of a newer CANN, or {_ON_MODEL}"
     return remedies
 
 
@@ -161,8 +110,8 @@ class NpuRuntime(CardRuntime):
     def drop_work(self) -> bool:
         """Drop the work that does not end."""
         why = DeviceError(Kind.STREAM_ABORTED, "the run is over, and its work did not end", "wait for it in the run")
-        for card in self.cards:
-            card.make_current()
-            for stream in list(card.primary.all_streams()):
-                card.abort(stream, why)
+        for context in self.contexts:
+            context.make_current()
+            for stream in list(context.all_streams()):
+                context.device.abort(stream, why)
         return True

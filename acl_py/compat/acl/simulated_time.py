@@ -15,6 +15,7 @@ Without that, the time-out of a main thread that waits for a worker would be ove
 """
 
 import asyncio
+import sys
 import threading
 import time as python
 from operator import index
@@ -23,7 +24,9 @@ from typing import SupportsIndex
 from acl_py.calls.acts import SLEPT
 from acl_py.compat.acl.face.session import OwnSession, Session, own_session, session
 from acl_py.runtime.calls import begin_without_context
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred, opened, scope_var
+from acl_py.sites import site_of
 from device_model.completions import Nanoseconds
 from device_model.errors import shown
 from device_model.scheduler import nanoseconds
@@ -94,7 +97,7 @@ def _read() -> Nanoseconds | None:
     if asyncio._get_running_loop() is None:
         return None
     with here.turn:
-        here.runtime.pay(here.runtime.costs.other)
+        _pay(here.runtime)
         return here.runtime.host_ns
 
 
@@ -107,10 +110,16 @@ def _read_own(here: OwnSession) -> Nanoseconds:
     if bridge.lock.acquire(blocking=False):
         try:
             bridge.forgive_polls()
-            runtime.pay(runtime.costs.other)
+            _pay(runtime)
         finally:
             bridge.lock.release()
     return runtime.host_ns
+
+
+def _pay(runtime: Runtime) -> None:
+    runtime.pay(runtime.costs.other)
+    if runtime.hooks.timed is not None:
+        runtime.hooks.timed(site_of(sys._getframe()))
 
 
 def _session() -> Session:

@@ -1,10 +1,21 @@
 """The page: a timeline in one HTML file, which needs neither a network nor a server.
 
-`data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks. The scripts, in their order,
-are `data.js` (columns to tables), `lanes.js` (tables to lanes), `chart.js` (lanes on a canvas), `pins.js` (what takes
-no time), `overview.js` (all of the time in small), `panel.js` (what is beside the canvas), `table.js` (what a span of
-time adds up to), `link.js` (the address of what is shown) and `main.js` (keys and pointers). The same runs give the
-same bytes.
+`data.py` makes the tables of the data. `page.html` is the frame and `page.css` the looks; the colours of kinds of work
+are those of figures, too (views/colours.py). The scripts, in their order:
+
+data.js      columns to tables, and their names and numbers for people
+lanes.js     tables to lanes
+shapes.js    what pictures of lanes are made of
+chart.js     lanes on a canvas
+pins.js      what takes no time, at the top of its lane
+outlines.js  what is pointed out in the chart
+overview.js  all of the time in small
+panel.js     what is beside the canvas
+table.js     what a span of time adds up to
+link.js      the address of what is shown
+main.js      keys and pointers
+
+The same runs give the same bytes.
 """
 
 import json
@@ -18,10 +29,14 @@ from acl_py.trace.page.data import Finding as Finding
 from acl_py.trace.page.data import PathPart as PathPart
 from acl_py.trace.page.data import Run as Run
 from acl_py.trace.page.data import document
+from acl_py.trace.views.colours import COLOURS
 from acl_py.whole_files import write_text
 from device_model.errors import printable
 
-_SCRIPTS = ("data.js", "lanes.js", "chart.js", "pins.js", "overview.js", "panel.js", "table.js", "link.js", "main.js")
+_SCRIPTS = (
+    "data.js", "lanes.js", "shapes.js", "chart.js", "pins.js", "outlines.js", "overview.js", "panel.js", "table.js",
+    "link.js", "main.js",
+)  # fmt: skip
 _HEIGHT = 460  # of the page in a notebook, in pixels
 
 
@@ -44,7 +59,7 @@ class Page:
         """Return the text of the page."""
         return Template(_text("page.html")).substitute(
             title=escape(printable(self.title)),
-            style=_text("page.css"),
+            style=Template(_text("page.css")).substitute(colours=" ".join(_looks())),
             # A name in the data cannot end the script element, because "<" is escaped.
             data=json.dumps(document(self.runs, self.title), separators=(",", ":")).replace("<", "\\u003c"),
             script="\n".join(map(_text, _SCRIPTS)),
@@ -60,6 +75,10 @@ class Page:
             f'<iframe srcdoc="{escape(self.html())}" width="100%" height="{_HEIGHT}" frameborder="0"'
             f' title="{escape(printable(self.title))}"></iframe>'
         )
+
+
+def _looks() -> list[str]:
+    return [f"--{kind}: {colour};" for kind, colour in COLOURS.items()]
 
 
 def _text(name: str) -> str:

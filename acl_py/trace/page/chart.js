@@ -8,73 +8,10 @@ const GROUP_ROW = 22;
 const LANE_GAP = 4;
 const LEAST_SPAN_NS = 2; // of the window
 const NARROW = 3; // pixels: what is narrower goes to the strip
-const ARROWS = 40; // the most that are drawn of one operation
 const MOST_PAPER = 8000; // pixels of height
 const TICK = 96; // the least distance of two ticks
 
 const OVERHANG = 0.02; // of the whole, on both sides
-
-/** A line of pixels, for what is too narrow to draw alone. Thousands of small rectangles would be slow; one picture of a
- * line, stretched to the height of the lane, is not.
- */
-class Strip {
-  constructor() {
-    this.canvas = document.createElement("canvas");
-    this.canvas.height = 1;
-    this.canvas.width = 0;
-  }
-
-  clear(width) {
-    if (this.canvas.width !== width) {
-      this.canvas.width = width;
-      this.context = this.canvas.getContext("2d");
-      this.image = this.context.createImageData(Math.max(width, 1), 1);
-      this.filled = new Float32Array(width);
-      this.most = new Float32Array(width);
-      this.strengths = new Float32Array(width);
-      this.tones = new Array(width);
-    } else if (this.isUsed) {
-      this.filled.fill(0);
-      this.most.fill(0);
-      this.strengths.fill(0);
-    }
-    this.isUsed = false;
-  }
-
-  /** Fill *share* of a column. The tone that fills most of it is the one that is seen. */
-  add(column, share, tone, strength) {
-    if (column < 0 || column >= this.filled.length) return;
-    this.isUsed = true;
-    this.filled[column] += Math.max(share, 1e-6);
-    this.strengths[column] = Math.max(this.strengths[column], strength);
-    if (share >= this.most[column]) {
-      this.most[column] = share;
-      this.tones[column] = tone;
-    }
-  }
-
-  /** Draw the line: the fuller a column, the stronger, and no weaker than *least*. */
-  draw(context, look, left, top, height, least) {
-    if (!this.isUsed) return;
-    const { data } = this.image;
-    for (let column = 0; column < this.filled.length; column++) {
-      const share = this.filled[column];
-      const colour = share ? rgbOf(look(this.tones[column] === "held" ? "held-line" : this.tones[column])) : 0;
-      data[4 * column] = colour >> 16;
-      data[4 * column + 1] = (colour >> 8) & 255;
-      data[4 * column + 2] = colour & 255;
-      data[4 * column + 3] = share ? 255 * this.strengths[column] * Math.min(1, Math.max(least, share)) : 0;
-    }
-    this.context.putImageData(this.image, 0, 0);
-    context.imageSmoothingEnabled = false;
-    context.drawImage(this.canvas, left, top, this.canvas.width, height);
-  }
-}
-
-/** Return the number in a colour like #1f7a44. */
-function rgbOf(colour) {
-  return Number.parseInt(colour.slice(1), 16);
-}
 
 class Chart {
   constructor(canvas, scroller, room, runs) {
@@ -242,6 +179,15 @@ class Chart {
     this.arrange();
   }
 
+  /** Return the box of a row on the canvas, or null if its lane is closed. */
+  boxOf(run, table, row) {
+    const lane = run.places[table]?.lane[row];
+    if (!lane || lane.top === null) return null;
+    const left = this.xOf(run[table].start[row]);
+    const right = Math.max(this.xOf(run[table].end[row]), left + 2);
+    return { left, right, top: lane.top + run.places[table].level[row] * lane.levelHeight, height: lane.levelHeight - 1 };
+  }
+
   /** Return what is at a point of the canvas: a heading, something in a lane, or a gap; null if nothing is there. */
   hit(x, y) {
     const row = this.rowAt(y);
@@ -292,14 +238,14 @@ class Chart {
     this.drawGrid();
     context.save();
     context.translate(0, -scroll);
-    this.drawBand();
+    drawBand(this);
     for (const row of visible) if (row.kind === "lane") this.drawLane(row.lane);
     context.restore();
-    if (this.span) this.inPlot(0, () => this.drawSpan());
+    if (this.span) this.inPlot(0, () => drawSpan(this));
     this.inPlot(-scroll, () => {
-      if (this.showsCritical) this.drawCritical();
-      this.drawFinding();
-      this.drawSelection();
+      if (this.showsCritical) outlineCritical(this);
+      outlineFinding(this);
+      outlineSelection(this);
     });
     context.save();
     context.translate(0, -scroll);
@@ -352,34 +298,7 @@ class Chart {
       context.fillStyle = this.look("muted");
       if (x + 5 + this.widthOf(label) < this.width) context.fillText(label, x + 5, AXIS / 2 - 1);
     }
-    if (this.span) this.drawSpanLabel();
-  }
-
-  /** Draw the chosen span over the lanes. */
-  drawSpan() {
-    const { context } = this;
-    const [from, to] = this.span.map((time) => this.xOf(time));
-    context.fillStyle = this.look("accent");
-    context.globalAlpha = 0.12;
-    context.fillRect(from, AXIS, to - from, this.height - AXIS);
-    context.globalAlpha = 1;
-    for (const x of [from, to]) context.fillRect(Math.round(x), AXIS, 1, this.height - AXIS);
-  }
-
-  /** Draw how long the chosen span is on the axis, if it is in view. */
-  drawSpanLabel() {
-    const { context } = this;
-    const [from, to] = this.span.map((time) => Math.min(Math.max(this.xOf(time), this.left), this.width));
-    if (from >= to) return;
-    context.fillStyle = this.look("accent");
-    context.fillRect(from, AXIS - 4, to - from, 3);
-    const label = formatTime(this.span[1] - this.span[0]);
-    const width = this.widthOf(label) + 10;
-    const left = Math.min(Math.max((from + to - width) / 2, this.left), this.width - width);
-    context.fillStyle = this.look("paper");
-    context.fillRect(left, 1, width, AXIS - 5);
-    context.fillStyle = this.look("accent");
-    context.fillText(label, left + 5, AXIS / 2 - 1);
+    if (this.span) labelSpan(this);
   }
 
   /** Draw the label of a lane, or the heading of a run or a group. */
@@ -516,91 +435,6 @@ class Chart {
     return isWork && this.isMatch(lane.run, lane.table, row) ? 1 : 0.15;
   }
 
-  // --- what is pointed out
-
-  /** Return the box of a row on the canvas, or null if its lane is closed. */
-  boxOf(run, table, row) {
-    const lane = run.places[table]?.lane[row];
-    if (!lane || lane.top === null) return null;
-    const left = this.xOf(run[table].start[row]);
-    const right = Math.max(this.xOf(run[table].end[row]), left + 2);
-    return { left, right, top: lane.top + run.places[table].level[row] * lane.levelHeight, height: lane.levelHeight - 1 };
-  }
-
-  drawBox(run, table, row, name, width) {
-    const box = this.boxOf(run, table, row);
-    if (!box || box.right < this.left || box.left > this.width) return;
-    const { context } = this;
-    context.strokeStyle = this.look(name);
-    context.lineWidth = width;
-    const left = Math.max(box.left, this.left - 20);
-    const right = Math.min(box.right, this.width + 20);
-    context.strokeRect(left - 0.5, box.top - 0.5, right - left, box.height + 1);
-  }
-
-  drawBand() {
-    if (!this.finding) return;
-    const { context, finding } = this;
-    const left = Math.max(this.xOf(finding.begin), this.left);
-    const right = Math.max(this.xOf(finding.end), left + 1);
-    const rows = this.rows.filter((row) => row.run === finding.run);
-    if (!rows.length) return;
-    const bottom = rows.at(-1).top + rows.at(-1).height;
-    context.fillStyle = this.look("band");
-    context.fillRect(left, rows[0].top, Math.min(right, this.width) - left, bottom - rows[0].top);
-  }
-
-  drawFinding() {
-    if (!this.finding) return;
-    for (const op of this.finding.ops) this.drawBox(this.finding.run, "ops", op, "accent", 2);
-    for (const call of this.finding.calls) this.drawBox(this.finding.run, "calls", call, "accent", 2);
-  }
-
-  drawCritical() {
-    for (const run of this.runs) {
-      for (const op of run.path.op) if (op >= 0) this.drawBox(run, "ops", op, "critical", 2);
-      for (const call of run.path.call) if (call >= 0) this.drawBox(run, "calls", call, "critical", 2);
-    }
-  }
-
-  drawSelection() {
-    const { hovered, selected } = this;
-    if (hovered?.kind === "item") this.drawBox(hovered.run, hovered.table, hovered.row, "text", 1);
-    if (!selected) return;
-    const { run, table, row } = selected;
-    this.drawBox(run, table, row, "accent", 2);
-    for (const link of linksOf(run, table, row).slice(0, ARROWS)) {
-      const tone = link.role === "waited for" || link.role === "record" ? "accent" : link.leadsHere ? "arrow" : "muted";
-      if (link.leadsHere) this.drawArrow(run, link.table, link.row, table, row, tone);
-      else this.drawArrow(run, table, row, link.table, link.row, tone);
-    }
-  }
-
-  /** Draw an arrow between two rows: from the end of work, or from the moment at which a call queued it. */
-  drawArrow(run, fromTable, from, toTable, to, tone) {
-    const [source, target] = [this.boxOf(run, fromTable, from), this.boxOf(run, toTable, to)];
-    if (!source || !target) return;
-    const { context } = this;
-    if (target.right < this.left && source.right < this.left) return;
-    if (source.left > this.width && target.left > this.width) return;
-    const x = fromTable === "calls" && toTable === "ops" ? this.xOf(Math.min(run.ops.queued[to], run.calls.end[from])) : source.right;
-    // What wakes a call reaches it at its end; all else begins with what it waited for.
-    const toX = toTable === "calls" ? target.right : target.left;
-    const [y, toY] = [source.top + source.height / 2, target.top + target.height / 2];
-    const bend = Math.min(Math.max(Math.abs(toX - x) / 2, 12), 80);
-    context.strokeStyle = context.fillStyle = this.look(tone);
-    context.lineWidth = 1.5;
-    context.beginPath();
-    context.moveTo(x, y);
-    context.bezierCurveTo(x + bend, y, toX - bend, toY, toX - 5, toY);
-    context.stroke();
-    context.beginPath();
-    context.moveTo(toX, toY);
-    context.lineTo(toX - 7, toY - 4);
-    context.lineTo(toX - 7, toY + 4);
-    context.fill();
-  }
-
   // --- text
 
   widthOf(text) {
@@ -663,59 +497,4 @@ function spanAt(track, at, near) {
 function tickStep(least) {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
-}
-
-function nameOf(run, table, row) {
-  return table === "path" ? partName(run, row) : run.text(run[table].name[row]);
-}
-
-/** Return the name of a part of the critical path: that of its work, or what it waited for. */
-function partName(run, row) {
-  const cause = run.text(run.path.cause[row]);
-  if (cause === "work") return nameOf(run, "ops", run.path.op[row]);
-  if (cause === "program") return "between two calls";
-  if (run.path.call[row] >= 0 && ["call", "asleep"].includes(cause)) return nameOf(run, "calls", run.path.call[row]);
-  return DOCUMENT.causes[cause] ?? cause;
-}
-
-/** Return how long *run* takes, and what that is beside the *first* run. */
-function comparison(first, run) {
-  const time = formatTime(run.until);
-  if (run === first || !first.until) return time;
-  const change = (100 * (run.until - first.until)) / first.until;
-  const sign = change > 0 ? "+" : "−";
-  return Math.abs(change) < 0.05 ? `${time}, the same` : `${time}, ${sign}${formatNumber(Math.abs(change), 1)} %`;
-}
-
-/** Return a pattern of thin diagonal lines. */
-function hatched(context, ground, line) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 6;
-  const pen = tile.getContext("2d");
-  pen.fillStyle = ground;
-  pen.fillRect(0, 0, 6, 6);
-  pen.strokeStyle = line;
-  pen.lineWidth = 1;
-  pen.beginPath();
-  for (const shift of [-6, 0, 6]) {
-    pen.moveTo(shift, 6);
-    pen.lineTo(shift + 6, 0);
-  }
-  pen.stroke();
-  return context.createPattern(tile, "repeat");
-}
-
-function drawTriangle(context, x, y, isClosed, colour) {
-  context.fillStyle = colour;
-  context.beginPath();
-  if (isClosed) {
-    context.moveTo(x - 2, y - 4);
-    context.lineTo(x + 3, y);
-    context.lineTo(x - 2, y + 4);
-  } else {
-    context.moveTo(x - 4, y - 2);
-    context.lineTo(x + 4, y - 2);
-    context.lineTo(x, y + 3);
-  }
-  context.fill();
 }

@@ -45,7 +45,8 @@ function onAxis(table, since, perNs = 1) {
 /** Return a run with its tables decoded. All times count from the run's time 0. */
 function decodeRun(coded) {
   const { since } = coded;
-  const run = { ...coded, until: coded.until - since, text: (number) => coded.texts[number] };
+  const source = new Map(Object.entries(coded.source));
+  const run = { ...coded, source, until: coded.until - since, text: (number) => coded.texts[number] };
   for (const name of TABLES) run[name] = decodeTable(coded[name]);
   run.steps.isOver = Array.from(run.steps.start, (at) => at >= 0);
   for (const name of TABLES) onAxis(run[name], since, name === "instructions" ? 1000 : 1);
@@ -57,9 +58,11 @@ function decodeRun(coded) {
   for (let row = 0; row < run.sleeps.rows; row++) {
     run.calls.held[run.sleeps.call[row]] += run.sleeps.end[row] - run.sleeps.start[row];
   }
-  run.findings = coded.findings.map((each) => ({
-    ...each, run, begin: each.begin_ns - since, end: each.end_ns - since,
-  }));
+  run.findings = coded.findings.map((each) => {
+    const waits = decodeTable(each.waits);
+    onAxis(waits, since);
+    return { ...each, run, waits, begin: each.begin_ns - since, end: each.end_ns - since };
+  });
   return run;
 }
 
@@ -147,4 +150,28 @@ function formatBytes(bytes) {
 
 function formatShare(part, whole) {
   return whole ? `${Math.round((100 * part) / whole)} %` : "–";
+}
+
+// --- names
+
+function nameOf(run, table, row) {
+  return table === "path" ? partName(run, row) : run.text(run[table].name[row]);
+}
+
+/** Return the name of a part of the critical path: that of its work, or what it waited for. */
+function partName(run, row) {
+  const cause = run.text(run.path.cause[row]);
+  if (cause === "work") return nameOf(run, "ops", run.path.op[row]);
+  if (cause === "program") return "between two calls";
+  if (run.path.call[row] >= 0 && ["call", "asleep"].includes(cause)) return nameOf(run, "calls", run.path.call[row]);
+  return DOCUMENT.causes[cause] ?? cause;
+}
+
+/** Return how long *run* takes, and what that is beside the *first* run. */
+function comparison(first, run) {
+  const time = formatTime(run.until);
+  if (run === first || !first.until) return time;
+  const change = (100 * (run.until - first.until)) / first.until;
+  const sign = change > 0 ? "+" : "−";
+  return Math.abs(change) < 0.05 ? `${time}, the same` : `${time}, ${sign}${formatNumber(Math.abs(change), 1)} %`;
 }

@@ -40,6 +40,7 @@ class Finding(NamedTuple):
 
     The first line of *text* is the headline. *ops* and *calls* are the indices of what to point out. *held_ns* is for
     how long they were held, and *worth_ns* how much shorter the run would be without it; None if that is not known.
+    *waits* has the begin and the end of each time that *held_ns* adds up, if they are known.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Finding(NamedTuple):
     calls: Sequence[int] = ()
     held_ns: int | None = None
     worth_ns: int | None = None
+    waits: Sequence[tuple[int, int]] = ()
 
 
 class PathPart(NamedTuple):
@@ -137,10 +139,11 @@ def _run(run: Run) -> dict[str, Any]:
         "streams": _streams(ops, timeline.steps, texts),
         "engines": [texts[engine] for engine in engines.values()],
         "hosts": [row.label for row in host_rows(call_columns(calls))],
-        "findings": [finding._asdict() for finding in (*run.findings, *_own_findings(timeline))],
+        "findings": [_finding(each) for each in (*run.findings, *_own_findings(timeline))],
         "notes": list(run.notes or ()),
         "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
         **tables,
+        "source": dict(timeline.source),
         "texts": list(texts),
     }
 
@@ -269,6 +272,12 @@ def _streams(ops: Sequence[Operation], steps: Sequence[StreamStep], texts: _Text
 
 def _core_run(cores: CoreRun) -> dict[str, Any]:
     return {"blocks": cores.blocks, "busy": dict(cores.busy_us), "left_out": cores.left_out}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    begins, ends = [begin for begin, _ in finding.waits], [end for _, end in finding.waits]
+    waits = {"rows": len(begins), "start": packed(begins), "lasts": packed(map(sub, ends, begins))}
+    return finding._asdict() | {"waits": waits}
 
 
 def _own_findings(timeline: Timeline) -> Iterator[Finding]:

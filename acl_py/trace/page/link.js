@@ -73,6 +73,7 @@ function readTable([table, sort, direction, ...by]) {
   if (!Object.hasOwn(ADDED, table) || !by.every((name) => Object.hasOwn(ADDED[table].by, name))) return false;
   if (![...FIGURES, ...by, "run"].includes(sort) || !["up", "down"].includes(direction)) return false;
   Object.assign(asked, { table, sort, descends: direction === "down", by });
+  showTable(chart, select);
   return true;
 }
 

@@ -36,6 +36,7 @@ function chooseFinding(finding) {
 
 /** Choose a span of time, as [begin, end], or none: the table, the findings and the use of engines are about it. */
 function chooseSpan(span) {
+  tell("");
   chart.span = span;
   if (span) [byId("span-from").value, byId("span-to").value] = span.map((ns) => formatNumber(ns / 1000));
   for (const input of [byId("span-from"), byId("span-to")]) input.setAttribute("aria-invalid", "false");
@@ -66,10 +67,10 @@ function readSpan() {
   chooseSpan([from, to]);
 }
 
-/** Return the nanoseconds of *text*, which is a number of microseconds; NaN if it is none. */
+/** Return the nanoseconds of *text*, which is a number of microseconds, as 1,234.5; NaN if it is none. */
 function readTime(text) {
-  const plain = text.trim().replaceAll(",", "").replace("−", "-");
-  return plain === "" ? NaN : Number(plain) * 1000;
+  const isNumber = /^[-−]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$/.test(text.trim());
+  return isNumber ? Number(text.trim().replaceAll(",", "").replace("−", "-")) * 1000 : NaN;
 }
 
 /** Say *text* at the top of the page; "" takes it away. */
@@ -294,7 +295,6 @@ const KEYS = {
 };
 
 function clear() {
-  tell("");
   chart.finding = null;
   select(null);
   chooseSpan(null);
@@ -311,6 +311,7 @@ function onKey(event) {
     return;
   }
   if (event.target.tagName === "INPUT" && event.key !== "Escape") return;
+  if (event.target === byId("span-rows") && event.key.startsWith("Arrow")) return; // they scroll the table
   const action = KEYS[event.key] ?? KEYS[event.key.toLowerCase()];
   if (!action) return;
   event.preventDefault();

@@ -2,7 +2,7 @@
 
 const TONES = {
   call: "host calls", held: "host waits", h2d: "copy to the device", kernel: "kernel", d2h: "copy to the host",
-  d2d: "copy inside the device", p2p: "copy between devices", fill: "fill", host_function: "host function",
+  d2d: "copy inside the device", h2h: "copy on the host", p2p: "copy between devices", fill: "fill", host_function: "host function",
   prefetch_h2d: "prefetch to the device", prefetch_d2h: "prefetch to the host",
   graph: "launch of a graph", mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
 };
@@ -72,6 +72,12 @@ function bundleName({ run, table, rows }) {
   return [...kinds].map(([kind, count]) => counted(count, kind)).join(", ");
 }
 
+/** Return the line *site*, with its text below if the recording has it. */
+function lineOf(run, site) {
+  const text = run.source.get(site);
+  return [element("code", {}, site), ...(text ? [element("code", { className: "source" }, text)] : [])];
+}
+
 /** Return a button that selects a row; it says its name, and its stream or task. */
 function linkTo(run, table, row, select) {
   const owner = { ops: "stream", calls: "caller", steps: "stream", marks: "caller", launches: "stream", instructions: "core" }[table];
@@ -114,7 +120,7 @@ function describeOperation(run, row) {
       bytes ? ["bytes", formatBytes(bytes) + rate] : null,
       ["stream", run.text(ops.stream[row])],
       ["engine", `${run.text(ops.engine[row])} of device ${ops.device[row]}`],
-      ["line", element("code", {}, run.text(ops.site[row]))],
+      ["line", ...lineOf(run, run.text(ops.site[row]))],
       ...coreFacts(run.cores[row]),
     ],
   };
@@ -137,7 +143,7 @@ function describeCall(run, row) {
       calls.held[row] ? ["of it, waits", formatTime(calls.held[row])] : null,
       ["begins", formatTime(calls.start[row])],
       ["caller", run.text(calls.caller[row])],
-      ["line", element("code", {}, run.text(calls.site[row]))],
+      ["line", ...lineOf(run, run.text(calls.site[row]))],
     ],
   };
 }
@@ -152,7 +158,7 @@ function describeStep(run, row) {
       ["queued", formatTime(steps.queued[row])],
       ["over", steps.isOver[row] ? formatTime(steps.start[row]) : "never"],
       ["caller", run.text(steps.caller[row])],
-      ["line", element("code", {}, run.text(steps.site[row]))],
+      ["line", ...lineOf(run, run.text(steps.site[row]))],
     ],
   };
 }
@@ -182,7 +188,7 @@ function describeLaunch(run, row) {
       ["queued", formatTime(launches.queued[row])],
       launches.bodies[row] ? ["bodies that ran", formatNumber(launches.bodies[row])] : null,
       ["stream", run.text(launches.stream[row])],
-      ["line", element("code", {}, run.text(launches.site[row]))],
+      ["line", ...lineOf(run, run.text(launches.site[row]))],
     ],
   };
 }
@@ -195,7 +201,7 @@ function describeMark(run, row) {
       ["begins", formatTime(marks.start[row])],
       ["lasts", formatTime(marks.end[row] - marks.start[row])],
       ["caller", run.text(marks.caller[row])],
-      ["line", element("code", {}, run.text(marks.site[row]))],
+      ["line", ...lineOf(run, run.text(marks.site[row]))],
     ],
   };
 }
@@ -211,7 +217,7 @@ function describeInstruction(run, row) {
       ["core", `${run.text(table.core[row])}, pipe ${run.text(table.pipe[row])}, block ${table.block[row]}`],
       kind === "work" ? null : ["kind", kind],
       table.bytes[row] ? ["bytes", formatBytes(table.bytes[row])] : null,
-      ["line", element("code", {}, run.text(table.site[row]))],
+      ["line", ...lineOf(run, run.text(table.site[row]))],
       ["launch", nameOf(run, "ops", table.operation[row])],
     ],
   };
@@ -241,13 +247,21 @@ function timesIn(finding, span) {
   return Math.max(count(ops, run.ops), count(calls, run.calls));
 }
 
+/** Return for how long *finding* held something in *span*, as the end of a sentence; "" if nobody knows. */
+function heldIn({ waits }, [from, to]) {
+  if (!waits.rows) return "";
+  const held = waits.start.reduce((sum, begin, row) => sum + Math.max(0, Math.min(waits.end[row], to) - Math.max(begin, from)), 0);
+  return `, held ${formatTime(held)} there`;
+}
+
 function findingButton(finding, choose, span) {
   const [headline, ...rest] = finding.text.split("\n");
   const times = Math.max(finding.ops.length, finding.calls.length);
-  const often = span && times > 1 ? [`${formatNumber(timesIn(finding, span))} of ${formatNumber(times)} times in the span`] : [];
+  const often = span && times > 1 ? [`${formatNumber(timesIn(finding, span))} of ${formatNumber(times)} times in the span${heldIn(finding, span)}`] : [];
   const button = element("button", { type: "button" },
     element("code", {}, finding.site),
     element("span", { className: "price" }, ...priceOf(finding)),
+    ...lineOf(finding.run, finding.site).slice(1),
     element("span", { className: "headline" }, headline),
     ...[...rest, ...often].length ? [element("span", { className: "more" }, [...rest, ...often].join("\n"))] : []);
   if (finding === chart.finding) button.setAttribute("aria-current", "true");
@@ -371,7 +385,7 @@ function itemTip({ run, table, row }) {
   const cause = table === "ops" ? [element("p", {}, `start held up by ${CAUSES[run.ops.why[row]]}`)] : [];
   const held = table === "calls" && run.calls.held[row] ? [element("p", {}, `waits ${formatTime(run.calls.held[row])} of it`)] : [];
   return [element("b", {}, nameOf(run, table, row)), ` ${lasts}`, ...cause, ...held,
-    ...(run[table].site ? [element("code", {}, run.text(run[table].site[row]))] : [])];
+    ...(run[table].site ? lineOf(run, run.text(run[table].site[row])) : [])];
 }
 
 function gapTip({ run, row, tone, begin, end }) {

@@ -141,8 +141,10 @@ function rowOf(group, select) {
   const { run, row } = group;
   const texts = group.texts.length ? group.texts : ["all"];
   const item = { kind: "item", run, table: asked.table, row };
+  const source = asked.by.includes("line") ? run.source.get(texts[namesOf(runs).indexOf("line")]) : undefined;
   const [first, ...others] = texts.map((text) => element("td", { className: "text", title: text }, text));
   first.replaceChildren(element("button", { type: "button", className: "link", title: `${texts[0]}: go to the longest`, onclick: () => select(item, true) }, texts[0]));
+  if (source) [first, ...others][namesOf(runs).indexOf("line")].append(element("code", { className: "source", title: source }, source));
   return element("tr", {}, first, ...others, ...figuresOf(group).map((figure) => element("td", {}, figure)));
 }
 

@@ -20,7 +20,7 @@ _Key = tuple[int, int, object, int]  # order, caller, site, the serial number of
 class Row(NamedTuple):
     """Accesses at *site* by the task or thread with number *caller*; *extents* have serial numbers of memory.
 
-    Of an await, *after* is the serial number of the operation.
+    Of an await, *after* is the serial number of the operation. A look at the clock has neither that nor extents.
     """
 
     at_ns: Nanoseconds
@@ -115,11 +115,11 @@ class Accesses:
         self._end_moment()
         self._rows.append(Row(at_ns, calls, caller, site, after=after))
 
-    def add_reading(self, at_ns: Nanoseconds, calls: int, caller: int, site: object) -> None:
-        """Add a reading of the clock, if it is not the same as the row before."""
+    def add_clock(self, at_ns: Nanoseconds, calls: int, caller: int, site: object) -> None:
+        """Add a look at the clock."""
         self._end_moment()
         row = Row(at_ns, calls, caller, site)
-        if not self._rows or self._rows[-1] != row:
+        if self._rows[-1:] != [row]:
             self._rows.append(row)
 
     def _end_moment(self) -> None:

@@ -18,6 +18,7 @@ from acl_py.trace.rows.hosts import Caller, Handover, Host
 from acl_py.trace.rows.launches import GraphNumber
 from acl_py.trace.rows.packing import CALL, OP, RUN, SLEEP, STEP
 from acl_py.trace.rows.reasons import Turns
+from acl_py.trace.rows.source import SourceLine, source_of
 from acl_py.trace.rows.store import Store
 from acl_py.trace.rows.timeline import (
     ASKING,
@@ -171,6 +172,21 @@ class Decoding:
     def handles(self) -> list[Handle]:
         """All handles that the other rows name."""
         return [*map(_described, self._places), *self._graphs]
+
+    @cached_property
+    def source(self) -> list[SourceLine]:
+        """The texts of the lines that operations, calls, steps, marks, launches and instructions name."""
+        store = self._store
+        return source_of(
+            chain(
+                (site for _, site, _ in store.call_numbers),
+                (site for _, site, _, _ in store.op_numbers),
+                (site for *_, site in store.step_rows.numbers),
+                (site for _, _, _, site, _ in store.marks),
+                (launch.site for launch in store.graphs.submitted),
+                store.instructions.sites,
+            )
+        )
 
     @cached_property
     def _ops(self) -> PackedOps:

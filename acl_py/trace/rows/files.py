@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import gzip
 
 FORM, VERSION = "acl_py trace", 12
-_BEFORE_VIEWS = 11  # a form without `viewed_ns` of memory
+# What earlier forms that are read did not keep.
+_MISSING: Mapping[int, Sequence[str]] = {VERSION: (), 11: ("source",), form10.VERSION: form10.MISSING}
 _LINE = 1 << 24  # bytes that a line may have without rows
 _LONGEST = 1 << 29  # bytes that a line may have with any number of them
 _MOST = 500_000_000  # values of all columns: of some ten million operations and as many calls
@@ -39,7 +40,7 @@ class TraceFileError(ValueError):
 # The lists of a timeline in their order. The columns of each are the fields of its rows.
 _LISTS = (
     "ops", "calls", "steps", "marks", "buffers", "handles", "strikes", "failures", "instructions", "launches",
-    "migrations", "accesses", "exports", "hosts", "handovers",
+    "migrations", "accesses", "exports", "hosts", "handovers", "source",
 )  # fmt: skip
 _END = {"end": True}
 _HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time", "host_watched", "handovers_watched")
@@ -146,21 +147,21 @@ def _timeline(lines: _Lines, name: str) -> Timeline:
     version = head.get("version")
     if type(version) is not int:
         raise TraceFileError(f"{name}: is damaged: its version is no whole number")
-    if version not in (VERSION, _BEFORE_VIEWS, form10.VERSION):
+    if version not in _MISSING:
         known = version < VERSION
         advice = "save the trace again" if known else "use a newer one"
         raise TraceFileError(f"{name}: has version {version!r}; this acl_py reads version {VERSION}: {advice}")
     try:
-        is_old = version == form10.VERSION
+        missing = _MISSING[version]
         lists: dict[str, Any] = {
-            list_: [] if is_old and list_ in form10.MISSING else _rows(list_, lines, name, version) for list_ in _LISTS
+            list_: [] if list_ in missing else _rows(list_, lines, name, version) for list_ in _LISTS
         }
         if lines.read() != _END:
             raise TraceFileError(f"{name}: is not whole: its last line is missing")
         if lines.read() is not None:
             raise TraceFileError(f"{name}: is damaged: it goes on behind its last line")
         about: dict[str, Any] = {
-            each: _HEAD_KINDS[each].decode(head.get(each)) for each in _HEAD if not (is_old and each in form10.MISSING)
+            each: _HEAD_KINDS[each].decode(head.get(each)) for each in _HEAD if each not in missing
         }
     except ValueError as error:
         if isinstance(error, TraceFileError):
@@ -179,7 +180,7 @@ def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
     is_old = version == form10.VERSION and list_ == "calls"
     if is_old:
         kinds = {"about" if kind is ACT else field: ABOUT if kind is ACT else kind for field, kind in kinds.items()}
-    if list_ == "buffers" and version <= _BEFORE_VIEWS:
+    if list_ == "buffers" and version < VERSION:  # earlier forms did not keep it
         kinds = {field: kind for field, kind in kinds.items() if field != "viewed_ns"}
     head = lines.next()
     rows = head.get("rows") if isinstance(head, dict) and head.get("list") == list_ else None

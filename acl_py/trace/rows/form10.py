@@ -34,7 +34,7 @@ from acl_py.calls.acts import (
 from acl_py.trace.rows.timeline import Extent, Prefetched, Ref, Thing
 
 VERSION = 10
-MISSING = ("exports", "hosts", "handovers", "host_watched", "handovers_watched")  # what the form did not keep
+MISSING = ("exports", "hosts", "handovers", "host_watched", "handovers_watched", "source")  # what the form did not keep
 
 
 def act_of(name: str, about: Sequence[Thing]) -> Act[Thing]:

@@ -4,6 +4,7 @@ A launch may have millions of instructions, so a limited number is kept of each 
 the beginning of the last one. The trace also has the number of instructions that were left out.
 """
 
+from collections.abc import Iterator
 from io import BytesIO
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -76,6 +77,11 @@ class Instructions:
             kind = instruction.kind.name.lower()
             self._labels.append((str(instruction.pipe), kind, instruction.name, instruction.site))
         return number
+
+    @property
+    def sites(self) -> "Iterator[Site]":
+        """The lines that the rows name."""
+        return (site for *_, site in self._labels)
 
     def decoded(self) -> list[CoreInstruction]:
         """All rows."""

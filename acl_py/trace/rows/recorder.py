@@ -159,6 +159,7 @@ class Trace(Observer):
             self.instructions, self.device, self.rules, self._host_ns(), self.error, rows.accesses,
             self.host_time, list(self.failures), list(self.migrations), rows.launches, self.overlay, rows.exports,
             self.host_watched, rows.hosts, rows.handovers, self.handovers_watched,
+            rows.source,
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -318,9 +319,10 @@ class Trace(Observer):
             self._store.accesses.add_await(self._host_ns(), calls, self._writers.caller_number(), site, last.row)
 
     def timed(self, site: object) -> None:
-        """Store a row, one for each line between two calls."""
-        calls = CALL.count(self._store.call_rows)
-        self._store.accesses.add_reading(self._host_ns(), calls, self._writers.caller_number(), site)
+        """Store a row, if accesses of the host are watched: what the program does later may depend on the time."""
+        if self.host_watched:
+            calls = CALL.count(self._store.call_rows)
+            self._store.accesses.add_clock(self._host_ns(), calls, self._writers.caller_number(), site)
 
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""

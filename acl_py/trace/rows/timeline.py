@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from acl_py.calls.acts import PLAIN, Act
 from acl_py.trace.rows.hosts import Handover, Host
+from acl_py.trace.rows.source import SourceLine
 from device_model.completions import Why
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
@@ -248,7 +249,7 @@ class Access(NamedTuple):
 
     It read, or wrote, the bytes *extents* through views: a recording has this if the sanitizer has watched the host.
     What one line does between two calls is one row. Without extents, the host awaited the operation with index *after*,
-    which was done already; or if that is None, it asked for the time.
+    which was done already; or, if that is None, it read the clock.
 
     Of the calls that had returned by then, the one with index *behind* is the last; None if there was none. *caller*
     and *by* are as in `Call`.
@@ -432,7 +433,8 @@ class Timeline:
     *host_watched*: all accesses to memory of a life, through views. If it has *handovers_watched*, *hosts* and
     *handovers* say which tasks and threads know what of one another; otherwise they say nothing, and all tasks and
     threads count as one host, which knows what any of them knows. *host_time* is "measured" if the real time between
-    two calls counted, too: see `acl_py.simulate`.
+    two calls counted, too: see `acl_py.simulate`. *source* has the texts of the lines that the other rows name, as far
+    as there were files of them.
     """
 
     ops: Sequence[Operation] = ()
@@ -458,6 +460,7 @@ class Timeline:
     hosts: Sequence[Host] = ()
     handovers: Sequence[Handover] = ()
     handovers_watched: bool = False
+    source: Sequence[SourceLine] = ()
 
 
 # The list in which a field of this name is a place, in all rows and records.

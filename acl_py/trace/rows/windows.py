@@ -1,7 +1,7 @@
 """Windows: the times of a run that a report is about.
 
-By default that is from the first call that queues work to the last work and the calls that wait for it. What a program
-prepares before, and gives back behind, is outside.
+By default that is from the first call that queues work to the last wait. What a program prepares before, and gives back
+behind, is outside.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from acl_py.calls.acts import Synchronised
 from acl_py.trace.rows.columns import call_columns, op_columns
 from acl_py.trace.rows.reading import queuing
 from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import listed, printable
+from device_model.scheduler import END_NS
 
 _NAMED = 8  # marks that a message lists
 
@@ -48,10 +50,11 @@ def whole(timeline: Timeline) -> Window:
     return Window(((0, _end_ns(timeline)),), "the whole run")
 
 
-def worked(timeline: Timeline) -> Window:
-    """Return the window from the first call that queues work to the last work and the calls that wait for it.
+def worked(timeline: Timeline, until_ns: int | None = None) -> Window:
+    """Return the window from the first call that queues work to the last wait, or to the last work if that is later.
 
-    It is the whole run if nothing was queued, and lasts until the end of a run that failed.
+    It is the whole run if nothing was queued, and lasts until the end of a run that failed. Calls that ended after
+    *until_ns* do not count.
     """
     ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
     if not len(ops):
@@ -59,7 +62,9 @@ def worked(timeline: Timeline) -> Window:
     by = queuing(ops, calls)
     begins = np.where(by >= 0, calls.enter_ns[by] if len(calls) else 0, ops.queued_ns)
     end = int(ops.end_ns.max())
-    waits = calls.exit_ns[calls.enter_ns < end]
+    synchronises = np.array([isinstance(kind.act, Synchronised) for kind in calls.kinds], bool)
+    is_wait = (calls.enter_ns < end) | synchronises[calls.kind]
+    waits = calls.exit_ns[is_wait & (calls.exit_ns <= (END_NS if until_ns is None else until_ns))]
     end = max(end, int(waits.max(initial=0)), timeline.end_ns if timeline.error else 0)
     return Window(((int(begins.min()), end),), "from the first call that queues work to the last wait")
 

@@ -1,8 +1,9 @@
 """Figures: timelines as matplotlib draws them, for papers and slides. The extra `notebooks` has matplotlib.
 
-The top row is the host; each other row is a stream or an engine. The hatching of a box shows the kind of work, its
-label the operation, so a figure can be read without colours. Timelines that are drawn together have the same scale.
-A mark is a line at a moment, with a label in a row below: where the host reads, for example.
+The top row is the host; each other row is a stream or an engine. The colour of a box shows the kind of work, as on the
+page, and so does its hatching; its label names the operation. So a figure can be read without colours. Timelines that
+are drawn together have the same scale. A mark is a line at a moment, with a label in a row below: where the host reads,
+for example.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from matplotlib.patches import Patch, Rectangle
 from acl_py.trace.rows.columns import op_columns
 from acl_py.trace.rows.reading import ENGINE_ORDER, queuing_calls, stream_order
 from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.views.colours import COLOURS
 from acl_py.trace.views.shown import shown
 
 WIDTH = 9.5  # inches
@@ -24,21 +26,23 @@ HEIGHT = 0.72  # of a box, in rows
 FONT = 7.5  # points
 HELD = ("Sync", "Sleep", "Free", "HostUnregister")  # calls that are mostly a wait
 
+# The name of each kind, and what tells it from others where there are no colours.
 STYLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "h2d": ("to the device", {"facecolor": "white", "hatch": "////"}),
-    "kernel": ("kernel", {"facecolor": "0.3"}),
-    "d2h": ("to the host", {"facecolor": "white", "hatch": "\\\\\\\\"}),
-    "p2p": ("between devices", {"facecolor": "white", "hatch": "++++"}),
-    "prefetch_h2d": ("prefetch to the device", {"facecolor": "0.9", "hatch": "////"}),
-    "prefetch_d2h": ("prefetch to the host", {"facecolor": "0.9", "hatch": "\\\\\\\\"}),
-    "d2d": ("inside the device", {"facecolor": "white", "hatch": "----"}),
-    "h2h": ("on the host", {"facecolor": "white", "hatch": "||||"}),
-    "fill": ("fill", {"facecolor": "white", "hatch": "...."}),
-    "host_function": ("host function", {"facecolor": "white", "hatch": "xxxx"}),
-    "graph": ("launch of a graph", {"facecolor": "0.85"}),
-    "call": ("host works", {"facecolor": "0.75"}),
-    "held": ("host is held", {"facecolor": "white", "linestyle": (0, (2, 1.5))}),
+    "h2d": ("to the device", {"hatch": "////"}),
+    "kernel": ("kernel", {}),
+    "d2h": ("to the host", {"hatch": "\\\\\\\\"}),
+    "p2p": ("between devices", {"hatch": "++++"}),
+    "prefetch_h2d": ("prefetch to the device", {"hatch": "//"}),
+    "prefetch_d2h": ("prefetch to the host", {"hatch": "\\\\"}),
+    "d2d": ("inside the device", {"hatch": "----"}),
+    "h2h": ("on the host", {"hatch": "||||"}),
+    "fill": ("fill", {"hatch": "...."}),
+    "host_function": ("host function", {"hatch": "xxxx"}),
+    "graph": ("launch of a graph", {"hatch": "oo"}),
+    "call": ("host works", {"edgecolor": "0.6"}),
+    "held": ("host is held", {"edgecolor": "0.6", "linestyle": (0, (2, 1.5))}),
 }
+_LIGHT = ("call", "held")  # their labels are black
 
 
 class Box(NamedTuple):
@@ -89,11 +93,9 @@ def draw(
         _draw(ax, each)
     axes[-1, 0].set_xlabel("simulated microseconds", fontsize=8)
     used = {box.style for each in pictures for boxes in each.lanes.values() for box in boxes}
-    keys = [
-        Patch(edgecolor="black", lw=0.6, label=name, **look) for style, (name, look) in STYLES.items() if style in used
-    ]
+    keys = [Patch(label=name, **_look(style)) for style, (name, _) in STYLES.items() if style in used]
     figure.legend(
-        handles=keys, loc="outside lower center", ncols=len(keys), fontsize=8, frameon=False, handlelength=2.4
+        handles=keys, loc="outside lower center", ncols=min(len(keys), 6), fontsize=8, frameon=False, handlelength=2.4
     )
     return figure
 
@@ -246,16 +248,18 @@ def _stacked(boxes: Iterable[Box]) -> Iterable[tuple[Box, int, int]]:
     yield from ((other, level, len(ends)) for other, level in together)
 
 
+def _look(style: str) -> dict[str, Any]:
+    """Return how a box is drawn: in the colour that it has on the page; borders and hatching are white."""
+    return {"facecolor": COLOURS[style], "edgecolor": "white", "lw": 0.6} | STYLES[style][1]
+
+
 def _draw_box(ax: Axes, top: float, height: float, start: int, box: Box) -> None:
-    _, look = STYLES[box.style]
     begin, end = (box.start - start) / 1000, (box.end - start) / 1000
-    ax.add_patch(Rectangle((begin, top), end - begin, height, edgecolor="black", lw=0.6, **look))
+    ax.add_patch(Rectangle((begin, top), end - begin, height, **_look(box.style)))
     left, right = ax.get_xlim()
     points = (end - begin) / (right - left) * (WIDTH - 1) * 72
     if points < (len(box.label) + 1) * FONT * 0.6 or height * ROW * 72 < FONT:
         return
-    dark = box.style == "kernel"
-    behind = None if dark or box.style in ("call", "held") else {"facecolor": "white", "edgecolor": "none", "pad": 1}
     ax.text(
         (begin + end) / 2,
         top + height / 2,
@@ -263,6 +267,8 @@ def _draw_box(ax: Axes, top: float, height: float, start: int, box: Box) -> None
         ha="center",
         va="center_baseline",
         fontsize=FONT,
-        color="white" if dark else "black",
-        bbox=behind,
+        color="black" if box.style in _LIGHT else "white",
+        bbox={"facecolor": COLOURS[box.style], "edgecolor": "none", "pad": 1}
+        if "hatch" in STYLES[box.style][1]
+        else None,
     )

@@ -1,7 +1,7 @@
 """Advice in words: in a terminal and on a page."""
 
 from chunked import Pipeline, SynchronisesCompute, SynchronisesTwice, WaitsForDownload, recorded
-from small import chosen
+from small import SIZE, chosen, write
 from small import recorded as small_run
 
 import acl_py
@@ -16,10 +16,10 @@ def words(timeline):
 
 def test_all_advice_is_told_together_and_then_each_piece():
     assert words(recorded(SynchronisesTwice)).text.splitlines() == [
-        "advice: all of this: 22,094.5 us -> 20,988.8 us, still ordered",
+        "advice: all of this: 2,320.3 us -> 1,214.6 us, still ordered",
         (
             "  chunked.py:124: SynchronizeStream() orders nothing that is not in order without it "
-            "(in this run, 12 of 12). Remove it. Worth 465.4 us of 22,094.5 us. "
+            "(in this run, 12 of 12). Remove it. Worth 465.4 us of 2,320.3 us. "
             "Needed once it is gone: chunked.py:77 (StreamWaitEvent)."
         ),
         (
@@ -34,7 +34,7 @@ def test_what_waits_for_too_much_is_told_what_is_enough():
     assert advice == (
         "  chunked.py:101: StreamWaitEvent() waits for more than it has to: h2d (chunked.py:59) needs only first "
         "(chunked.py:81). Let stream 1 wait for the event that chunked.py:83 records. "
-        "Worth 846.0 us of 21,834.8 us. Needed once it is gone: chunked.py:77 (StreamWaitEvent)."
+        "Worth 846.0 us of 2,060.6 us. Needed once it is gone: chunked.py:77 (StreamWaitEvent)."
     )
 
 
@@ -49,6 +49,22 @@ def test_a_page_marks_the_waits_and_what_they_are_worth():
 
 def test_without_advice_it_says_so():
     assert words(recorded(Pipeline)).text == "advice: none: no wait of this run is known to be needless"
+
+
+def test_more_memory_at_once_is_told():
+    """Behind the wait, the pool has the first block for the second allocation."""
+
+    async def program():
+        one, two = await acl_py.CreateStream(nonblocking=True), await acl_py.CreateStream(nonblocking=True)
+        for stream in (one, two):
+            x = await acl_py.MallocAsync(SIZE, stream)
+            await write[1, stream](x)
+            await acl_py.FreeAsync(x, stream)
+            await acl_py.SynchronizeStream(stream)
+        await acl_py.SynchronizeDevice()
+
+    first, *_ = words(small_run(program)).text.splitlines()
+    assert first.endswith(f"still ordered; memory of devices in use at once: {SIZE:,} -> {2 * SIZE:,} bytes")
 
 
 def test_what_is_not_known_is_told_with_its_reason():

@@ -43,7 +43,9 @@ def leave(taken, host):
 
 
 @pytest.mark.parametrize(
-    ("use", "advised", "doubt"), [(assign, 0, Doubt.HOST), (add, 0, None), (leave, 1, None)], ids=["assign", "add", "leave"]
+    ("use", "advised", "doubt"),
+    [(assign, 0, Doubt.HOST), (add, 0, None), (leave, 1, None)],
+    ids=["assign", "add", "leave"],
 )
 def test_a_wait_before_a_read(use, advised, doubt):
     timeline = acl_py.run(results, use, device="tiny", sanitize="device,host")

@@ -140,6 +140,17 @@ def test_a_query_behind_a_wait_may_depend_on_it():
     assert said(program)["SynchronizeStream(stream)"] == "TOLD"
 
 
+def test_a_look_at_the_clock_may_depend_on_a_wait():
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        await write[1, stream](x)
+        await acl_py.SynchronizeStream(stream)
+        assert acl_py.current_simulation().now_ns > 20_000
+        await acl_py.SynchronizeDevice()
+
+    assert said(program)["SynchronizeStream(stream)"] == "TOLD"
+
+
 def test_what_a_task_hands_on_may_say_that_work_is_done():
     async def program():
         stream, x, done = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), asyncio.Event()

@@ -136,7 +136,7 @@ def test_the_same_as_data(saved):
     assert sum(data["causes"].values()) == pytest.approx(data["window"]["us"])
     (piece,) = data["advice"]["pieces"]
     assert (piece["call"], piece["times"]) == ("SynchronizeStream", 3)
-    assert data["advice"]["before_us"] - data["advice"]["after_us"] == pytest.approx(piece["worth_us"])
+    assert data["advice"]["before_us"] - data["advice"]["after_us"] == pytest.approx(piece["adds_us"])
     (answer,) = data["what_if"]
     assert answer["before_us"] - answer["after_us"] == pytest.approx(60, abs=0.1)
 
@@ -177,7 +177,7 @@ def test_a_difference_as_data_and_with_a_limit(saved):
         done = CliRunner().invoke(app, ["diff", saved, saved, *options])
         return done.exit_code, done.output
 
-    assert diff("--fail-over", "0us") == (0, "133.1 us before, 133.1 us after: no difference\n")
+    assert diff("--fail-over", "0us") == (0, "133.4 us before, 133.4 us after: no difference\n")
     code, text = diff("--json", "-", "--range", "step")
     assert (code, json.loads(text)["more_us"], json.loads(text)["windows"]) == (0, 0, ["in 'step', 3 times"] * 2)
 

@@ -1,8 +1,11 @@
-"""Figures show a timeline without colours."""
+"""Figures show a timeline in the colours of the page, and can be read without colours."""
+
+import re
 
 import pytest
 
 import acl_py as acl
+from acl_py.trace.page import Page, Run
 from acl_py.trace.rows.timeline import Timeline
 
 
@@ -17,8 +20,18 @@ def figure():
 @pytest.mark.slow
 def test_a_timeline_tells_kinds_of_work_apart_without_colours(figure):
     looks = [look for _, look in figure.STYLES.values()]
-    assert all(look["facecolor"] == "white" or float(look["facecolor"]) for look in looks), "greys only"
     assert len({tuple(sorted(look.items())) for look in looks}) == len(looks)
+
+
+def test_a_figure_has_the_colours_of_the_page(figure, traced):
+    from matplotlib.colors import to_hex
+
+    timeline = traced("named").timeline()
+    drawn = figure.draw({"named": timeline}, rows="engines")
+    colours = {to_hex(patch.get_facecolor()) for axes in drawn.axes for patch in axes.patches}
+    html = Page([Run("named", timeline)]).html()
+    kinds = {op.kind for op in timeline.ops} | {"call", "held"}
+    assert colours == {re.search(f"--{kind}: (#[0-9a-f]+);", html)[1] for kind in kinds}
 
 
 def test_what_overlaps_in_a_row_of_a_timeline_is_drawn_one_below_the_other(figure):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ async def test_what_is_saved_comes_back(tmp_path):
     sim.trace.save(path)
     timeline = sim.trace.timeline()
     assert read_trace(path) == timeline
-    for name in ("ops", "calls", "steps", "marks", "buffers", "handles", "strikes", "accesses", "exports"):
+    for name in ("ops", "calls", "steps", "marks", "buffers", "handles", "strikes", "accesses", "exports", "source"):
         assert getattr(timeline, name), name
     assert (timeline.device, timeline.rules, timeline.end_ns) == ("tiny", "cuda", sim.now_ns)
 
@@ -56,6 +57,17 @@ async def test_the_same_run_gives_the_same_bytes(tmp_path):
     (await rich()).trace.save(one)
     (await rich()).trace.save(other)
     assert one.read_bytes() == other.read_bytes()
+
+
+async def test_a_trace_of_form_11_had_no_source_and_knew_nothing_of_views(tmp_path):
+    today, old = tmp_path / "today.acl", tmp_path / "old.acl"
+    head, *rest = await lines(today)
+    place = rest.index({"list": "source", "rows": len(read_trace(today).source)})
+    kept = [line for line in rest[:place] if line.get("column") != "viewed_ns"]
+    write(old, [head | {"version": 11}, *kept, rest[-1]])
+    told = read_trace(today)
+    buffers = [each._replace(viewed_ns=-1) for each in told.buffers]
+    assert read_trace(old) == replace(told, source=[], buffers=buffers)
 
 
 async def test_an_empty_run_comes_back(tmp_path):
@@ -112,7 +124,7 @@ async def test_damaged_bytes(tmp_path):
         read_trace(path)
 
 
-@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (12, "use a newer one")])
+@pytest.mark.parametrize(("version", "advice"), [(9, "save the trace again"), (13, "use a newer one")])
 async def test_a_file_of_another_version(tmp_path, version, advice):
     path = tmp_path / "x.acl"
     head, *rest = await lines(path)

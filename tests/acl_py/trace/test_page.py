@@ -166,9 +166,10 @@ def test_two_runs_of_a_program_give_the_same_bytes(traced):
 
 def test_findings_have_their_places():
     op = Operation("up", "h2d", "stream 1", "H2D", 0, 10, 20, 0, "a.py:1", 0)
-    found = Finding("It waits\nUse pinned memory.", "a.py:1", 0, 10, ops=(0,), calls=(3,), held_ns=7)
+    found = Finding("It waits\nUse pinned memory.", "a.py:1", 0, 10, ops=(0,), calls=(3,), held_ns=7, waits=[(0, 7)])
     (shown,) = first_run(page_of(Timeline(ops=[op]), findings=[found]))["findings"]
-    assert Finding(**shown) == found._replace(ops=[0], calls=[3])
+    waits = rows_of(shown, "waits", "start", "lasts")
+    assert Finding(**shown)._replace(waits=waits) == found._replace(ops=[0], calls=[3], waits=[(0, 7)])
 
 
 def test_the_page_has_the_critical_path():
@@ -188,6 +189,10 @@ def test_an_explained_page_has_findings_and_a_path_that_adds_up(traced):
     texts = [finding["text"].split("\n")[0] for finding in run["findings"]]
     assert texts[0] == "mine"
     assert "A copy to pageable memory kept the host until it was done, 3 times" in texts
+    for finding in run["findings"][1:]:
+        waits = rows_of(finding, "waits", "start", "lasts")
+        assert sum(lasts for _, lasts in waits) == finding["held_ns"] > 0
+        assert finding["begin_ns"] <= waits[0][0] <= sum(waits[-1]) <= finding["end_ns"]
     parts = rows_of(run, "path", "start", "lasts")
     assert parts[0][0] == 0
     assert all(start + lasts == after for (start, lasts), (after, _) in pairwise(parts))

@@ -238,7 +238,7 @@ def test_a_finding_leads_to_its_place(opened):
         "The last kernel\nis late.", op.site, op.start_ns, op.end_ns, (len(timeline.ops) - 1,), worth_ns=1_500
     )
     page = opened(Run("a run", timeline, [found], since_ns=0))
-    lines = ["Findings (1)", op.site, "worth 1.5 µs", "The last kernel", "is late."]
+    lines = ["Findings (1)", op.site, "worth 1.5 µs", "await scale[1, stream]()", "The last kernel", "is late."]
     assert page.inner_text("#findings").split("\n") == lines
     page.click("#findings button")
     begin, end = window(page)

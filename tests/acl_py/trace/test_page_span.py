@@ -1,10 +1,12 @@
 """A span of time on the page: its table, its findings and its engines; and the link that restores them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from acl_py.trace.page import Finding, Run
+from acl_py.trace.rows.source import SourceLine
 from acl_py.trace.rows.timeline import Call, Operation, StreamStep, Timeline
 
 pytestmark = pytest.mark.slow
@@ -29,7 +31,9 @@ TIMELINE = Timeline(
     ],
 )
 FIRST = Finding("The first copy is late", "a.py:1", 0, 10_000, ops=(0,), held_ns=5_000)
-BOTH = Finding("Kernels wait", "a.py:2", 10_000, 50_000, ops=(1, 3), worth_ns=2_000)
+BOTH = Finding(
+    "Kernels wait", "a.py:2", 10_000, 50_000, ops=(1, 3), worth_ns=2_000, waits=[(0, 10_000), (26_000, 30_000)]
+)
 
 
 @pytest.fixture
@@ -57,6 +61,16 @@ def test_a_span_adds_up_what_ran_in_it_by_line_and_name(page):
         ["a.py:1", "up", "1", "10 µs", "10 µs", "10 µs", "33.3 %"],
     ]
     assert said(page) == "3 operations in 30 µs"
+
+
+def test_the_text_of_a_line_is_beside_it(opened):
+    odd = "await <b>Memcpy</b>(x)"
+    source = [SourceLine("a.py:2", odd)]
+    page = opened(Run("a run", replace(TIMELINE, source=source), [BOTH], since_ns=0))
+    choose(page, 15, 45)
+    assert [row[0] for row in rows(page)[1:]] == [f"a.py:2{odd}", "a.py:1"]
+    page.click("#span-rows tbody button >> nth=0")
+    assert page.inner_text("#selection .source") == page.inner_text("#findings .source") == odd
 
 
 def test_the_columns_that_make_a_row_can_be_chosen(page):
@@ -143,7 +157,7 @@ def test_findings_and_engines_are_those_of_the_span(page):
     choose(page, 25, 29)
     assert page.inner_text("#findings").split("\n") == [
         "Findings in the span (1 of 2)",
-        *("a.py:2", "worth 2 µs", "Kernels wait", "1 of 2 times in the span"),
+        *("a.py:2", "worth 2 µs", "Kernels wait", "1 of 2 times in the span, held 3 µs there"),
     ]
     assert page.inner_text("#use h2") == "Engines in the span"
     assert page.locator("#use p").all_inner_texts() == ["H2D\n100 % busy", "cores\n100 % busy"]
@@ -167,6 +181,7 @@ def test_a_span_without_work_is_one_sentence(page):
         ("30", "20", "The span is empty: its end has to be behind its begin."),
         ("20", "20", "The span is empty: its end has to be behind its begin."),
         ("soon", "20", '"soon" is not a time: write microseconds, as 12.5.'),
+        ("12,5", "20", '"12,5" is not a time: write microseconds, as 12.5.'),
         ("0", "", '"" is not a time: write microseconds, as 12.5.'),
     ],
 )
@@ -210,6 +225,10 @@ def test_the_keyboard_alone_selects_sorts_and_closes(page):
     page.keyboard.press("Space")
     assert page.evaluate("document.activeElement.textContent") == "line"
     assert rows(page)[0][0] == "name"
+    shown = page.evaluate("[chart.begin, chart.end]")
+    page.focus("#span-rows")
+    page.keyboard.press("ArrowRight")  # scrolls the table
+    assert page.evaluate("[chart.begin, chart.end]") == shown
     page.keyboard.press("Escape")
     assert not page.is_visible("#span")
 
@@ -224,7 +243,8 @@ def test_the_address_restores_what_is_in_view_the_table_and_the_selection(opened
     page.wait_for_url(re.compile("count"))
     link = "#" + page.url.partition("#")[2]
     assert link == "#view=10,40&table=ops,count,down,line,name,stream&span=15,45&selected=0,ops,2"
-    other = opened(Run("a run", TIMELINE, since_ns=0), link=link)
+    turned = "#" + "&".join(reversed(link[1:].split("&")))  # parts may come in any order
+    other = opened(Run("a run", TIMELINE, since_ns=0), link=turned)
     assert (other.evaluate("[chart.begin, chart.end, chart.selected.row]"), rows(other)) == (
         [10_000, 40_000, 2],
         rows(page),

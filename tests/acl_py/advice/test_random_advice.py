@@ -1,0 +1,95 @@
+"""Random programs: whoever follows all advice has no pair of accesses without order that was in order before.
+
+The judge is the oracle of the sanitizer, which shares no code with it: what the documents promise. It reads the program
+without the waits, with its calls in the order in which they were made.
+"""
+
+from dataclasses import replace
+
+import pytest
+from small import chosen
+
+from acl_py.advice.choosing import Form
+from acl_py.errors import DeadlockError
+from acl_py.programs.format import parse
+from tests.campaigns import many
+from tests.sanitizer.oracle import programs
+from tests.sanitizer.oracle.reading import read
+from tests.sanitizer.oracle.running import run, source
+from tests.sanitizer.oracle.verdicts import pairs
+
+
+def without(document, gone):
+    """*document* without the steps *gone*, and the new index of each step that is left. A step that comes after one
+    of another task still does, and what a step that is gone came after, the next step of its task comes after.
+    """
+    places, steps, behind = {}, [], {}
+    for index, step in enumerate(document["steps"]):
+        task, after = step.get("task"), step.get("after")
+        behind[task] = max(behind.get(task, -1), -1 if after is None else after)
+        if index in gone:
+            continue
+        places[index] = len(steps)
+        kept = {name: value for name, value in step.items() if name != "after"}
+        earlier = [
+            each for each in places if each <= behind[task] and _task(document, each) == _task(document, behind[task])
+        ]
+        steps.append(kept | ({"after": places[earlier[-1]]} if behind[task] >= 0 and earlier else {}))
+        behind[task] = -1
+    return document | {"steps": steps}, places
+
+
+def _task(document, index):
+    return document["steps"][index].get("task")
+
+
+def unordered(document, rules, made, gone):
+    """The pairs of *document* without the steps *gone* that no promise orders, as steps of *document*."""
+    fewer, places = without(document, gone)
+    order = [places[index] for index in made.order if index in places]
+    others = {
+        name: frozenset(places[index] for index in getattr(made, name) if index in places)
+        for name in ("failed", "complete", "uncalled")
+    }
+    taken = {places[index]: places[called] for index, called in made.taken.items()}
+    left = [*places]
+    found = pairs(read(parse(fewer), rules, replace(made, order=order, taken=taken, **others)))
+    return {(left[pair.first], left[pair.second], pair.fault) for pair in found}
+
+
+def outcome(seed, rules):
+    """How many waits of a random program can go, how many are needed; and the pairs that advice leaves without order.
+
+    None if the program waits without end, or if advice puts other waits in the place of some.
+    """
+    document = programs.program(seed, rules)
+    program = parse(document)
+    try:
+        ran = run(program, rules)
+    except DeadlockError:
+        return None
+    steps = source(program, rules)[1]
+
+    def step_of(line):
+        return steps.get(int(line.site.rpartition(":")[2]))
+
+    found = chosen(ran.trace.timeline())
+    if any(each.way.form is not Form.REMOVE for each in found.advice):
+        return None
+    gone = {step_of(each.way.line) for each in found.advice} - {None}
+    before, after = (unordered(document, rules, ran.run, each) for each in (set(), gone))
+    needed = sum(each.pair is not None for each in found.verdicts)
+    return len(gone), needed, after - before
+
+
+def outcomes(seeds):
+    return [each for seed in seeds for rules in programs.RULES if (each := outcome(seed, rules)) is not None]
+
+
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 1 + many(100)), marks=pytest.mark.slow)])
+def test_all_advice_together_leaves_all_work_in_order(seeds):
+    """363 programs were tried when it was longer."""
+    found = outcomes(seeds)
+    assert [left for _, _, left in found if left] == []
+    assert sum(gone for gone, _, _ in found) > len(found)
+    assert sum(needed for _, needed, _ in found) > 0
