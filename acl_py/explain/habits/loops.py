@@ -5,11 +5,11 @@ loop: a pool of as many things as were in use at a time, or of some more, so tha
 Registered memory is other memory each time, as far as a recording says, so all of it is registered before the loop.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from acl_py.calls.acts import Began, CaptureBegan, CaptureEnded, Destroyed, Ended, Made
+from acl_py.calls.acts import Began, CaptureBegan, CaptureEnded, Destroyed, Ended, Made, Synchronised
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, queues
@@ -195,23 +195,39 @@ def _begin_of_loop(program: Program, made: Sequence[Step]) -> int:
     return begin
 
 
+def _end_of_loop(program: Program, pool: Sequence[_Lives]) -> int:
+    """Return the step behind which the things of *pool* can end: the last synchronisation of its task, if the last of
+    them ends before it, or else that last end itself.
+    """
+    ends = [life.end for lives in pool for life in lives if life.end is not None]
+    if not ends:
+        return -1
+    last = max(ends, key=lambda step: step.index)
+    behind = (step for step in program.steps[last.index :] if step.task == last.task)
+    return max([last.index, *(step.index for step in behind if isinstance(step.act, Synchronised))])
+
+
 def _pooled(pools: Sequence[Sequence[_Lives]], begins: Sequence[int], case: Case) -> Case:
     """Return *case* with one thing for all lives of each member of *pools*, which are made before the steps *begins*
-    and ended behind all steps.
+    and ended behind the last synchronisations.
     """
     members = [lives for pool in pools for lives in pool]
     names = {(life.kind, life.name): lives[0].name for lives in members for life in lives}
     all_ = [life for lives in members for life in lives]
-    ends = [life.end for life in all_ if life.end is not None]
-    gone = {step.index for step in (*(step for life in all_ for step in life.makers), *ends)}
-    last = sorted((end for lives in members if (end := lives[-1].end) is not None), key=lambda step: step.index)
-    first = {
-        begin: sorted((step for lives in pool for step in lives[0].makers), key=lambda step: step.index)
-        for begin, pool in zip(begins, pools, strict=True)
-    }
+    gone = {step.index for life in all_ for step in (*life.makers, *([life.end] if life.end is not None else []))}
+    before: dict[int, list[Step]] = {}
+    behind: dict[int, list[Step]] = {}
+    for begin, pool in zip(begins, pools, strict=True):
+        before.setdefault(begin, []).extend(_in_order(step for lives in pool for step in lives[0].makers))
+        ends = _in_order(end for lives in pool if (end := lives[-1].end) is not None)
+        behind.setdefault(_end_of_loop(case.program, pool), []).extend(ends)
 
     def change(step: Step) -> list[Step]:
-        kept = [] if step.index in gone else [renamed(step, names)]
-        return [*(renamed(each, names) for each in first.get(step.index, ())), *kept]
+        steps = [*before.get(step.index, ()), *([] if step.index in gone else [step]), *behind.get(step.index, ())]
+        return [renamed(each, names) for each in steps]
 
-    return case.with_steps(change, last=[renamed(step, names) for step in last])
+    return case.with_steps(change)
+
+
+def _in_order(steps: Iterable[Step]) -> list[Step]:
+    return sorted(steps, key=lambda step: step.index)

@@ -5,6 +5,7 @@ all results behind the next synchronisation that is left. The synchronisation be
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from acl_py.calls.acts import Asked, Completed, Plain, Queued, Synchronised
 from acl_py.calls.steps import HOST_ACCESS, Name
@@ -12,6 +13,7 @@ from acl_py.explain.beside import work_beside
 from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, in_stream, made_like, with_fields
 from acl_py.explain.habits.habit import Way
 from acl_py.programs.format import Program, Step
+from device_model.errors import listed
 
 _EDIT = (
     "Use MemcpyAsync() in the stream of the work that makes the result, into pinned memory with a place for each "
@@ -26,11 +28,12 @@ def fetched_later(program: Program, steps: Sequence[Step]) -> list[Way]:
     if len(steps) < 2:
         return []
     waits = _waits_before(program, steps)
-    edit = _EDIT
+    ways = [Way(_EDIT, partial(_fetched, steps=steps, waits=()))]
     if waits:
-        lines = ", ".join(dict.fromkeys(wait.line for wait in waits))
-        edit += f". The wait before it ({lines}) is needless then, if it stands there for this copy alone"
-    return [Way(edit, lambda case: _fetched(case, steps, waits))]
+        lines = listed(dict.fromkeys(wait.line for wait in waits))
+        edit = f"{_EDIT}. The wait before it ({lines}) is needless then, if it stands there for this copy alone"
+        ways.insert(0, Way(edit, partial(_fetched, steps=steps, waits=waits)))
+    return ways
 
 
 def _waits_before(program: Program, steps: Sequence[Step]) -> list[Step]:
@@ -81,7 +84,7 @@ def _fetched(case: Case, steps: Sequence[Step], waits: Sequence[Step]) -> Case:
     buffers = dict(program.buffers)
     instead: dict[int, list[Step]] = {index: [] for index in gone}
     behind: dict[int, list[Step]] = {}
-    last: list[Step] = []
+    last: dict[int, dict[str, None]] = {}  # the streams for which the host waits behind a copy
     for number, step in enumerate(steps, 1):
         source, fields = sources[step.index], step.fields
         assert source is not None, "it was checked above"
@@ -95,10 +98,17 @@ def _fetched(case: Case, steps: Sequence[Step], waits: Sequence[Step]) -> Case:
         wait = _next_wait(program, step, gone)
         if wait is not None:
             behind.setdefault(wait.index, []).extend(moved)
-        elif number == len(steps) or reads:
-            last += [made_like(step, Synchronised(Name("stream", source.fields["stream"]))), *moved]
+        else:  # behind the last copy of the task
+            own = [other for other in steps if other.task == step.task][-1]
+            last.setdefault(own.index, {})[source.fields["stream"]] = None
+            behind.setdefault(own.index, []).extend(moved)
     case = case.with_program(buffers=buffers)
-    changed = case.with_steps(lambda step: [*instead.get(step.index, [step]), *behind.get(step.index, [])], last=last)
+
+    def change(step: Step) -> list[Step]:
+        waits = [made_like(step, Synchronised(Name("stream", stream))) for stream in last.get(step.index, ())]
+        return [*instead.get(step.index, [step]), *waits, *behind.get(step.index, [])]
+
+    changed = case.with_steps(change)
     return changed.noting(NOTES_OF_PINNED[0], "whether the host needs a result before the next step")
 
 
