@@ -1,6 +1,7 @@
 """The source of a run: the statements of its lines, and how a call in one of them gets another stream.
 
-Nothing of a file is run: it is read and parsed, if it is there.
+Nothing of a file is run: it is read and parsed, if it is there. A recording may come from somebody else, and names its
+files itself; so only files of Python are read.
 """
 
 import ast
@@ -24,7 +25,8 @@ class Source:
     """The statements of the lines of the run in *timeline*, which are named as in "file.py:12"."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self._lines = {site_of_call(call): (call.file, call.line) for call in timeline.calls}
+        calls = [call for call in timeline.calls if call.file.endswith(".py")]
+        self._lines = {site_of_call(call): (call.file, call.line) for call in calls}
         self._function = next((call.function for call in timeline.calls if call.function), "")  # of a script
 
     def text(self, site: str) -> str:
@@ -80,7 +82,7 @@ def _statements(file: str) -> dict[int, ast.stmt]:
     """Return the simple statements of *file*, each at all of its lines; none if the file cannot be read."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):  # it is another file by now, or none of Python
         return {}
     simple = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
     return {line: node for node in simple for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
