@@ -118,3 +118,11 @@ def by_line(steps: Iterable[Step]) -> dict[tuple[str, str, str | None], list[Ste
     for step in steps:
         lines.setdefault(line_of(step), []).append(step)
     return lines
+
+
+def by_task(steps: Iterable[Step]) -> dict[str | None, list[Step]]:
+    """Return *steps* by their task."""
+    tasks: dict[str | None, list[Step]] = {}
+    for step in steps:
+        tasks.setdefault(step.task, []).append(step)
+    return tasks

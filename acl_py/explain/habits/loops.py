@@ -5,7 +5,7 @@ loop: a pool of as many things as were in use at a time, or of some more, so tha
 Registered memory is other memory each time, as far as a recording says, so all of it is registered before the loop.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +13,7 @@ from acl_py.calls.acts import Began, CaptureBegan, CaptureEnded, Destroyed, Ende
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.cases import Case, queues
-from acl_py.explain.habits.habit import Habit, Way, by_line, key_of, line_of, names_in, place_of, renamed
+from acl_py.explain.habits.habit import Habit, Way, by_line, by_task, key_of, line_of, names_in, place_of, renamed
 from acl_py.programs.format import Program, Step
 from device_model.errors import listed
 
@@ -82,8 +82,9 @@ def things_in_loops(program: Program) -> Iterator[Habit]:
     of_tasks: dict[object, list[_Loop]] = {}
     for loop in (loop for same in loops.values() for loop in same):
         of_tasks.setdefault(tuple((place_of(line[0].made), line[0].made.op) for line in loop), []).append(loop)
+    tasks = by_task(program.steps)
     for same in of_tasks.values():
-        yield _habit(program, same)
+        yield _habit(tasks, same)
 
 
 def _lines(program: Program) -> list[_Lives]:
@@ -149,10 +150,12 @@ def _pool(line: _Lives, count: int = 0) -> list[_Lives]:
     return pool
 
 
-def _habit(program: Program, loops: Sequence[_Loop]) -> Habit:
+def _habit(tasks: Mapping[str | None, Sequence[Step]], loops: Sequence[_Loop]) -> Habit:
     lives = [life for loop in loops for line in loop for life in line]
     made = sorted((life.made for life in lives), key=lambda step: step.index)
-    begins = [_begin_of_loop(program, [life.made for line in loop for life in line]) for loop in loops]
+    begins = [
+        _begin_of_loop(tasks[loop[0][0].made.task], [life.made for line in loop for life in line]) for loop in loops
+    ]
     ends = listed(dict.fromkeys(life.end.line for life in lives if life.end is not None), _SHOWN)
     if made[0].op == _REGISTERS:
         behind = f" (now in {ends})" if ends else ""
@@ -181,10 +184,11 @@ def _way(loops: Sequence[_Loop], times: int, begins: Sequence[int]) -> Way:
     return Way(f"Make them before the loop and use them again: {edit}", partial(_pooled, pools, begins))
 
 
-def _begin_of_loop(program: Program, made: Sequence[Step]) -> int:
-    """Return the first step of the loop in which the steps *made* are: the lines between two of them are its lines."""
+def _begin_of_loop(own: Sequence[Step], made: Sequence[Step]) -> int:
+    """Return the first step of the loop in which the steps *made* are: the lines between two of them are its lines.
+    *own* are the steps of its task.
+    """
     first = made[0]
-    own = [step for step in program.steps if step.task == first.task]
     again = max(step.index for step in made if line_of(step) == line_of(first))
     lines = by_line(step for step in own if first.index < step.index <= again)
     begin = first.index

@@ -10,13 +10,14 @@ from acl_py.explain.habits.habit import Habit, Way
 from acl_py.explain.relisting import relist
 from acl_py.programs.format import Program
 
+_MOST = 500  # operations; the time to spread them grows with their square
 _COUNTS = (2, 3, 4)  # of streams that are tried
 
 
 def work_of_one_stream(program: Program) -> Iterator[Habit]:
     """Yield a habit if *program* has one stream for all of its copies, fills and kernels."""
     work = [step for step in program.steps if isinstance(step.act, Queued) and step.work != "function"]
-    if len(work) < 2 or len({step.fields["stream"] for step in work}) > 1:
+    if not 2 <= len(work) <= _MOST or len({step.fields["stream"] for step in work}) > 1:
         return
     stream = Name("stream", work[0].fields["stream"])
     maker = next((step for step in program.steps if step.act == Made(None, stream)), work[0])

@@ -17,7 +17,7 @@ from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
 from acl_py.explain.beside import DEFAULT_STREAM
 from acl_py.explain.cases import Case, EditError, made_like
-from acl_py.explain.habits.habit import Habit, Key, Way, key_of, place_of
+from acl_py.explain.habits.habit import Habit, Key, Way, by_task, key_of, place_of
 from acl_py.explain.launched import Launched
 from acl_py.explain.whatif import Answer
 from acl_py.programs.format import Program, Step
@@ -77,8 +77,7 @@ def _runs(program: Program) -> Iterator[_Run]:
                 return None if ends & pageable else stream
         return None
 
-    for task in dict.fromkeys(step.task for step in program.steps):
-        own = [step for step in program.steps if step.task == task]
+    for own in by_task(program.steps).values():
         for stream, steps in groupby(own, stream_of):
             run = [*steps]
             if stream is not None and any(step.work == "kernel" for step in run):
