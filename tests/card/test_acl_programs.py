@@ -26,7 +26,7 @@ def test_timelines_are_those_of_the_model_to_the_nanosecond():
 
 @pytest.mark.slow
 def test_many_more_programs_have_the_codes_and_bytes_of_the_model(npu):
-    """3,000 were run."""
+    """1,650 were run, with and without functions in Python."""
     count, differ = compare(range(100, 100 + many(300)))
     assert differ == 0
     assert count > 0
