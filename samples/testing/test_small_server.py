@@ -24,11 +24,13 @@ async def server(acl_sim):  # noqa: ARG001 - the workers start in its simulation
         yield server
 
 
+@pytest.mark.asyncio
 async def test_each_client_gets_its_own_answer(server):
     answers = await asyncio.gather(*(server.ask(vector(number)) for number in range(5)))
     assert [answer[0] for answer in answers] == [0, 3, 6, 9, 12]
 
 
+@pytest.mark.asyncio
 async def test_the_copy_of_one_worker_runs_beside_the_kernel_of_the_other(acl_sim, server):
     await asyncio.gather(*(server.ask(vector(number)) for number in range(4)))
     acl_sim.assert_overlaps("h2d", "scale")
@@ -36,6 +38,7 @@ async def test_the_copy_of_one_worker_runs_beside_the_kernel_of_the_other(acl_si
 
 
 @pytest.mark.acl(faults=["fail call=MallocAsync nth=1 kind=OUT_OF_MEMORY"])
+@pytest.mark.asyncio
 async def test_a_request_that_finds_no_memory_is_refused_and_the_next_one_served(server):
     with pytest.raises(acl.AclError) as refused:
         await server.ask(vector(1))
@@ -48,6 +51,7 @@ def test_a_client_of_a_server_without_workers_would_wait_for_ever(acl_sim):
         acl_sim.run(SmallServer().ask, vector(1))
 
 
+@pytest.mark.asyncio
 async def test_one_request_takes_the_way_and_the_time_that_it_took_before(acl_sim, server):
     await server.ask(vector(1))
     acl_sim.assert_like("golden/one_request.acl")

@@ -42,6 +42,20 @@ def test_the_nearest_project_gives_the_options(tmp_path):
     assert defaults_of(tmp_path) == ({"device": "h200"}, tmp_path / "pyproject.toml")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool.acl_py]\nrules = "acl"',
+        "[ 'tool' . \"acl_py\" ]\nrules = 'acl'",
+        '[tool]\nacl_py.rules = "acl"',
+        '[tool]\n"acl_py" = {rules = "acl"}',
+        'tool.acl_py.rules = "acl"',
+    ],
+)
+def test_a_table_may_be_written_in_any_way(tmp_path, text):
+    assert defaults_of(write(tmp_path, text)).values == {"rules": "acl"}
+
+
 def test_a_profile_of_the_project_is_found_from_its_file_on(tmp_path):
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards" / "mine.toml").write_text(TINY.read_text())
