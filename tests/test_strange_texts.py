@@ -39,7 +39,7 @@ async def test_a_name_in_a_table_is_no_formula(tmp_path):
 
 
 def test_suppressions_with_deep_nesting_are_refused(tmp_path):
-    (tmp_path / "pyproject.toml").write_text("x = " + "[" * 5000 + "]" * 5000)
+    (tmp_path / "pyproject.toml").write_text("[tool.acl_py]\nx = " + "[" * 5000 + "]" * 5000)
     with pytest.raises(SuppressionError, match="cannot be read"):
         find(tmp_path)
 
