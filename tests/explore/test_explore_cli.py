@@ -111,7 +111,9 @@ def test_input_that_cannot_be_used(tmp_path, lines, options, message):
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_progress_is_for_terminals(monkeypatch, capsys, is_terminal):
-    monkeypatch.setenv("TTY_COMPATIBLE", "1" if is_terminal else "0")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    if is_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
     with progress("schedules", 3) as advance:
         for _ in range(3):
             advance()
