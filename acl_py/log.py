@@ -107,7 +107,7 @@ class _Log(Observer):
         self._write: Callable[..., None] = logger.debug
         # By operation: the task that queued it and its context variables, until it has ended.
         self._origins: dict[Op, tuple[str, contextvars.Context]] = {}
-        self._awaited: dict[str, tuple[Sequence[Subject], bool]] = {}  # by task: what it waits for, or waited for last
+        self._awaited: dict[str, tuple[Sequence[Subject], bool]] = {}  # by task: what it waits for
 
     def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Any) -> None:
         """Log a call."""
@@ -152,6 +152,10 @@ class _Log(Observer):
     def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:  # noqa: ARG002
         """Keep what the caller waits for."""
         self._awaited[self._task()] = subjects, promised
+
+    def synchronized(self, completion: Completion) -> None:  # noqa: ARG002
+        """Forget what the caller waited for: it was done, and the caller has slept or did not have to."""
+        self._awaited.pop(self._task(), None)
 
     def host_waited(self, completion: Completion, since_ns: Nanoseconds) -> None:
         """Log a wait of the host, and its cause."""

@@ -1,11 +1,11 @@
-"""The pairs of a run that must stay in order, and those of which nobody can tell.
+"""The pairs of a run that must stay in order, and those that may have to.
 
 Two accesses to the same bytes of which one writes must stay in order, and so must each use of a thing and the end of
 its life. Neighbours are enough: what is behind a write is behind all that the write is behind.
 
 Other pairs are *doubtful*. The bytes that a kernel touches may not be declared; a host may use the bytes of a copy
-through an array or an address that nobody watches; host functions may tell one another something through Python. For
-these the pair has what is over and the first thing that was certain to be behind it.
+through an array or an address whose uses are not seen; host functions may share Python objects. Such a pair has an
+operation, and the first thing that was certain to come behind it.
 """
 
 from bisect import bisect_left, bisect_right

@@ -1,7 +1,7 @@
 """Edits of a run as edits of its program: the steps that make the waits of the run go, and edges come in their place.
 
 A replay of the unchanged program repeats the run to the nanosecond, so the steps of a call are found by its times and
-its line. A record that nobody waits for any more goes, too.
+its line. A record without a wait that is left goes, too.
 """
 
 from collections import Counter, defaultdict

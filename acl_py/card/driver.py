@@ -129,8 +129,8 @@ class Driver(Protocol):
 
 
 def give_back(call: Callable[..., object], *args: Any) -> None:
-    """Make a call that gives something back at the end of a run. Its errors help nobody then: a card that has failed
-    refuses all of these, and the error of the failure is known.
+    """Make a call that gives something back at the end of a run. Its errors are left out: a card that has failed
+    refuses all such calls, and the error of the failure is known.
     """
     with suppress(AclError):
         call(*args)

@@ -1,4 +1,4 @@
-"""The end of a run: it waits for the work of its cards, and frees what it has got from the driver.
+"""The end of a run: it waits for the work of its cards, and frees what the driver gave it.
 
 Work that does not end is dropped, where the vendor has a call for that. CUDA has none, and its driver would wait for
 the work in each call that frees something: the run leaves everything as it is, and asks for a new process.

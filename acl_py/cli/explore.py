@@ -138,13 +138,7 @@ def explore_command(
         else:
             way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
             with progress("schedules", runs + 1) as advance:
-
-                def counting(decide: Decide) -> Outcome:
-                    outcome = gathering(decide)
-                    advance()
-                    return outcome
-
-                found = explore(counting, way, runs, echo)
+                found = explore(partial(_counted, gathering, advance), way, runs, echo)
             _show(found, strategy_name.value, bound, echo)
             failing = found.failing
     except ScriptError as error:
@@ -164,6 +158,13 @@ def explore_command(
             raise typer.Exit(1)
     if fails:
         raise typer.Exit(FAILS)
+
+
+def _counted(run: Run, advance: Callable[[], object], decide: Decide) -> Outcome:
+    """Run the script once more, and note it in the progress."""
+    outcome = run(decide)
+    advance()
+    return outcome
 
 
 def _data(script: str, found: Exploration | None, failing: Outcome | None, report: Report) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class Runtime:
         self.kernel_latency = profile.latency.submit_kernel
         self.hang_after = hang_after
         self.routes = routes_of(rules.copy_kind)
-        self.async_routes = asynchronous(self.routes)
+        self.async_routes = asynchronous(self.routes) if self.stages else self.routes
         self.scheduler = self.make_clock()
         self.hooks = Hooks()
         schedules.enter(self)

@@ -10,6 +10,7 @@ from histories import busy
 
 import acl_py as acl
 from acl_py import faults, log
+from device_model.completions import Completion
 from tests import forks
 
 A = busy("A", 10)
@@ -113,6 +114,21 @@ def test_context_variables_are_those_of_the_task_that_queued_the_work():
         number = event["request"]
         assert event["task"] == f"task 'serve {number}'"
         assert event.get("stream", event.get("cause")) == f"stream 'of {number}'"
+
+
+@pytest.mark.usefixtures("_quiet_again")
+def test_a_stream_that_was_done_is_no_cause_of_a_later_wait():
+    """A thread that reports callbacks sleeps without saying for what: `host_waited` follows no `awaiting` of its own."""
+
+    async def program():
+        await acl.SynchronizeStream(await acl.CreateStream(name="done"))
+        acl.current_simulation().runtime.end_wait(Completion(), 0)
+
+    with structlog.testing.capture_logs() as events:
+        log.enable()
+        acl.run(program, device="tiny")
+    (waited,) = [event for event in events if event["event"] == "waited"]
+    assert waited["cause"] != "stream 'done'"
 
 
 @pytest.mark.usefixtures("_quiet_again")

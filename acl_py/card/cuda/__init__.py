@@ -1,4 +1,4 @@
-"""Cards of NVIDIA, through cuda.bindings: what they have beside what every card has (acl_py.card).
+"""Cards of NVIDIA, through cuda.bindings. What all cards share is in acl_py.card.
 
 The modules, from the top down:
 

@@ -14,10 +14,8 @@ from acl_py.findings import Findings
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices, graph_nodes, graphs
 from device_model.memory import Buffer, Origin
-from device_model.profile import DeviceProfile
 from device_model.ptx.launch import DriverLaunch
 from device_model.ptx.text.syntax import Module
-from device_model.rules import SyncRules
 from device_model.work import Work
 
 _ONE_CONTEXT = "use SetDevice(): a run has the primary context of each card"
@@ -52,22 +50,6 @@ class CudaRuntime(CardRuntime):
     driver: CudaDriver
     runs_ptx = True
     stages = False  # the driver does
-
-    def __init__(
-        self,
-        profile: DeviceProfile,
-        rules: SyncRules,
-        first: int,
-        *,
-        bodies: str,
-        seed: int,
-        hang_after: float | None,
-        is_recorded: bool,
-    ) -> None:
-        super().__init__(
-            profile, rules, first, bodies=bodies, seed=seed, hang_after=hang_after, is_recorded=is_recorded
-        )
-        self.async_routes = self.routes  # the driver stages pageable memory itself
 
     def make_driver(self) -> CudaDriver:
         """Return the driver, whose errors are those of the run."""

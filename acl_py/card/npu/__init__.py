@@ -1,4 +1,4 @@
-"""Cards of Ascend, through pyACL, the vendor's module `acl`: what they have beside what every card has (acl_py.card).
+"""Cards of Ascend, through pyACL, the vendor's module `acl`. What all cards share is in acl_py.card.
 
 The modules, from the top down:
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
 from acl_py.trace.rows.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
 from acl_py.trace.rows.timeline import PIPE_ORDER, Call, CoreInstruction, CoreRun, Operation, StreamStep, Timeline
+from acl_py.trace.rows.windows import worked
 from acl_py.trace.views.shown import shown, shown_for_all
 from device_model.completions import Why
 
@@ -72,7 +73,7 @@ class Run(NamedTuple):
     """One timeline of the page.
 
     It is shown from *since_ns*, which is time 0 of the axis, to *until_ns*: by default from the first call that queued
-    an operation to the last operation and the calls that waited for it, or to the end of a run that failed. *critical*
+    an operation to the last wait, or to the end of a run that failed (windows.py). *critical*
     is its critical path. *notes* say what prices and edited runs of its program do not contain; None if nobody has
     looked.
     """
@@ -114,9 +115,7 @@ def _run(run: Run) -> dict[str, Any]:
     timeline = run.timeline
     ops, calls = timeline.ops, timeline.calls
     queued_by = queuing_calls(ops, calls)
-    begin, end = _extent(ops, calls, queued_by, timeline.end_ns)
-    if timeline.error:  # what was queued last has not run
-        end = max(end, timeline.end_ns)
+    ((begin, end),) = worked(timeline).spans
     texts = _Texts()
     engines = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
     tables = {
@@ -146,18 +145,6 @@ def _run(run: Run) -> dict[str, Any]:
         "source": dict(timeline.source),
         "texts": list(texts),
     }
-
-
-def _extent(
-    ops: Sequence[Operation], calls: Sequence[Call], queued_by: Sequence[int | None], end_ns: int
-) -> tuple[int, int]:
-    """Return the time from the first call that queued an operation to the last work and the calls that wait for it."""
-    if not ops:
-        return min((call.enter_ns for call in calls), default=0), end_ns
-    pairs = zip(ops, queued_by, strict=True)
-    begin = min(op.queued_ns if index is None else calls[index].enter_ns for op, index in pairs)
-    end = max(op.end_ns for op in ops)
-    return begin, max([end, *(call.exit_ns for call in calls if call.enter_ns < end)])
 
 
 # --- tables

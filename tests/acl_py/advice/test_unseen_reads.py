@@ -16,12 +16,12 @@ def count(data: acl_py.InOut):
     data += 1
 
 
-async def results(use):
+async def results(use, rounds):
     """Fetch each of the results, and *use* the memory that it is in."""
     stream, device, host = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), await acl_py.MallocHost(SIZE)
     await acl_py.MemsetAsync(device, SIZE, 0, SIZE, stream)
     taken = np.zeros(SIZE, np.uint8)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         await count[1, stream](acl_py.Array(device))
         await acl_py.MemcpyAsync(host, SIZE, device, SIZE, acl_py.MemcpyKind.DEVICE_TO_HOST, stream)
         await acl_py.SynchronizeStream(stream)
@@ -42,13 +42,14 @@ def leave(taken, host):
     pass
 
 
+@pytest.mark.parametrize("rounds", [1, ROUNDS])
 @pytest.mark.parametrize(
     ("use", "advised", "doubt"),
     [(assign, 0, Doubt.HOST), (add, 0, None), (leave, 1, None)],
     ids=["assign", "add", "leave"],
 )
-def test_a_wait_before_a_read(use, advised, doubt):
-    timeline = acl_py.run(results, use, device="tiny", sanitize="device,host")
+def test_a_wait_before_a_read(use, advised, doubt, rounds):
+    timeline = acl_py.run(results, use, rounds, device="tiny", sanitize="device,host")
     chosen = Chooser(asker_of(timeline, "run"), timeline).choose()
     assert [each.way.line.called for each in chosen.advice] == ["SynchronizeStream"] * advised
     (verdict,) = [each for each in chosen.verdicts if each.line.called == "SynchronizeStream"] or [None]
