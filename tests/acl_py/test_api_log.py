@@ -118,7 +118,7 @@ def test_context_variables_are_those_of_the_task_that_queued_the_work():
 
 @pytest.mark.usefixtures("_quiet_again")
 def test_a_stream_that_was_done_is_no_cause_of_a_later_wait():
-    """A thread that reports callbacks sleeps without saying for what: `host_waited` follows no `awaiting` of its own."""
+    """A thread that reports callbacks sleeps, and `host_waited` follows no `awaiting` of its own."""
 
     async def program():
         await acl.SynchronizeStream(await acl.CreateStream(name="done"))
