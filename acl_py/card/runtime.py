@@ -208,15 +208,19 @@ class CardRuntime(Runtime):
     def check_call(self, context: Context, name: str, *, needs_context: bool = True) -> None:
         """Check what every verb checks, and that a card can do a call of *name*; make the context current."""
         is_watched = self.faults.rules or self.captures.running
-        if type(context) is not CardContext or context.error is not None or is_watched:
+        if is_watched or not isinstance(context, CardContext) or context.error is not None:
             super().check_call(context, name, needs_context=needs_context)
         if name in self._refused:
             raise self.error(Kind.NOT_SUPPORTED, f"{name}() on a card", self._refused[name])
+        here = self._here
+        if here is None or here[1] is not context or here[0] != get_ident():
+            self._go_to(context)
+
+    def _go_to(self, context: Context) -> None:
+        """Make *context* current in this thread, unless it is gone."""
         if isinstance(context, CardContext) and context.destroyed is None:
-            here = get_ident(), context
-            if here != self._here:
-                context.make_current()
-                self._here = here
+            context.make_current()
+            self._here = get_ident(), context
 
     def drop_work(self) -> bool:
         """Drop the work that does not end; return whether that is possible."""

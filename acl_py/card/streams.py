@@ -52,7 +52,18 @@ class Mark:
 class CardStream(Stream):
     """A stream of a card, by its *handle* in the driver. *order* is None for one outside the default-stream rule."""
 
-    __slots__ = ("_asked", "_first", "_last", "_marked", "_marks", "_numbers", "driver", "handle", "is_legacy")
+    __slots__ = (
+        "_asked",
+        "_first",
+        "_last",
+        "_marked",
+        "_marks",
+        "_numbers",
+        "_worked",
+        "driver",
+        "handle",
+        "is_legacy",
+    )
     context: "CardContext"
 
     def __init__(
@@ -74,6 +85,7 @@ class CardStream(Stream):
         self._first = 0  # the number of the last entry that is known to be done
         self._last = 0  # the number of the last entry
         self._asked = 0  # up to here a host wants to know
+        self._worked = 0  # the number of the last entry that is no wait: hosts may come to wait for it
         self._marked = 0  # up to here there are marks
         self._marks: deque[Mark] = deque()
 
@@ -123,7 +135,7 @@ class CardStream(Stream):
             times.end(self, op, mark)
         else:
             maker.call(self, op)
-        self._last = number = self._last + 1
+        self._last = self._worked = number = self._last + 1
         self._numbers[op] = number
         self.tail = op
 
@@ -139,7 +151,12 @@ class CardStream(Stream):
         """Let work that is queued from now on wait for *event*, whose last record is that of *work*."""
         if work.done and not self.is_legacy:  # there a wait is a barrier, whatever it is for
             return
-        self.take(lambda: self.driver.wait(self.handle, event))
+        if self._marked < max(self._worked, self._asked):  # no host comes to wait for a wait alone
+            self.mark_all()
+        if self.is_legacy:
+            self._mark_others()
+        self.driver.wait(self.handle, event)
+        self._add()
 
     def take(self, call: Callable[[], object], *, may_last: bool = True) -> Completion:
         """Make a *call* of the driver that queues here what is no operation; return its completion."""
@@ -149,6 +166,7 @@ class CardStream(Stream):
             self._mark_others()
         call()
         self._add()
+        self._worked = self._last
         return self.tail
 
     def lead(self, handle: int) -> None:

@@ -63,10 +63,14 @@ class Works:
         Raises:
             AclError: A card cannot do it.
         """
-        maker = self._makers.get(type(work))
+        maker = self._makers.get(type(work)) or self.made_for(work)
         if maker is None:
             raise self._device.runtime.error(Kind.NOT_SUPPORTED, f"{work.label} on a card", self.makes_instead)
         return maker
+
+    def made_for(self, work: Work) -> Maker | None:  # noqa: ARG002 - some vendors have such work
+        """Return how *work* is done, if a card can do it and its class alone does not say how."""
+        return None
 
     def close(self) -> None:
         """Give back what was made for the work."""

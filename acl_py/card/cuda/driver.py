@@ -152,7 +152,9 @@ class CudaDriver:
 
     def record(self, event: Any, stream: Any) -> None:
         """Let *event* stand for all work of *stream* so far."""
-        self(self.cu.cuEventRecord, event, stream)
+        code = self.cu.cuEventRecord(event, stream)[0]
+        if code:
+            raise self.error(int(code), "cuEventRecord")
 
     def is_reached(self, event: Any) -> bool:
         """Return whether the work that *event* stands for is done."""
@@ -168,7 +170,9 @@ class CudaDriver:
 
     def wait(self, stream: Any, event: Any) -> None:
         """Let later work of *stream* wait for what *event* stands for."""
-        self(self.cu.cuStreamWaitEvent, stream, event, 0)
+        code = self.cu.cuStreamWaitEvent(stream, event, 0)[0]
+        if code:
+            raise self.error(int(code), "cuStreamWaitEvent")
 
     def allocate(self, nbytes: int) -> int:
         """Return the address of new memory on the current card."""
@@ -197,9 +201,9 @@ class CudaDriver:
 
     def copy_bytes(self, dst: int, src: int, nbytes: int, way: Label, stream: Any) -> None:  # noqa: ARG002 - addresses tell
         """Queue a copy between two addresses."""
-        answer = self.cu.cuMemcpyAsync(dst, src, nbytes, stream)
-        if answer[0]:
-            raise self.error(int(answer[0]), "cuMemcpyAsync")
+        code = self.cu.cuMemcpyAsync(dst, src, nbytes, stream)[0]
+        if code:
+            raise self.error(int(code), "cuMemcpyAsync")
 
     def copy(self, work: Copy, stream: Any) -> None:
         """Queue a copy."""

@@ -44,15 +44,11 @@ class CudaWorks(Works):
         if device.runtime.bodies == "time":
             self._makers[Kernel] = Maker(self.modules.spin, mark=lambda _: ("kernel", "spin"))
 
-    def of(self, work: Work) -> Maker:
-        """Return how *work* is done.
-
-        Raises:
-            AclError: A card cannot do it.
-        """
+    def made_for(self, work: Work) -> Maker | None:
+        """Return how *work* is done, if a card can do it and its class alone does not say how."""
         if isinstance(work, GraphLaunch):
             return Maker(self._launch, work.executable.may_last, lambda _: ("graph", None))
-        return super().of(work)
+        return None
 
     def close(self) -> None:
         """Unload modules, and forget functions."""
