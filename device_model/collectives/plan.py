@@ -3,7 +3,7 @@
     ask = Ask(Kind.ALL_REDUCE, devices=(0, 1, 2, 3), nbytes=1 << 20)
     choice = choose(ask, profile, Forced())          # algorithm, protocol, channels, and the SMs that they hold
     steps = plan(ask, choice, profile)
-    play(scheduler, links, steps, on_end)            # calls on_end() at the simulated instant at which the last step ends
+    play(scheduler, links, steps, on_end)            # calls on_end() when the last step ends
 
 A plan depends on nothing but its arguments. No bytes move here: results are computed elsewhere.
 """
