@@ -5,6 +5,7 @@ From the top down; each line imports only from those below it:
     device                          one device: its engines, contexts and memory
     choices                         what a run may do otherwise than the model
     contexts chains faults          contexts and their failures; chains of waits for reports; fault rules
+    collectives/                    plans of what ranks do together, as steps over links
     engines/                        copies and host functions; blocks on cores; pageable memory; bodies in threads
     graphs/                         work that is described once and launched many times; captures
     events signals                  events; notifies and values to wait for
@@ -16,6 +17,7 @@ From the top down; each line imports only from those below it:
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
     library/                        kernels of cuBLAS and torch, timed by shape
+    links/                          how devices are joined, and what their transfers share
     ptx/                            kernels in CUDA's PTX, run on arrays of lanes
     sm/                             the SMs that blocks of threads run on, and their times
     kernel/                         what all kernels on simulated cores share
@@ -25,6 +27,7 @@ From the top down; each line imports only from those below it:
     rules observe ids               which call waits for what; observers; what a device has a limited number of
     scheduler                       the clock, and the heap of what will happen
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
+    flows                           transfers that share what they cross, max-min fair
     integers names                  numbers that a caller gives; what a program calls its streams and memory
     errors handles                  errors, and text from outside made safe to print; what a program holds
 

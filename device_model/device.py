@@ -20,6 +20,7 @@ from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.engines.dispatcher import Dispatcher, Wave
 from device_model.engines.host_thread import HostThread
+from device_model.engines.peers import PeerEngine
 from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
@@ -29,6 +30,7 @@ from device_model.graphs.graph import Graph
 from device_model.graphs.launching import Forwarder, HostCopies
 from device_model.graphs.streaks import Streaks
 from device_model.ids import Ids
+from device_model.links.fabric import Links
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
 from device_model.observe import Hooks
 from device_model.ops import Op
@@ -90,7 +92,9 @@ class Device:
         memory: Memory,
         workers: Workers,
         hooks: Hooks,
+        links: Links,
     ) -> None:
+        self.links = links
         self.ordinal = ordinal
         self.profile = profile
         self.rules = rules
@@ -149,7 +153,7 @@ class Device:
             Lane.HOST: self.host_thread,
         }
 
-    def _copy_engines(self) -> tuple[CopyEngine, CopyEngine, CopyEngine, CopyEngine]:
+    def _copy_engines(self) -> tuple[CopyEngine, CopyEngine, PeerEngine, CopyEngine]:
         """Make the engines that copy to the device, from it, to other devices, and to those through the host."""
         copies, gap = self.profile.copies, self.profile.latency.copy_gap
 
@@ -161,8 +165,8 @@ class Device:
         h2d = engine("H2D", copies.h2d, copies.duplex_bytes, copies.duplex_h2d_permille)
         d2h = engine("D2H", copies.d2h, copies.duplex_bytes, copies.duplex_d2h_permille)
         h2d.opposite, d2h.opposite = d2h, h2d
-        # Copies to other devices do not slow those from and to the host, nor each other (measured: peer copies).
-        peer = engine("P2P", copies.peer, maxsize, 0)
+        # Copies to other devices do not slow those from and to the host (measured: peer copies).
+        peer = PeerEngine(self.scheduler, "P2P", copies.peer, gap, self.links, self.finish, self.move_pages)
         staged = engine("P2P", copies.peer_staged, maxsize, 0)
         return h2d, d2h, peer, staged
 
@@ -313,6 +317,8 @@ class Device:
         for stream in (stream for context in self.contexts for stream in context.everything()):
             ops.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
         ops.update(dict.fromkeys(self.host_thread.ready))
+        if self.peer.running is not None:
+            ops[self.peer.running] = None  # longer on its links than the heap knows
         for launch in self.launches:
             ops.update(dict.fromkeys(launch.unfinished()))
         for subject in self.scheduler.subjects():

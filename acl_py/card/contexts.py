@@ -251,7 +251,14 @@ class CardDevice(Device):
         if not runtime.devices:
             runtime.begin()
         super().__init__(
-            ordinal, runtime.profile, runtime.rules, runtime.scheduler, runtime.memory, runtime.workers, runtime.hooks
+            ordinal,
+            runtime.profile,
+            runtime.rules,
+            runtime.scheduler,
+            runtime.memory,
+            runtime.workers,
+            runtime.hooks,
+            runtime.links,
         )
         self.words = CardWords(self.driver)
 

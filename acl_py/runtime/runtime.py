@@ -40,6 +40,7 @@ from device_model.graphs.capture import take
 from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
 from device_model.integers import Integer, is_integer
+from device_model.links.fabric import Links
 from device_model.memory import Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
@@ -131,6 +132,7 @@ class Runtime:
         schedules.enter(self)
         self.workers = Workers(self.scheduler, workers)
         self.memory = self.make_memory()
+        self.links = Links(self.scheduler, self.profile.links)
         self.host_ns: Nanoseconds = 0
         self.horizon_ns: float = END_NS + 1  # a call that would reach it asks the bridge
         self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
@@ -184,7 +186,9 @@ class Runtime:
 
     def make_device(self, number: int) -> Device:
         """Return device *number*."""
-        return Device(number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks)
+        return Device(
+            number, self.profile, self.rules, self.scheduler, self.memory, self.workers, self.hooks, self.links
+        )
 
     def load_module(self, module: "Module", text: str, made: object) -> "dict[str, Buffer]":  # noqa: ARG002 - cards
         """Load *module*, which was parsed from *text*, on the current device; return its variables."""

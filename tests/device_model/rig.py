@@ -6,6 +6,7 @@ from device_model.completions import Completion
 from device_model.device import Device
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
+from device_model.links.fabric import Links
 from device_model.memory import Memory
 from device_model.observe import Hooks, Observer
 from device_model.ops import Op
@@ -53,13 +54,14 @@ class Rig:
             self.workers = Workers(self.scheduler, workers)
             self.memory = Memory([profile.memory.bytes] * profile.devices, profile.memory.alignment, DeviceError)
             self.hooks = Hooks()
+            self.links = Links(self.scheduler, profile.links)
             self.history = History()
             self.hooks.add(self.history)
         else:  # the second device of the same simulation
             self.scheduler, self.workers, self.memory = beside.scheduler, beside.workers, beside.memory
-            self.hooks, self.history = beside.hooks, beside.history
+            self.hooks, self.history, self.links = beside.hooks, beside.history, beside.links
         ordinal = 0 if beside is None else 1
-        self.device = Device(ordinal, profile, rules, self.scheduler, self.memory, self.workers, self.hooks)
+        self.device = Device(ordinal, profile, rules, self.scheduler, self.memory, self.workers, self.hooks, self.links)
         self.context = self.device.primary
         self.legacy = self.context.legacy
         self._scratch = {}

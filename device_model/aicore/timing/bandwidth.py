@@ -1,22 +1,16 @@
-"""Bandwidth that flows share: each memory divides its bandwidth among its flows, max-min fair.
+"""Bandwidth that the cores of a launch share: each memory divides its bandwidth among its flows (flows.py).
 
-A *flow* is a copy in progress: a number of bytes from or to one memory, with a rate that it cannot exceed (its cap).
-Max-min fair means: a flow whose cap is below the equal share gets its cap, and the bandwidth it leaves is divided
-among the others in the same way.
-
-All flows with the same cap have the same rate at any time, so they form one class. A class counts the bytes that each
-of its flows has received since the class was last empty. A flow that starts at reading r of that counter and moves n
-bytes ends at reading r + n. So when a flow starts or ends, only the rates of a few classes change; nothing is updated
-for each flow. A launch has thousands of flows and a handful of classes.
+A flow is a copy from or to one memory.
 """
 
 from collections.abc import Hashable, Sequence
-from heapq import heappop, heappush
+from heapq import heappush
 from math import inf
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from device_model.flows import Class, Flows
 
 What = TypeVar("What")
-_EPSILON = 1e-6  # bytes
 _WINDOW = 2000  # cycles over which the load of a memory is averaged
 
 
@@ -34,78 +28,25 @@ class Demand(NamedTuple):
     together: float = inf
 
 
-class _Class(Generic[What]):
-    __slots__ = ("cap", "ends", "given", "rate", "together")
-
-    def __init__(self, cap: float, together: float) -> None:
-        self.cap = cap  # most bytes per cycle of one flow
-        self.together = together  # most bytes per cycle of all its flows in sum
-        self.rate = 0.0  # bytes per cycle of one flow, now
-        self.given = 0.0  # bytes that each flow has received since the class was last empty
-        self.ends: list[tuple[float, int, What]] = []  # a heap: the reading of `given` at which each flow ends
-
-
-class Bandwidth(Generic[What]):
+class Bandwidth(Flows[What, Demand]):
     """Memories that flows share, each with a total rate in bytes per cycle; times are cycles.
 
     The bytes that a memory moves also use the bandwidth of the next one: all traffic of HBM passes the L2.
     """
 
     def __init__(self, totals: Sequence[float]) -> None:
-        self.now = 0.0
+        super().__init__(len(totals))
         self.mean_load = 0.0  # share of the first memory's bandwidth in use, averaged over _WINDOW
         self.owed = 0.0  # bytes that the first memory still has to write, in time that no flow uses
         self._load = 0.0  # share of the first memory's bandwidth in use now
-        self._next_end = inf
-        self._is_stale = False  # True if rates, and `_next_end`, must be computed anew
-        self._classes: dict[tuple[int, float, object], _Class[What]] = {}
-        self._active: list[list[_Class[What]]] = [[] for _ in totals]  # by memory
         self._memories = list(zip(totals, self._active, strict=True))
-        self._starts: list[tuple[float, int, What, Demand]] = []  # a heap: flows that have not begun
-        self._sequence = 0
 
-    def add(self, at: float, what: What, demand: Demand) -> None:
-        """Start a flow for *demand* at cycle *at*, or now if that is past; *what* is returned when it ends."""
-        self._sequence += 1
-        heappush(self._starts, (at, self._sequence, what, demand))
-
-    def next_ended(self) -> list[What]:
-        """Advance until a flow ends; return those that end then, or an empty list if no flow is left."""
-        starts = self._starts
-        ended: list[What] = []
-        while not ended:
-            if self._is_stale and not (starts and starts[0][0] <= self.now):
-                self._share()
-            if starts and (self._is_stale or starts[0][0] <= self._next_end):
-                at, _, what, demand = heappop(starts)
-                self._advance(at)
-                self._begin(what, demand)
-            elif self._next_end is inf:
-                break
-            else:
-                self._advance(self._next_end)
-                self._end(ended)
-        return ended
-
-    def _end(self, ended: list[What]) -> None:
-        """Move the flows that end now to *ended*."""
-        for active in self._active:
-            before = len(ended)
-            for each in active:
-                # Floats have 53 bits: late in a launch, a flow ends once its rest is below what the clock resolves.
-                ends, reached = each.ends, each.given + _EPSILON + each.rate * self.now * 1e-15
-                while ends and ends[0][0] <= reached:
-                    ended.append(heappop(ends)[2])
-            if len(ended) > before:
-                active[:] = [each for each in active if each.ends]
-        self._is_stale = True
-
-    def _begin(self, what: What, demand: Demand) -> None:
-        memory, nbytes, cap, _, group, together = demand
+    def _begin(self, what: What, ask: Demand) -> None:
+        memory, nbytes, cap, _, group, together = ask
         key = memory, cap, group
         class_ = self._classes.get(key)
         if class_ is None:
-            class_ = self._classes[key] = _Class(cap, together)
+            class_ = self._classes[key] = Class(cap, together)
         if not class_.ends:
             class_.given = 0.0
             self._active[memory].append(class_)
@@ -161,5 +102,5 @@ class Bandwidth(Generic[What]):
         self._next_end, self._is_stale = next_end, False
 
 
-def _rate(each: "_Class[Any]") -> float:
+def _rate(each: Class[Any]) -> float:
     return each.rate

@@ -1,0 +1,138 @@
+"""The links of a simulation, and the transfers in progress on them, which share them max-min fair (flows.py).
+
+A transfer is a flow that crosses several links at once: a copy takes the link out of its source and the link into its
+target, a collective takes links of all its ranks. It gets the rate that the busiest of them leaves it, and never more
+than its cap. Times are exact nanoseconds where nothing is shared.
+"""
+
+from collections.abc import Callable
+from heapq import heappush
+from math import ceil, inf
+from typing import NamedTuple
+
+from device_model.completions import Nanoseconds
+from device_model.flows import Class, Flows
+from device_model.links.spec import Link, LinksSpec
+from device_model.scheduler import Scheduler
+
+# The links that a flow crosses, each with the bytes there for each byte of the flow.
+Loads = tuple[tuple[Link, float], ...]
+OnEnd = Callable[[], None]
+
+
+class Transfer(NamedTuple):
+    """A flow's request: *nbytes* over *loads*, at most *cap* bytes per nanosecond."""
+
+    loads: Loads
+    nbytes: float
+    cap: float
+
+
+class Links(Flows[OnEnd, Transfer]):
+    """The links between the devices of a simulation.
+
+    Without a spec nothing is shared: every transfer has its cap.
+    """
+
+    def __init__(self, scheduler: Scheduler, spec: LinksSpec | None) -> None:
+        super().__init__(1)
+        self.scheduler = scheduler
+        self.spec = spec
+        self._begun_ns: Nanoseconds = 0  # `now` counts from here: when links were last idle
+        self._wake_ns = -1  # when `_wake` is called next; -1: not
+        self._capacities: dict[Link, float] = {}
+
+    def __repr__(self) -> str:
+        return f"<Links classes={len(self._active[0])}>"
+
+    def loads(self, source: int, target: int) -> Loads:
+        """Return what a copy from device *source* to device *target* crosses."""
+        return () if self.spec is None else tuple((link, 1.0) for link in self.spec.path(source, target))
+
+    def start(self, transfer: Transfer, on_end: OnEnd) -> None:
+        """Start a transfer now; *on_end* is called at the instant at which it ends."""
+        if not self._active[0]:
+            self._begun_ns, self.now, self._next_end = self.scheduler.now, 0.0, inf
+        self._advance(float(self.scheduler.now - self._begun_ns))
+        self._begin(on_end, transfer)
+        self._plan_wake()
+
+    def _begin(self, what: OnEnd, ask: Transfer) -> None:
+        loads, nbytes, cap = ask
+        class_ = self._classes.get((loads, cap))
+        if class_ is None:
+            class_ = self._classes[loads, cap] = Class(cap, loads=loads)
+        if not class_.ends:
+            class_.given = 0.0
+            self._active[0].append(class_)
+        self._sequence += 1
+        heappush(class_.ends, (class_.given + nbytes, self._sequence, what))
+        self._is_stale = True
+
+    def _advance(self, now: float) -> None:
+        if self._is_stale:
+            self._share()
+        passed = now - self.now
+        if passed > 0.0:
+            for each in self._active[0]:
+                each.given += passed * each.rate
+            self.now = now
+
+    def _share(self) -> None:
+        """Let the rates of all classes rise together; each stops at its cap, or when one of its links is full."""
+        rising = list(self._active[0])
+        left: dict[Link, float] = {}
+        while rising:
+            shares: dict[Link, float] = {}
+            for each in rising:
+                for link, weight in each.loads:
+                    shares[link] = shares.get(link, 0.0) + weight * len(each.ends)
+            for link in shares:
+                if link not in left:
+                    left[link] = self._capacity(link)
+            level = min(each.cap for each in rising)
+            for link, share in shares.items():
+                level = min(level, left[link] / share)
+            full = {link for link, share in shares.items() if left[link] <= level * share * (1 + 1e-12)}
+            stopped = [each for each in rising if each.cap <= level or any(link in full for link, _ in each.loads)]
+            assert stopped, f"no class of {self!r} stops at the rate {level}"
+            for each in stopped:
+                each.rate = min(each.cap, level)
+                for link, weight in each.loads:
+                    left[link] = max(0.0, left[link] - each.rate * weight * len(each.ends))
+            rising = [each for each in rising if each not in stopped]
+        ends = [self.now + (each.ends[0][0] - each.given) / each.rate for each in self._active[0]]
+        self._next_end, self._is_stale = max(self.now, min(ends, default=inf)), False
+
+    def _capacity(self, link: Link) -> float:
+        capacity = self._capacities.get(link)
+        if capacity is None:
+            assert self.spec is not None, f"a transfer crosses {link!r}, and there are no links"
+            capacity = self._capacities[link] = self.spec.capacity(link)
+        return capacity
+
+    def _plan_wake(self) -> None:
+        """Wake when the next transfer ends. A wake that is planned earlier stays: it plans the next one."""
+        if self._is_stale:
+            self._share()
+        if self._next_end is inf:
+            return
+        # A little less, for what sums of floats add to a whole number.
+        wake = self._begun_ns + ceil(self._next_end * (1 - 1e-12) - 1e-6)
+        if self._wake_ns < 0 or wake < self._wake_ns:
+            if self._wake_ns >= 0:
+                self.scheduler.forget(self)
+            self._wake_ns = wake
+            self.scheduler.at(wake, self._wake, self)
+
+    def _wake(self, _: "Links") -> None:
+        self._wake_ns = -1
+        ended: list[OnEnd] = []
+        now = float(self.scheduler.now - self._begun_ns)
+        if self._next_end <= now + 0.5:
+            self._advance(max(now, self._next_end))
+            self._end(ended)
+            self._classes = {(each.loads, each.cap): each for each in self._active[0]}
+        self._plan_wake()
+        for on_end in ended:
+            on_end()
