@@ -1,5 +1,5 @@
 """How the devices of a simulation are joined, and what transfers between them share.
 
-* [spec](spec.py): the tables `[links]` and `[collectives]` of a profile.
+* [spec](spec.py): the table `[links]` of a profile.
 * [fabric](fabric.py): the links, and the transfers in progress on them.
 """
