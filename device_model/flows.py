@@ -5,12 +5,13 @@ a flow whose cap is below the equal share gets its cap, and the bandwidth it lea
 same way. What flows share is decided by the two kinds of `Flows`: copies of AI cores share memories
 (aicore.timing.bandwidth), transfers between devices share links (links.fabric).
 
-All flows that cross the same with the same cap have the same rate at any time, so they form one class. A class counts
-the bytes that each of its flows has received since the class was last empty. A flow that starts at reading r of that
-counter and moves n bytes ends at reading r + n. So when a flow starts or ends, only the rates of a few classes change;
-nothing is updated for each flow. A launch has thousands of flows and a handful of classes.
+Flows that cross the same memory or links and have the same cap have the same rate at any time, so they form one class.
+A class counts the bytes that each of its flows has received since the class was last empty. A flow that starts at
+reading r of that counter and moves n bytes ends at reading r + n. So when a flow starts or ends, only the rates of a
+few classes change; nothing is updated for each flow. A launch has thousands of flows and a handful of classes.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from math import inf
@@ -22,7 +23,7 @@ EPSILON = 1e-6  # bytes
 
 
 class Class(Generic[What]):
-    """Flows that cross the same and have the same cap."""
+    """Flows that cross the same memory or links and have the same cap."""
 
     __slots__ = ("cap", "ends", "given", "loads", "rate", "together")
 
@@ -35,7 +36,7 @@ class Class(Generic[What]):
         self.ends: list[tuple[float, int, What]] = []  # a heap: the reading of `given` at which each flow ends
 
 
-class Flows(Generic[What, Ask]):
+class Flows(ABC, Generic[What, Ask]):
     """The flows in progress, in lists of classes; a subclass says how classes share. Times are in any unit."""
 
     def __init__(self, lists: int) -> None:
@@ -83,14 +84,14 @@ class Flows(Generic[What, Ask]):
                 active[:] = [each for each in active if each.ends]
         self._is_stale = True
 
+    @abstractmethod
     def _begin(self, what: What, ask: Ask) -> None:
         """Put a flow into its class."""
-        raise NotImplementedError  # pragma: no cover - each kind of flows has its own
 
+    @abstractmethod
     def _advance(self, now: float) -> None:
         """Count what each flow has received up to *now*."""
-        raise NotImplementedError  # pragma: no cover - each kind of flows has its own
 
+    @abstractmethod
     def _share(self) -> None:
         """Compute the rate of each class, and when the next flow ends."""
-        raise NotImplementedError  # pragma: no cover - each kind of flows has its own

@@ -53,17 +53,8 @@ class CardStream(Stream):
     """A stream of a card, by its *handle* in the driver. *order* is None for one outside the default-stream rule."""
 
     __slots__ = (
-        "_asked",
-        "_first",
-        "_last",
-        "_marked",
-        "_marks",
-        "_numbers",
-        "_worked",
-        "driver",
-        "handle",
-        "is_legacy",
-    )
+        "_asked", "_first", "_last", "_marked", "_marks", "_numbers", "_worked", "driver", "handle", "is_legacy",
+    )  # fmt: skip
     context: "CardContext"
 
     def __init__(

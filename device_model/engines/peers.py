@@ -39,10 +39,12 @@ class PeerEngine(CopyEngine):
         work = op.work
         fixed = self.time_of[0]
         if isinstance(work, Copy) and end - start > fixed:
-            loads = self.links.loads(work.src.device, work.dst.device)
+            source, target = work.src.device, work.dst.device
+            loads, later = self.links.loads(source, target), self.links.latency_ns(source, target)
             if loads:
                 self._on_links = True
-                self.scheduler.at(start + fixed, self._cross, (op, loads, op.nbytes / (end - start - fixed)))
+                self.scheduler.at(start + fixed + later, self._cross, (op, loads, op.nbytes / (end - start - fixed)))
+                end += later
         return end
 
     def _cross(self, copy: tuple[Op, Loads, float]) -> None:

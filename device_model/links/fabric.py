@@ -49,6 +49,10 @@ class Links(Flows[OnEnd, Transfer]):
         """Return what a copy from device *source* to device *target* crosses."""
         return () if self.spec is None else tuple((link, 1.0) for link in self.spec.path(source, target))
 
+    def latency_ns(self, source: int, target: int) -> Nanoseconds:
+        """Return how much longer a copy from device *source* to *target* takes because it crosses the network."""
+        return 0 if self.spec is None else self.spec.latency_ns(source, target)
+
     def start(self, transfer: Transfer, on_end: OnEnd) -> None:
         """Start a transfer now; *on_end* is called at the instant at which it ends."""
         if not self._active[0]:

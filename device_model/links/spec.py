@@ -1,7 +1,7 @@
 """The numbers of the links between devices: the table `[links]` of a profile.
 
-Rates are in bytes per second and for one direction. A link is named by a tuple: what it is, and the numbers of the
-devices, or of the network card, that it belongs to.
+Rates are in bytes per second and for one direction. A link is named by a tuple: its kind, and the numbers of the
+devices, or of the network card, at its end.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Any
 from device_model.errors import ProfileError
 from device_model.kernel.ranges import Count, Few
 
-# What a link is, and whose: ("out", 3), ("pair", 0, 3).
+# The kind of a link, and the numbers of what is at its end: ("out", 3), ("pair", 0, 3).
 Link = tuple[Any, ...]
 Path = tuple[Link, ...]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections import Counter
 from itertools import count
 
@@ -584,3 +585,41 @@ def test_one_turn_of_the_loop_wakes_a_few_tasks_and_not_all(card):
     woken = acl_py.run(main, device=card)
     assert woken.total() == TASKS
     assert max(woken.values()) <= 8
+
+
+async def entered(call):
+    """Await *call*; return how often each function of Python was entered, by its name."""
+    names = Counter()
+    sys.setprofile(lambda frame, what, _: names.update([frame.f_code.co_qualname] if what == "call" else []))
+    try:
+        await call
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_a_check_asks_for_faults_only_if_there_are_rules(card):
+    async def main():
+        event = await acl_py.CreateEvent()
+        before = await entered(acl_py.RecordEvent(event))
+        with acl_py.current_simulation().fault(faults.fail(call="Malloc", kind=Kind.OUT_OF_MEMORY)):
+            return before["Faults.of_call"], (await entered(acl_py.RecordEvent(event)))["Faults.of_call"]
+
+    assert acl_py.run(main, device=card) == (0, 1)
+
+
+def test_a_wait_behind_a_wait_needs_no_mark(card):
+    async def main():
+        first, second = await acl_py.CreateStream(), await acl_py.CreateStream()
+        buffer, event = await acl_py.Malloc(NBYTES), await acl_py.CreateEvent()
+        await acl_py.MemsetAsync(buffer, NBYTES, 0, NBYTES, first)
+        await acl_py.RecordEvent(event, first)
+        marks = []
+        for has_work in (True, False, True):
+            if has_work:
+                await acl_py.MemsetAsync(buffer, NBYTES, 1, NBYTES, second)
+            marks.append((await entered(acl_py.StreamWaitEvent(second, event)))["CudaDriver.record"])
+        await acl_py.SynchronizeStream(second)
+        return marks
+
+    assert acl_py.run(main, device=card, trace=False) == [1, 0, 1]

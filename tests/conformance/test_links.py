@@ -1,4 +1,7 @@
-"""Copies between devices side by side: on two and four H200s, each row 256 MiB a copy, beside ours."""
+"""Copies between devices side by side: on two and four H200s, each row 256 MiB a copy, beside ours.
+
+`python -m tests.conformance.test_links` prints the rows.
+"""
 
 import json
 from itertools import permutations
@@ -68,8 +71,20 @@ def time_of(devices, row):
     return acl.run(main, device="h200")
 
 
+def errors_of(rows):
+    return [time_of(devices, row) / us - 1 for devices, row, us in rows]
+
+
 def test_copies_side_by_side_take_as_long_as_on_the_card():
-    errors = [abs(time_of(devices, row) / us - 1) for devices, row, us in ROWS]
+    errors = [abs(error) for error in errors_of(ROWS)]
     assert len(errors) == 22
     assert median(errors) <= 0.03
     assert max(errors) <= 0.10
+
+
+if __name__ == "__main__":
+    found = errors_of(ROWS)
+    for (gpus, name, measured), off in zip(ROWS, found, strict=True):
+        print(f"{gpus} devices  {name:12} {measured:7.1f} us, here {measured * (1 + off):7.1f}  {100 * off:+5.1f} %")
+    sizes = [100 * abs(off) for off in found]
+    print(f"{len(sizes)} rows: median {median(sizes):.1f} %, largest {max(sizes):.1f} %")

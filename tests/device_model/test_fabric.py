@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+import acl_py as acl
 from device_model.errors import ProfileError
 from device_model.links.fabric import Links, Transfer
 from device_model.links.spec import LinksSpec, Mesh, Network, Pcie, Switch
+from device_model.profile import load
 from device_model.scheduler import Scheduler
 
 SWITCH = LinksSpec(switch=Switch(10**9, 10**9), mesh=None, pcie=None, network=None)  # a byte per nanosecond
@@ -69,3 +71,24 @@ def test_pcie_goes_through_the_host():
 def test_the_devices_of_a_server_are_joined_in_one_way():
     with pytest.raises(ProfileError, match=r"one of the tables links\.switch, links\.mesh and links\.pcie"):
         replace(SWITCH, mesh=Mesh(1))
+
+
+def test_a_copy_to_another_server_arrives_later_by_the_hop():
+    def end_of(links):
+        profile = replace(load("tiny"), links=links)
+
+        async def main():
+            await acl.SetDevice(1)
+            there = await acl.Malloc(1_000)
+            await acl.DeviceEnablePeerAccess(0)
+            await acl.SetDevice(0)
+            await acl.DeviceEnablePeerAccess(1)
+            here = await acl.Malloc(1_000)
+            op = await acl.MemcpyAsync(there, 1_000, here, 1_000, acl.MemcpyKind.DEVICE_TO_DEVICE)
+            await op
+            return op.end_ns - op.start_ns
+
+        return acl.run(main, device=profile)
+
+    inside = end_of(SWITCH)
+    assert end_of(replace(SWITCH, network=Network(1, 1, 10**9, 700))) == inside + 700
