@@ -30,6 +30,7 @@ from device_model.errors import ProfileError as ProfileError
 from device_model.errors import printable
 from device_model.kernel.ranges import MOST, Count, Few
 from device_model.library.spec import LibrarySpec
+from device_model.links.collectives import CollectivesSpec
 from device_model.links.spec import LinksSpec
 from device_model.memory.pages import PAGE, Moves
 from device_model.rules import RULES
@@ -321,6 +322,7 @@ class DeviceProfile:
         run_mode: Where programs run, as aclrtGetRunMode tells: 0 on the device itself, 1 on a host with devices in it.
             On a board without a host (0), device memory is the memory of the program.
         links: How its devices are joined, None if each pair has links that nothing else uses.
+        collectives: How long collectives take on it, None if it has none.
         aicore: Its AI cores, None if core kernels cannot run on it.
         sm: Its SMs, None if thread-block kernels cannot run on it.
         library: What kernels of a library get from it, None if that is not known.
@@ -348,6 +350,7 @@ class DeviceProfile:
     copies: Copies
     graphs: Graphs
     links: LinksSpec | None
+    collectives: CollectivesSpec | None
     aicore: CoreSpec | None
     sm: SmSpec | None
     library: LibrarySpec | None

@@ -37,12 +37,12 @@ _BY_NAME = {
 _BY_END = {
     "bytes_per_cycle": "B/cycle",
     "bytes_per_second": "B/s", "bytes": "B", "_permille": "‰", "_gbps": "GB/s", "_ns": "ns", "_fixed": "ns",
-    "_ps": "ps", "_read": "B/s", "_write": "B/s", ".flops": "1/s",
+    "_ps": "ps", ".channels": "", "_of_three": "", ".warps": "", "_read": "B/s", "_write": "B/s", ".flops": "1/s",
     "_elements": "", ".accumulators": "", ".blocks": "", "_at_once": "", "_again": "",
 }  # fmt: skip
 _BY_TABLE = {
     "host": "ns", "latency": "ns", "managed": "ns", "aicore": "cycles", "video": "frames/s", "graphs": "ns",
-    "library": "ns",
+    "library": "ns", "collectives": "ns",
 }  # fmt: skip
 
 

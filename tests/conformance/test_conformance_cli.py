@@ -291,7 +291,7 @@ def test_every_value_of_a_device_has_its_unit():
     assert {name for name in counts if not name.startswith("library.")} == {
         "devices", "run_mode", "cores.count", "cores.resident_kernels", "queues.compute", "queues.copy", "queues.depth",
         "limits.streams", "limits.events", "limits.notifies", "copies.stage_buffers", "aicore.cube_cores",
-        "aicore.vector_cores",
+        "aicore.vector_cores", "collectives.channels", "collectives.channels_of_three", "collectives.pairs.warps",
     }  # fmt: skip
 
 

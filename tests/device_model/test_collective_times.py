@@ -1,0 +1,107 @@
+"""The time of collectives: the vendor's choice, plans, and their steps on links that others use, too."""
+
+from dataclasses import replace
+
+import pytest
+
+from device_model.collectives.timing.plan import Step, plan
+from device_model.collectives.timing.player import play
+from device_model.links.fabric import Links, Transfer
+from device_model.links.spec import Network
+from device_model.profile import load
+from device_model.scheduler import Scheduler
+
+TINY = load("tiny")  # links and channels of a byte per nanosecond and more, a start of 1,000 ns, steps of 100
+CARD = load("h200")
+
+
+def ends_of(plays, copies=(), spec=TINY.links):
+    """When each of `(at, plan, devices)` ends, and then each copy of `(at, source, target, nbytes)`."""
+    scheduler = Scheduler()
+    links = Links(scheduler, spec)
+    ends = {}
+    for index, (at, what, devices) in enumerate(plays):
+        play(what, links, devices, at, lambda end, index=index: ends.setdefault(index, end))
+
+    def copy(each):
+        index, source, target, nbytes = each
+        transfer = Transfer(links.loads(source, target), nbytes, 10.0)
+        links.start(transfer, lambda: ends.setdefault(index, scheduler.now))
+
+    for index, (at, *asked) in enumerate(copies, len(plays)):
+        scheduler.at(at, copy, (index, *asked))
+    scheduler.advance(10**9)
+    return [ends[index] for index in range(len(plays) + len(copies))]
+
+
+def test_a_ring_passes_each_part_to_the_next_rank():
+    ring = plan(TINY.collectives, "all_reduce", 4_000, 4)
+    # 1,000 for the start, six steps of 100 and of 1,000 bytes, and 50 in which links idle.
+    assert ends_of([(0, ring, (0, 1, 2, 3))]) == [1_000 + 600 + 6_000 + 50]
+
+
+def test_two_collectives_share_the_links_of_their_devices():
+    ring = plan(TINY.collectives, "all_gather", 4_000, 2)
+    alone = 1_000 + 100 + 100 + 2_000
+    assert ends_of([(0, ring, (0, 1)), (0, ring, (2, 3))]) == [alone, alone]
+    assert ends_of([(0, ring, (0, 1)), (0, ring, (0, 1))]) == [alone + 2_000, alone + 2_000]
+
+
+def test_a_copy_between_two_devices_slows_a_collective_and_it_slows_the_copy():
+    ring = plan(TINY.collectives, "all_gather", 4_000, 2)
+    begin = 1_000 + 100 + 100
+    assert ends_of([(0, ring, (0, 1))], [(begin, 0, 1, 1_000)]) == [begin + 3_000, begin + 2_000]
+
+
+def test_a_plan_may_begin_later_than_now_and_ends_at_the_last_of_its_steps():
+    sends = plan(TINY.collectives, "send", ((0, 500, 0), (0, 0, 0), (300, 0, 0)), 3)
+    assert len(sends.tracks) == 2
+    assert ends_of([(50, sends, (0, 1, 2))]) == [50 + 1_000 + 100 + 500]
+
+
+def test_nothing_to_send_ends_where_it_begins():
+    assert ends_of([(7, plan(TINY.collectives, "send", ((0, 0), (0, 0)), 2), (0, 1))]) == [7]
+
+
+def test_a_mesh_scatters_sums_to_all_at_once_and_gathers_them():
+    mesh = plan(load("ascend910b1").collectives, "all_reduce", 8_000, 8)
+    assert (mesh.algorithm, len(mesh.tracks[0])) == ("mesh", 2)
+    assert [(step.nbytes, len(step.hops)) for step in mesh.tracks[0]] == [(1_000, 56), (1_000, 56)]
+
+
+def test_the_vendor_chooses_by_size_and_a_user_can_force():
+    def way(nbytes, **forced):
+        chosen = plan(CARD.collectives, "all_reduce", nbytes, 4, **forced)
+        return chosen.algorithm, chosen.protocol
+
+    assert [way(1 << bits) for bits in (10, 23, 27)] == [("ring", "LL"), ("ring", "LL128"), ("ring", "Simple")]
+    assert way(1 << 30, algorithm="tree") == ("tree", "Simple")
+    assert way(1 << 30, algorithm="tree", protocol="LL") == ("tree", "LL")
+    with pytest.raises(ValueError, match=r"all_gather cannot be done by tree protocol; there are ring LL"):
+        plan(CARD.collectives, "all_gather", 8, 4, algorithm="tree")
+    with pytest.raises(ValueError, match=r"there is no collective 'gather'; there are all_reduce"):
+        plan(CARD.collectives, "gather", 8, 4)
+
+
+def test_a_large_send_takes_more_channels_than_its_share():
+    channels = [
+        plan(CARD.collectives, "send", nbytes, 4).channels for nbytes in (1_000, 1 << 20, 1 << 27, 1 << 28, 1 << 30)
+    ]
+    assert channels == [1, 8, 8, 16, 32]
+
+
+def test_a_reduce_goes_the_way_of_a_broadcast_back_to_its_root():
+    def hops(kind):
+        [[step]] = plan(TINY.collectives, kind, 1_000, 3, root=1).tracks
+        assert isinstance(step, Step)
+        return [(source, target) for source, target, _ in step.hops]
+
+    assert hops("broadcast") == [(1, 2), (2, 0)]
+    assert hops("reduce") == [(2, 1), (0, 2)]
+
+
+def test_each_step_of_a_ring_over_two_servers_takes_the_hop_of_the_network_longer():
+    ring = plan(TINY.collectives, "all_gather", 4_000, 4)
+    servers = replace(TINY.links, network=Network(2, 1, 10**9, 700))
+    [inside], [across] = (ends_of([(0, ring, (0, 1, 2, 3))], spec=spec) for spec in (TINY.links, servers))
+    assert across == inside + 3 * 700
