@@ -58,6 +58,7 @@ class Options:
     effects: str | None = None
     overlay: str | Path | None = None
     bodies: str | None = None
+    hccl_timeout_s: float | None = None
 
     @property
     def card(self) -> Card | None:
@@ -74,7 +75,9 @@ class Options:
         placed = replace(self, device=device, bodies=self.bodies or os.environ.get(BODIES))
         if placed.card is None:
             return placed
-        return replace(placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None)
+        return replace(
+            placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None, hccl_timeout_s=None
+        )
 
     def check(self) -> None:
         """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and
@@ -95,6 +98,8 @@ class Options:
             )
         if self.hang_after is not None:
             _check_seconds("hang_after", self.hang_after)
+        if self.hccl_timeout_s is not None:
+            _check_seconds("hccl_timeout_s", self.hccl_timeout_s)
         if self.host_time not in HOST_TIMES:
             raise ValueError(f"host_time must be one of {', '.join(HOST_TIMES)}, not {self.host_time!r}")
         if self.clock not in _CLOCKS:
@@ -119,6 +124,7 @@ class Options:
             ("effects", self.effects, "a card shows the effects that it has"),
             ("overlay", self.overlay, "calls take the time that they take"),
             ("host_time", None if self.host_time == HOST_TIMES[0] else self.host_time, "time is real"),
+            ("hccl_timeout_s", self.hccl_timeout_s, "a communicator is made on the model only"),
             ("clock", "simulated" if self.clock == "simulated" else None, "time is real"),
         ):
             if value is not None:

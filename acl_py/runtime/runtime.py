@@ -108,6 +108,7 @@ class Runtime:
     runs_ptx = False  # a driver runs kernels in PTX
     stages = True  # the host moves bytes of pageable memory to and from pinned memory itself
     moves_pages = True  # pages of managed memory move here, for a host that uses them and for the driver
+    hccl_timeout_s: float | None = None  # how long ranks wait for each other under ACL's rules; None: as CANN does
     takes_guests = True  # calls of `acl` and of the driver of CUDA go to this run, if they are made in it
 
     def __init__(

@@ -223,6 +223,18 @@ class Dispatcher(Engine):
             op.by = self.freed
         return op.start_ns
 
+    def hold(self, count: int) -> None:
+        """Keep *count* cores from kernels, for a collective that has begun; a negative one gives them back.
+
+        Blocks that run there go on to their end: the collective runs beside them, and takes their place.
+        """
+        if self._lead is not None:
+            self._fall_back(self._lead, settled=False)
+        self.open_cores -= count
+        self.resident += 1 if count > 0 else -1 if count else 0
+        if self.list:
+            self.request_grant()
+
     def drop(self, op: Op) -> None:
         """Take *op* out of its queue, or off the list."""
         if op in op.queue.fifo:
