@@ -104,6 +104,9 @@ class Exchange:
             return
         error: DeviceError | None = None
         calls = [call for call in self.calls if call is not None]
+        for part in self.parts:
+            if part is not None and part.op is not None:  # bodies of earlier work may still run in threads
+                part.op.stream.context.device.workers.prepare(part.op)
         try:
             self.results = results.results(calls)
         except DeviceError as found:
