@@ -95,8 +95,10 @@ class Ask(NamedTuple):
         return self.spec.idle_ns(part, self.channels * self.choice.way.round_bytes, self.rate)
 
     def filling_ns(self, hops: int) -> float:
-        """Return how long it takes until the last of *hops* hops in a row is busy: each begins half a chunk later."""
-        return (hops - 1) * min(self.nbytes, self.channels * self.choice.way.chunk_bytes) / 2 / self.rate
+        """Return how long it takes until the last of *hops* hops in a row has its first bytes: each rank passes on what
+        it has once it has a chunk, or half of all.
+        """
+        return hops * min(self.nbytes / 2, self.channels * self.choice.way.chunk_bytes) / self.rate
 
 
 def plan(
@@ -163,7 +165,7 @@ def _ring(ask: Ask) -> tuple[Step, ...]:
     moved = busiest(ask.kind, ask.nbytes, ranks)
     if ask.kind in _LINES:
         hops = _line(ask)
-        return (Step(latency + round(ask.filling_ns(ranks - 1)), moved, ask.rate, hops, in_turn),)
+        return (Step(latency + round(ask.filling_ns(in_turn)), moved, ask.rate, hops, in_turn),)
     part = ask.nbytes / ranks
     hops = tuple((rank, (rank + 1) % ranks, ask.wire) for rank in range(ranks))
     # A channel takes in what comes last without passing it on, which takes as long as a step.
