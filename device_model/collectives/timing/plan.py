@@ -52,9 +52,9 @@ class Step(NamedTuple):
     passed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """How a collective is done.
+    """How a collective is done. A plan is equal to itself only, so that it is cheap to look up.
 
     Attributes:
         algorithm: "ring", "tree", "mesh" or "pairs".
@@ -227,8 +227,9 @@ def _exchange(spec: CollectivesSpec, counts: Counts) -> Plan:
 
 def _alike(pairs: list[Pair], ranks: int) -> list[list[Pair]]:
     """Return *pairs* in one list if each rank has the same to do, else each by itself."""
-    is_whole = len(pairs) in (ranks, ranks * (ranks - 1))
-    return [pairs] if is_whole and len({(pair.nbytes, pair.cap) for pair in pairs}) == 1 else [[each] for each in pairs]
+    whole = ranks if pairs and pairs[0].source == pairs[0].target else ranks * (ranks - 1)
+    are_alike = len(pairs) == whole and len({(pair.nbytes, pair.cap) for pair in pairs}) == 1
+    return [pairs] if are_alike else [[each] for each in pairs]
 
 
 def _exchanged(spec: CollectivesSpec, alike: list[Pair], several: bool) -> tuple[Step, ...]:
