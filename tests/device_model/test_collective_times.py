@@ -4,15 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from device_model.collectives.timing.plan import Step, plan
+from device_model.collectives.timing.plan import plan
 from device_model.collectives.timing.player import play
+from device_model.collectives.timing.schedules import Step
+from device_model.errors import ProfileError
 from device_model.links.fabric import Links, Transfer
-from device_model.links.spec import Network
+from device_model.links.spec import LinksSpec, Mesh, Network
 from device_model.profile import load
 from device_model.scheduler import Scheduler
 
 TINY = load("tiny")  # links and channels of a byte per nanosecond and more, a start of 1,000 ns, steps of 100
 CARD = load("h200")
+MESH = LinksSpec(switch=None, mesh=Mesh(10**9), pcie=None, network=None)
+WAY = TINY.collectives.ring_simple
+WAYS = replace(TINY.collectives, mesh=WAY, halving_doubling=WAY, nhr=WAY)
 
 
 def ends_of(plays, copies=(), spec=TINY.links):
@@ -67,6 +72,59 @@ def test_a_mesh_scatters_sums_to_all_at_once_and_gathers_them():
     mesh = plan(load("ascend910b1").collectives, "all_reduce", 8_000, 8)
     assert (mesh.algorithm, len(mesh.tracks[0])) == ("mesh", 2)
     assert [(step.nbytes, len(step.hops)) for step in mesh.tracks[0]] == [(1_000, 56), (1_000, 56)]
+
+
+@pytest.mark.parametrize(("algorithm", "ranks"), [("ring", 5), ("mesh", 5), ("halving_doubling", 8), ("nhr", 5)])
+def test_each_algorithm_moves_as_many_bytes_and_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(algorithm, ranks):
+    def sent(kind):
+        [steps] = plan(WAYS, kind, 1_000 * ranks, ranks, algorithm=algorithm).tracks
+        return [
+            sum(step.nbytes for step in steps for source, _, _ in step.hops if source == rank) for rank in range(ranks)
+        ]
+
+    once = [1_000 * (ranks - 1)] * ranks
+    assert sent("reduce_scatter") == once
+    assert sent("all_gather") == once
+    assert sent("all_reduce") == [2 * each for each in once]
+
+
+def test_steps_follow_one_another_each_after_its_latency():
+    def end(kind, algorithm, ranks):
+        steps = plan(WAYS, kind, 1_000 * ranks, ranks, algorithm=algorithm)
+        return ends_of([(0, steps, tuple(range(ranks)))], spec=MESH)
+
+    assert end("all_gather", "nhr", 4) == [1_000 + (100 + 1_000) + (100 + 2_000)]
+    assert end("all_gather", "nhr", 3) == [1_000 + (100 + 1_000) + (100 + 1_000)]
+    assert end("reduce_scatter", "halving_doubling", 4) == [1_000 + (100 + 2_000) + (100 + 1_000)]
+    assert end("all_reduce", "mesh", 4) == [1_000 + (100 + 1_000) + (100 + 1_000)]
+
+
+def test_a_rank_beyond_a_power_of_two_hands_its_bytes_over_and_gets_the_result():
+    [steps] = plan(WAYS, "all_reduce", 1_000, 3, algorithm="halving_doubling").tracks
+    assert [(step.nbytes, [hop[:2] for hop in step.hops]) for step in steps] == [
+        (1_000, [(2, 0)]),
+        (500, [(0, 1), (1, 0)]),
+        (500, [(0, 1), (1, 0)]),
+        (1_000, [(0, 2)]),
+    ]
+
+
+def test_pairwise_a_rank_sends_to_one_after_the_other():
+    counts = ((0, 500, 1_000), (0, 0, 0), (0, 0, 0))
+    at_once, in_turn = (plan(WAYS, "all_to_all", counts, 3, algorithm=each) for each in (None, "pairwise"))
+    # Channels that turn from one peer to another leave the links idle for 100.
+    assert ends_of([(0, at_once, (0, 1, 2))], spec=MESH) == [1_000 + 100 + 100 + 1_000]
+    assert ends_of([(0, in_turn, (0, 1, 2))], spec=MESH) == [1_000 + (100 + 500) + (100 + 1_000)]
+
+
+def test_one_rank_copies_with_all_of_its_channels():
+    ends = [ends_of([(0, plan(TINY.collectives, kind, 20_000, 1), (0,))]) for kind in ("all_reduce", "all_to_all")]
+    assert ends == [[1_000 + 1_000], [1_000 + 100 + 1_000]]
+
+
+def test_a_card_with_collectives_has_a_way_to_do_them():
+    with pytest.raises(ProfileError, match=r"collectives must have a way, such as the table collectives\.ring_simple"):
+        replace(TINY.collectives, ring_simple=None)
 
 
 def test_the_vendor_chooses_by_size_and_a_user_can_force():

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from device_model.collectives.timing.plan import Plan, Step
+from device_model.collectives.timing.plan import Plan
+from device_model.collectives.timing.schedules import Step
 from device_model.completions import Nanoseconds
 from device_model.links.fabric import Links, Loads, Transfer
 from device_model.links.spec import Link, LinksSpec
