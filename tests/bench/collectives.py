@@ -1,4 +1,4 @@
-"""Times of collectives: `python -m tests.bench collectives FILE [--json OUT]`.
+"""Times of collectives: `python -m tests.bench collectives FILE [--json OUT] [--ablation]`.
 
 FILE has the form of tests/conformance/data/collectives.json: parts with a `sweep` of rows, `algos` (rows by a forced
 algorithm and protocol) and `overlap` (four all-reduces beside four kernels). A row has `kind`, `ranks`, `bytes` of the
@@ -9,11 +9,13 @@ One thread makes the calls of all ranks, so short collectives take what their ca
 not of the card: for each part, kind and number of ranks it is read off the rows of up to 512 KiB. Rows of `algos` use
 their own `host_us`, and what a loop takes between two calls. What is predicted is the longer of the two.
 
-OUT gets a list of the rows, each with its fields, `part`, `measured`, `predicted`, and `device` without the host.
+OUT gets a list of the rows, each with its fields, `part`, `set`, `measured`, `predicted`, `device` without the host,
+and, if it has `alone_us`, `alone_predicted`.
 """
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -29,7 +31,8 @@ from tests.conformance.criteria import distribution
 CARD = load("h200")
 LATE = 10**15  # ns, later than anything here
 SMALL = 1 << 19  # rows up to this size show what the host takes
-LARGE = 32 << 20
+MIDDLE, LARGE = 4 << 20, 32 << 20
+FAST = 10**13  # a rate that limits nothing
 LINK_BYTES = {  # of the busiest rank, for each byte of its larger buffer
     "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
     "all_gather": lambda ranks: (ranks - 1) / ranks,
@@ -40,23 +43,23 @@ ROUNDS = 4  # collectives, and kernels, of a row of `overlap`
 BLOCKS, BLOCK_US = 528, 55  # of such a kernel: four on each SM, 220 us in all
 
 
-def steps_of(row, algorithm=None, protocol=None):
+def steps_of(row, card, algorithm=None, protocol=None):
     """The plan of a row."""
     kind, ranks, nbytes = row["kind"], row["ranks"], row["bytes"]
     if kind == "ring_shift":
         counts = [
             [nbytes if target == (source + 1) % ranks else 0 for target in range(ranks)] for source in range(ranks)
         ]
-        return plan(CARD.collectives, "send", counts, ranks)
+        return plan(card.collectives, "send", counts, ranks)
     return plan(
-        CARD.collectives, {"send_recv": "send"}.get(kind, kind), nbytes, ranks, algorithm=algorithm, protocol=protocol
+        card.collectives, {"send_recv": "send"}.get(kind, kind), nbytes, ranks, algorithm=algorithm, protocol=protocol
     )
 
 
-def device_us(row, algorithm=None, protocol=None):
+def device_us(row, card=CARD, algorithm=None, protocol=None):
     """What a row takes the devices."""
     scheduler, ends = Scheduler(), []
-    play(steps_of(row, algorithm, protocol), Links(scheduler, CARD.links), range(row["ranks"]), 0, ends.append)
+    play(steps_of(row, card, algorithm, protocol), Links(scheduler, card.links), range(row["ranks"]), 0, ends.append)
     scheduler.advance(LATE)
     return ends[0] / 1000
 
@@ -70,35 +73,42 @@ def measured_us(row):
 
 
 def hosts_of(rows):
-    """What the calls of one group take the host, by kind and ranks: the median of the small rows, none without."""
-    small = {}
+    """What the calls of one group take the host, by kind and ranks: the median of the small rows.
+
+    Without small rows it is the median of what the calls of the others took.
+    """
+    times = {}
     for row in rows:
-        if row["bytes"] <= SMALL and "host_us" in row:
-            small.setdefault((row["kind"], row["ranks"]), []).append(row["us"])
-    return {each: median(times) for each, times in small.items()}
+        if "host_us" in row:
+            small, large = times.setdefault((row["kind"], row["ranks"]), ([], []))
+            if row["bytes"] <= SMALL:
+                small.append(row["us"])
+            else:
+                large.append(row["host_us"])
+    return {each: median(small or large) for each, (small, large) in times.items()}
 
 
 def between(rows):
     """What a row of small calls takes for each besides the calls themselves, which is what the loop does."""
-    rests = [row["us"] - row["host_us"] for row in rows if row["bytes"] <= SMALL and "host_us" in row]
-    return median(rests) if rests else 0
+    return median([row["us"] - row["host_us"] for row in rows if row["bytes"] <= SMALL and "host_us" in row] or [0])
 
 
-def predicted(document):
+def predicted(document, card=CARD):
     """The rows of a file, each with `part`, `set`, `measured`, `predicted` and `device`."""
     rows = []
     for name, part in document.items():
         if not isinstance(part, dict):
             continue
-        hosts, loop = hosts_of(part.get("sweep", [])), between(part.get("sweep", []))
-        rows += [
-            _row(name, "sweep", row, device_us(row), hosts.get((row["kind"], row["ranks"]), 0))
-            for row in part.get("sweep", [])
+        sweep = part.get("sweep", [])
+        hosts, loop = hosts_of(sweep), between(sweep)
+        own = [
+            _row(name, "sweep", row, device_us(row, card), hosts.get((row["kind"], row["ranks"]), 0)) for row in sweep
         ]
+        rows += _with_alone(own, hosts)
         for forced, own in part.get("algos", {}).items():
             algorithm, protocol = forced.split()
             for row in own:
-                device = device_us(row, algorithm.lower(), protocol)
+                device = device_us(row, card, algorithm.lower(), protocol)
                 rows.append(_row(name, forced, row, device, row.get("host_us", 0) + loop))
         if "overlap" in part:
             rows += overlaps(name, part, hosts)
@@ -113,8 +123,23 @@ def _row(part, group, row, device, host):
         "measured": measured_us(row),
         "device": round(device, 3),
         "predicted": round(max(device, host), 3),
-        "alone_predicted": round(device + host, 3),
     }
+
+
+def _with_alone(rows, hosts):
+    """*rows*, with `alone_predicted` where there is `alone_us`: what host and devices take, and what the host takes to
+    learn of the end, which is the median of what small rows have besides.
+    """
+    waits = {}
+    for row in rows:
+        if "alone_us" in row:
+            row["alone_predicted"] = row["device"] + hosts.get((row["kind"], row["ranks"]), 0)
+            if row["bytes"] <= SMALL:
+                waits.setdefault(row["ranks"], []).append(row["alone_us"] - row["alone_predicted"])
+    for row in rows:
+        if "alone_us" in row:
+            row["alone_predicted"] = round(row["alone_predicted"] + median(waits.get(row["ranks"], [0])), 3)
+    return rows
 
 
 def error(row):
@@ -160,7 +185,7 @@ async def _beside(asked, host, has_collectives, has_kernels):
             await acl.HostWork(host)
             for device, (stream, _) in enumerate(streams):
                 await acl.SetDevice(device)
-                last["part", device] = await part[steps_of(asked).channels, stream]()
+                last["part", device] = await part[steps_of(asked, CARD).channels, stream]()
     for op in last.values():
         await op
     ends = {
@@ -171,6 +196,44 @@ async def _beside(asked, host, has_collectives, has_kernels):
 
 
 # --- what is printed
+
+
+def without(spec):
+    """*spec* with one mechanism less, by what is left out."""
+    pairs = spec.pairs
+
+    def rings(**values):
+        names = ("ring_ll128", "ring_simple")
+        return replace(spec, **{name: replace(getattr(spec, name), **values) for name in names})
+
+    return {
+        "idle links": replace(rings(round_bytes=1), pairs=replace(pairs, round_bytes=1)),
+        "channels that drift apart": replace(spec, drift_permille=1000),
+        "chunks": replace(rings(chunk_bytes=1), pairs=replace(pairs, chunk_bytes=1)),
+        "a limit of channels in rings": rings(channel_bytes_per_second=FAST),
+        "a limit of channels in sends": replace(
+            spec,
+            pairs=replace(
+                pairs, warp_bytes_per_second=FAST, one_way_bytes_per_second=FAST, both_ways_bytes_per_second=FAST
+            ),
+        ),
+        "fewer channels on three ranks": replace(spec, channels_of_three=spec.channels),
+        "headers": replace(rings(wire_permille=1000), pairs=replace(pairs, wire_permille=1000)),
+    }
+
+
+def _ablation(document):
+    """Print the errors of large rows of `sweep` with one mechanism less."""
+    specs = {"as it is": CARD.collectives} | {
+        f"without {name}": spec for name, spec in without(CARD.collectives).items()
+    }
+    table = []
+    for name, spec in specs.items():
+        rows = [row for row in predicted(document, replace(CARD, collectives=spec)) if row["set"] == "sweep"]
+        errors = [[error(row) for row in rows if row["bytes"] >= least] for least in (MIDDLE, LARGE)]
+        table.append((name, *(f"{size:.1f}" for own in errors for size in distribution(own))))
+    header = ("model", "median", "p90", "largest", "median", "p90", "largest")
+    show("Error in %: rows of the sweep of 4 MiB and more, and of 32 MiB and more", header, table)
 
 
 def groups_of(rows):
@@ -200,8 +263,10 @@ def main(arguments=()):
     parser = argparse.ArgumentParser("python -m tests.bench collectives", description=__doc__.splitlines()[0])
     parser.add_argument("file", metavar="FILE", type=Path)
     parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows")
+    parser.add_argument("--ablation", action="store_true", help="show what each mechanism contributes")
     options = parser.parse_args(arguments)
-    rows = predicted(json.loads(options.file.read_text(encoding="utf-8")))
+    document = json.loads(options.file.read_text(encoding="utf-8"))
+    rows = predicted(document)
     show("Microseconds, and the error in %", ("row", "bytes", "measured", "predicted", "device", "error"), [
         (f"{row['part']} {row['kind']} x{row['ranks']} {row['set']}", f"{row['bytes']:,}", f"{row['measured']:,.1f}",
          f"{row['predicted']:,.1f}", f"{row['device']:,.1f}", f"{error(row):+.1f}")
@@ -213,6 +278,11 @@ def main(arguments=()):
             found, ninth, largest = distribution([error(row) for row in own])
             table.append((name, len(own), f"{found:.1f}", middle, f"{ninth:.1f}", high, f"{largest:.1f}"))
     show("Errors in %", ("rows", "number", "median", "at most", "p90", "at most", "largest"), table)
+    if alone := [100 * (row["alone_predicted"] / row["alone_us"] - 1) for row in rows if "alone_predicted" in row]:
+        found, ninth, largest = distribution(alone)
+        say(f"One call and a synchronisation, {len(alone)} rows: {found:.1f}, {ninth:.1f} and {largest:.1f} %\n")
+    if options.ablation:
+        _ablation(document)
     if options.json:
         options.json.write_text(json.dumps(rows), encoding="utf-8")
         say(f"{len(rows)} rows are in {options.json}")
