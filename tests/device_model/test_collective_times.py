@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from device_model.collectives.timing.pairs import pairs_of
 from device_model.collectives.timing.plan import plan
 from device_model.collectives.timing.player import play
 from device_model.collectives.timing.schedules import Step
@@ -107,6 +108,29 @@ def test_a_rank_beyond_a_power_of_two_hands_its_bytes_over_and_gets_the_result()
         (500, [(0, 1), (1, 0)]),
         (1_000, [(0, 2)]),
     ]
+
+
+def test_channels_divide_their_warps_among_the_rounds_that_they_do():
+    """Of four ranks each round has 8 channels of its own; 1 GiB needs 16, so each does two rounds."""
+
+    def cap(ranks, nbytes):
+        pairs, channels = pairs_of(CARD.collectives, ((nbytes // ranks,) * ranks,) * ranks)
+        [rate] = {pair.cap for pair in pairs if pair.source != pair.target}
+        return channels, round(rate, 3)
+
+    assert cap(4, 1 << 27) == (32, 8 * 19.5)
+    assert cap(4, 1 << 30) == (32, round(16 * 4 * 2.55, 3))  # of 20 warps 10 for each round, of which 4 receive
+    assert cap(3, 1 << 27) == (12, 4 * 19.5)
+    assert cap(3, 1 << 30) == (16, round(16 * 2 * 2.55, 3))  # 6 for each of three, of which 2 receive
+    assert cap(2, 1 << 30) == (32, round(32 * 4 * 2.55, 3))
+
+
+def test_a_send_one_way_is_faster_than_one_each_way():
+    def caps(*counts):
+        return [round(pair.cap, 3) for pair in pairs_of(CARD.collectives, counts)[0]]
+
+    assert caps((0, 1 << 27), (0, 0)) == [round(16 * 33.4, 3)]
+    assert caps((0, 1 << 27), (1 << 27, 0)) == [16 * 19.5] * 2
 
 
 def test_pairwise_a_rank_sends_to_one_after_the_other():
