@@ -100,6 +100,37 @@ def test_steps_follow_one_another_each_after_its_latency():
     assert end("all_reduce", "mesh", 4) == [1_000 + (100 + 1_000) + (100 + 1_000)]
 
 
+def test_nhr_sends_most_first_when_it_scatters_and_last_when_it_gathers():
+    def sizes(kind):
+        [steps] = plan(WAYS, kind, 4_000, 4, algorithm="nhr").tracks
+        return [step.nbytes for step in steps]
+
+    assert sizes("reduce_scatter") == [2_000, 1_000]
+    assert sizes("all_reduce") == [2_000, 1_000, 1_000, 2_000]
+
+
+def test_in_a_mesh_a_rank_divides_its_channels_among_the_others():
+    slow = replace(WAYS, mesh=replace(WAY, channel_bytes_per_second=3 * 10**8))  # twice 0.3 bytes a nanosecond
+    steps = plan(slow, "all_gather", 4_000, 4, algorithm="mesh")
+    assert ends_of([(0, steps, (0, 1, 2, 3))], spec=MESH) == [1_000 + 100 + 5_000]
+
+
+def test_in_a_tree_the_ranks_between_two_others_do_twice_as_much():
+    slow = replace(TINY.collectives, tree_simple=replace(WAY, channel_bytes_per_second=10**8))
+    ends = [ends_of([(0, plan(slow, "all_reduce", 1_000, ranks, algorithm="tree"), range(ranks))]) for ranks in (2, 3)]
+    chunk = 2 / 0.2  # of a byte for each channel
+    assert ends == [[round(1_000 + 2 * (100 + chunk) + 5_000)], [round(1_000 + 4 * (100 + chunk) + 10_000)]]
+
+
+def test_what_a_root_gives_and_gets_crosses_its_own_links():
+    def hops(kind):
+        tracks = plan(WAYS, kind, 3_000, 3, algorithm="mesh", root=1).tracks
+        return sorted(hop[:2] for track in tracks for step in track for hop in step.hops)
+
+    assert hops("broadcast") == hops("scatter") == [(1, 0), (1, 2)]
+    assert hops("reduce") == [(0, 1), (2, 1)]
+
+
 def test_a_rank_beyond_a_power_of_two_hands_its_bytes_over_and_gets_the_result():
     [steps] = plan(WAYS, "all_reduce", 1_000, 3, algorithm="halving_doubling").tracks
     assert [(step.nbytes, [hop[:2] for hop in step.hops]) for step in steps] == [
@@ -131,6 +162,22 @@ def test_a_send_one_way_is_faster_than_one_each_way():
 
     assert caps((0, 1 << 27), (0, 0)) == [round(16 * 33.4, 3)]
     assert caps((0, 1 << 27), (1 << 27, 0)) == [16 * 19.5] * 2
+
+
+def test_the_receiver_still_copies_a_slot_when_the_last_byte_has_come():
+    slots = replace(TINY.collectives, pairs=replace(TINY.collectives.pairs, chunk_bytes=10**6))
+    one_way, each_way = (plan(slots, "send", counts, 2) for counts in (((0, 800), (0, 0)), ((0, 800), (800, 0))))
+    assert ends_of([(0, one_way, (0, 1))]) == [1_000 + 100 + 800 // 8 // 10 + 800]  # of 10 bytes a nanosecond
+    assert ends_of([(0, each_way, (0, 1))]) == [1_000 + 100 + round(800 / 2 / 9) + 800]
+
+
+def test_sends_that_are_not_all_alike_have_a_track_each():
+    def tracks(*counts):
+        return len(plan(TINY.collectives, "send", counts, 3).tracks)
+
+    assert tracks((0, 500, 500), (500, 0, 500), (500, 500, 0)) == 1
+    assert tracks((0, 500, 0), (0, 0, 500), (500, 0, 0)) == 3
+    assert tracks((0, 500, 500), (500, 0, 500), (500, 400, 0)) == 6
 
 
 def test_pairwise_a_rank_sends_to_one_after_the_other():
