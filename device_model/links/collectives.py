@@ -4,8 +4,9 @@ A collective is done by blocks of a kernel on each rank, its *channels*. Each ho
 a protocol. Times are in nanoseconds, rates in bytes per second.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
+from device_model.errors import ProfileError
 from device_model.kernel.ranges import Count, Few
 
 
@@ -74,8 +75,10 @@ class CollectivesSpec:
         drift_permille: The exponent with which the time in which links idle grows with the number of rounds; 1,000 if
             the channels stay in step (collectives.timing.plan).
         pairs: Sends and receives.
-        ring_ll, ring_ll128, ring_simple, tree_ll, tree_ll128, tree_simple, mesh: The ways that there are. In a ring
-            each rank sends to the next, in a mesh to all others at once; a tree sums up and then passes down.
+        ring_ll, ring_ll128, ring_simple, tree_ll, tree_ll128, tree_simple: The ways of NCCL, if it is the library. In
+            a ring each rank sends to the next; a tree sums up and then passes down.
+        mesh, ring, halving_doubling, nhr: The ways of HCCL, if it is. In a mesh each rank sends to all others at once,
+            with the last two to one after the other, at distances that double.
     """
 
     start: int
@@ -90,6 +93,13 @@ class CollectivesSpec:
     tree_ll128: Way | None
     tree_simple: Way | None
     mesh: Way | None
+    ring: Way | None
+    halving_doubling: Way | None
+    nhr: Way | None
+
+    def __post_init__(self) -> None:
+        if not any(isinstance(getattr(self, each.name), Way) for each in fields(self)):
+            raise ProfileError("collectives must have a way, such as the table collectives.ring_simple")
 
     def idle_ns(self, part: float, round_bytes: float, rate: float) -> float:
         """Return how long links idle for *part* bytes in rounds of *round_bytes*, which take all channels at *rate*

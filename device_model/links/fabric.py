@@ -86,6 +86,9 @@ class Links(Flows[OnEnd, Transfer]):
         """Let the rates of all classes rise together; each stops at its cap, or when one of its links is full."""
         rising = list(self._active[0])
         left: dict[Link, float] = {}
+        if len(rising) == 1:  # the most frequent case
+            rising[0].rate = self._alone(rising[0])
+            rising.clear()
         while rising:
             shares: dict[Link, float] = {}
             for each in rising:
@@ -107,6 +110,15 @@ class Links(Flows[OnEnd, Transfer]):
             rising = [each for each in rising if each not in stopped]
         ends = [self.now + (each.ends[0][0] - each.given) / each.rate for each in self._active[0]]
         self._next_end, self._is_stale = max(self.now, min(ends, default=inf)), False
+
+    def _alone(self, each: Class[OnEnd]) -> float:
+        """Return the rate of each flow of a class that has its links for itself."""
+        rate, flows, capacities = each.cap, len(each.ends), self._capacities
+        for link, weight in each.loads:
+            capacity = capacities.get(link) or self._capacity(link)
+            if capacity < rate * weight * flows:
+                rate = capacity / (weight * flows)
+        return rate
 
     def _capacity(self, link: Link) -> float:
         capacity = self._capacities.get(link)

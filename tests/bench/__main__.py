@@ -1,7 +1,7 @@
 """All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names.
 
-`blocks`, `kernels` and `ptx` may have files behind them: `python -m tests.bench kernels FILE [--json OUT]`; `ptx` needs
-one.
+`blocks`, `kernels`, `collectives` and `ptx` may have files behind them: `python -m tests.bench kernels FILE [--json
+OUT]`; the last two need one.
 """
 
 import sys
@@ -17,7 +17,7 @@ PARTS = ("start", "count", "dispatch", "speed", "waits", "explain", "clock", "ai
 
 
 def main(names):
-    if names[:1] in (["blocks"], ["kernels"], ["ptx"]):
+    if names[:1] in (["blocks"], ["collectives"], ["kernels"], ["ptx"]):
         import_module(f"tests.bench.{names[0]}").main(names[1:])
         return
     unknown = [name for name in names if name not in PARTS]

@@ -5,6 +5,7 @@
 
 * [tuner](tuner.py): which algorithm and protocol a vendor's library takes.
 * [plan](plan.py): a collective as steps, between ranks.
+* [schedules](schedules.py): the steps of each algorithm.
 * [pairs](pairs.py): the channels of sends and receives.
 * [player](player.py): steps on the links of a simulation.
 """

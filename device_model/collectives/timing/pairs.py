@@ -53,10 +53,10 @@ def pairs_of(spec: CollectivesSpec, counts: Counts) -> tuple[list[Pair], int]:
     for (source, target), own in at.items():
         nbytes, number = counts[source][target], rounds[(target - source) % ranks]
         cap = sum(min(_rate(spec.pairs, works[rank, each], number) for rank in (source, target)) for each in own)
-        filling = 0.0 if source == target else min(nbytes, spec.pairs.chunk_bytes * len(own)) / 2 / cap
-        whole = spec.pairs.one_way_bytes_per_second * channels / 1e9
-        idle = spec.idle_ns(nbytes, channels * spec.pairs.round_bytes, whole)
-        pairs.append(Pair(source, target, nbytes, cap, round(filling), round(idle)))
+        filling = 0.0 if source == target else _last_bytes(spec.pairs, nbytes, len(own), works[source, own[0]][number])
+        rate = len(own) * spec.pairs.one_way_bytes_per_second / 1e9
+        idle = spec.idle_ns(nbytes, len(own) * spec.pairs.round_bytes, rate)
+        pairs.append(Pair(source, target, nbytes, cap, round(filling / cap), round(idle)))
     used = [sum(rank == each for rank, _ in works) for each in range(ranks)]
     return pairs, max(used, default=0)
 
@@ -80,6 +80,15 @@ def _channels_at(spec: Pairs, nbytes: int, ranks: int, number: int, channels: in
     return [(first + part) % channels for part in range(count)]
 
 
+def _last_bytes(spec: Pairs, nbytes: int, count: int, work: Work) -> float:
+    """Return what the receiver still copies out of its buffer when the last byte has crossed the link.
+
+    A slot of each channel, and at most half of all. A rank that only sends goes on with its next call meanwhile, so in
+    a row of calls less of it shows: an eighth, as the buffer has eight slots.
+    """
+    return min(nbytes / (2 if work.receives else 8), count * spec.chunk_bytes)
+
+
 def _rounds(ranks: int) -> dict[int, int]:
     """Return the round of each distance; a power of two of steps that grow by one visits each distance once."""
     rounds: dict[int, int] = {}
@@ -101,7 +110,7 @@ def _rate(spec: Pairs, works: dict[int, Work], number: int) -> float:
     """Return how many bytes per nanosecond a channel moves each way in round *number*, beside its other *works*."""
     warps = spec.warps // len(works)
     work = works[number]
-    if work.sends and work.receives:
+    if work.sends and work.receives and number:  # in round 0 a rank copies its own bytes with all warps
         warps = warps // 2 if warps <= 4 else (warps - 1) // 2
         most = spec.both_ways_bytes_per_second
     else:

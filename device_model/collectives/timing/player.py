@@ -1,13 +1,26 @@
 """The steps of a plan, played on the links of a simulation, which other transfers share."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-from device_model.collectives.timing.plan import Hop, Plan, Step
+from device_model.collectives.timing.plan import Plan
+from device_model.collectives.timing.schedules import Step
 from device_model.completions import Nanoseconds
 from device_model.links.fabric import Links, Loads, Transfer
-from device_model.links.spec import Link
+from device_model.links.spec import Link, LinksSpec
 
 Done = Callable[[Nanoseconds], None]
+
+
+class Routed(NamedTuple):
+    """A step between devices: after *latency_ns* comes the transfer."""
+
+    latency_ns: Nanoseconds
+    transfer: Transfer
+
+
+Track = tuple[Routed, ...]
 
 
 def play(plan: Plan, links: Links, devices: Sequence[int], now: Nanoseconds, done: Done) -> None:
@@ -20,56 +33,64 @@ def play(plan: Plan, links: Links, devices: Sequence[int], now: Nanoseconds, don
         now: When all ranks have their turn.
         done: Called with the time at which the last step ends, when the clock stands there.
     """
-    Playing(plan, links, devices, done).begin(now)
+    tracks = _routed(plan, links.spec, tuple(devices))
+    if not tracks:
+        links.scheduler.at(now, done, now)
+        return
+    playing = _Playing(links, len(tracks), done)
+    for track in tracks:
+        playing.wait(track, 0, now)
 
 
-class Playing:
+class _Playing:
     """A collective that runs."""
 
-    __slots__ = ("devices", "done", "left", "links", "tracks")
+    __slots__ = ("done", "left", "links")
 
-    def __init__(self, plan: Plan, links: Links, devices: Sequence[int], done: Done) -> None:
+    def __init__(self, links: Links, left: int, done: Done) -> None:
         self.links = links
-        self.devices = devices
+        self.left = left  # tracks that have not ended
         self.done = done
-        self.tracks = plan.tracks
-        self.left = len(plan.tracks)  # tracks that have not ended
 
     def __repr__(self) -> str:
-        return f"<Playing devices={self.devices} left={self.left}>"
+        return f"<Playing left={self.left}>"
 
-    def begin(self, now: Nanoseconds) -> None:
-        """Begin all tracks at *now*; without one, the collective ends then."""
-        if not self.tracks:
-            self.links.scheduler.at(now, self.done, now)
-        for track in self.tracks:
-            self._wait(track, 0, now)
+    def wait(self, track: Track, index: int, now: Nanoseconds) -> None:
+        """Begin step *index* of *track* at *now*, with its latency."""
+        self.links.scheduler.at(now + track[index].latency_ns, self._cross, (track, index))
 
-    def _wait(self, track: tuple[Step, ...], index: int, now: Nanoseconds) -> None:
-        step = track[index]
-        hops = [self.links.latency_ns(self.devices[source], self.devices[target]) for source, target, _ in step.hops]
-        self.links.scheduler.at(now + step.latency_ns + step.passed * max(hops, default=0), self._cross, (track, index))
-
-    def _cross(self, at: tuple[tuple[Step, ...], int]) -> None:
+    def _cross(self, at: tuple[Track, int]) -> None:
         track, index = at
-        step = track[index]
-        loads = loads_of(self.links, step.hops, self.devices)
-        self.links.start(Transfer(loads, step.nbytes, step.cap), lambda: self._crossed(track, index))
+        self.links.start(track[index].transfer, lambda: self._crossed(track, index + 1))
 
-    def _crossed(self, track: tuple[Step, ...], index: int) -> None:
+    def _crossed(self, track: Track, following: int) -> None:
         now = self.links.scheduler.now
-        if index + 1 < len(track):
-            self._wait(track, index + 1, now)
+        if following < len(track):
+            self.wait(track, following, now)
             return
         self.left -= 1
         if not self.left:
             self.done(now)
 
 
-def loads_of(links: Links, hops: tuple[Hop, ...], devices: Sequence[int]) -> Loads:
-    """Return the links that *hops* cross, each once, with the bytes there for each byte of the step."""
-    found: dict[Link, float] = {}
-    for source, target, weight in hops:
-        for link, _ in links.loads(devices[source], devices[target]):
-            found[link] = found.get(link, 0.0) + weight
-    return tuple(found.items())
+@lru_cache(1024)
+def _routed(plan: Plan, spec: LinksSpec | None, devices: tuple[int, ...]) -> tuple[Track, ...]:
+    """Return the tracks of *plan* between *devices*."""
+    return tuple(tuple(_routed_step(step, spec, devices) for step in track) for track in plan.tracks)
+
+
+def _routed_step(step: Step, spec: LinksSpec | None, devices: tuple[int, ...]) -> Routed:
+    if spec is None:
+        return Routed(step.latency_ns, Transfer((), step.nbytes, step.cap))
+    latencies = [spec.latency_ns(devices[source], devices[target]) for source, target, _ in step.hops]
+    latency = step.latency_ns + step.passed * max(latencies, default=0)
+    return Routed(latency, Transfer(_loads(step, spec, devices), step.nbytes, step.cap))
+
+
+def _loads(step: Step, spec: LinksSpec, devices: tuple[int, ...]) -> Loads:
+    """Return the links that a step crosses, each once, with the bytes there for each byte of the step."""
+    loads: dict[Link, float] = {}
+    for source, target, weight in step.hops:
+        for link in spec.path(devices[source], devices[target]):
+            loads[link] = loads.get(link, 0.0) + weight
+    return tuple(loads.items())

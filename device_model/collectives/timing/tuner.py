@@ -8,13 +8,20 @@ from dataclasses import dataclass
 
 from device_model.links.collectives import CollectivesSpec, Way
 
-RING, TREE, MESH = "ring", "tree", "mesh"
-REDUCING = ("all_reduce", "reduce_scatter")
+RING, TREE, MESH, DOUBLING, NHR, PAIRWISE = "ring", "tree", "mesh", "halving_doubling", "nhr", "pairwise"
+ALGORITHMS = (RING, TREE, MESH, DOUBLING, NHR, PAIRWISE)
+_REDUCTIONS = ("all_reduce", "barrier")
+# What an algorithm can do; others can do all.
+_KINDS = {
+    TREE: _REDUCTIONS,
+    DOUBLING: (*_REDUCTIONS, "all_gather", "reduce_scatter"),
+    NHR: (*_REDUCTIONS, "all_gather", "reduce_scatter"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A way with its names: *algorithm* is "ring", "tree" or "mesh", *protocol* "LL", "LL128", "Simple" or ""."""
+    """A way with its names: *algorithm* is one of ALGORITHMS, *protocol* "LL", "LL128", "Simple" or ""."""
 
     algorithm: str
     protocol: str
@@ -31,6 +38,9 @@ def ways_of(spec: CollectivesSpec) -> tuple[Choice, ...]:
         (TREE, "LL128", spec.tree_ll128),
         (TREE, "Simple", spec.tree_simple),
         (MESH, "", spec.mesh),
+        (RING, "", spec.ring),
+        (DOUBLING, "", spec.halving_doubling),
+        (NHR, "", spec.nhr),
     )
     return tuple(Choice(algorithm, protocol, way) for algorithm, protocol, way in named if way is not None)
 
@@ -45,13 +55,13 @@ def choose(
         kind: A kind of plan.py that passes bytes along all ranks.
         nbytes: Bytes of the larger buffer of a rank.
         ranks: How many there are.
-        algorithm: The only algorithm to choose from; None: all. Only an all-reduce has trees.
+        algorithm: The only algorithm to choose from; None: all that can do *kind*.
         protocol: The only protocol to choose from; None: all.
 
     Raises:
         ValueError: The card has no such way for this kind.
     """
-    able = [each for each in ways_of(spec) if each.algorithm != TREE or kind == "all_reduce"]
+    able = [each for each in ways_of(spec) if kind in _KINDS.get(each.algorithm, (kind,))]
     allowed = [each for each in able if algorithm in (None, each.algorithm) and protocol in (None, each.protocol)]
     if not allowed:
         known = ", ".join(" ".join(filter(None, (each.algorithm, each.protocol))) for each in able)
@@ -64,13 +74,13 @@ def _expected_ns(choice: Choice, kind: str, nbytes: int, ranks: int) -> float:
     way = choice.way
     if choice.algorithm == TREE:  # each link carries all bytes up and down
         return way.base + 2 * (ranks - 1) * way.hop + 2e9 * nbytes / way.expected_bytes_per_second
-    steps = 1 if kind in ("broadcast", "reduce", "scatter") else steps_of(kind, ranks)
+    steps = 1 if kind in ("broadcast", "reduce") else steps_of(kind, ranks)
     return way.base + steps * way.hop + 1e9 * busiest(kind, nbytes, ranks) / way.expected_bytes_per_second
 
 
 def steps_of(kind: str, ranks: int) -> int:
     """Return how many steps from rank to rank follow one another in a ring."""
-    return 2 * (ranks - 1) if kind in ("all_reduce", "barrier") else ranks - 1
+    return 2 * (ranks - 1) if kind in _REDUCTIONS else ranks - 1
 
 
 def busiest(kind: str, nbytes: int, ranks: int) -> float:
