@@ -5,14 +5,16 @@ import re
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from acl_py.late_imports import standard_library_first
 from acl_py.parts import NEEDS_MODEL, parts_of
 from device_model.errors import shown
 from device_model.integers import integer
-from device_model.overlay import load as lay
-from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
+
+if TYPE_CHECKING:
+    from device_model.profile import DeviceProfile
 
 DEVICE, BODIES = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
 HOST_TIMES = ("modelled", "measured")
@@ -45,7 +47,7 @@ class Options:
     signatures, with the same defaults.
     """
 
-    device: str | Path | DeviceProfile = "h200"
+    device: "str | Path | DeviceProfile" = "h200"
     rules: str | SyncRules | None = None
     workers: int | None = None
     host_time: str = "modelled"
@@ -130,7 +132,7 @@ class Options:
             if value is not None:
                 raise ValueError(f"{name}={value!r} with device={self.device!r}: {why}; leave it out")
 
-    def profile_and_rules(self) -> tuple[DeviceProfile, SyncRules]:
+    def profile_and_rules(self) -> "tuple[DeviceProfile, SyncRules]":
         """Return the profile with the overlay, and the rules, which are by default those of the profile.
 
         Raises:
@@ -138,6 +140,8 @@ class Options:
             ProfileError: The profile or the overlay cannot be used; a ValueError.
             ValueError: There are no rules of that name.
         """
+        with standard_library_first():  # late: a program that imports the package may begin no simulation
+            from device_model.profile import DeviceProfile, load
         if not isinstance(self.device, str | Path | DeviceProfile):
             what = "the name of a profile, the path of a .toml file or a DeviceProfile"
             raise TypeError(f"device must be {what}, not {shown(self.device)}")
@@ -146,6 +150,8 @@ class Options:
             if not isinstance(self.overlay, str | Path):
                 what = "the name of an overlay or the path of a .toml file"
                 raise TypeError(f"overlay must be {what}, not {shown(self.overlay)}")
+            with standard_library_first():
+                from device_model.overlay import load as lay
             profile = lay(self.overlay, profile)
         rules = profile.rules if self.rules is None else self.rules
         if isinstance(rules, SyncRules):

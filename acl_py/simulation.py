@@ -33,7 +33,6 @@ from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
 from device_model.observe import Observer
-from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from acl_py.trace import Trace
     from acl_py.trace.page import Page
+    from device_model.profile import DeviceProfile
 
 _T = TypeVar("_T")
 _HOST_TIMES = dict(zip(HOST_TIMES, (Runtime, MeasuredRuntime), strict=True))
@@ -296,7 +296,7 @@ def _simulating(options: Options) -> Iterator[Simulation]:
 @asynccontextmanager
 async def simulate(
     *,
-    device: str | Path | DeviceProfile = "h200",
+    device: "str | Path | DeviceProfile" = "h200",
     rules: str | SyncRules | None = None,
     workers: int | None = None,
     host_time: str = "modelled",
@@ -383,7 +383,7 @@ async def simulate(
 
 def open(  # noqa: A001 - acl_py.open is the name
     *,
-    device: str | Path | DeviceProfile = "h200",
+    device: "str | Path | DeviceProfile" = "h200",
     rules: str | SyncRules | None = None,
     workers: int | None = None,
     host_time: str = "modelled",
@@ -433,7 +433,7 @@ def open(  # noqa: A001 - acl_py.open is the name
 def run(
     main: Callable[..., Awaitable[_T]],
     *args: Any,
-    device: str | Path | DeviceProfile = "h200",
+    device: "str | Path | DeviceProfile" = "h200",
     rules: str | SyncRules | None = None,
     workers: int | None = None,
     uvloop: bool = False,

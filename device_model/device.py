@@ -15,6 +15,7 @@ ninth stream shares a queue with the first.
 from collections.abc import Callable
 from itertools import chain
 from sys import maxsize
+from typing import TYPE_CHECKING
 
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
@@ -36,7 +37,6 @@ from device_model.links.fabric import Links
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
 from device_model.observe import Hooks
 from device_model.ops import Op
-from device_model.profile import Curve, DeviceProfile, Latencies
 from device_model.queues import HardwareQueue
 from device_model.rules import CollectiveRules, SyncRules
 from device_model.scheduler import Scheduler
@@ -45,17 +45,20 @@ from device_model.streams import Stream
 from device_model.touches import allocations_of
 from device_model.work import CoreKernel, Lane, Occupation, Pause, Prefetch, Work, dropped
 
+if TYPE_CHECKING:
+    from device_model.profile import Curve, DeviceProfile, Latencies
+
 _OWN = (Lane.HOST, Lane.COLLECTIVE)  # each stream has queues of its own for these
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 
 
-def _behind(latency: Latencies, lane: Lane, own: Nanoseconds) -> _Gaps:
+def _behind(latency: "Latencies", lane: Lane, own: Nanoseconds) -> _Gaps:
     """Return how long after a completion of each lane an operation of *lane* can start; *own* after one of its own."""
     host_end = latency.host_function_end
     return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
 
 
-def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
+def _gaps(latency: "Latencies") -> dict[Lane, tuple[_Gaps, _Gaps]]:
     """Return, for each lane, how long after a completion an operation there can start, by the lane of the completion.
 
     The first tuple is for a completion in the same stream, the second for one in another stream.
@@ -67,7 +70,7 @@ def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
     return gaps
 
 
-def _node_gaps(profile: DeviceProfile, gaps: dict[Lane, tuple[_Gaps, _Gaps]]) -> dict[Lane, tuple[_Gaps, ...]]:
+def _node_gaps(profile: "DeviceProfile", gaps: dict[Lane, tuple[_Gaps, _Gaps]]) -> dict[Lane, tuple[_Gaps, ...]]:
     """Return *gaps* as they are between the nodes of a graph.
 
     Behind those of the lanes comes the gap behind the turn of a launch (graphs.executable.Turn).
@@ -89,7 +92,7 @@ class Device:
     def __init__(
         self,
         ordinal: int,
-        profile: DeviceProfile,
+        profile: "DeviceProfile",
         rules: SyncRules,
         scheduler: Scheduler,
         memory: Memory,
@@ -168,7 +171,7 @@ class Device:
         """Make the engines that copy to the device, from it, to other devices, and to those through the host."""
         copies, gap = self.profile.copies, self.profile.latency.copy_gap
 
-        def engine(name: str, curve: Curve, duplex_bytes: int, duplex_permille: int) -> CopyEngine:
+        def engine(name: str, curve: "Curve", duplex_bytes: int, duplex_permille: int) -> CopyEngine:
             return CopyEngine(
                 self.scheduler, name, curve, gap, duplex_bytes, duplex_permille, self.finish, self.move_pages
             )

@@ -44,7 +44,6 @@ from device_model.links.fabric import Links
 from device_model.memory import Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
-from device_model.profile import DeviceProfile
 from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, nanoseconds
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from acl_py.sanitizer.sanitizer import Sanitizer
+    from device_model.profile import DeviceProfile
     from device_model.ptx.text.syntax import Module
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Runtime:
 
     def __init__(
         self,
-        profile: DeviceProfile,
+        profile: "DeviceProfile",
         rules: SyncRules,
         *,
         workers: int | None = None,
