@@ -77,8 +77,8 @@ class Judge:
 
     def __init__(self, timeline: Timeline, barriers: Collection[int] = (), *, has_legacy: bool = False) -> None:
         self.timeline = timeline
-        self._base = Relation(timeline, apart=True, moments=True)
-        self.pairs = pairs_of(self._base)
+        self.base = Relation(timeline, apart=True, moments=True)
+        self.pairs = pairs_of(self.base)
         self._all = _Variant(Changes(), self.pairs)
         self._seen = (
             self._variant(Changes(assumed=False)) if any(not each.seen for each in timeline.handovers) else None
@@ -117,7 +117,7 @@ class Judge:
         """Return few edges that put *pairs* in order: of those between the same two actors each is from a later node
         than the one before.
         """
-        point = self._base.point
+        point = self.base.point
         by_actors: dict[tuple[int, int], list[tuple[int, int, Pair]]] = {}
         for pair in pairs:
             one, other = point(pair.one), point(pair.other)

@@ -108,15 +108,32 @@ class Asker:
             case = apply(edit, case)
         return self.compare(case, ", ".join(map(str, edits)))
 
+    def gain_ns(self, case: Case) -> int:
+        """Return how much shorter the run of *case* is. Nobody looks at its accesses, which takes half of the time.
+
+        Raises:
+            EditError: the program cannot run.
+        """
+        try:
+            run_ = replay(case.program, device=case.device, rules=case.rules, sanitize=False)
+        except (ProgramError, DeadlockError) as error:
+            raise EditError(f"the edited program does not run: {error}") from error
+        self._check(run_, case.program.id)
+        return self.before_ns - round(run_.done_us * 1000)
+
+    def _check(self, run_: Replay, what: str) -> None:
+        """Refuse a run with failures that the run of the case does not have."""
+        failure = next((_failures(run_) - _failures(self.before)).elements(), None)
+        if failure is not None:
+            raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
+
     def compare(self, case: Case, what: str) -> Answer:
         """Return how the run of *case* differs; *what* says what was edited."""
         try:
             run_ = self._run(case)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
-        failure = next((_failures(run_) - _failures(self.before)).elements(), None)
-        if failure is not None:
-            raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
+        self._check(run_, what)
         after = run_.trace.timeline()
         found = [(pair, text) for pair, text in _conflicts(run_.findings).items() if pair not in self._conflicts]
         conflicts = [text for (_, buffers), text in found if not buffers <= _ARRAYS]
