@@ -61,7 +61,7 @@ only from those below it, and all of them may import device_model:
         unwritten digests               bytes that nobody has written; sources of copies that change
         reversed_effects tearing        effects against the order of ends; effects of half of the bytes
     order/          what is certain to be over before what
-        relate launches                 what each act orders, and each launch of a graph
+        relate launches meetings        what each act orders, each launch of a graph, and calls of ranks that meet
         order signals                   the relation of streams and hosts; what streams signal
         things                          streams, events and contexts of a recording
     trace/          the recorder, and the views of what it recorded
@@ -81,11 +81,11 @@ only from those below it, and all of them may import device_model:
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host marks
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
-        ptx_kernels ptx_compiler captures capturing graphs task_groups
+        ptx_kernels ptx_compiler captures capturing graphs task_groups communicators collectives elements
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
-        captures pools                  what captures refuse; what a pool gives back to its device
+        captures pools collectives      what captures refuse; what a pool gives back; how ranks and groups are queued
         leaks                           what is never freed, or never destroyed
     host_arrays/    arrays of the host that report their uses
         views host_view array_ranges    who gets the reports; the arrays; which bytes they cover

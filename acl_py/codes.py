@@ -13,18 +13,20 @@ from typing import NamedTuple
 from device_model.errors import Kind
 from device_model.rules import RULES, Code
 
+_RULES = {"hccl": "acl", "nccl": "cuda"}  # the rules under which codes of a library are given
+
 
 class Entry(NamedTuple):
     """One code of one vendor."""
 
     number: int
-    vendor: str  # "acl" or "cuda"
+    vendor: str  # "acl" or "cuda", or its library of collectives: "hccl" or "nccl"
     name: str
     meaning: str
 
     def kinds(self) -> list[Kind]:
         """The kinds of failure for which a simulation gives this code."""
-        rules = RULES[self.vendor]
+        rules = RULES[_RULES.get(self.vendor, self.vendor)]
         return [kind for kind, code in rules.codes.items() if code.value == self.number and code.name == self.name]
 
 
@@ -233,6 +235,18 @@ ADVICE: Mapping[Kind, Advice] = MappingProxyType(
         ),
         Kind.HOST_FUNCTION_FAILURE: Advice(
             "a host function raised an exception", "fix the function: the exception is the __cause__"
+        ),
+        Kind.INVALID_COLLECTIVE: Advice(
+            "ranks, counts, types or buffers that a collective cannot take, or a communicator that is gone",
+            "the message says which argument of which rank is wrong",
+        ),
+        Kind.COLLECTIVE_TIMEOUT: Advice(
+            "under ACL's rules, ranks that waited for the others longer than HCCL_EXEC_TIMEOUT (EI0002)",
+            "let all ranks make the same calls in the same order: the message names the first one that differs",
+        ),
+        Kind.REMOTE_FAILURE: Advice(
+            "another rank of the communicator has failed, was aborted, or lost its device",
+            "find what failed there first; then make a new communicator",
         ),
         Kind.ECC_ERROR: Advice("a fault rule injected it", "remove the rule, or reset the device"),
         Kind.DEVICE_LOST: Advice("a fault rule injected it", "remove the rule, and reset the device"),

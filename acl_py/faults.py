@@ -3,8 +3,8 @@
 Each function here makes one rule. A rule looks at calls or at operations, as these arguments say:
 
     call                  the name of a verb, as "Malloc"; wildcards are allowed, as in "Malloc*"
-    op                    a kind of operation: "h2d", "d2h", "d2d", "p2p", "fill", "prefetch_h2d", "prefetch_d2h",
-                          "kernel" or "host_function"; wildcards are allowed
+    op                    a kind of operation: "h2d", "d2h", "d2d", "p2p", "collective", "fill", "prefetch_h2d",
+                          "prefetch_d2h", "kernel" or "host_function"; wildcards are allowed
     name                  only with op: the name of a kernel or host function
     stream                only with op: the name of a stream, as "stream 1"
     nth                   of all that match, the rule strikes only this one: 3 is the third
@@ -37,7 +37,7 @@ from device_model.memory import Buffer, Limit, size_text
 from device_model.scheduler import END_NS, nanoseconds
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_OPS = ("h2d", "d2h", "d2d", "p2p", "fill", "prefetch_h2d", "prefetch_d2h", "kernel", "host_function")
+_OPS = ("h2d", "d2h", "d2d", "p2p", "collective", "fill", "prefetch_h2d", "prefetch_d2h", "kernel", "host_function")
 
 
 class FaultError(ValueError):

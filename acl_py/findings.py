@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from acl_py.late_imports import import_late
 
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
     from device_model.kernel.findings import KernelRule
@@ -165,7 +166,8 @@ class Finding:
     @property
     def id(self) -> str:
         """A name such as "free-in-use-1f09ab34", by which it can be suppressed."""
-        return f"{self.kind.word}-{sha256(repr(self.key).encode()).hexdigest()[:8]}"
+        digest: str = import_late("hashlib").sha256(repr(self.key).encode()).hexdigest()
+        return f"{self.kind.word}-{digest[:8]}"
 
     def __str__(self) -> str:
         times = f" ({self.count:,} times)" if self.count > 1 else ""

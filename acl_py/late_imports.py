@@ -1,23 +1,26 @@
 """Late imports: modules that are imported when a program needs them, in the middle of it.
 
-So a script starts fast that makes few calls or none. The names of a package are those of its module `public`, which is
-imported when a program first uses one of them.
+So a script starts fast that makes few calls or none. The names of a package are those of its module `public`. Each of
+its lines says which module has a name, and this module is imported when a program first uses the name.
 
 The folder of a script comes first on Python's path, and a script may have a file `random.py` or `calendar.py`. Ours
 then find the standard library's all the same, as if they had been imported before the script.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 _LIBRARY = os.path.dirname(os.__file__)
 _FIRST = (_LIBRARY, os.path.join(_LIBRARY, "lib-dynload"))
+_PUBLIC = re.compile(r"^from ([\w.]+) import (\w+) as \2\b", re.MULTILINE)  # a line of a module `public`
 
 
 @contextmanager
@@ -59,25 +62,20 @@ def late_names(package: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[
     They find its modules, and what its module `public` names.
     """
     name = package["__name__"]
-
-    def load() -> None:
-        for each, thing in vars(import_late(f"{name}.public")).items():
-            if not each.startswith("__"):
-                package.setdefault(each, thing)
+    text = Path(package["__file__"]).with_name("public.py").read_text(encoding="utf-8")
+    modules = {each: module for module, each in _PUBLIC.findall(text)}
 
     def get(attribute: str) -> Any:
-        if attribute != "__all__" and (attribute.startswith("__") or not attribute.isidentifier()):
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        if find_spec(f"{name}.{attribute}") is not None:
+        if attribute in modules:
+            return package.setdefault(attribute, getattr(import_late(modules[attribute]), attribute))
+        if attribute == "__all__":  # `import *` takes all names where there is no such list
+            for each in modules:
+                get(each)
+        elif not attribute.startswith("__") and attribute.isidentifier() and find_spec(f"{name}.{attribute}"):
             return import_late(f"{name}.{attribute}")
-        load()  # also for `__all__`: `import *` takes all names where there is no such list
-        try:
-            return package[attribute]
-        except KeyError:
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}") from None
+        raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
 
     def names() -> list[str]:
-        load()
-        return sorted(package)
+        return sorted({*package, *modules})
 
     return get, names

@@ -5,14 +5,16 @@ import re
 from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from acl_py.late_imports import standard_library_first
 from acl_py.parts import NEEDS_MODEL, parts_of
 from device_model.errors import shown
 from device_model.integers import integer
-from device_model.overlay import load as lay
-from device_model.profile import DeviceProfile, load
 from device_model.rules import RULES, SyncRules
+
+if TYPE_CHECKING:
+    from device_model.profile import DeviceProfile
 
 DEVICE, BODIES = "ACL_PY_DEVICE", "ACL_PY_BODIES"  # variables of the environment
 HOST_TIMES = ("modelled", "measured")
@@ -45,7 +47,7 @@ class Options:
     signatures, with the same defaults.
     """
 
-    device: str | Path | DeviceProfile = "h200"
+    device: "str | Path | DeviceProfile" = "h200"
     rules: str | SyncRules | None = None
     workers: int | None = None
     host_time: str = "modelled"
@@ -58,6 +60,7 @@ class Options:
     effects: str | None = None
     overlay: str | Path | None = None
     bodies: str | None = None
+    hccl_timeout_s: float | None = None
 
     @property
     def card(self) -> Card | None:
@@ -74,7 +77,9 @@ class Options:
         placed = replace(self, device=device, bodies=self.bodies or os.environ.get(BODIES))
         if placed.card is None:
             return placed
-        return replace(placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None)
+        return replace(
+            placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None, hccl_timeout_s=None
+        )
 
     def check(self) -> None:
         """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and
@@ -95,6 +100,8 @@ class Options:
             )
         if self.hang_after is not None:
             _check_seconds("hang_after", self.hang_after)
+        if self.hccl_timeout_s is not None:
+            _check_seconds("hccl_timeout_s", self.hccl_timeout_s)
         if self.host_time not in HOST_TIMES:
             raise ValueError(f"host_time must be one of {', '.join(HOST_TIMES)}, not {self.host_time!r}")
         if self.clock not in _CLOCKS:
@@ -119,12 +126,13 @@ class Options:
             ("effects", self.effects, "a card shows the effects that it has"),
             ("overlay", self.overlay, "calls take the time that they take"),
             ("host_time", None if self.host_time == HOST_TIMES[0] else self.host_time, "time is real"),
+            ("hccl_timeout_s", self.hccl_timeout_s, "a communicator is made on the model only"),
             ("clock", "simulated" if self.clock == "simulated" else None, "time is real"),
         ):
             if value is not None:
                 raise ValueError(f"{name}={value!r} with device={self.device!r}: {why}; leave it out")
 
-    def profile_and_rules(self) -> tuple[DeviceProfile, SyncRules]:
+    def profile_and_rules(self) -> "tuple[DeviceProfile, SyncRules]":
         """Return the profile with the overlay, and the rules, which are by default those of the profile.
 
         Raises:
@@ -132,6 +140,8 @@ class Options:
             ProfileError: The profile or the overlay cannot be used; a ValueError.
             ValueError: There are no rules of that name.
         """
+        with standard_library_first():  # late: a program that imports the package may begin no simulation
+            from device_model.profile import DeviceProfile, load
         if not isinstance(self.device, str | Path | DeviceProfile):
             what = "the name of a profile, the path of a .toml file or a DeviceProfile"
             raise TypeError(f"device must be {what}, not {shown(self.device)}")
@@ -140,6 +150,8 @@ class Options:
             if not isinstance(self.overlay, str | Path):
                 what = "the name of an overlay or the path of a .toml file"
                 raise TypeError(f"overlay must be {what}, not {shown(self.overlay)}")
+            with standard_library_first():
+                from device_model.overlay import load as lay
             profile = lay(self.overlay, profile)
         rules = profile.rules if self.rules is None else self.rules
         if isinstance(rules, SyncRules):

@@ -33,7 +33,6 @@ from acl_py.waiting.loops import CLOCK
 from device_model.errors import coroutine_text
 from device_model.handles import Handle
 from device_model.observe import Observer
-from device_model.profile import DeviceProfile
 from device_model.rules import SyncRules
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
     from acl_py.trace import Trace
     from acl_py.trace.page import Page
+    from device_model.profile import DeviceProfile
 
 _T = TypeVar("_T")
 _HOST_TIMES = dict(zip(HOST_TIMES, (Runtime, MeasuredRuntime), strict=True))
@@ -205,6 +205,7 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
     runtime = _HOST_TIMES[options.host_time](
         profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
     )
+    runtime.hccl_timeout_s = options.hccl_timeout_s
     if effects is not Effects.STRONG:
         _reverse_effects(runtime, torn=effects is Effects.TORN)
     instructions = options.instructions or (watch.instructions if watch else 0)
@@ -295,7 +296,7 @@ def _simulating(options: Options) -> Iterator[Simulation]:
 @asynccontextmanager
 async def simulate(
     *,
-    device: str | Path | DeviceProfile = "h200",
+    device: "str | Path | DeviceProfile" = "h200",
     rules: str | SyncRules | None = None,
     workers: int | None = None,
     host_time: str = "modelled",
@@ -308,6 +309,7 @@ async def simulate(
     effects: str | None = None,
     overlay: str | Path | None = None,
     bodies: str | None = None,
+    hccl_timeout_s: float | None = None,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -347,6 +349,8 @@ async def simulate(
         bodies: On a card only: what the launch of a kernel with a body in Python does. "refuse": it is refused; the
             default. "host": the body runs on the host, in its turn in the stream. "time": the cores are busy as long as
             its cost says, and no byte changes (docs/card.md).
+        hccl_timeout_s: Under ACL's rules: after how many seconds ranks that wait for each other in a collective fail;
+            0: never. None: as HCCL_EXEC_TIMEOUT in the environment says, or after 1,800.
 
     Raises:
         TypeError: An option is of a type that it cannot be of.
@@ -371,6 +375,7 @@ async def simulate(
             effects,
             overlay,
             bodies,
+            hccl_timeout_s,
         ).placed()
     ) as sim:
         yield sim
@@ -378,7 +383,7 @@ async def simulate(
 
 def open(  # noqa: A001 - acl_py.open is the name
     *,
-    device: str | Path | DeviceProfile = "h200",
+    device: "str | Path | DeviceProfile" = "h200",
     rules: str | SyncRules | None = None,
     workers: int | None = None,
     host_time: str = "modelled",
@@ -391,6 +396,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     effects: str | None = None,
     overlay: str | Path | None = None,
     bodies: str | None = None,
+    hccl_timeout_s: float | None = None,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -416,6 +422,7 @@ def open(  # noqa: A001 - acl_py.open is the name
             effects,
             overlay,
             bodies,
+            hccl_timeout_s,
         ).placed()
     )
     opened.append(scope)
@@ -426,7 +433,7 @@ def open(  # noqa: A001 - acl_py.open is the name
 def run(
     main: Callable[..., Awaitable[_T]],
     *args: Any,
-    device: str | Path | DeviceProfile = "h200",
+    device: "str | Path | DeviceProfile" = "h200",
     rules: str | SyncRules | None = None,
     workers: int | None = None,
     uvloop: bool = False,
@@ -440,6 +447,7 @@ def run(
     effects: str | None = None,
     overlay: str | Path | None = None,
     bodies: str | None = None,
+    hccl_timeout_s: float | None = None,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -473,6 +481,8 @@ def run(
             puts in order take effect in the other order. "torn": the same, with half of the bytes.
         overlay: What calls take on another host, or from a framework: "torch", or the path of a `.toml` file.
         bodies: On a card only: what launches of kernels with a body in Python do: "refuse", "host" or "time".
+        hccl_timeout_s: Under ACL's rules: after how many seconds ranks that wait for each other in a collective fail;
+            0: never. None: as HCCL_EXEC_TIMEOUT in the environment says, or after 1,800.
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
@@ -493,6 +503,7 @@ def run(
         effects,
         overlay,
         bodies,
+        hccl_timeout_s,
     ).placed()
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)

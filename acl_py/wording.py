@@ -18,8 +18,8 @@ def reword(text: str, function: str = "acl") -> str:
     """Return *text* with functions in the place of verbs: "SetDevice()" becomes "acl.rt.set_device()". If the script
     calls the *function* of CUDA's driver, such as "cuMemAlloc_v2", it becomes "cudaSetDevice()".
     """
-    names = _of_cuda() if function.startswith("cu") else _functions()
-    return _VERB.sub(lambda match: names.get(match[1], match[1]) + "(", text)
+    names = _of_cuda if function.startswith("cu") else _functions  # called late: a text may name no verb
+    return _VERB.sub(lambda match: names().get(match[1], match[1]) + "(", text)
 
 
 def plain(name: str) -> str:

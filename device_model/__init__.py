@@ -5,9 +5,9 @@ From the top down; each line imports only from those below it:
     device                          one device: its engines, contexts and memory
     choices                         what a run may do otherwise than the model
     contexts chains faults          contexts and their failures; chains of waits for reports; fault rules
-    collectives/                    what the ranks of a communicator do together
     engines/                        copies and host functions; blocks on cores; pageable memory; bodies in threads
     graphs/                         work that is described once and launched many times; captures
+    collectives/                    work of several devices that takes place together: ranks, calls that meet, results
     events signals                  events; notifies and values to wait for
     streams                         first in, first out, and the default-stream rule
     queues steps                    hardware queues; entries in a stream that take no engine

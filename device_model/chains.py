@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from device_model.collectives.cliques import Clique
+from device_model.collectives.parts import Part
 from device_model.completions import AllOf, Completion, FirstOf, Need, Process
 from device_model.ops import Op
 from device_model.steps import Step
@@ -27,6 +29,8 @@ class Relation(Enum):
     SET_BY = "the subject waits for something that its cause, which is queued, will set"
     NEEDS = "the subject is a Need, which its cause will fulfil at the earliest"
     # Ends:
+    MEETS = "the subject, a part of a collective, has its turn, and its cause, the part of another rank, has not"
+    ALONE = "the subject, a part of a collective, has its turn, and another rank has not called, or otherwise"
     RUNS = "the subject is running"
     NEXT = "the subject is the head of its hardware queue and waits for its engine"
     NEVER = "nothing queued or running can complete the subject"
@@ -53,12 +57,24 @@ class Streams(Protocol):
         """Return all its streams, the default streams included."""
 
 
+class HasRanks(Protocol):
+    """What chains read of the `Parts` of a device."""
+
+    @property
+    def waiting(self) -> Iterable[Op]:
+        """The parts of collectives that have had their turn and have not ended."""
+
+
 class Unfinished(Protocol):
     """What chains read of a `Device`."""
 
     @property
     def contexts(self) -> Iterable[Streams]:
         """Its contexts, through which chains find the steps of streams."""
+
+    @property
+    def parts(self) -> HasRanks:
+        """Its parts of collectives."""
 
     def unfinished(self) -> Iterable[Op]:
         """Return its operations that have not ended."""
@@ -70,8 +86,11 @@ class Chains:
     def __init__(self, devices: Iterable[Unfinished], more: Iterable[Completion] = ()) -> None:
         """Look at the unfinished work of *devices*, and at *more* completions that something waits for."""
         self._causes: dict[object, list[Completion]] = {}
+        self.cliques: dict[Clique, None] = {}  # of the collectives that wait for ranks
         todo: list[Completion] = list(more)
         for device in devices:
+            waiting = [op.work for op in device.parts.waiting if isinstance(op.work, Part)]
+            self.cliques.update((part.rank.clique, None) for part in waiting if part.awaited() is not None)
             todo += device.unfinished()
             for stream in (stream for context in device.contexts for stream in context.everything()):
                 todo += [stream.tail, *stream.pending, *stream.steps]
@@ -155,10 +174,21 @@ def _look_at_step(step: Step, cause: Completion | None) -> tuple[Relation, Compl
 
 def _look_at_op(op: Op, cause: Completion | None) -> tuple[Relation, Completion | None]:
     if op.start_ns >= 0:
-        return Relation.RUNS, None
+        return _look_at_part(op.work) if isinstance(op.work, Part) else (Relation.RUNS, None)
     if cause is not None:
         return Relation.WAITS, cause
     fifo = op.queue.fifo
     if op in fifo and fifo[0] is not op:
         return Relation.BEHIND, fifo[0]
     return Relation.NEXT, None
+
+
+def _look_at_part(part: Part) -> tuple[Relation, Completion | None]:
+    """Return what a part of a collective waits for that has its turn: the first rank that has not, if it has called."""
+    exchange = part.awaited()
+    if exchange is None:
+        return Relation.RUNS, None
+    parts = [other for _, other in exchange.missing()]
+    if parts and exchange.agrees and parts[0] is not None:
+        return Relation.MEETS, parts[0].op
+    return Relation.ALONE, None

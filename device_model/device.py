@@ -15,11 +15,14 @@ ninth stream shares a queue with the first.
 from collections.abc import Callable
 from itertools import chain
 from sys import maxsize
+from typing import TYPE_CHECKING
 
+from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.engines.dispatcher import Dispatcher, Wave
 from device_model.engines.host_thread import HostThread
+from device_model.engines.parts import Parts
 from device_model.engines.peers import PeerEngine
 from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
@@ -34,25 +37,28 @@ from device_model.links.fabric import Links
 from device_model.memory import HOST, NONE, Memory, Moves, Pages
 from device_model.observe import Hooks
 from device_model.ops import Op
-from device_model.profile import Curve, DeviceProfile, Latencies
 from device_model.queues import HardwareQueue
-from device_model.rules import SyncRules
+from device_model.rules import CollectiveRules, SyncRules
 from device_model.scheduler import Scheduler
 from device_model.signals import Notify, Words
 from device_model.streams import Stream
 from device_model.touches import allocations_of
 from device_model.work import CoreKernel, Lane, Occupation, Pause, Prefetch, Work, dropped
 
+if TYPE_CHECKING:
+    from device_model.profile import Curve, DeviceProfile, Latencies
+
+_OWN = (Lane.HOST, Lane.COLLECTIVE)  # each stream has queues of its own for these
 _Gaps = tuple[Nanoseconds, ...]  # by the lane of the completion before
 
 
-def _behind(latency: Latencies, lane: Lane, own: Nanoseconds) -> _Gaps:
+def _behind(latency: "Latencies", lane: Lane, own: Nanoseconds) -> _Gaps:
     """Return how long after a completion of each lane an operation of *lane* can start; *own* after one of its own."""
     host_end = latency.host_function_end
     return tuple(host_end if by is Lane.HOST else own if by is lane else latency.engines for by in Lane)
 
 
-def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
+def _gaps(latency: "Latencies") -> dict[Lane, tuple[_Gaps, _Gaps]]:
     """Return, for each lane, how long after a completion an operation there can start, by the lane of the completion.
 
     The first tuple is for a completion in the same stream, the second for one in another stream.
@@ -64,7 +70,7 @@ def _gaps(latency: Latencies) -> dict[Lane, tuple[_Gaps, _Gaps]]:
     return gaps
 
 
-def _node_gaps(profile: DeviceProfile, gaps: dict[Lane, tuple[_Gaps, _Gaps]]) -> dict[Lane, tuple[_Gaps, ...]]:
+def _node_gaps(profile: "DeviceProfile", gaps: dict[Lane, tuple[_Gaps, _Gaps]]) -> dict[Lane, tuple[_Gaps, ...]]:
     """Return *gaps* as they are between the nodes of a graph.
 
     Behind those of the lanes comes the gap behind the turn of a launch (graphs.executable.Turn).
@@ -86,7 +92,7 @@ class Device:
     def __init__(
         self,
         ordinal: int,
-        profile: DeviceProfile,
+        profile: "DeviceProfile",
         rules: SyncRules,
         scheduler: Scheduler,
         memory: Memory,
@@ -119,6 +125,7 @@ class Device:
         self.h2d, self.d2h, self.peer, self.staged = self._copy_engines()
         self.cores = self._dispatcher()
         self.host_thread = HostThread(scheduler, profile.latency, self.finish)
+        self.parts = Parts(scheduler, self.cores, self._cores_of_collectives, self.finish)
         self._engines = self._by_lane()
         self.staging = Staging(scheduler, profile)
         self.words = Words(scheduler, hooks, workers.flush, self.cores.waiting.look)
@@ -142,7 +149,13 @@ class Device:
         self.primary = self._context(primary=True, made=None)
         self.contexts: list[Context] = [self.primary]
 
-    def _by_lane(self) -> dict[Lane, Dispatcher | CopyEngine | HostThread]:
+    @property
+    def _cores_of_collectives(self) -> int:
+        """How many cores a collective holds: NCCL's channels are blocks of a kernel, HCCL leaves the cores alone."""
+        spec = self.profile.collectives
+        return spec.channels if spec is not None and self.rules.collectives is CollectiveRules.NCCL else 0
+
+    def _by_lane(self) -> dict[Lane, Dispatcher | CopyEngine | HostThread | Parts]:
         """Return the engine of each lane."""
         return {
             Lane.COMPUTE: self.cores,
@@ -151,13 +164,14 @@ class Device:
             Lane.PEER: self.peer,
             Lane.STAGED: self.staged,
             Lane.HOST: self.host_thread,
+            Lane.COLLECTIVE: self.parts,
         }
 
     def _copy_engines(self) -> tuple[CopyEngine, CopyEngine, PeerEngine, CopyEngine]:
         """Make the engines that copy to the device, from it, to other devices, and to those through the host."""
         copies, gap = self.profile.copies, self.profile.latency.copy_gap
 
-        def engine(name: str, curve: Curve, duplex_bytes: int, duplex_permille: int) -> CopyEngine:
+        def engine(name: str, curve: "Curve", duplex_bytes: int, duplex_permille: int) -> CopyEngine:
             return CopyEngine(
                 self.scheduler, name, curve, gap, duplex_bytes, duplex_permille, self.finish, self.move_pages
             )
@@ -216,6 +230,7 @@ class Device:
         streams = [stream for context in self.contexts for stream in context.everything()]
         for context in self.contexts:
             context.abandon(site)
+        self.parts.lose(f"its device was reset at {site}")
         self.memory.free_all(self.ordinal, site)
         self.call_hook(self.hooks.reset, self, site)
         self.primary = self._context(primary=True, made=site)
@@ -231,7 +246,7 @@ class Device:
         Streams get the shared queues in turn, in the order of their creation (measured on an H200).
         """
         shared = [queues[index % len(queues)] for queues in self._shared.values()]
-        return (*shared, self._queue(Lane.HOST, index))
+        return (*shared, *(self._queue(lane, index) for lane in _OWN))
 
     def private_queues(self, index: int) -> tuple[HardwareQueue, ...]:
         """Return queues that no other stream shares, one for each lane."""
@@ -239,7 +254,11 @@ class Device:
 
     def chain_queues(self) -> tuple[HardwareQueue, ...]:
         """Return the queues of a chain of nodes of a graph, one for each lane."""
-        engines = dict.fromkeys(Lane, self._forwarder) | {Lane.COMPUTE: self._streaks, Lane.HOST: self.host_thread}
+        engines = dict.fromkeys(Lane, self._forwarder) | {
+            Lane.COMPUTE: self._streaks,
+            Lane.HOST: self.host_thread,
+            Lane.COLLECTIVE: self.parts,
+        }
         return tuple(HardwareQueue(engines[lane], -1, maxsize, *self._node_gaps[lane]) for lane in Lane)
 
     def time_alone(self, work: Work) -> Nanoseconds | None:
@@ -247,11 +266,11 @@ class Device:
         return self.cores.time_alone(work) if work.nbytes < self._inline_bytes else None
 
     def _shared_queues(self) -> dict[Lane, list[HardwareQueue]]:
-        """Make the queues that streams share. For its host functions each stream has a queue of its own."""
+        """Make the queues that streams share."""
         shared: dict[Lane, list[HardwareQueue]] = {
             lane: [self._queue(lane, index) for index in range(self._queue_count(lane))]
             for lane in Lane
-            if lane is not Lane.HOST
+            if lane not in _OWN
         }
         for queues in shared.values():
             for queue in queues:
@@ -263,7 +282,7 @@ class Device:
         return self.profile.queues.compute if lane is Lane.COMPUTE else self.profile.queues.copy
 
     def _queue(self, lane: Lane, index: int) -> HardwareQueue:
-        depth = maxsize if lane is Lane.HOST else self.profile.queues.depth
+        depth = maxsize if lane in _OWN else self.profile.queues.depth
         return HardwareQueue(self._engines[lane], index, depth, *self._gaps[lane])
 
     def next_stream(self) -> int:
@@ -314,8 +333,10 @@ class Device:
             ops.update(dict.fromkeys(queue.fifo))
         ops.update((entry[2], None) for entry in self.cores.list)
         ops.update(self.cores.waiting.ops)
+        ops.update(self.parts.waiting)
         for stream in (stream for context in self.contexts for stream in context.everything()):
-            ops.update(dict.fromkeys(stream.queues[Lane.HOST].fifo))
+            for lane in _OWN:
+                ops.update(dict.fromkeys(stream.queues[lane].fifo))
         ops.update(dict.fromkeys(self.host_thread.ready))
         if self.peer.running is not None:
             ops[self.peer.running] = None  # longer on its links than the heap knows
@@ -343,6 +364,7 @@ class Device:
             if context.error is None:
                 context.lose(error)
                 context.failed_ns = 0
+        self.parts.lose("its device is lost")
         self.cores.waiting.look()
 
     def abort(self, stream: Stream, error: DeviceError) -> None:
@@ -365,7 +387,9 @@ class Device:
         stream.pending.clear()
         for step in reversed(list(stream.steps)):  # the end of one lets the next begin, which is dropped, too
             step.stop()
+        parts = [op.work for op in ops if isinstance(op.work, Part)]
         for op in ops:
+            self.parts.abort(op)
             op.work = dropped(op.work)
             op.error = error
             op.done, op.end_ns = True, now
@@ -378,6 +402,8 @@ class Device:
             self.cores.end_wait(op, Occupation(after_ns, ((after_ns, op.cores_held),)))
         for launch in [each for each in self.launches if each.stream is stream]:
             launch.abort(now)
+        for part in parts:
+            part.rank.clique.lose(part.rank, f"{stream.name} was aborted")
         self.scheduler.settle()
 
     def finish(self, op: Op, now: Nanoseconds) -> None:

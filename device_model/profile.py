@@ -117,6 +117,9 @@ class HostCosts:
     destroy_stream: int
     create_event: int
     destroy_event: int
+    create_communicator: int  # CommInitAll, CommInitRootInfo and CommSplit, once all ranks have called
+    destroy_communicator: int
+    collective: int  # a call of one rank, with its share of the end of a group
     elapsed: int
     set_device: int
     memory_info: int

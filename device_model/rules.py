@@ -180,6 +180,13 @@ class ManagedMemory(Enum):
     NONE = "there is none: its calls are refused"
 
 
+class CollectiveRules(Enum):
+    """Whose library of collectives it is."""
+
+    NCCL = "groups of calls; ranks wait for each other for ever"
+    HCCL = "no groups; ranks wait for a limited time; fewer types can be reduced"
+
+
 class Init(Enum):
     """What a second Init does.
 
@@ -235,6 +242,7 @@ class SyncRules:
         init: What a second Init does.
         unsafe_in_capture: The calls that a capture beside them forbids, unless it or their host is relaxed. It always
             forbids a call that waits for all work of its own device.
+        collectives: Whose library of collectives there is.
         priorities: Of streams: the least urgent and the most urgent. Others are clamped to this range.
         codes: The vendor's code for each kind of failure.
     """
@@ -258,6 +266,7 @@ class SyncRules:
     managed_memory: ManagedMemory
     init: Init
     unsafe_in_capture: frozenset[HostCall]
+    collectives: CollectiveRules
     priorities: tuple[int, int]
     codes: Mapping[Kind, Code]
 
@@ -296,6 +305,9 @@ _CUDA_CODES = MappingProxyType(
         Kind.NOT_RECORDED: Code(400, "cudaErrorInvalidResourceHandle"),
         Kind.NO_TIMING: Code(400, "cudaErrorInvalidResourceHandle"),
         Kind.NOT_READY: Code(600, "cudaErrorNotReady"),
+        Kind.INVALID_COLLECTIVE: Code(4, "ncclInvalidArgument"),
+        Kind.REMOTE_FAILURE: Code(6, "ncclRemoteError"),
+        Kind.COLLECTIVE_TIMEOUT: Code(909, "cudaErrorTimeout"),
         Kind.NO_TIME_YET: Code(600, "cudaErrorNotReady"),
         Kind.STREAM_TIMEOUT: Code(909, "cudaErrorTimeout"),
         Kind.EVENT_TIMEOUT: Code(909, "cudaErrorTimeout"),
@@ -363,6 +375,7 @@ CUDA = SyncRules(
     managed_memory=ManagedMemory.PAGES,
     init=Init.COUNTED,
     unsafe_in_capture=_UNSAFE_UNDER_CUDA,
+    collectives=CollectiveRules.NCCL,
     priorities=(0, -5),
     codes=_CUDA_CODES,
 )
@@ -427,6 +440,9 @@ _ACL_CODES = MappingProxyType(
         Kind.CUBE_TIMEOUT: Code(507014, "ACL_ERROR_RT_AICORE_TIMEOUT"),
         Kind.LAUNCH_FAILURE: Code(507035, "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION"),
         Kind.CUBE_FAILURE: Code(507015, "ACL_ERROR_RT_AICORE_EXCEPTION"),
+        Kind.INVALID_COLLECTIVE: Code(1, "HCCL_E_PARA"),
+        Kind.COLLECTIVE_TIMEOUT: Code(507048, "ACL_ERROR_RT_FFTS_PLUS_TIMEOUT"),
+        Kind.REMOTE_FAILURE: Code(507057, "ACL_ERROR_RT_SUSPECT_REMOTE_ERROR"),
         Kind.STREAM_TIMEOUT: Code(507046, "ACL_ERROR_RT_STREAM_SYNC_TIMEOUT"),
         Kind.EVENT_TIMEOUT: Code(507047, "ACL_ERROR_RT_EVENT_SYNC_TIMEOUT"),
         Kind.ASSERTION_FAILED: Code(507035, "ACL_ERROR_RT_VECTOR_CORE_EXCEPTION"),
@@ -461,6 +477,7 @@ ACL = SyncRules(
     managed_memory=ManagedMemory.NONE,
     init=Init.ONCE,
     unsafe_in_capture=frozenset({HostCall.COPIES, HostCall.COPIES_PAGEABLE}),  # documented
+    collectives=CollectiveRules.HCCL,
     priorities=(7, 0),
     codes=_ACL_CODES,
 )

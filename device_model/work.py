@@ -38,6 +38,7 @@ class Lane(IntEnum):
     PEER = 3  # copies between two devices, if one has access to the other
     STAGED = 4  # copies between two devices without access, through the host
     HOST = 5  # host functions
+    COLLECTIVE = 6  # parts of collectives, which wait for those of other devices
 
 
 class Label:
@@ -75,6 +76,7 @@ class Work:
     nbytes: int  # how many bytes it moves or touches
     moves_pages: ClassVar[bool] = False  # touches managed memory, whose pages move when it starts
     alone: ClassVar[bool] = False  # touches more than simulated memory: no other body may run beside it
+    joins: ClassVar[bool] = False  # a part of a collective (collectives.parts), which gets its number when it is queued
 
     def perform(self) -> None:
         """Do the work in real memory. If this raises, the work has failed: see `failure`."""

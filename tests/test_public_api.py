@@ -34,6 +34,9 @@ EXPECTED = """
     GraphNodeSetWork GraphExecNodeSetWork GraphNodeSetEnabled
     CaptureTaskGrpBegin CaptureTaskGrpEnd CaptureTaskUpdateBegin CaptureTaskUpdateEnd
     LaunchKernel LaunchHostFunc HostWork Sleep HostThread GetLastError PeekAtLastError
+    GetRootInfo CommInitRootInfo CommInitAll CommSplit CommDestroy CommAbort GetRankSize GetRankId GetCommAsyncError
+    GroupStart GroupEnd AllReduce Reduce Broadcast AllGather ReduceScatter Scatter AlltoAll AlltoAllV AlltoAllVC
+    Barrier Send Recv BatchSendRecv
 """.split()
 
 

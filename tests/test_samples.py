@@ -10,8 +10,8 @@ from tests import forks
 
 # Those that take seconds; their parts are run by the fast tests of tests/samples and tests/cta.
 LONG = (
-    "15_copy_pipeline", "aicore", "double_buffer", "five_stages", "listings", "matmul", "moe", "progression",
-    "server", "streaming", "tuned_add", "tuning",
+    "15_copy_pipeline", "aicore", "double_buffer", "experts", "five_stages", "listings", "matmul", "moe", "progression",
+    "pipeline", "server", "streaming", "tensor_parallel", "tuned_add", "tuning",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))

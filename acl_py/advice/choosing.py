@@ -5,11 +5,11 @@ price, the dearest first. What was chosen is left out when the next is judged, a
 run again after each choice: a choice stays only if that run is not longer, and has no work without order.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from acl_py.advice.bounds import awake_ns, lines_on_path, peak_bytes
+from acl_py.advice.bounds import Bound, OnPath, awake_ns, peak_bytes
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
@@ -44,18 +44,18 @@ class Way:
     pairs: tuple[Pair, ...] = ()
 
 
-Tried = tuple[Way, Answer]
+Tried = tuple[Way, int]  # with how much shorter the run is
 
 
 @dataclass(slots=True)
 class Advice:
-    """One piece of advice: the *way*, the *answer* of a replay with this alone, if this alone is advice, and what it
-    adds to the gain of the advice before it. Of pieces that were tried together, the first has what all add, and how
+    """One piece of advice: the *way*, how much shorter the run is with this *alone*, if this alone is advice, and what
+    it adds to the gain of the advice before it. Of pieces that were tried together, the first has what all add, and how
     many are *below* it. *hidden* are lines that can go only if this one stays.
     """
 
     way: Way
-    answer: Answer | None
+    alone_ns: int | None
     added_ns: int
     hidden: list[WaitLine] = field(default_factory=list)
     below: int | None = None
@@ -79,9 +79,9 @@ class _SoFar:
         """The lines that were chosen."""
         return {each.way.line.key for each in self.advice}
 
-    def with_(self, way: Way, answer: Answer, alone: Answer | None) -> "_SoFar":
-        """Return what is chosen with *way*, too; *alone* is its own answer, if it gains something."""
-        advice = Advice(way, alone, answer.gain_ns - self.gain_ns)
+    def with_(self, way: Way, answer: Answer, alone_ns: int | None) -> "_SoFar":
+        """Return what is chosen with *way*, too; *alone_ns* is its own gain, if it has one."""
+        advice = Advice(way, alone_ns, answer.gain_ns - self.gain_ns)
         return _SoFar([*self.advice, advice], self.edit + way.edit, answer)
 
 
@@ -129,32 +129,37 @@ class Chooser:
         self._tried = 0
         self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self._steps.steps), 1)))
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
+        self._bound = Bound(self._judge.base, self._least_ns)
+        self._needless: set[tuple[str, str]] = set()  # the keys of lines that can go
+        self._weaker_ways: dict[tuple[str, str], Way] = {}  # the last one of each other line, by its key
 
     def choose(self) -> Chosen:
         """Return the advice that can be followed together."""
         lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
-        verdicts = [Verdict(line) for line in lines if not line.count]
-        ways = [self._way(line, Edit()) for line in lines if line.count]
-        verdicts += [way for way in ways if isinstance(way, Verdict)]
-        open_ = [way for way in ways if isinstance(way, Way)]
-        advice, together = self._together(open_)
+        first = [self._way(line, Edit(), one=True) if line.count else Verdict(line) for line in lines]
+        self._needless = {way.line.key for way in first if isinstance(way, Way)}
+        advice, together = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
         chosen = {each.way.line.key for each in advice}
-        left = [way for way in open_ if way.line.key not in chosen]
-        verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
-        self._hide([way for way in left if way.form is Form.REMOVE], advice)
+        left = [each for each in first if each.line.key not in chosen]
+        verdicts = [Verdict(each.line) if isinstance(each, Way) else each for each in left]
+        self._hide([each for each in left if isinstance(each, Way)], advice)
         peaks = [peak_bytes(each) for each in (self._asker.timeline, *([together.after] if together else []))]
         return Chosen(advice, verdicts, together, (peaks[0], peaks[-1]))
 
     # --- one line
 
-    def _way(self, line: WaitLine, chosen: Edit) -> Way | Verdict:
-        """Return what can be done with *line* behind what is *chosen*, or why it stays."""
+    def _way(self, line: WaitLine, chosen: Edit, *, one: bool = False) -> Way | Verdict:
+        """Return what can be done with *line* behind what is *chosen*, or why it stays. If it cannot go, *one* reason
+        may be enough.
+        """
         doubt = self._doubtful.of(line, *waits_of((*chosen.lines, line)))
-        loss = self._judge.loss(chosen + Edit((line,)))
+        loss = self._judge.loss(chosen + Edit((line,)), one=one)
         if not loss and doubt is None:
             return self._made(line, Form.LAST if line.last else Form.REMOVE, Edit((line,)), chosen)
         if doubt is not None:
             return Verdict(line, doubt=doubt) if not loss.known else Verdict(line, loss.known[0])
+        if one and loss.known:
+            return Verdict(line, loss.known[0])
         if (way := self._last_only(line, chosen)) is not None:
             return way
         if loss.known and not loss.doubtful and (way := self._weaker(line, loss, chosen)) is not None:
@@ -179,39 +184,45 @@ class Chooser:
         last = ({line.calls[-1]}, ()) if line.calls else ((), {line.awaits[-1]})
         others = line.without_last(*last)
         edit = Edit((others,))
-        if self._judge.loss(chosen + edit):
+        if self._judge.loss(chosen + edit, one=True):
             return None
         way = self._made(others, Form.LAST, edit, chosen)
         return way if isinstance(way, Way) else None
 
     def _weaker(self, line: WaitLine, loss: Loss, chosen: Edit) -> Way | None:
-        """Return the way to wait only for what *line* is needed for; None if a program cannot do so."""
+        """Return the way to wait only for what *line* is needed for; None if a program cannot do so. Whether that is
+        enough is for `_is_enough` to say.
+        """
         edit = Edit((line,), tuple(self._judge.edges(loss.known)))
         way = self._made(line, Form.WEAKER, edit, chosen, loss.known)
         if isinstance(way, Verdict) or self._steps.changes_nothing(edit, way.edited.edges[len(chosen.behind) :]):
             return None
-        return None if self._judge.loss(chosen + edit) else way
+        return way
 
     # --- several lines
 
-    def _together(self, ways: Sequence[Way]) -> tuple[list[Advice], Answer | None]:
-        """Return what is chosen of *ways*, and the answer of all of it.
+    def _together(self, lines: Sequence[WaitLine]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of *lines*, and the answer of all of it.
 
         In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
         those that cost no more than their calls.
         """
         so_far = _SoFar()
-        tries = self._tries(ways, so_far)
-        alone = {way.line.key: answer for way, answer in tries}
+        tries = self._tries(lines, so_far)
+        alone = {way.line.key: gain_ns for way, gain_ns in tries}
         goes_on = True
         while goes_on:
             while tries:
-                way, answer = self._dearest(tries)
+                way, _ = dearest = self._dearest(tries)
+                answer = self._run(way, so_far.gain_ns + 1)
+                if answer is None:
+                    tries.remove(dearest)
+                    continue
                 so_far = so_far.with_(way, answer, alone.get(way.line.key))
-                tries = self._tries(self._left(ways, so_far), so_far)
-            before, so_far = so_far, self._with_cheap([way.line for way in self._left(ways, so_far)], so_far)
+                tries = self._tries(lines, so_far)
+            before, so_far = so_far, self._with_cheap(lines, so_far)
             goes_on = so_far is not before
-            tries = self._tries(self._left(ways, so_far), so_far) if goes_on else []
+            tries = self._tries(lines, so_far) if goes_on else []
         advice, together = so_far.advice, so_far.answer
         while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
             advice = advice[:-1]
@@ -219,19 +230,38 @@ class Chooser:
             together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
         return advice, together
 
-    def _left(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Way]:
-        """Return what can be done beside what was chosen so far, with the lines of *ways* that were not."""
-        left = (self._way(way.line, so_far.edit) for way in ways if way.line.key not in so_far.keys)
-        return [way for way in left if isinstance(way, Way)]
+    def _tries(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> list[Tried]:
+        """Return what makes the run shorter beside what is chosen so far, with those of *lines* that are not."""
+        path = OnPath(self._timeline if so_far.answer is None else so_far.answer.after)
+        tries = []
+        for line in lines:
+            if line.key in so_far.keys or not self._can_gain(line, path):
+                continue
+            way = self._way(line, so_far.edit)
+            if not isinstance(way, Way):
+                continue
+            self._weaker_ways.pop(line.key, None)
+            if way.form is Form.WEAKER:
+                self._weaker_ways[line.key] = way
+            if self._can_gain(line, path) and self._is_enough(way, so_far):
+                tried = self._try(way, so_far)
+                tries += [] if tried is None else [tried]
+        return tries
 
-    def _tries(self, ways: Sequence[Way], so_far: "_SoFar") -> list[Tried]:
-        """Return those of *ways* that make the run shorter beside what was chosen so far.
-
-        A line that has no part in the critical path does not.
+    def _can_gain(self, line: WaitLine, path: OnPath) -> bool:
+        """Whether a way to edit *line* can make the run with this *path* shorter: one that keeps all links of the path
+        cannot. What its last weaker way kept, the line needs as well when others are chosen.
         """
-        on_path = lines_on_path(self._timeline if so_far.answer is None else so_far.answer.after)
-        tries = (self._try(way, so_far) for way in ways if way.line.site in on_path)
-        return [tried for tried in tries if tried is not None]
+        if line.site not in path.lines:
+            return False
+        if line.key in self._needless:
+            return True
+        way = self._weaker_ways.get(line.key)
+        edges = None if way is None else [each[:2] for each in way.edit.behind]
+        return self._bound.is_open(line, edges, path)
+
+    def _is_enough(self, way: Way, so_far: "_SoFar") -> bool:
+        return way.form is not Form.WEAKER or not self._judge.loss(so_far.edit + way.edit, one=True)
 
     def _try(self, way: Way, so_far: "_SoFar") -> Tried | None:
         """Return *way* with what its program takes, if it gains something.
@@ -240,43 +270,52 @@ class Chooser:
         """
         own_ns = awake_ns(self._timeline, way.line.calls) if way.form is Form.REMOVE else self._least_ns
         least_ns = so_far.gain_ns + own_ns + 1
-        answer = self._ask(way, least_ns)
-        if answer is None or way.form is not Form.WEAKER:
-            return None if answer is None else (way, answer)
+        gain_ns = self._gain_ns(way, least_ns)
+        if gain_ns is None or way.form is not Form.WEAKER:
+            return None if gain_ns is None else (way, gain_ns)
         edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
         simple = replace(way, edit=edit, edited=self._steps.edited(so_far.edit + edit))
         own = simple.edited.edges[len(so_far.edit.behind) :]
         is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(edit, own)
-        other = None if is_same else self._ask(simple, max(least_ns, answer.gain_ns - self._least_ns))
-        return (way, answer) if other is None else (simple, other)
+        other_ns = None if is_same else self._gain_ns(simple, max(least_ns, gain_ns - self._least_ns))
+        return (way, gain_ns) if other_ns is None else (simple, other_ns)
 
-    def _with_cheap(self, lines: Sequence[WaitLine], so_far: "_SoFar") -> "_SoFar":
+    def _with_cheap(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> "_SoFar":
         """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
         first. They are tried together, and one by one if that fails.
         """
         together = so_far
-        for line in sorted(lines, key=lambda line: line.strength):
-            way = self._way(line, together.edit)
+        left = (line for line in lines if line.key in self._needless and line.key not in so_far.keys)
+        for line in sorted(left, key=lambda line: line.strength):
+            way = self._way(line, together.edit, one=True)
             if isinstance(way, Way) and way.form is Form.REMOVE:
                 together = _SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
-        ways = [each.way for each in together.advice[len(so_far.advice) :]]
-        answer = self._ask(ways[-1], so_far.gain_ns) if ways else None
+        cheap = [each.way for each in together.advice[len(so_far.advice) :]]
+        answer = self._run(cheap[-1], so_far.gain_ns) if cheap else None
         if answer is not None:
-            first, *others = (Advice(way, None, 0) for way in ways)
+            first, *others = (Advice(way, None, 0) for way in cheap)
             first.added_ns, first.below = answer.gain_ns - so_far.gain_ns, len(others)
             return _SoFar([*so_far.advice, first, *others], together.edit, answer)
-        for way in ways if len(ways) > 1 else ():
-            one = self._way(way.line, so_far.edit)
-            answer = self._ask(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
+        for way in cheap if len(cheap) > 1 else ():
+            one = self._way(way.line, so_far.edit, one=True)
+            answer = self._run(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
             if isinstance(one, Way) and answer is not None:
                 so_far = so_far.with_(one, answer, None)
         return so_far
 
-    def _ask(self, way: Way, least_ns: int) -> Answer | None:
-        """Return what the program of *way* takes; None if it gains less, or is no advice."""
+    def _gain_ns(self, way: Way, least_ns: int) -> int | None:
+        """Return how much shorter the run of *way* is; None if that is less than *least_ns*, or it does not run."""
         self._tried += 1
         if self._tried > self._most_tried:
             return None
+        try:
+            gain_ns = self._asker.gain_ns(way.edited.case)
+        except EditError:
+            return None
+        return None if gain_ns < least_ns else gain_ns
+
+    def _run(self, way: Way, least_ns: int) -> Answer | None:
+        """Return what the program of *way* takes, and who it leaves without order; None if it is no advice."""
         try:
             answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")
         except EditError:
@@ -285,9 +324,9 @@ class Chooser:
 
     def _dearest(self, tries: Sequence[Tried]) -> Tried:
         """Return the strongest wait of those that are worth the most: small differences count for nothing."""
-        most_ns = max(answer.gain_ns for _, answer in tries)
-        dear = [each for each in tries if each[1].gain_ns >= most_ns - self._least_ns]
-        return min(dear, key=lambda each: (each[0].line.strength, -each[1].gain_ns))
+        most_ns = max(gain_ns for _, gain_ns in tries)
+        dear = [each for each in tries if each[1] >= most_ns - self._least_ns]
+        return min(dear, key=lambda each: (each[0].line.strength, -each[1]))
 
     def _is_in_order(self, edited: Edited) -> bool:
         """Whether the program is in order also if its operations have their effects in the weakest order."""
@@ -297,7 +336,7 @@ class Chooser:
     def _hide(self, ways: Sequence[Way], advice: Sequence[Advice]) -> None:
         """Note under each piece of advice the lines that could go without it, and cannot go with it."""
         for way in ways:
-            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit)), None)
+            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit, one=True)), None)
             if under is not None:
                 under.hidden.append(way.line)
 

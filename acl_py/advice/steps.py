@@ -4,10 +4,12 @@ A replay of the unchanged program repeats the run to the nanosecond, so the step
 its line. A record without a wait that is left goes, too.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from acl_py.advice.lines import waits_of
 from acl_py.advice.needs import Edit
@@ -54,6 +56,10 @@ class Steps:
             self._by_times[times].append(self.steps[call.step])
         self._launching = launching(op_columns(timeline.ops), call_columns(timeline.calls)).tolist()
         self._uses = self._uses_of_events()
+        self._queuing: defaultdict[str, list[int]] = defaultdict(list)  # by stream: the steps that give it work
+        self._recording: defaultdict[str, list[int]] = defaultdict(list)  # by stream: the records in it
+        self._recorded: defaultdict[str, list[int]] = defaultdict(list)  # by event: its records
+        self._note_steps()
 
     def edited(self, edit: Edit) -> Edited:
         """Return the program with *edit*.
@@ -73,6 +79,16 @@ class Steps:
         calls, awaits = waits_of(edit.lines)
         waits = Counter((step.fields.get("event"), step.fields.get("stream")) for step in map(self._of_call, calls))
         return not awaits and waits == Counter((edge.event or None, edge.to_stream) for edge in edges)
+
+    def _note_steps(self) -> None:
+        for step in self.steps:
+            match step.act:
+                case acts.Recorded(Name(_, event), Name(_, stream), external):
+                    if not external:
+                        self._recording[stream].append(step.index)
+                        self._recorded[event].append(step.index)
+                case _ if "stream" in step.fields and queues(step):
+                    self._queuing[step.fields["stream"]].append(step.index)
 
     # --- the steps of rows
 
@@ -116,28 +132,31 @@ class Steps:
             return Edge(
                 before.index, behind.index, stream, to_stream, event=self._event(before, behind, stream, reuse=reuse)
             )
-        by_event = any(_is_in(step, stream) for step in self.steps[before.index + 1 : behind.index])
+        by_event = self._next(stream, before) < behind.index
         event = self._event(before, behind, stream, reuse=reuse) if by_event else ""
         return Edge(before.index, behind.index, stream, None, by_event=by_event, event=event)
+
+    def _next(self, stream: str, before: Step) -> int:
+        """Return the index of the first step behind *before* that gives work to *stream*, or one behind all steps."""
+        return next(_behind(before.index, self._queuing[stream]), len(self.steps))
 
     def _event(self, before: Step, behind: Step, stream: str, *, reuse: bool) -> str:
         """Return the name of an event that *stream* records before its next work, and no later until *behind*.
 
         With *reuse*, other work may come before the record. Another task may make a record at another time.
         """
-        name = ""
         if before.task != behind.task:
-            return name
-        for step in self.steps[before.index + 1 : behind.index]:
-            match step.act:
-                case acts.Recorded(Name(_, event), Name(_, where), external) if not external:
-                    if event == name:
-                        return ""
-                    if where == stream and not name and step.task == behind.task:
-                        name = event
-                case _ if not (name or reuse) and _is_in(step, stream):
-                    return ""
-        return name
+            return ""
+        until = behind.index if reuse else min(behind.index, self._next(stream, before))
+        for index in _behind(before.index, self._recording[stream]):
+            if index >= until:
+                break
+            record = self.steps[index]
+            if record.task == behind.task:
+                event = str(record.fields["event"])
+                again = next(_behind(index, self._recorded[event]), len(self.steps))
+                return event if again > behind.index else ""
+        return ""
 
     # --- records
 
@@ -160,5 +179,6 @@ class Steps:
                 yield from records
 
 
-def _is_in(step: Step, stream: str) -> bool:
-    return step.fields.get("stream") == stream and queues(step) and not isinstance(step.act, acts.Recorded)
+def _behind(index: int, indices: Sequence[int]) -> Iterator[int]:
+    """Yield those of *indices*, which are sorted, that come behind *index*."""
+    return islice(indices, bisect_right(indices, index), None)

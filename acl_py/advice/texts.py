@@ -67,7 +67,7 @@ class Words:
                     "form": each.way.form.value,
                     "text": self._piece(each),
                     "times": each.way.line.count,
-                    "worth_us": None if each.answer is None else each.answer.gain_ns / 1000,
+                    "worth_us": None if each.alone_ns is None else each.alone_ns / 1000,
                     "adds_us": each.added_ns / 1000,
                     "hides": [hidden.site for hidden in each.hidden],
                 }
@@ -95,7 +95,7 @@ class Words:
         of = us(self._chosen.together.worked_ns[0])
         if advice.below is not None:
             return f"Worth {us(advice.added_ns)} of {of}" + (f", with the {advice.below} below" if advice.below else "")
-        gain_ns = 0 if advice.answer is None else advice.answer.gain_ns
+        gain_ns = advice.alone_ns or 0
         worth = f"Worth {us(gain_ns)} of {of}" if gain_ns else "Worth nothing alone"
         return worth if gain_ns == advice.added_ns else f"{worth}, and {us(advice.added_ns)} with the advice above"
 

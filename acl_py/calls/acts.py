@@ -34,6 +34,16 @@ class Queued(NamedTuple, Generic[H]):
     stream: H
 
 
+class Joined(NamedTuple, Generic[H]):
+    """Ranks take part in collectives: each of *work*, a call of the rank that one of *communicators* is for, was queued
+    in one of *streams*. Sends and Recvs of one rank in one stream are one operation.
+    """
+
+    work: tuple[H, ...]
+    communicators: tuple[H, ...]
+    streams: tuple[H, ...]
+
+
 class Completed(NamedTuple, Generic[H]):
     """The host has made *work*, a copy or a fill, and waited for its end; None is a copy of no bytes."""
 
@@ -141,9 +151,10 @@ class Ended(NamedTuple, Generic[H]):
 
 
 class Made(NamedTuple, Generic[H]):
-    """*thing* was made: a stream, an event, a notify, a context, a graph or an executable.
+    """*thing* was made: a stream, an event, a notify, a context, a graph, an executable or a communicator.
 
-    *source* is the graph that it was made from, *parts* are the graphs of the IF nodes that came with it.
+    *source* is the graph that it was made from, *parts* are the graphs of the IF nodes that came with it, or the
+    communicators of further ranks.
     """
 
     source: H | None
@@ -212,7 +223,7 @@ class Plain(NamedTuple, Generic[H]):
 
 
 Act: TypeAlias = (
-    Queued[H] | Completed[H] | Recorded[H] | Waited[H] | Set[H] | Cleared[H] | Awaited[H] | HandedOver[H]
+    Queued[H] | Joined[H] | Completed[H] | Recorded[H] | Waited[H] | Set[H] | Cleared[H] | Awaited[H] | HandedOver[H]
     | CallbackBegan[H] | CallbackEnded[H] | Synchronised[H] | Asked[H] | Began[H] | Ended[H] | Made[H] | Destroyed[H]
     | NodeAdded[H] | CaptureBegan[H] | CaptureEnded[H] | GraphLaunched[H] | GraphUpdated[H] | Slept | Plain[H]
 )  # fmt: skip

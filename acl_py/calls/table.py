@@ -3,8 +3,9 @@
     @verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
     async def RecordEvent(event: Event, stream: StreamLike = None) -> None: ...
 
-`verb` gives the function back, so that a call pays nothing for it. `all_verbs` loads the modules of the verbs itself:
-the table is the same whatever a program has imported. Call it when a name is looked up, never while a module is loaded.
+`verb` gives the function back, so that a call pays nothing for it. `all_verbs` loads the modules of the verbs itself,
+but for those that define none: the table is the same whatever a program has imported. Call it when a name is looked up,
+never while a module is loaded.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,6 +22,7 @@ from device_model.work import Label
 
 FAULTS = "HostPageFaults"  # what an access of the host is called that had to wait for pages of managed memory
 _VERBS = "acl_py.verbs"
+VERBLESS = frozenset({"block_kernels", "core_kernels", "ptx_compiler", "ptx_kernels"})  # and slow to load
 _F = TypeVar("_F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
@@ -85,5 +87,6 @@ def all_verbs() -> Mapping[str, Verb]:
     with standard_library_first():
         package = import_module(_VERBS)
         for module in iter_modules(package.__path__):
-            import_module(f"{_VERBS}.{module.name}")
+            if module.name not in VERBLESS:
+                import_module(f"{_VERBS}.{module.name}")
     return MappingProxyType(_TABLE)

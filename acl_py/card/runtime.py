@@ -32,6 +32,11 @@ from device_model.work import Copy, HostFunction, Work
 ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host.Sleep)
 
 
+# The modules of the verbs that are for the model only, and what to do in their place on a card.
+ON_THE_MODEL = ("communicators", "collectives")
+USE_A_LIBRARY = "collectives run on the model only: on cards call the vendor's library, NCCL or HCCL"
+
+
 class CardRuntime(Runtime):
     """A run on cards, of which number *first* is current at the beginning. *bodies* says what launches of array kernels
     do: "refuse", "host" or "time".

@@ -4,7 +4,7 @@ from typing import Any
 
 from acl_py.calls import acts
 from acl_py.calls.acts import Act
-from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
+from acl_py.order.things import RecordedCommunicator, RecordedContext, RecordedEvent, RecordedStream
 from acl_py.trace.rows.columns import CallKind
 from acl_py.trace.rows.timeline import Ref, Timeline
 from device_model.rules import EventClass
@@ -31,6 +31,9 @@ class Things:
             return self.stream_of(place, handle.device)[0]
         if handle.kind == "event":
             return self.event(place)
+        if handle.kind == "communicator":
+            rank, ranks, number = (int(handle.options[name]) for name in ("rank", "ranks", "clique"))
+            return RecordedCommunicator(rank, ranks, number)
         return self._context(handle.device, handle.number) if handle.kind in ("context", "device") else place
 
     def stream_of(self, place: int, device: int) -> tuple[RecordedStream, bool]:

@@ -4,8 +4,10 @@ Edits are functions from one case to another (edits.py). They change nothing els
 all steps that come after it, and their numbers are corrected.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from acl_py.calls.acts import Act, Asked, Completed, Synchronised
@@ -60,6 +62,28 @@ def queues(step: Step) -> bool:
     """Whether *step* queues something in a stream."""
     act = step.act
     return isinstance(act, Completed) or ("stream" in step.fields and not isinstance(act, Synchronised | Asked))
+
+
+class Queuing:
+    """The steps whose *calls* queue something, each with when it begins and ends: which of them was under way when."""
+
+    def __init__(self, calls: Iterable[tuple[int, int, Step]]) -> None:
+        own = sorted((enter, exit_, step.index, step) for enter, exit_, step in calls if queues(step))
+        self._enters = [enter for enter, *_ in own]
+        self._exits = [exit_ for _, exit_, *_ in own]
+        self._latest = [*accumulate(self._exits, max)]  # of the ends of all calls up to here
+        self._steps = [step for *_, step in own]
+
+    def at(self, at_ns: int) -> Step | None:
+        """Return the step that queued something at *at_ns*: at its end, or while it lasted, but not when it began. Of
+        several it is the last to begin.
+        """
+        place = bisect_left(self._enters, at_ns) - 1
+        while place >= 0 and self._latest[place] >= at_ns:
+            if self._exits[place] >= at_ns:
+                return self._steps[place]
+            place -= 1
+        return None
 
 
 def with_fields(step: Step, **fields: Any) -> Step:

@@ -4,17 +4,25 @@ A finding says which calls and operations it is about. The steps of the program 
 which a replay of an unchanged program repeats to the nanosecond.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 from acl_py.calls.acts import Completed, Queued
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Finding, Pitfall, findings, is_legacy
 from acl_py.causes.lines import us
 from acl_py.explain.beside import DEFAULT_STREAM, work_beside
-from acl_py.explain.cases import NOTES_OF_PINNED, PINNED, Case, EditError, in_stream, made_like, queues, with_fields
+from acl_py.explain.cases import (
+    NOTES_OF_PINNED,
+    PINNED,
+    Case,
+    EditError,
+    Queuing,
+    in_stream,
+    made_like,
+    queues,
+    with_fields,
+)
 from acl_py.explain.fixes import FIXED, Fixer
 from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
@@ -215,8 +223,8 @@ class _Steps:
         self.by_times: dict[tuple[int, int], list[Step]] = {}
         for enter, exit_, index in calls:
             self.by_times.setdefault((enter, exit_), []).append(steps[index])
-        self.calls = [(enter, exit_, steps[index]) for enter, exit_, index in sorted(calls) if queues(steps[index])]
-        self.by_exit = {exit_: step for _, exit_, step in self.calls}
+        self._queuing = Queuing((enter, exit_, steps[index]) for enter, exit_, index in calls)
+        self._by_exit = {exit_: steps[index] for _, exit_, index in sorted(calls) if queues(steps[index])}
 
     def of(self, finding: Finding) -> list[Step]:
         """Return the steps that make the calls of the line of *finding*, or that queue its work in the legacy stream.
@@ -235,7 +243,7 @@ class _Steps:
             rows: list[Operation | StreamStep] = [*timeline.ops, *timeline.steps]
             for row in rows:
                 if row.site == finding.site and (finding.pitfall is not Pitfall.LEGACY or is_legacy(row)):
-                    found += self._queuing(row.queued_ns)
+                    found += self._steps_at(row.queued_ns)
         return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
 
     def alike(self, chosen: Sequence[Step]) -> list[Step]:
@@ -271,12 +279,10 @@ class _Steps:
         function = next((call.function for call in self.timeline.calls if call.function), "")
         return reword(edit, function) if function else edit
 
-    def _queuing(self, at_ns: int) -> list[Step]:
+    def _steps_at(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
-        if at_ns in self.by_exit:
-            return [self.by_exit[at_ns]]
-        last = bisect_left(self.calls, at_ns, key=itemgetter(0))
-        return next(([step] for _, exit_, step in reversed(self.calls[:last]) if at_ns <= exit_), [])
+        step = self._by_exit.get(at_ns) or self._queuing.at(at_ns)
+        return [] if step is None else [step]
 
 
 # --- the edit for each pitfall

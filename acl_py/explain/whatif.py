@@ -5,15 +5,13 @@ sum of waits. Both runs are sanitized. If the edited program has accesses to the
 order before, the answer says so: such an edit is no fix.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 
 from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
-from acl_py.explain.cases import PINNED, Case, EditError, queues
+from acl_py.explain.cases import PINNED, Case, EditError, Queuing
 from acl_py.explain.edits import Edit, apply
 from acl_py.findings import Finding, Kind
 from acl_py.parts import parts_of
@@ -110,15 +108,32 @@ class Asker:
             case = apply(edit, case)
         return self.compare(case, ", ".join(map(str, edits)))
 
+    def gain_ns(self, case: Case) -> int:
+        """Return how much shorter the run of *case* is. Nobody looks at its accesses, which takes half of the time.
+
+        Raises:
+            EditError: the program cannot run.
+        """
+        try:
+            run_ = replay(case.program, device=case.device, rules=case.rules, sanitize=False)
+        except (ProgramError, DeadlockError) as error:
+            raise EditError(f"the edited program does not run: {error}") from error
+        self._check(run_, case.program.id)
+        return self.before_ns - round(run_.done_us * 1000)
+
+    def _check(self, run_: Replay, what: str) -> None:
+        """Refuse a run with failures that the run of the case does not have."""
+        failure = next((_failures(run_) - _failures(self.before)).elements(), None)
+        if failure is not None:
+            raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
+
     def compare(self, case: Case, what: str) -> Answer:
         """Return how the run of *case* differs; *what* says what was edited."""
         try:
             run_ = self._run(case)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
-        failure = next((_failures(run_) - _failures(self.before)).elements(), None)
-        if failure is not None:
-            raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
+        self._check(run_, what)
         after = run_.trace.timeline()
         found = [(pair, text) for pair, text in _conflicts(run_.findings).items() if pair not in self._conflicts]
         conflicts = [text for (_, buffers), text in found if not buffers <= _ARRAYS]
@@ -150,12 +165,12 @@ def by_line(run_: Replay) -> Timeline:
         if index is not None:
             file, _, line = steps[index].line.rpartition(":")
             calls.append(call._replace(file=file, line=int(line)))
-    begins = sorted((*enter_exit, index) for enter_exit, index in times.items() if queues(steps[index]))
+    queuing = Queuing((enter, exit_, steps[index]) for (enter, exit_), index in times.items())
 
     def line_at(at_ns: int) -> str:
         """Return the line that queued something at *at_ns*."""
-        last = bisect_left(begins, at_ns, key=itemgetter(0))
-        return next((steps[index].line for _, exit_, index in reversed(begins[:last]) if at_ns <= exit_), "")
+        step = queuing.at(at_ns)
+        return "" if step is None else step.line
 
     ops = [op if op.launch is not None else op._replace(site=line_at(op.queued_ns)) for op in timeline.ops]
     rows = [row._replace(site=line_at(row.queued_ns)) for row in timeline.steps]

@@ -16,6 +16,7 @@ from typing import Any, Protocol, assert_never
 
 from acl_py.calls import acts
 from acl_py.calls.acts import Act, Word
+from acl_py.order.meetings import Communicator, Meetings
 from acl_py.order.order import CallbackWait, Context, Host, Line, Order, PlainPoint, Point, Stream
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedContext, RecordedEvent, RecordedStream
@@ -51,7 +52,7 @@ class Relate:
     may see which was queued before.
     """
 
-    __slots__ = ("_blocking", "_due", "_key_of", "_set_late", "order", "signals")
+    __slots__ = ("_blocking", "_due", "_key_of", "_meetings", "_set_late", "order", "signals")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Relate:
         self.signals = signals
         self._key_of = key_of
         self._set_late = set_late
+        self._meetings = Meetings()
         self._due: dict[Stream, deque[Point]] = {}  # the turns of callbacks that no host has taken yet
         self._blocking: dict[Stream, deque[CallbackWait]] = {}  # the waits for callbacks that are not over yet
 
@@ -100,6 +102,9 @@ class Relate:
                 return None if stream is None else self.order.allocate(stream, host)
             case acts.Ended(_, stream) | acts.Queued(_, stream):
                 return None if stream is None else self.order.queue(stream, host)
+            case acts.Joined(calls, communicators, streams):
+                for call, communicator, stream in zip(calls, communicators, streams, strict=True):
+                    self._join(call, communicator, stream, host)
             case acts.Destroyed(thing):
                 self._destroy(thing, host)
             case acts.Synchronised() | acts.GraphLaunched():
@@ -170,6 +175,18 @@ class Relate:
             self.signals.wait(self._key_of(signal), line, partial(satisfies, Compare(compare), value))
         else:
             self.signals.wait(signal, line, is_consumed=True, access=access)
+
+    def _join(self, call: Any, communicator: Communicator, stream: Stream, host: Host) -> None:
+        """Let what is queued behind *call*, of one rank, be behind the work of the ranks that give something to it."""
+        meeting, seat, sources = self._meetings.seat(call, communicator)
+        late = self.signals.set((meeting, seat), self._epoch(stream, host))
+        for source in sources:
+            self.signals.wait((meeting, source), self.order.make_ready_for_signal(stream, host))
+        if late:
+            self._set_late()
+        if meeting.is_full:
+            for each in range(meeting.size):
+                self.signals.forget((meeting, each))
 
     def _destroy(self, thing: Any, host: Host) -> None:
         if isinstance(thing, _STREAMS):

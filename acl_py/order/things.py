@@ -30,3 +30,12 @@ class RecordedEvent:
 
     class_: EventClass
     stamp: PlainPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCommunicator:
+    """The communicator of rank *index* of *size* ranks; *number* tells them from those of others."""
+
+    index: int
+    size: int
+    number: int

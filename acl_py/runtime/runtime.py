@@ -44,7 +44,6 @@ from device_model.links.fabric import Links
 from device_model.memory import Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
-from device_model.profile import DeviceProfile
 from device_model.queues import HardwareQueue
 from device_model.rules import SyncRules
 from device_model.scheduler import END_NS, Scheduler, nanoseconds
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from acl_py.sanitizer.sanitizer import Sanitizer
+    from device_model.profile import DeviceProfile
     from device_model.ptx.text.syntax import Module
 
 T = TypeVar("T")
@@ -108,11 +108,12 @@ class Runtime:
     runs_ptx = False  # a driver runs kernels in PTX
     stages = True  # the host moves bytes of pageable memory to and from pinned memory itself
     moves_pages = True  # pages of managed memory move here, for a host that uses them and for the driver
+    hccl_timeout_s: float | None = None  # how long ranks wait for each other under ACL's rules; None: as CANN does
     takes_guests = True  # calls of `acl` and of the driver of CUDA go to this run, if they are made in it
 
     def __init__(
         self,
-        profile: DeviceProfile,
+        profile: "DeviceProfile",
         rules: SyncRules,
         *,
         workers: int | None = None,

@@ -6,6 +6,7 @@ from acl_py.findings import Access, Span, access_at
 from acl_py.sanitizer.shadow import HostAccess, LifeCall, Use
 from acl_py.sites import called_function
 from acl_py.wording import freeing, reword
+from device_model.collectives.cliques import Communicator
 from device_model.contexts import Context
 from device_model.errors import listed
 from device_model.events import Event
@@ -17,7 +18,7 @@ from device_model.streams import Stream, UnorderedStream
 from device_model.work import Copy, Fill, HostFunction, Work
 
 _SHOWN = 3  # ranges in a fix
-HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context"}
+HANDLES = {Stream: "stream", Event: "event", Notify: "notify", Context: "context", Communicator: "communicator"}
 _DESTROYED = {**HANDLES, Graph: "graph", Executable: "executable"}  # what a call may name too late
 
 

@@ -12,6 +12,7 @@ from acl_py.sanitizer.check import Check, guarded
 from acl_py.sanitizer.finding_texts import HANDLES, end_behind
 from acl_py.sanitizer.shadow import Use
 from acl_py.sites import called_function
+from device_model.collectives.cliques import Communicator
 from device_model.completions import Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.device import Device
@@ -46,8 +47,9 @@ class Leaks(Check):
     def call(self, name: str, enter_ns: Nanoseconds, exit_ns: Nanoseconds, site: object, act: Act[Any]) -> None:
         """Take up a handle that was made or destroyed."""
         if isinstance(act, Made) and isinstance(act.thing, tuple(HANDLES)):
-            self._handles[act.thing] = name
-            self._made[act.thing] = len(self._struck)
+            for thing in (act.thing, *(part for part in act.parts if isinstance(part, Communicator))):
+                self._handles[thing] = name
+                self._made[thing] = len(self._struck)
         elif not isinstance(act, Destroyed):
             return
         elif isinstance(act.thing, Context | Device):  # ends all that is in it
@@ -86,7 +88,8 @@ class Leaks(Check):
         for handle, maker in self._handles.items():
             if not _is_gone(handle):
                 word = next(word for kind, word in HANDLES.items() if isinstance(handle, kind))
-                ender, name = f"Destroy{word.capitalize()}", getattr(handle, "given_name", None)
+                name = getattr(handle, "given_name", None)
+                ender = "CommDestroy" if isinstance(handle, Communicator) else f"Destroy{word.capitalize()}"
                 by_rule[self._rule_behind(handle)].add(word, "destroyed", handle.made, maker, ender, name)
         leaks = [(leak, rule) for rule, leaked in by_rule.items() for leak in leaked if leak.made is not None]
         if leaks and self.ended_with_error:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from acl_py.late_imports import import_late
 from acl_py.verbs.arrays import Access, Array
-from device_model import profile as profiles
 from device_model.kernel.images import Argument
 
 
@@ -18,6 +18,7 @@ def arguments_of(names: Sequence[str], values: Sequence[Any], accesses: Sequence
 
 def profiles_with(cores: str) -> str:
     """Return the names of the profiles that describe *cores*: "aicore" or "sm"."""
+    profiles = import_late("device_model.profile")
     return ", ".join(name for name in profiles.names() if getattr(profiles.load(name), cores) is not None)
 
 

@@ -16,17 +16,19 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from acl_py.errors import Kind
+from acl_py.late_imports import import_late
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site, site_of
 from acl_py.verbs.arguments import profiles_with
 from device_model.errors import shown
 from device_model.integers import Integer, number
-from device_model.library import calls
-from device_model.profile import DeviceProfile
 from device_model.scheduler import nanoseconds
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from device_model.library.calls import Call
+    from device_model.profile import DeviceProfile
 
 Amount = float | Callable[..., float]
 
@@ -47,7 +49,7 @@ class Cost:
     us: Amount | None = None
     flops: Amount | None = None
     bytes: Amount | None = None
-    call: calls.Call | None = field(default=None, init=False)
+    call: "Call | None" = field(default=None, init=False)
     _site: Site | None = field(default=None, init=False, compare=False, repr=False)  # where the call was named
 
     def __post_init__(self) -> None:
@@ -79,7 +81,7 @@ class Cost:
             ValueError: A size is less than 1, or no card has the *dtype*. A launch on a card that does not have it
                 raises AclError (NOT_SUPPORTED).
         """
-        return _library(calls.matmul(m, n, k, dtype, batch))
+        return _library(_calls().matmul(m, n, k, dtype, batch))
 
     @staticmethod
     def elementwise(reads: Integer, writes: Integer) -> "Cost":
@@ -93,7 +95,7 @@ class Cost:
             TypeError: A size is not a whole number.
             ValueError: A size is less than 1.
         """
-        return _library(calls.elementwise(reads, writes))
+        return _library(_calls().elementwise(reads, writes))
 
     @staticmethod
     def reduction(elements: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
@@ -103,7 +105,7 @@ class Cost:
             TypeError: *elements* is not a whole number, or *dtype* is not a dtype.
             ValueError: *elements* is less than 1.
         """
-        return _library(calls.reduction(elements, dtype))
+        return _library(_calls().reduction(elements, dtype))
 
     @staticmethod
     def softmax(rows: Integer, columns: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
@@ -113,7 +115,7 @@ class Cost:
             TypeError: A size is not a whole number, or *dtype* is not a dtype.
             ValueError: A size is less than 1.
         """
-        return _library(calls.rowwise("softmax", rows, columns, dtype))
+        return _library(_calls().rowwise("softmax", rows, columns, dtype))
 
     @staticmethod
     def layernorm(rows: Integer, columns: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
@@ -123,7 +125,7 @@ class Cost:
             TypeError: A size is not a whole number, or *dtype* is not a dtype.
             ValueError: A size is less than 1.
         """
-        return _library(calls.rowwise("layernorm", rows, columns, dtype))
+        return _library(_calls().rowwise("layernorm", rows, columns, dtype))
 
     @staticmethod
     def transpose(rows: Integer, columns: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
@@ -133,7 +135,7 @@ class Cost:
             TypeError: A size is not a whole number, or *dtype* is not a dtype.
             ValueError: A size is less than 1.
         """
-        return _library(calls.rowwise("transpose", rows, columns, dtype))
+        return _library(_calls().rowwise("transpose", rows, columns, dtype))
 
     @staticmethod
     def permute(elements: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
@@ -146,7 +148,7 @@ class Cost:
             TypeError: *elements* is not a whole number, or *dtype* is not a dtype.
             ValueError: *elements* is less than 1.
         """
-        return _library(calls.permute(elements, dtype))
+        return _library(_calls().permute(elements, dtype))
 
     @staticmethod
     def gather(rows: Integer, columns: Integer, dtype: "npt.DTypeLike" = "float32") -> "Cost":
@@ -156,7 +158,7 @@ class Cost:
             TypeError: A size is not a whole number, or *dtype* is not a dtype.
             ValueError: A size is less than 1.
         """
-        return _library(calls.rowwise("gather", rows, columns, dtype))
+        return _library(_calls().rowwise("gather", rows, columns, dtype))
 
     @property
     def is_constant(self) -> bool:
@@ -187,7 +189,7 @@ class Cost:
             )
         try:
             plan = self.call.plan(profile.library, min(blocks, profile.cores.count), profile.cores.count)
-        except calls.NoSuchTypeError as error:
+        except _calls().NoSuchTypeError as error:
             raise runtime.error(
                 Kind.NOT_SUPPORTED,
                 f"{kernel!r} costs {self.call} (at {self._site}), and {profile.name} multiplies no matrices of {error}",
@@ -196,7 +198,7 @@ class Cost:
         return plan.cores, nanoseconds("the time of a library call", plan.ns, 1)
 
     def block_ns(
-        self, profile: DeviceProfile, blocks: int, args: Sequence[Any], touched: int, *, exclusive: bool
+        self, profile: "DeviceProfile", blocks: int, args: Sequence[Any], touched: int, *, exclusive: bool
     ) -> int:
         """Return the nanoseconds of each of *blocks* blocks, for arguments of *touched* bytes."""
         if self.us is not None:
@@ -236,7 +238,12 @@ def cost_of(kernel: object, cost: CostLike, args: Sequence[Any]) -> Cost:
     return given
 
 
-def _library(call: calls.Call) -> Cost:
+def _calls() -> Any:
+    """Return the module of the library's calls, imported now: most programs name none of them."""
+    return import_late("device_model.library.calls")
+
+
+def _library(call: "Call") -> Cost:
     """Return the cost of *call*, made where the caller of this function was called."""
     cost = Cost()
     object.__setattr__(cost, "call", call)

@@ -10,7 +10,7 @@ Only CUDA's rules have managed memory, and only profiles that know what its page
 from enum import IntEnum
 from itertools import chain
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy.typing as npt
 
@@ -35,10 +35,12 @@ from device_model.memory import HOST, NONE, NOWHERE, Allocation, Buffer, Pages, 
 from device_model.memory import Advice as Advice
 from device_model.names import check_name
 from device_model.ops import Op
-from device_model.profile import Managed
 from device_model.rules import HostCall, ManagedMemory
 from device_model.streams import Stream
 from device_model.work import HostFunction, Prefetch
+
+if TYPE_CHECKING:
+    from device_model.profile import Managed
 
 K = TypeVar("K", bound=IntEnum)
 
@@ -407,7 +409,7 @@ def driver_attaches() -> None:
     """Do nothing: on a card with concurrent access an attachment changes no access."""
 
 
-def _by_driver(runtime: Runtime, costs: Managed, stream: Stream, function: Any, site: Site) -> Op:
+def _by_driver(runtime: Runtime, costs: "Managed", stream: Stream, function: Any, site: Site) -> Op:
     """Queue *function* for the driver's thread, which the card's host functions run on, too."""
     work = HostFunction(function, (), costs.driver_thread)
     op = Op(work, work.label.lane, 0, site)
@@ -415,7 +417,7 @@ def _by_driver(runtime: Runtime, costs: Managed, stream: Stream, function: Any, 
     return op
 
 
-async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Prefetch, pages: Pages, site: Site) -> Op:
+async def _prefetch(runtime: Runtime, costs: "Managed", stream: Stream, work: Prefetch, pages: Pages, site: Site) -> Op:
     """Queue *work*; in an idle stream the host itself takes part in it."""
     op = Op(work, work.label.lane, work.nbytes, site)
     await transfers.room(runtime, stream, op, site)
@@ -439,7 +441,7 @@ async def _prefetch(runtime: Runtime, costs: Managed, stream: Stream, work: Pref
 # --- checks
 
 
-def _costs(runtime: Runtime) -> Managed:
+def _costs(runtime: Runtime) -> "Managed":
     """Return what managed memory costs; raise if the rules or the device have none."""
     if runtime.rules.managed_memory is ManagedMemory.NONE:
         raise runtime.error(

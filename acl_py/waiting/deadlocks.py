@@ -12,6 +12,7 @@ from acl_py.callers import Callers, current_caller
 from acl_py.errors import DeadlockError
 from acl_py.waiting.tasks import meetings
 from device_model.chains import Chains, Link, Relation
+from device_model.collectives import words
 from device_model.completions import Completion, Need
 from device_model.ops import Op
 from device_model.steps import Step
@@ -21,6 +22,8 @@ _TEXTS = {
     Relation.WAITS: " waits for",
     Relation.SET_BY: " lasts until",
     Relation.NEEDS: ", but only after",
+    Relation.MEETS: " has its turn, and waits for the other rank's part,",
+    Relation.ALONE: " has its turn, and waits for ranks that will never take part",
     Relation.RUNS: " is running",
     Relation.NEXT: " is next in its hardware queue and waits for its engine",
     Relation.NEVER: ": nothing queued or running can end this wait",
@@ -94,6 +97,8 @@ def describe(waiters: Mapping[Any, Waiting], chains: Chains, callers: Callers, *
     report = [f"no task or thread can run, and {why}"]
     for waiting in waiters.values():
         report += [f"  {waiting}", *(f"    {line}" for line in lines(chains.of(waiting.completion)))]
+    for clique in chains.cliques:
+        report += [f"  {line}" for line in words.lines(clique)]
     report += [f"  {meeting}" for meeting in meetings(waiters, callers)]
     if len(report) > 1:
         report[0] += "; these wait:"
@@ -108,7 +113,8 @@ def error(
         waiting = waiting()
     head = "this poll can never end" if waiting is None else f"{waiting} can never end"
     links = [] if waiting is None else chains.of(waiting.completion)
-    text = f"{head}\n{describe(waiters, chains, callers, held=held)}\nto break it: {_remedy(links, held=held)}"
+    remedy = words.remedy(chains.cliques) or _remedy(links, held=held)
+    text = f"{head}\n{describe(waiters, chains, callers, held=held)}\nto break it: {remedy}"
     made = DeadlockError(text, tuple(lines(links)))
     made.links = tuple(links)
     return made

@@ -1,4 +1,12 @@
-"""Collectives: what the ranks of a communicator do together.
+"""Collectives: work of several devices that takes place together.
 
-* [timing](timing/__init__.py): how long it takes, as steps over links.
+The words of this room:
+
+    clique     the ranks that make collectives together, each on a device of its own
+    rank       one member: a number from 0 on, and the device; a program holds it as its communicator
+    call       what a rank asks for: an all-reduce of so many elements from here to there
+    part       the calls that a rank has queued as one operation of a stream
+    exchange   calls of several ranks that meet: one collective of all, or a Send and its Recv
+
+How long an exchange takes, as steps over links, is in [timing](timing/__init__.py).
 """

@@ -34,13 +34,13 @@ from device_model.engines.serial import Finish, Page
 from device_model.engines.waiting import Waiting
 from device_model.observe import Hooks
 from device_model.ops import Op
-from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
 from device_model.work import CoreKernel, Fill, Kernel, Occupation, Pause, Work
 
 if TYPE_CHECKING:
     from device_model.choices import Choices
+    from device_model.profile import Curve
 
 Begin = Callable[[Op], Occupation | Pause]  # runs a core kernel at its start, or behind a wait (Device.begin_core)
 WORTHWHILE = 2  # rounds of equal waves that are worth skipping
@@ -84,10 +84,10 @@ class Dispatcher(Engine):
         block_overhead_ns: Nanoseconds,
         drain_ns: Nanoseconds,
         tail_ns: Nanoseconds,
-        copy_time: Curve,
-        node_copy_time: Curve,
-        fill_time: Curve,
-        pinned_fill_time: Curve,
+        copy_time: "Curve",
+        node_copy_time: "Curve",
+        fill_time: "Curve",
+        pinned_fill_time: "Curve",
         finish: Finish,
         move_pages: Page,
         begin: Begin,
@@ -222,6 +222,18 @@ class Dispatcher(Engine):
             op.start_ns = now
             op.by = self.freed
         return op.start_ns
+
+    def hold(self, count: int) -> None:
+        """Keep *count* cores from kernels, for a collective that has begun; a negative one gives them back.
+
+        Blocks that run there go on to their end: the collective runs beside them, and takes their place.
+        """
+        if self._lead is not None:
+            self._fall_back(self._lead, settled=False)
+        self.open_cores -= count
+        self.resident += 1 if count > 0 else -1 if count else 0
+        if self.list:
+            self.request_grant()
 
     def drop(self, op: Op) -> None:
         """Take *op* out of its queue, or off the list."""

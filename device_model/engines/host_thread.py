@@ -8,14 +8,17 @@ What it does was found on an H200 (docs/accuracy.md has the evidence):
 """
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from device_model.completions import Nanoseconds
 from device_model.engines.serial import Finish
 from device_model.ops import Op
-from device_model.profile import Latencies
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
 from device_model.work import HostFunction
+
+if TYPE_CHECKING:
+    from device_model.profile import Latencies
 
 
 class HostThread(Engine):
@@ -23,7 +26,7 @@ class HostThread(Engine):
 
     __slots__ = ("finish", "free_ns", "last", "latency", "ready", "running")
 
-    def __init__(self, scheduler: Scheduler, latency: Latencies, finish: Finish) -> None:
+    def __init__(self, scheduler: Scheduler, latency: "Latencies", finish: Finish) -> None:
         super().__init__(scheduler, "host")
         self.finish = finish
         self.latency = latency

@@ -4,13 +4,17 @@ A device sends one such copy at a time. A copy's own curve says how long it take
 what it takes whatever its size, and then its bytes at one rate, which is its cap on the links (links.fabric).
 """
 
+from typing import TYPE_CHECKING
+
 from device_model.completions import Nanoseconds
 from device_model.engines.serial import CopyEngine, Finish, Page
 from device_model.links.fabric import Links, Loads, Transfer
 from device_model.ops import Op
-from device_model.profile import Curve
 from device_model.scheduler import Scheduler
 from device_model.work import Copy
+
+if TYPE_CHECKING:
+    from device_model.profile import Curve
 
 
 class PeerEngine(CopyEngine):
@@ -22,7 +26,7 @@ class PeerEngine(CopyEngine):
         self,
         scheduler: Scheduler,
         name: str,
-        time_of: Curve,
+        time_of: "Curve",
         gap_ns: Nanoseconds,
         links: Links,
         finish: Finish,

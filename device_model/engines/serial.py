@@ -9,12 +9,15 @@ What they do was found on an H200 (docs/accuracy.md has the evidence):
 
 from collections.abc import Callable, Sequence
 from heapq import heappush
+from typing import TYPE_CHECKING
 
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
-from device_model.profile import Curve
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
+
+if TYPE_CHECKING:
+    from device_model.profile import Curve
 
 # Called at the end of an operation: the device does its work (Device.finish).
 Finish = Callable[[Op, Nanoseconds], None]
@@ -35,7 +38,7 @@ class CopyEngine(Engine):
         self,
         scheduler: Scheduler,
         name: str,
-        time_of: Curve,
+        time_of: "Curve",
         gap_ns: Nanoseconds,
         duplex_bytes: int,
         duplex_permille: int,

@@ -19,14 +19,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
+from typing import TYPE_CHECKING
 
 from device_model.completions import NOTHING, Completion, Nanoseconds, Need, Process, Then, Why
 from device_model.ops import Op
-from device_model.profile import DeviceProfile
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Scheduler
 from device_model.streams import Stream
 from device_model.work import D2H, H2D, Copy
+
+if TYPE_CHECKING:
+    from device_model.profile import DeviceProfile
 
 
 class Staged(Process):
@@ -99,7 +102,7 @@ class Staging:
 
     __slots__ = ("_begun", "_buffers", "_copies", "_latency_ns", "_rings", "_scheduler", "strike")
 
-    def __init__(self, scheduler: Scheduler, profile: DeviceProfile) -> None:
+    def __init__(self, scheduler: Scheduler, profile: "DeviceProfile") -> None:
         self._scheduler = scheduler
         self._copies = profile.copies
         self._latency_ns = profile.latency.submit_copy

@@ -14,6 +14,7 @@ what has to wait, which may be work behind their own launch.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, AllOf, Completion, Group, Nanoseconds, Then
 from device_model.events import Event
 from device_model.graphs.graph import Graph, Node, NodeKind
@@ -261,7 +262,11 @@ class Run(Group):
                 queue = (
                     device.by_host.queue() if device.by_host.makes(entry.node) else queues[entry.node.work.label.lane]
                 )
-                made[entry.place] = self._submit(self.operation(entry, queue), before)
+                op = self.operation(entry, queue)
+                if isinstance(op.work, Part):
+                    before = [*before, op.work.rank.tail]
+                    op.work.queued(op)
+                made[entry.place] = self._submit(op, before)
             else:
                 streak = Streak(row, self, plan.queues[entry.chain][Lane.COMPUTE])
                 self._streaks.append(streak)
@@ -283,6 +288,8 @@ class Run(Group):
         """Return a new operation of the node of *entry*, for *queue*."""
         work = entry.node.work
         assert work is not None, f"{entry.node!r} has no work"
+        if isinstance(work, Part):
+            work = work.again()
         op = NodeOp(work, work.label.lane, work.nbytes, entry.node.site)
         op.entry, op.run, op.streak, op.capture = entry, self, None, entry.node.row
         op.stream = self.stream

@@ -7,12 +7,14 @@ tests/conformance/data/graph_costs.json).
 from collections import Counter
 from collections.abc import Iterable
 from operator import add
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from device_model.completions import Nanoseconds
 from device_model.graphs.graph import CONDITIONAL, Node, NodeKind
-from device_model.profile import Graphs
 from device_model.work import D2D
+
+if TYPE_CHECKING:
+    from device_model.profile import Graphs
 
 
 class Makeup(NamedTuple):
@@ -37,7 +39,7 @@ class Makeup(NamedTuple):
         """How many nodes are no kernels, not conditional and not empty."""
         return self.copies + self.fills + self.hosts + self.marks
 
-    def instantiate_ns(self, costs: Graphs) -> Nanoseconds:
+    def instantiate_ns(self, costs: "Graphs") -> Nanoseconds:
         """Return what making an executable takes the host."""
         return (
             costs.instantiate[self.kernels]
@@ -47,7 +49,7 @@ class Makeup(NamedTuple):
             + self.edges * costs.instantiate_edge
         )
 
-    def upload_ns(self, costs: Graphs) -> Nanoseconds:
+    def upload_ns(self, costs: "Graphs") -> Nanoseconds:
         """Return what sending the nodes to the device takes the host."""
         runs = max(self.runs - 1, 0)
         return (
@@ -57,7 +59,7 @@ class Makeup(NamedTuple):
             + runs * costs.upload_run
         )
 
-    def launch_ns(self, costs: Graphs, *, is_first: bool) -> Nanoseconds:
+    def launch_ns(self, costs: "Graphs", *, is_first: bool) -> Nanoseconds:
         """Return what a launch takes the host; the first one sends the kernels, if no upload has."""
         return (
             (costs.launch_first if is_first else costs.launch)[self.kernels]

@@ -8,15 +8,17 @@ than its cap. Times are exact nanoseconds where nothing is shared.
 from collections.abc import Callable
 from heapq import heappush
 from math import ceil, inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from device_model.completions import Nanoseconds
 from device_model.flows import Class, Flows
-from device_model.links.spec import Link, LinksSpec
 from device_model.scheduler import Scheduler
 
+if TYPE_CHECKING:
+    from device_model.links.spec import Link, LinksSpec
+
 # The links that a flow crosses, each with the bytes there for each byte of the flow.
-Loads = tuple[tuple[Link, float], ...]
+Loads: TypeAlias = "tuple[tuple[Link, float], ...]"
 OnEnd = Callable[[], None]
 
 
@@ -34,7 +36,7 @@ class Links(Flows[OnEnd, Transfer]):
     Without a spec nothing is shared: every transfer has its cap.
     """
 
-    def __init__(self, scheduler: Scheduler, spec: LinksSpec | None) -> None:
+    def __init__(self, scheduler: Scheduler, spec: "LinksSpec | None") -> None:
         super().__init__(1)
         self.scheduler = scheduler
         self.spec = spec
@@ -120,7 +122,7 @@ class Links(Flows[OnEnd, Transfer]):
                 rate = capacity / (weight * flows)
         return rate
 
-    def _capacity(self, link: Link) -> float:
+    def _capacity(self, link: "Link") -> float:
         capacity = self._capacities.get(link)
         if capacity is None:
             assert self.spec is not None, f"a transfer crosses {link!r}, and there are no links"

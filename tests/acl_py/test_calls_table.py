@@ -11,7 +11,7 @@ from test_api_docstrings import CALLS, LONG, STAGE, execute, is_there
 
 import acl_py
 from acl_py import AclError, Kind, current_simulation, faults
-from acl_py.calls.table import all_verbs
+from acl_py.calls.table import VERBLESS, all_verbs
 from acl_py.trace import kineto
 from tests.acl_py.misuse.cases import NAMES
 from tests.test_public_api import EXPECTED
@@ -25,6 +25,7 @@ def test_the_table_has_every_verb_once_under_the_name_of_its_function():
     aliases = {alias: name for name, verb in all_verbs().items() for alias in verb.aliases}
     assert {name: verb.__name__ for name, verb in PUBLIC.items() if name != verb.__name__} == aliases
     assert {*functions, *aliases} == set(EXPECTED)
+    assert not VERBLESS & {verb.noun for verb in all_verbs().values()}  # the table does not load these
 
 
 def test_the_names_of_the_vendors_are_those_of_the_docstring():

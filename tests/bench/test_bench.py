@@ -19,6 +19,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "speed": {"TOTAL": 1 << 16, "CHUNK": 1 << 14, "PASSES": 2, "FLOATS": 1 << 8},
     "waits": {"SYNCS": 10, "RUNS": 1},
     "explain": {"OPS": 240},
+    "advice": {"LIMITS": {120: 2}},
     "clock": {"SLEEPS": 20, "WAITS": 20, "RUNS": 1},
     "aicore": {"SIZE": 48 * 16384, "ROUNDS": 1, "PRODUCT": "pass"},
     "acl": {"CALLS": 3, "RUNS": 1},

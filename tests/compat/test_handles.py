@@ -86,6 +86,12 @@ CAPTURES_AND_GRAPHS = (
     "GraphRemoveDependencies", "GraphDestroyNode", "GraphNodeSetWork", "GraphExecNodeSetWork", "GraphNodeSetEnabled",
     "CaptureTaskGrpBegin", "CaptureTaskGrpEnd", "CaptureTaskUpdateBegin", "CaptureTaskUpdateEnd",
 )  # fmt: skip
+# CANN has no Python functions for these: programs call libhccl.
+COLLECTIVES = (
+    "AllGather", "AllReduce", "AlltoAll", "AlltoAllV", "AlltoAllVC", "Barrier", "BatchSendRecv", "Broadcast",
+    "CommAbort", "CommDestroy", "CommInitAll", "CommInitRootInfo", "CommSplit", "GetCommAsyncError", "GetRankId",
+    "GetRankSize", "GetRootInfo", "GroupEnd", "GroupStart", "Recv", "Reduce", "ReduceScatter", "Scatter", "Send",
+)  # fmt: skip
 
 
 def test_every_verb_that_has_a_function_is_named_by_it():
@@ -95,7 +101,7 @@ def test_every_verb_that_has_a_function_is_named_by_it():
         "EventQuery", "EventRecord", "EventSynchronize", "FreeAsync", "FreeHostWithDevSync", "FreeWithDevSync",
         "HostThread", "HostWork", "LaunchHostFunc", "MallocAsync", "MallocManaged", "MemAdvise", "MemPrefetchAsync",
         "MemRangeGetAttribute", "SetMemPoolThreshold", "Sleep", "StreamAttachMemAsync", "StreamGetPriority",
-        *CAPTURES_AND_GRAPHS,
+        *CAPTURES_AND_GRAPHS, *COLLECTIVES,
     }, "a new verb without a function of acl? Add it to this set in tests/compat/test_handles.py"  # fmt: skip
     assert reword("Cost(us=1) of <Event 1>; call SetDevice()") == "Cost(us=1) of <Event 1>; call acl.rt.set_device()"
 

@@ -3,15 +3,17 @@
 import importlib
 import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from acl_py.compat.acl import install, uninstall
 from acl_py.compat.acl.face import session as sessions
-from acl_py.compat.acl.face.modules import install_at_import, is_installed
+from acl_py.compat.acl.face.modules import ORIGIN, install_at_import, is_installed
 from acl_py.log import disable, enable
 from acl_py.signatures import read
+from acl_py.sites import PACKAGE
 
 SIGNATURES = list(read())
 NAMES = ["acl", *(f"acl.{name}" for name in ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv"))]
@@ -27,11 +29,25 @@ def leave_nothing():
 def test_a_module_has_the_functions_of_the_list_and_nothing_else(name):
     install(device="tiny")
     module = importlib.import_module(name)
-    public = {each for each in vars(module) if not each.startswith("_")}
+    public = {each for each in dir(module) if not each.startswith("_")}
     functions = {each.name for each in SIGNATURES if each.module == name}
     assert public - functions == ({each.removeprefix("acl.") for each in NAMES[1:]} if name == "acl" else set())
     assert functions <= public
     assert {getattr(module, each).__module__ for each in functions} <= {name}
+    assert {*module.__all__} == public
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'maloc'"):
+        module.maloc  # noqa: B018 - the name is looked up
+
+
+def test_every_function_that_a_file_defines_is_in_the_list():
+    defined = {
+        f"{each.__module__}.{each.__name__}"
+        for file in Path(PACKAGE, "compat", "acl", "functions").glob("*/*.py")
+        for each in vars(importlib.import_module(f"{ORIGIN}.functions.{file.parent.name}.{file.stem}")).values()
+        if hasattr(each, "letters")
+    }
+    assert len(defined) > 300
+    assert defined <= {each.full_name for each in SIGNATURES}
 
 
 @pytest.mark.parametrize(

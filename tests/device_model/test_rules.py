@@ -27,6 +27,7 @@ CUDA_ROWS = {
     "managed_memory": rules.ManagedMemory.PAGES,
     "init": rules.Init.COUNTED,
     "unsafe_in_capture": {rules.HostCall[name] for name in UNSAFE},
+    "collectives": rules.CollectiveRules.NCCL,
     "priorities": (0, -5),
 }
 ACL_ROWS = {
@@ -47,6 +48,7 @@ ACL_ROWS = {
     "managed_memory": rules.ManagedMemory.NONE,
     "init": rules.Init.ONCE,
     "unsafe_in_capture": {rules.HostCall.COPIES, rules.HostCall.COPIES_PAGEABLE},
+    "collectives": rules.CollectiveRules.HCCL,
     "priorities": (7, 0),
 }
 
@@ -79,14 +81,15 @@ def test_every_kind_of_failure_has_a_code(vendor):
     assert set(vendor.codes) == set(Kind)
     for code in vendor.codes.values():
         assert code.value > 0
-        assert code.name.startswith("ACL_ERROR" if vendor is rules.ACL else "cudaError")
+        assert code.name.startswith(("ACL_ERROR", "HCCL_E") if vendor is rules.ACL else ("cudaError", "nccl"))
 
 
 @pytest.mark.parametrize("vendor", rules.RULES.values(), ids=repr)
 def test_one_number_has_one_name(vendor):
     names = {}
     for code in vendor.codes.values():
-        assert names.setdefault(code.value, code.name) == code.name
+        library = code.name[:4]
+        assert names.setdefault((library, code.value), code.name) == code.name
 
 
 @pytest.mark.parametrize(("vendor", "name"), [(rules.CUDA, "legacy"), (rules.CUDA_PER_THREAD, "per_thread")])

@@ -5,4 +5,4 @@ from pathlib import Path
 
 SAMPLES = Path(__file__).parent.parent.parent / "samples"
 
-sys.path += [str(SAMPLES / app) for app in ("moe", "attention", "server", "flash")]
+sys.path += [str(SAMPLES / app) for app in ("moe", "attention", "server", "flash", "parallel")]

@@ -9,7 +9,7 @@ from acl_py.card.cuda.activities import activities
 from acl_py.card.cuda.contexts import CudaContext, CudaDevice
 from acl_py.card.cuda.driver import CudaDriver
 from acl_py.card.cuda.memory import CudaMemory
-from acl_py.card.runtime import ANYWHERE, CardRuntime
+from acl_py.card.runtime import ANYWHERE, ON_THE_MODEL, USE_A_LIBRARY, CardRuntime
 from acl_py.findings import Findings
 from acl_py.runtime.scopes import current_scope
 from acl_py.verbs import devices, graph_nodes, graphs
@@ -38,6 +38,8 @@ def refused() -> dict[str, str]:
     for name, each in all_verbs().items():
         if name in _ELSEWHERE:
             remedies[name] = _ELSEWHERE[name]
+        elif each.noun in ON_THE_MODEL:
+            remedies[name] = USE_A_LIBRARY
         elif each.cuda is None and name not in here:
             remedies[name] = "CUDA has no such function: run the program on the model"
     return remedies

@@ -6,9 +6,6 @@ from acl_py.compat.acl.face.failed_calls import printable
 from acl_py.compat.acl.face.handles import word_for
 from acl_py.compat.acl.face.options import brought_in
 from acl_py.compat.acl.face.session import OwnSession, Session
-from acl_py.compat.acl.functions.rt.binaries import Function, LoadedBinary
-from acl_py.compat.acl.functions.rt.kernel_args import KernelArgs, KernelArgument
-from acl_py.compat.acl.standins.loading import LoadedModel
 from acl_py.findings import Findings
 from acl_py.runtime.leaks import Leaked
 from acl_py.sanitizer.finding_texts import HANDLES
@@ -23,7 +20,6 @@ from device_model.streams import Stream
 
 _WAITS = (*SYNCHRONISATIONS, "acl.")  # the functions that wait within their call
 _LOST = "leaks are not listed, because a context was lost: nothing in it can be freed or destroyed"
-_ENDED = {LoadedModel: "unloaded", LoadedBinary: "unloaded", Physical: "freed"}
 
 
 def report(session: Session) -> str:
@@ -90,16 +86,19 @@ def _handles(things: Iterable[object]) -> list[str]:
     """Return a line for each kind of *things* that the script has to end and did not."""
     leaked = Leaked()
     for thing in things:
-        if _is_owned(thing):
-            leaked.add(word_for(type(thing)), _ENDED.get(type(thing), "destroyed"), getattr(thing, "made", None))
+        if ending := _ending(thing):
+            leaked.add(word_for(type(thing)), ending, getattr(thing, "made", None))
     return leaked.lines()
 
 
-def _is_owned(thing: object) -> bool:
+def _ending(thing: object) -> str | None:
+    """Return the word for what the script still has to do with *thing*; None if there is nothing."""
     if getattr(thing, "destroyed", None) is not None:  # by a native verb, which does not end handles
-        return False
+        return None
     if isinstance(thing, Context):
-        return not thing.primary
+        return None if thing.primary else "destroyed"
     if isinstance(thing, Stream):
-        return thing is not thing.context.default
-    return not isinstance(thing, DeviceError | Function | KernelArgs | KernelArgument)
+        return None if thing is thing.context.default else "destroyed"
+    if isinstance(thing, DeviceError):
+        return None
+    return "freed" if isinstance(thing, Physical) else getattr(thing, "ending", "destroyed")

@@ -2,7 +2,7 @@
 
 const TONES = {
   call: "host calls", held: "host waits", h2d: "copy to the device", kernel: "kernel", d2h: "copy to the host",
-  d2d: "copy inside the device", h2h: "copy on the host", p2p: "copy between devices", fill: "fill", host_function: "host function",
+  d2d: "copy inside the device", h2h: "copy on the host", p2p: "copy between devices", collective: "collective", fill: "fill", host_function: "host function",
   prefetch_h2d: "prefetch to the device", prefetch_d2h: "prefetch to the host",
   graph: "launch of a graph", mark: "mark", step: "event, notify or wait", bad: "a wait that never ended",
 };

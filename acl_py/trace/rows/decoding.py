@@ -31,6 +31,7 @@ from acl_py.trace.rows.timeline import (
     Filled,
     GraphLaunch,
     Handle,
+    Joint,
     Launched,
     Mark,
     Memory,
@@ -48,6 +49,7 @@ from acl_py.trace.rows.unpacking import (
     Places,
     launches,
 )  # fmt: skip
+from device_model.collectives.cliques import Communicator
 from device_model.contexts import Context
 from device_model.device import Device
 from device_model.errors import shown
@@ -57,7 +59,7 @@ from device_model.signals import Notify
 from device_model.streams import Stream
 
 _ASKED: Mapping[str, Any] = {"record": Recorded, "wait": Waited}
-_HANDLES = (Stream, Event, Notify, Context, Device)
+_HANDLES = (Stream, Event, Notify, Context, Device, Communicator)
 
 
 class Decoding:
@@ -252,7 +254,7 @@ class Decoding:
             return subject._replace(buffer=places.get(subject.buffer, -1))
         if isinstance(subject, Copied):
             return subject._replace(dst=places.get(subject.dst, -1), src=places.get(subject.src, -1))
-        if isinstance(subject, Launched):
+        if isinstance(subject, Launched | Joint):
             return subject._replace(reads=self._known(subject.reads), writes=self._known(subject.writes))
         if isinstance(subject, GraphNumber):
             return Ref(len(self._places) + subject.number)
@@ -262,7 +264,7 @@ class Decoding:
 
 
 def _described(handle: object) -> Handle:
-    """Return the row of a stream, an event, a notify, a context or a device."""
+    """Return the row of a stream, an event, a notify, a communicator, a context or a device."""
     if isinstance(handle, Stream):
         options: dict[str, bool | int | str] = {}
         legacy = handle.context.legacy
@@ -283,6 +285,9 @@ def _described(handle: object) -> Handle:
         return Handle("event", handle.name, handle.context.device.ordinal, _text(handle.made), options)
     if isinstance(handle, Notify):
         return Handle("notify", handle.name, handle.device.ordinal, _text(handle.made), {})
+    if isinstance(handle, Communicator):
+        options = {"rank": handle.index, "ranks": len(handle.clique), "clique": handle.clique.number}
+        return Handle("communicator", handle.clique.name, handle.device.ordinal, _text(handle.made), options)
     if isinstance(handle, Context):
         name, number = ("primary", 0) if handle.primary else ("context", handle.id)
         return Handle("context", name, handle.device.ordinal, _text(handle.made), {}, number)

@@ -38,7 +38,7 @@ from acl_py.trace.rows.timeline import ASKING, Call, Operation, Ref, Timeline
 if TYPE_CHECKING:
     from acl_py.trace.rows.recorder import Trace
 
-ENGINE_ORDER = ("H2D", "cores", "P2P", "D2H", "host")  # as data passes them
+ENGINE_ORDER = ("H2D", "cores", "links", "P2P", "D2H", "host")  # as data passes them
 
 _WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
 _NEVER = (1 << 63) - 1

@@ -12,7 +12,6 @@ from acl_py.calls.acts import Act, Queued
 from acl_py.calls.table import verb_of
 from acl_py.trace.rows.accesses import Touched
 from acl_py.trace.rows.decoding import Decoding
-from acl_py.trace.rows.files import save
 from acl_py.trace.rows.handovers import Place
 from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED
 from acl_py.trace.rows.store import StagedBy, Store, last_of
@@ -164,6 +163,8 @@ class Trace(Observer):
 
     def save(self, path: str | Path) -> None:
         """Write all rows so far to the file *path*; `acl_py.trace.read_trace` reads it, without the program."""
+        from acl_py.trace.rows.files import save  # imported here: most programs save no trace
+
         save(self.timeline(), path)
 
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:  # noqa: ARG002

@@ -28,6 +28,7 @@ ENGINES = {
     "fill": "cores",
     "kernel": "cores",
     "host_function": "host",
+    "collective": "links",
     "graph": "cores",  # a whole launch, on a card
 }
 
@@ -77,6 +78,22 @@ class Prefetched(NamedTuple):
     location: int
 
 
+class Joint(NamedTuple):
+    """What a call of one rank was about that takes part in a collective: so many elements of a *type*.
+
+    *reduction* is "" and *root* and *peer* are -1 where there is none; *peer* is the other rank of a Send or a Recv.
+    """
+
+    kind: str
+    elements: int
+    type: str
+    reduction: str
+    root: int
+    peer: int
+    reads: tuple[Extent, ...]
+    writes: tuple[Extent, ...]
+
+
 class Ref(NamedTuple):
     """What a call was about: `Timeline.handles[handle]`."""
 
@@ -101,7 +118,7 @@ class Launched(NamedTuple):
     number: int = -1
 
 
-Record = Extent | Copied | Filled | Launched | Prefetched | Ref
+Record = Extent | Copied | Filled | Launched | Prefetched | Joint | Ref
 Thing = Record | int | str  # what the act of a call names
 
 

@@ -89,7 +89,7 @@ class PackedOps(NamedTuple):
         return ops
 
     def _touched(self, kind: str, dst: int, src: int, dst_offset: int, src_offset: int, nbytes: int) -> Launch:
-        if kind in ("kernel", "host_function"):
+        if kind in ("kernel", "host_function", "collective"):
             return _NO_LAUNCH if dst < 0 else self.launches[dst]
         return 0, 0, False, self._bytes(src, src_offset, nbytes), self._bytes(dst, dst_offset, nbytes)
 

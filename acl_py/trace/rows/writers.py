@@ -14,7 +14,9 @@ from acl_py.callers import Caller, Callers, current_caller, task_of
 from acl_py.calls.acts import Act, Word, mapped
 from acl_py.trace.rows.packing import CALL, NO_OP, OP, STEP, Numbers
 from acl_py.trace.rows.store import Launch, Store
-from acl_py.trace.rows.timeline import Copied, Extent, Filled, Launched, Memory, Prefetched
+from acl_py.trace.rows.timeline import Copied, Extent, Filled, Joint, Launched, Memory, Prefetched
+from device_model.collectives.calls import Call
+from device_model.collectives.parts import Part
 from device_model.completions import Completion, Group, Nanoseconds, Why
 from device_model.events import Event
 from device_model.graphs.executable import Executable, Run
@@ -272,6 +274,8 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
     if isinstance(work, Kernel):
         number = work.number = launches[work.blocks, work.block_ns, work.exclusive, *_touched(work)]
         return number, NO_OP, 0, 0
+    if isinstance(work, Part):
+        return launches[0, 0, False, *_touched(work)], NO_OP, 0, 0
     return NO_OP, NO_OP, 0, 0
 
 
@@ -306,6 +310,13 @@ def _plain(subject: object, store: Store) -> object:
                       subject.src_offset, subject.nbytes, *rows)  # fmt: skip
     if isinstance(subject, Prefetch):
         return Prefetched(subject.allocation.serial, subject.start, subject.nbytes, subject.location)
+    if isinstance(subject, Call):
+        return Joint(
+            subject.kind.value, subject.count, str(subject.dtype or ""),
+            "" if subject.reduction is None else subject.reduction.value,
+            -1 if subject.root is None else subject.root, -1 if subject.peer is None else subject.peer,
+            _extents(subject.sends), _extents(subject.receives),
+        )  # fmt: skip
     if isinstance(subject, HostFunction):
         return Launched(subject.label.name, 1, subject.duration_ns, False, (), ())
     if isinstance(subject, Graph | Executable | TaskGroup):

@@ -30,6 +30,7 @@ _LOOKS = {
     "d2d": Look("═", "─", "─", "cyan", "in device", "copies"),
     "h2h": Look("═", "─", "─", "yellow", "on the host", "copies"),
     "p2p": Look("═", "─", "─", "bright_cyan", "to device", "copies"),
+    "collective": Look("▞", "▗", "▖", "bright_red", "collective", "collectives"),
     "fill": Look("▚", "▗", "▖", "cyan", "fill", "fills"),
     "host_function": Look("▓", "▒", "▒", "yellow", "function", "functions"),
     "graph": Look("▒", "░", "░", "bright_green", "graph", "launches"),

@@ -7,6 +7,7 @@ COLOURS = {
     "d2d": "#0e7485",
     "h2h": "#7a4a1f",
     "p2p": "#0b6a8f",
+    "collective": "#a3443f",
     "prefetch_h2d": "#4a54c4",
     "prefetch_d2h": "#6f4ab8",
     "fill": "#52697a",

@@ -32,6 +32,7 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "kernel": ("kernel", {}),
     "d2h": ("to the host", {"hatch": "\\\\\\\\"}),
     "p2p": ("between devices", {"hatch": "++++"}),
+    "collective": ("collective", {"hatch": "xx"}),
     "prefetch_h2d": ("prefetch to the device", {"hatch": "//"}),
     "prefetch_d2h": ("prefetch to the host", {"hatch": "\\\\"}),
     "d2d": ("inside the device", {"hatch": "----"}),

@@ -1144,6 +1144,71 @@ case(
 # --- deadlocks
 
 END = "nothing queued or running can end this wait"
+_COMMS = "first, second = await CommInitAll(2)\n"
+_ONE = "info = await GetRootInfo()\nfor_one = await CommInitRootInfo(1, info, 0)\n"
+_SUM = '"float32", ReduceOp.SUM'
+for title, code, parts, rules in (
+    ("A rank that is there already", _ONE + "await CommInitRootInfo(1, info, 0)",
+     ("has its communicator already", "GetRootInfo() once"), "cuda"),
+    ("A rank that there is not", "info = await GetRootInfo()\nawait CommInitRootInfo(2, info, 2)",
+     ("there is no rank 2 of 2", "0 to 1"), "cuda"),
+    ("No ranks", "info = await GetRootInfo()\nawait CommInitRootInfo(0, info, 0)",
+     ("a communicator of 0 ranks",), "cuda"),
+    ("A communicator without devices", "await CommInitAll([])", ("without devices",), "cuda"),
+    ("A device that is there twice", "await CommInitAll([0, 1, 0])", ("there 2 times", "device of its own"), "cuda"),
+    ("A communicator that is destroyed", _COMMS + "await CommDestroy(first)\nawait Barrier(first, stream)",
+     ("destroyed at", "make a new communicator"), "cuda"),
+    ("A stream of another device", _COMMS + "await Barrier(second, stream)", ("pass a stream of device 1",), "cuda"),
+    ("The default stream of another device", _COMMS + "await Barrier(second)", ("SetDevice(1) first",), "cuda"),
+    ("A buffer on another device", _COMMS + "await SetDevice(1)\nother = await CreateStream()\n"
+     f"await AllReduce(buffer, buffer, 4, {_SUM}, second, other)", ("of device 0", "memory of device 1"), "cuda"),
+    ("A buffer of the host", _COMMS + f"await AllReduce(array, array, 4, {_SUM}, first, stream)",
+     ("pageable host memory", "rank 0 of comm 1"), "cuda"),
+    ("Buffers that overlap", _COMMS + f"await AllReduce(buffer, buffer[4:], 4, {_SUM}, first, stream)",
+     ("overlap", "0 bytes inside"), "cuda"),
+    ("A gather whose part stands in the wrong place",
+     _COMMS + 'await AllGather(buffer[16:32], buffer, 4, "float32", first, stream)', ("overlap",), "cuda"),
+    ("An exchange in place", _COMMS + 'await AlltoAll(buffer, 4, "int8", buffer, 4, "int8", first, stream)',
+     ("overlap not at all",), "cuda"),
+    ("A negative count", _COMMS + f"await AllReduce(buffer, buffer, -1, {_SUM}, first, stream)",
+     ("-1 elements",), "cuda"),
+    ("No count and no Array", _COMMS + f"await AllReduce(buffer, buffer, None, {_SUM}, first, stream)",
+     ("no count", "pass Arrays"), "cuda"),
+    ("No type and no Array", _COMMS + "await AllReduce(buffer, buffer, 4, None, ReduceOp.SUM, first, stream)",
+     ("no data_type",), "cuda"),
+    ("Arrays of two types", _COMMS + "x, y = Array(buffer, 'int8'), Array(buffer, 'int32')\n"
+     "await AllReduce(x, y, None, None, ReduceOp.SUM, first, stream)", ("Arrays of int8 and int32",), "cuda"),
+    ("Elements that cannot be shared", _COMMS + "x = Array(buffer[:12], 'int32')\n"
+     "await AlltoAll(x, None, None, buffer[64:], None, None, first, stream)", ("3 elements for 2 ranks",), "cuda"),
+    ("A type that collectives do not have",
+     _COMMS + "await AllReduce(buffer, buffer, 4, 'complex64', ReduceOp.SUM, first, stream)", ("complex64",), "cuda"),
+    ("A root that there is not", _COMMS + "await Broadcast(buffer, 4, 'int8', 2, first, stream)",
+     ("no rank 2 for root",), "cuda"),
+    ("Counts for other ranks",
+     _COMMS + "await AlltoAllV(buffer, [1], [0], 'int8', buffer, [1, 1], [8, 9], None, first)",
+     ("1 numbers in send_counts", "2 ranks"), "cuda"),
+    ("A batch of nothing", _COMMS + "await BatchSendRecv([], first, stream)", ("without items",), "cuda"),
+    ("The end of no group", "await GroupEnd()", ("without a group", "GroupStart() first"), "cuda"),
+    ("An empty group", "await GroupStart()\nawait GroupEnd()", ("is empty",), "cuda"),
+    ("A colour below -1", _COMMS + "await CommSplit(first, -2, 0)", ("color -2",), "cuda"),
+    ("A sum of a type that HCCL does not reduce", _COMMS +
+     "await AllReduce(buffer, buffer, 4, 'float64', ReduceOp.SUM, first, stream)", ("the sum of float64",), "acl"),
+    ("A product of a type that HCCL does not multiply", _COMMS +
+     "await AllReduce(buffer, buffer, 4, 'int16', ReduceOp.PROD, first, stream)", ("the prod of int16",), "acl"),
+    ("An average under ACL's rules", _COMMS +
+     "await AllReduce(buffer, buffer, 4, 'int8', ReduceOp.AVERAGE, first, stream)",
+     ("divide the sum yourself",), "acl"),
+):  # fmt: skip
+    case("collectives", title, code, Kind.INVALID_COLLECTIVE, *parts, rules=rules)
+case("collectives", "A group under ACL's rules", "await GroupStart()", Kind.NOT_SUPPORTED, "HCCL", rules="acl")
+case("collectives", "A collective of no communicator", "await Barrier(stream)", TypeError, "a communicator must be")
+case(
+    "collectives",
+    "A reduction by name",
+    _COMMS + "await AllReduce(buffer, buffer, 4, 'int8', 'sum', first, stream)",
+    TypeError,
+    "op must be a ReduceOp",
+)
 case(
     "deadlocks",
     "Two streams that wait for one another",

@@ -1,12 +1,14 @@
 """The module objects that scripts import: `acl` and its sub-modules, with nothing in them but the functions.
 
+A function is made when a script first names it: what it names decides which files in functions/ are imported. So a
+script of a few lines starts fast.
+
 A function that signatures.txt lists and no file in functions/ defines has no meaning on a simulated device. It is made
 here: it takes the arguments that the list says, and returns that it is not supported.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from acl_py.compat.acl.face.binding import takes
 from acl_py.compat.acl.face.modules import IMPORTED, NAMES, ORIGIN, SUBMODULES, spec_of
 from acl_py.compat.acl.face.session import session
+from acl_py.late_imports import import_late
 from acl_py.signatures import Signature, read
 from acl_py.sites import PACKAGE
 
@@ -25,23 +28,58 @@ def make() -> dict[str, ModuleType]:
     made = {name: ModuleType(name, "The vendor's binding on a simulated device.") for name in NAMES}
     for submodule in SUBMODULES:
         setattr(made["acl"], submodule, made[f"acl.{submodule}"])
-    for function in _functions():
-        setattr(made[function.__module__], function.__name__, function)
-    for signature in read():
-        if not hasattr(made[signature.module], signature.name):
-            setattr(made[signature.module], signature.name, _stand_in(signature))
     for name, module in made.items():
         module.__spec__ = spec_of(name)
+        vars(module).update(_late_functions(module))
     made["acl"].__file__ = str(IMPORTED)
     return made
 
 
+def make_all(modules: Iterable[ModuleType]) -> None:
+    """Make all functions of *modules*."""
+    for module in modules:
+        for name in dir(module):
+            getattr(module, name)
+
+
+def _late_functions(module: ModuleType) -> dict[str, Any]:
+    """Return what *module* needs to make its functions when they are named: `__getattr__`, `__dir__` and `__all__`."""
+    listed = {each.name: each for each in read() if each.module == module.__name__}
+    made = vars(module)
+
+    def get(name: str) -> Any:
+        signature = listed.get(name)
+        if signature is None:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        return made.setdefault(name, _defined(signature) or _stand_in(signature))
+
+    def names() -> list[str]:
+        return sorted({*made, *listed})
+
+    public = [*(each for each in made if not each.startswith("_")), *listed]
+    return {"__getattr__": get, "__dir__": names, "__all__": public}
+
+
+def _defined(signature: Signature) -> Callable[..., Any] | None:
+    """Return what a file in functions/ defines as *signature* with `takes`, `runs`, `gives` or `does`, or None."""
+    for file in _likely_files(signature):
+        found: Callable[..., Any] | None = getattr(import_late(file), signature.name, None)
+        if getattr(found, "__module__", None) == signature.module:
+            return found
+    return None
+
+
+def _likely_files(signature: Signature) -> list[str]:
+    """Return the files in functions/ that may define *signature*, the one whose text says so first."""
+    texts = _texts(signature.module.removeprefix("acl").lstrip(".") or "base")
+    return sorted(texts, key=lambda file: f"def {signature.name}(" not in texts[file])
+
+
 @cache
-def _functions() -> tuple[Callable[..., Any], ...]:
-    """Return what the files in functions/ define with `takes`, `runs`, `gives` or `does`."""
-    files = sorted(_FUNCTIONS.glob("*/*.py"))
-    modules = [import_module(f"{ORIGIN}.functions.{file.parent.name}.{file.stem}") for file in files]
-    return tuple(each for module in modules for each in vars(module).values() if hasattr(each, "letters"))
+def _texts(folder: str) -> dict[str, str]:
+    """Return the text of each file in *folder*, by the name of its module."""
+    files = sorted((_FUNCTIONS / folder).glob("[!_]*.py"))
+    return {f"{ORIGIN}.functions.{folder}.{file.stem}": file.read_text(encoding="utf-8") for file in files}
 
 
 @cache

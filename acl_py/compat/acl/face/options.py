@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acl_py.errors import DeadlockError
 from acl_py.faults import Fault, parse
 from acl_py.options import Options
 from device_model.integers import integer
-from device_model.profile import DeviceProfile
 from device_model.rules import ACL
+
+if TYPE_CHECKING:
+    from device_model.profile import DeviceProfile
 
 _CARD = "ascend910b3"
 _CARDS = range(1, 4097)  # how many there may be: as many as a profile may have
@@ -19,7 +22,7 @@ _CARDS = range(1, 4097)  # how many there may be: as many as a profile may have
 class SessionOptions:
     """The options that `install` or `acl-py run` set before the first call; `install` explains them."""
 
-    device: str | Path | DeviceProfile | None = None  # None: the usual card of the face that begins the session
+    device: "str | Path | DeviceProfile | None" = None  # None: the usual card of the face that begins the session
     devices: int | None = None
     rules: str | None = None
     workers: int | None = None

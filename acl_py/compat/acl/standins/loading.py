@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from sys import _getframe
+from typing import ClassVar
 
 import acl_py as native
 from acl_py.compat.acl.face.session import Session
@@ -26,6 +27,7 @@ class LoadedModel:
     it, and the gear that was set last.
     """
 
+    ending: ClassVar[str] = "unloaded"
     model: Model
     device: int
     made: Site

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from sys import _getframe
-from typing import Any
+from typing import Any, ClassVar
 
 import acl_py as native
 from acl_py.compat.acl.face.binding import WrongContainerError, gives, runs, takes
@@ -44,6 +44,7 @@ class Binary:
 class LoadedBinary:
     """A binary that is loaded, and its functions that were asked for."""
 
+    ending: ClassVar[str] = "unloaded"
     name: str
     kernels: Mapping[str, BinaryKernel]
     made: Site
@@ -57,6 +58,7 @@ class LoadedBinary:
 class Function:
     """A kernel of a loaded binary, as a script holds it; it ends with the binary."""
 
+    ending: ClassVar[None] = None
     binary: LoadedBinary
     kernel: BinaryKernel
 

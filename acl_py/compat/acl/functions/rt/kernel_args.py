@@ -7,6 +7,7 @@ has its place behind them and goes to the device with them: its buffer has a rea
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,6 +36,7 @@ _ATTRIBUTES, _OF_310P, _NS = range(1, 9), (3, 4), {7: 10**9, 8: 1000}
 class KernelArgument:
     """An argument in a list: its place there, and for a placeholder that of its buffer, once there is one."""
 
+    ending: ClassVar[None] = None  # nothing ends it
     offset: int
     nbytes: int
     is_placeholder: bool = False
@@ -49,6 +51,7 @@ class KernelArgs:
     when an argument has been *updated*.
     """
 
+    ending: ClassVar[None] = None  # nothing ends it
     address: int
     size: int
     most: int

@@ -1,0 +1,146 @@
+"""What a runtime keeps of communicators, and how parts of collectives are queued: at once, or at the end of a group.
+
+A group takes the calls of one task or thread. Nothing of it is queued before its end. Then the Sends and Recvs of one
+rank in one stream are one part, which moves all of them at the same time; each other call is a part of its own. If a
+rank has parts in several streams of a group, these streams are joined before and after it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from acl_py.callers import Caller, current_caller
+from acl_py.calls.acts import Joined
+from acl_py.errors import Kind
+from acl_py.runtime.runtime import Runtime
+from acl_py.sites import Site
+from device_model.collectives.calls import Call
+from device_model.collectives.cliques import Clique, Communicator
+from device_model.collectives.parts import Part
+from device_model.completions import AllOf
+from device_model.ops import Op
+from device_model.streams import Stream
+from device_model.work import Lane
+
+
+@dataclass(slots=True)
+class Group:
+    """Calls that are queued together: the operations, in the order of the first call of each, and their streams.
+
+    *begun* is the line that began it, *depth* how many groups are open inside each other.
+    """
+
+    begun: Site
+    depth: int = 1
+    ops: list[tuple[Op, Stream]] = field(default_factory=list)
+
+
+class Communicators:
+    """The communicators of a runtime: how many were made, those that are alive, and the groups that are open."""
+
+    __slots__ = ("alive", "groups", "made")
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.alive: dict[Clique, None] = {}  # in order, with at least one rank that is not destroyed
+        self.groups: dict[Caller, Group] = {}
+
+    def group(self) -> Group | None:
+        """Return the group that the calling task or thread has open."""
+        return self.groups.get(current_caller())
+
+
+def join(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> tuple[Op, bool]:
+    """Queue *calls* of *rank* in *stream*, as one part, or put them into the open group.
+
+    Returns the operation, and whether it was queued.
+    """
+    group = runtime.state(Communicators).group()
+    if group is not None:
+        for op, where in group.ops:
+            if where is stream and isinstance(op.work, Part) and op.work.takes(rank, calls):
+                for call in calls:
+                    op.work.add(call)
+                op.nbytes = op.work.nbytes
+                return op, False
+    part = Part(rank, calls)
+    op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
+    if group is None:
+        queue(runtime, op, stream)
+    else:
+        group.ops.append((op, stream))
+    return op, group is None
+
+
+def queue(runtime: Runtime, op: Op, stream: Stream) -> None:
+    """Queue the part *op* in *stream*; its calls get their numbers."""
+    part = op.work
+    assert isinstance(part, Part), f"{op!r} is no part of a collective"
+    if stream.branch is None and not part.rank.tail.done:
+        stream.wait(part.rank.tail)
+    runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
+    if stream.branch is None and isinstance(op.work, Part):  # a fault rule may have replaced it
+        op.work.queued(op)
+
+
+def queue_group(runtime: Runtime, group: Group) -> None:
+    """Queue all that *group* has, and join the streams of each rank before and after."""
+    streams: dict[Communicator, dict[Stream, None]] = {}
+    for op, stream in group.ops:
+        if isinstance(op.work, Part):
+            streams.setdefault(op.work.rank, {})[stream] = None
+    several = [list(each) for each in streams.values() if len(each) > 1]
+    for together in several:
+        _join(together)
+    for op, stream in group.ops:
+        check_part(runtime, op, stream)
+    for op, stream in group.ops:
+        queue(runtime, op, stream)
+    for together in several:
+        _join(together)
+
+
+def _join(streams: list[Stream]) -> None:
+    """Let all that is queued later in *streams* wait for all that is queued in them now."""
+    done = AllOf([stream.turn() for stream in streams])
+    for stream in streams:
+        if not done.done:
+            stream.wait(done)
+
+
+def joined_by(group: Group) -> Joined[Any]:
+    """Return what the end of *group* has done."""
+    joined = [
+        (call, op.work.rank, stream) for op, stream in group.ops if isinstance(op.work, Part) for call in op.work.calls
+    ]
+    return Joined(*(tuple(each) for each in zip(*joined, strict=True)))
+
+
+def check_part(runtime: Runtime, op: Op, stream: Stream) -> None:
+    """Raise if the stream or the memory of a part, which was put into a group, is gone meanwhile."""
+    runtime.check_stream(stream)
+    runtime.check_memory(op.work, op)
+
+
+def drop(group: Group, now: int) -> None:
+    """End the operations of a group that is given up: none is queued."""
+    for op, stream in group.ops:
+        op.stream = stream
+        op.done, op.end_ns = True, now
+
+
+def check_rank(runtime: Runtime, rank: object) -> Communicator:
+    """Return *rank*, a communicator that can be used now."""
+    if not isinstance(rank, Communicator):
+        raise TypeError(f"a communicator must be what CommInitAll() or CommInitRootInfo() gave, not {rank!r}")
+    if rank.clique.scheduler is not runtime.scheduler:
+        raise runtime.error(
+            Kind.INVALID_COLLECTIVE,
+            f"{rank!r} belongs to another simulation",
+            "make one in the simulation that uses it",
+        )
+    if rank.destroyed is not None:
+        raise runtime.error(
+            Kind.INVALID_COLLECTIVE, f"{rank!r} takes part in nothing any more", "make a new communicator", dead=rank
+        )
+    return rank

@@ -1,0 +1,98 @@
+"""Parts: what one rank does in a collective, as the work of an operation in one of its streams."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from device_model.collectives import results
+from device_model.collectives.calls import POINT_TO_POINT, Call
+from device_model.errors import DeviceError
+from device_model.ops import Op
+from device_model.work import Extent, Label, Lane, Work
+
+if TYPE_CHECKING:
+    from device_model.collectives.cliques import Communicator, Exchange
+
+
+@cache
+def _label(name: str) -> Label:
+    return Label("collective", Lane.COLLECTIVE, name)
+
+
+class Part(Work):
+    """The *calls* that *rank* has queued as one operation: one collective, or any number of Sends and Recvs.
+
+    Each call meets those of other ranks in an exchange. The part is over when all of its exchanges are. A part serves
+    one operation only: each launch of a graph makes new ones.
+    """
+
+    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "op", "rank", "seats")
+    joins = True
+
+    def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
+        self.rank = rank
+        self.calls: list[Call] = []
+        self.nbytes = self.left = 0  # bytes; exchanges that are not over
+        for call in calls:
+            self.add(call)
+        self.error: DeviceError | None = None  # what ended it before its time
+        self.op: Op | None = None
+        self.number = 0  # among the parts of its rank, from 1 on, once it is queued
+        self.seats: list[tuple[Exchange, int]] = []  # of each call: where it takes part, and its place there
+
+    def add(self, call: Call) -> None:
+        """Make *call* as well; the part has not been queued yet."""
+        self.calls.append(call)
+        self.left += 1
+        self.nbytes += call.nbytes
+        self.label = _label(" and ".join(dict.fromkeys(each.kind.value for each in self.calls)))
+
+    def takes(self, rank: "Communicator", calls: Sequence[Call]) -> bool:
+        """Whether *calls* of *rank*, Sends and Recvs of the same group, can be calls of this part."""
+        return self.rank is rank and all(each.kind in POINT_TO_POINT for each in (*self.calls, *calls))
+
+    def again(self) -> "Part":
+        """Return a part for one more operation that makes the same calls."""
+        return Part(self.rank, self.calls)
+
+    def queued(self, op: Op) -> None:
+        """Note that *op*, which does this, was queued: its calls get their numbers now."""
+        self.op = op
+        self.rank.take(self)
+
+    def arrive(self) -> None:
+        """Note that its turn has come."""
+        for exchange, seat in self.seats:
+            exchange.arrive(seat)
+
+    def awaited(self) -> "Exchange | None":
+        """Return the first of its exchanges that has not begun; None if bytes move in all, or it has not its turn."""
+        return next((each for each, seat in self.seats if each.arrived[seat] and not each.has_begun), None)
+
+    def leave(self, error: DeviceError | None = None) -> None:
+        """Count one of its exchanges as over; with an *error* it ends now, and fails."""
+        self.left -= 1
+        op = self.op
+        if (error is None and self.left) or op is None or op.done or op.start_ns < 0:
+            return
+        self.error = self.error or error
+        op.stream.context.device.parts.end(op)
+
+    def perform(self) -> None:
+        """Write what this rank has received.
+
+        Raises:
+            DeviceError: Another rank has failed, the exchange has lasted too long, or memory is gone.
+        """
+        if self.error is not None:
+            raise self.error
+        for call, (exchange, seat) in zip(self.calls, self.seats, strict=True):
+            results.write(call, exchange.results[seat])
+
+    def reads(self) -> Sequence[Extent]:
+        """Return the bytes that it sends."""
+        return tuple(extent for call in self.calls for extent in call.sends)
+
+    def writes(self) -> Sequence[Extent]:
+        """Return the bytes that it receives."""
+        return tuple(extent for call in self.calls for extent in call.receives)

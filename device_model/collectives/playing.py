@@ -1,0 +1,74 @@
+"""The time of exchanges: the plan of what meets, played on the links between the devices of its ranks."""
+
+from collections.abc import Callable, Sequence
+
+from device_model.collectives.calls import Call, CollectiveKind
+from device_model.collectives.cliques import Exchange
+from device_model.collectives.timing.plan import Plan, plan
+from device_model.collectives.timing.player import play
+from device_model.collectives.timing.tuner import TREE, ways_of
+from device_model.links.collectives import CollectivesSpec
+from device_model.links.fabric import Links
+
+_KINDS = {
+    CollectiveKind.ALL_REDUCE: "all_reduce",
+    CollectiveKind.ALL_GATHER: "all_gather",
+    CollectiveKind.REDUCE_SCATTER: "reduce_scatter",
+    CollectiveKind.BROADCAST: "broadcast",
+    CollectiveKind.REDUCE: "reduce",
+    CollectiveKind.SCATTER: "scatter",
+    CollectiveKind.ALL_TO_ALL: "all_to_all",
+    CollectiveKind.BARRIER: "barrier",
+}
+
+
+class Player:
+    """Plays the exchanges of a clique whose rank i is on the device number *devices[i]*.
+
+    *algorithm* and *protocol* are used instead of the vendor's choice, for the kinds that can be done so.
+    """
+
+    def __init__(
+        self,
+        spec: CollectivesSpec,
+        links: Links,
+        devices: Sequence[int],
+        algorithm: str | None = None,
+        protocol: str | None = None,
+    ) -> None:
+        self._spec = spec
+        self._links = links
+        self._devices = devices
+        self._forced = algorithm, protocol
+
+    def __call__(self, exchange: Exchange, done: Callable[[], None]) -> None:
+        """Play *exchange*, which begins now; call *done* when its last byte has arrived."""
+        devices = [self._devices[rank] for rank in dict.fromkeys(exchange.ranks)]
+        play(self.plan_of(exchange), self._links, devices, self._links.scheduler.now, lambda _: done())
+
+    def plan_of(self, exchange: Exchange) -> Plan:
+        """Return how the calls of *exchange*, which are all there, are done."""
+        calls = [call for call in exchange.calls if call is not None]
+        first, ranks = calls[0], len(set(exchange.ranks))
+        if first.kind is CollectiveKind.ALL_TO_ALL_V:
+            return plan(self._spec, "all_to_all", _rows(calls), ranks)
+        if first.peer is not None:
+            there = ((0, first.nbytes), (0, 0)) if ranks > 1 else ((first.nbytes,),)
+            return plan(self._spec, "send", there, ranks)
+        kind = _KINDS[first.kind]
+        algorithm, protocol = self._forced if self._can_be_forced(kind) else (None, None)
+        nbytes = max(call.nbytes for call in calls)
+        return plan(self._spec, kind, nbytes, ranks, algorithm=algorithm, protocol=protocol, root=first.root or 0)
+
+    def _can_be_forced(self, kind: str) -> bool:
+        algorithm, protocol = self._forced
+        return any(
+            algorithm in (None, way.algorithm) and protocol in (None, way.protocol)
+            for way in ways_of(self._spec)
+            if way.algorithm != TREE or kind == "all_reduce"
+        )
+
+
+def _rows(calls: Sequence[Call]) -> list[list[int]]:
+    """Return how many bytes each rank sends to each."""
+    return [[stop - start for _, start, stop in call.sends] for call in calls]

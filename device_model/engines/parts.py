@@ -1,0 +1,78 @@
+"""The engine for parts of collectives: a part has its turn in its stream, waits for the other ranks, and ends.
+
+From its turn to its end a part holds its stream, and the cores that its collective runs on. Each stream has a hardware
+queue of its own for parts, so no part waits for one of another stream, except that parts of one rank run in the order
+in which they were queued.
+"""
+
+from typing import TYPE_CHECKING
+
+from device_model.collectives.parts import Part
+from device_model.engines.serial import Finish
+from device_model.ops import Op
+from device_model.queues import HardwareQueue
+from device_model.scheduler import Engine, Scheduler
+
+if TYPE_CHECKING:
+    from device_model.collectives.cliques import Communicator
+    from device_model.engines.dispatcher import Dispatcher
+
+
+class Parts(Engine):
+    """Runs the parts of the ranks of one device."""
+
+    __slots__ = ("_cores", "_finish", "_held", "ranks", "waiting")
+
+    def __init__(self, scheduler: Scheduler, cores: "Dispatcher", held: int, finish: Finish) -> None:
+        super().__init__(scheduler, "collectives")
+        self._cores = cores
+        self._held = held  # the cores that one collective holds
+        self._finish = finish
+        self.ranks: dict[Communicator, None] = {}  # of communicators that are not destroyed
+        self.waiting: dict[Op, None] = {}  # parts that have had their turn and have not ended, in order
+
+    def __repr__(self) -> str:
+        return f"<Parts ranks={len(self.ranks)} waiting={len(self.waiting)}>"
+
+    def offer(self, queue: HardwareQueue, now: bool = False) -> None:  # noqa: ARG002 - no part competes with another
+        """Let the parts at the head of *queue* have their turn as soon as they are ready."""
+        fifo, scheduler = queue.fifo, self.scheduler
+        while fifo and not fifo[0].blockers:
+            op = fifo.popleft()
+            queue.pass_on(op)
+            op.start_ns = max(scheduler.now, op.ready_ns)
+            if scheduler.choices is not None:
+                scheduler.choices.started(op, 0)
+            scheduler.at(op.start_ns, self._begin, op)
+
+    def grant(self) -> None:
+        """Do nothing: parts begin when they are ready."""
+
+    def drop(self, op: Op) -> None:
+        """Take *op* out of its queue."""
+        op.queue.drop(op)
+
+    def _begin(self, op: Op) -> None:
+        if op.done:  # aborted meanwhile
+            return
+        self.waiting[op] = None
+        self._cores.hold(self._held)
+        assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
+        op.work.arrive()
+
+    def end(self, op: Op) -> None:
+        """End a part: all of its exchanges are over, or it has failed."""
+        if self.waiting.pop(op, self) is self:
+            return
+        self._cores.hold(-self._held)
+        self._finish(op, self.scheduler.now)
+
+    def lose(self, why: str) -> None:
+        """Let all cliques know that the ranks on this device take part in nothing any more, and *why*."""
+        for rank in list(self.ranks):
+            rank.clique.lose(rank, why)
+
+    def abort(self, op: Op) -> None:
+        """Let go of *op*, which was aborted."""
+        if self.waiting.pop(op, self) is not self:
+            self._cores.hold(-self._held)
