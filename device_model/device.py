@@ -22,7 +22,7 @@ from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds
 from device_model.contexts import Context
 from device_model.engines.dispatcher import Dispatcher, Wave
 from device_model.engines.host_thread import HostThread
-from device_model.engines.parts import Parts
+from device_model.engines.parts import Parts, begin
 from device_model.engines.peers import PeerEngine
 from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
@@ -125,7 +125,7 @@ class Device:
         self.h2d, self.d2h, self.peer, self.staged = self._copy_engines()
         self.cores = self._dispatcher()
         self.host_thread = HostThread(scheduler, profile.latency, self.finish)
-        self.parts = Parts(scheduler, self.cores, self._cores_of_collectives, self.finish)
+        self.parts = Parts(scheduler, self.cores, self.finish)
         self._engines = self._by_lane()
         self.staging = Staging(scheduler, profile)
         self.words = Words(scheduler, hooks, workers.flush, self.cores.waiting.look)
@@ -204,6 +204,8 @@ class Device:
             go_on=self.resume_core,
             hooks=self.hooks,
             finish_core=self.finish_core,
+            cores_of_part=self._cores_of_collectives,
+            begin_part=begin,
         )
 
     def __repr__(self) -> str:

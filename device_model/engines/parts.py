@@ -1,6 +1,7 @@
 """The engine for parts of collectives: a part has its turn in its stream, waits for the other ranks, and ends.
 
-From its turn to its end a part holds its stream, and the cores that its collective runs on. Each stream has a hardware
+From its turn to its end a part holds its stream. It waits until it has the cores that its collective runs on, and holds
+them to its end, too. Each stream has a hardware
 queue of its own for parts, so no part waits for one of another stream, except that parts of one rank run in the order
 in which they were queued.
 """
@@ -21,12 +22,11 @@ if TYPE_CHECKING:
 class Parts(Engine):
     """Runs the parts of the ranks of one device."""
 
-    __slots__ = ("_cores", "_finish", "_held", "ranks", "waiting")
+    __slots__ = ("_cores", "_finish", "ranks", "waiting")
 
-    def __init__(self, scheduler: Scheduler, cores: "Dispatcher", held: int, finish: Finish) -> None:
+    def __init__(self, scheduler: Scheduler, cores: "Dispatcher", finish: Finish) -> None:
         super().__init__(scheduler, "collectives")
         self._cores = cores
-        self._held = held  # the cores that one collective holds
         self._finish = finish
         self.ranks: dict[Communicator, None] = {}  # of communicators that are not destroyed
         self.waiting: dict[Op, None] = {}  # parts that have had their turn and have not ended, in order
@@ -56,15 +56,18 @@ class Parts(Engine):
         if op.done:  # aborted meanwhile
             return
         self.waiting[op] = None
-        self._cores.hold(self._held)
-        assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
-        op.work.arrive()
+        op.cores_held = 0
+        if self._cores.cores_of_part:
+            self._cores.ask(op)
+        else:
+            begin(op)
 
     def end(self, op: Op) -> None:
         """End a part: all of its exchanges are over, or it has failed."""
         if self.waiting.pop(op, self) is self:
             return
-        self._cores.hold(-self._held)
+        if op.cores_held:
+            self._cores.give_back(op)
         self._finish(op, self.scheduler.now)
 
     def lose(self, why: str) -> None:
@@ -74,5 +77,17 @@ class Parts(Engine):
 
     def abort(self, op: Op) -> None:
         """Let go of *op*, which was aborted."""
-        if self.waiting.pop(op, self) is not self:
-            self._cores.hold(-self._held)
+        if self.waiting.pop(op, self) is self:
+            return
+        if op.cores_held:
+            self._cores.give_back(op)
+        elif self._cores.cores_of_part:
+            self._cores.drop(op)
+
+
+def begin(op: Op) -> None:
+    """Let the part *op* take part, now that it has its turn and its cores."""
+    if op.done:  # aborted meanwhile
+        return
+    assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
+    op.work.arrive()

@@ -258,6 +258,17 @@ def _position(row, rows):
     return sorted({each["bytes"] for each in rows if each["kind"] == row["kind"]}).index(row["bytes"])
 
 
+def _hosts(document):
+    """Print what was read off the file about its host."""
+    table = [
+        (name, kind, ranks, f"{us:.1f}")
+        for name, part in document.items()
+        if isinstance(part, dict)
+        for (kind, ranks), us in hosts_of(part.get("sweep", [])).items()
+    ]
+    show("The host: microseconds of a group, read off small rows", ("part", "kind", "ranks", "us"), table)
+
+
 def main(arguments=()):
     """Print each row, and the groups with their bounds."""
     parser = argparse.ArgumentParser("python -m tests.bench collectives", description=__doc__.splitlines()[0])
@@ -267,6 +278,7 @@ def main(arguments=()):
     options = parser.parse_args(arguments)
     document = json.loads(options.file.read_text(encoding="utf-8"))
     rows = predicted(document)
+    _hosts(document)
     show("Microseconds, and the error in %", ("row", "bytes", "measured", "predicted", "device", "error"), [
         (f"{row['part']} {row['kind']} x{row['ranks']} {row['set']}", f"{row['bytes']:,}", f"{row['measured']:,.1f}",
          f"{row['predicted']:,.1f}", f"{row['device']:,.1f}", f"{error(row):+.1f}")

@@ -1,0 +1,67 @@
+"""A collective runs on cores: it waits for them as kernels do, and kernels beside it have fewer."""
+
+import acl_py as acl
+from device_model.profile import load
+from tests.collectives.ranked import cards, reduce_all, two_ranks
+
+H200 = load("h200")
+CHANNELS = H200.collectives.channels
+
+
+def waves_of(us):
+    """A kernel whose blocks have a core each for *us*."""
+    return acl.kernel(cost=acl.Cost(us=us), exclusive=True)(lambda: None)
+
+
+@cards
+async def test_a_part_waits_for_cores_and_a_kernel_behind_it_has_fewer():
+    async with two_ranks() as (zero, one):
+        await acl.SetDevice(0)
+        beside = await acl.CreateStream()
+        first = await waves_of(1_000)[H200.cores.count, beside]()
+        async with acl.group():
+            for rank in (zero, one):
+                await reduce_all(rank)
+        second = await waves_of(1_000)[H200.cores.count, beside]()
+        await second
+        part, _ = [op for op in acl.current_simulation().trace.ops if op.kind == "collective"]
+        begin = first.start_ns
+        times = [(op.end_ns - begin) // 1_000 for op in (first, part, second)]
+        # The collective takes 6 us. Then the second kernel has cores for the last of its blocks.
+        assert times == [1_000, 1_007, 2_007]
+        assert (second.start_ns - begin) // 1_000 == 1_001
+
+
+@cards
+async def test_kernels_that_share_cores_do_not_keep_a_part_waiting():
+    async with two_ranks() as (zero, one):
+        await acl.SetDevice(0)
+        beside = await acl.CreateStream()
+        shared = await acl.kernel(cost=acl.Cost(us=1_000), exclusive=False)(lambda: None)[
+            4 * H200.cores.count, beside
+        ]()
+        async with acl.group():
+            for rank in (zero, one):
+                await reduce_all(rank)
+        await acl.SynchronizeStream(zero.stream)
+        assert not shared.done
+
+
+@cards
+async def test_collectives_do_not_wait_for_the_cores_of_collectives():
+    pairs = [await acl.CommInitAll(2) for _ in range(H200.cores.count // CHANNELS + 1)]
+    streams = []
+    for device in range(2):
+        await acl.SetDevice(device)
+        streams.append([(await acl.CreateStream(), acl.Array(await acl.Malloc(16), "float32")) for _ in pairs])
+    # All parts of rank 0 come before those of rank 1, so each holds its cores until the last.
+    for device, own in enumerate(streams):
+        await acl.SetDevice(device)
+        for pair, (stream, array) in zip(pairs, own, strict=True):
+            await acl.AllReduce(array, array, None, None, acl.ReduceOp.SUM, pair[device], stream)
+    for device in range(2):
+        await acl.SetDevice(device)
+        await acl.SynchronizeDevice()
+    for pair in pairs:
+        for comm in pair:
+            await acl.CommDestroy(comm)
