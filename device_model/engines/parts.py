@@ -1,9 +1,8 @@
 """The engine for parts of collectives: a part has its turn in its stream, waits for the other ranks, and ends.
 
 From its turn to its end a part holds its stream. It waits until it has the cores that its collective runs on, and holds
-them to its end, too. Each stream has a hardware
-queue of its own for parts, so no part waits for one of another stream, except that parts of one rank run in the order
-in which they were queued.
+them to its end, too. Each stream has a hardware queue of its own for parts, so no part waits for one of another stream,
+except that parts of one rank run in the order in which they were queued.
 """
 
 from typing import TYPE_CHECKING
