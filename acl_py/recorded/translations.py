@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -353,7 +354,12 @@ def asleep_since(call: Call) -> int:
 
 def site_of(call: Call | Access) -> str:
     """Return the line of *call*; empty if it has none."""
-    return f"{Path(call.file).name}:{call.line}" if call.file else ""
+    return f"{_last_part(call.file)}:{call.line}" if call.file else ""
+
+
+@lru_cache(maxsize=4096)
+def _last_part(file: str) -> str:
+    return Path(file).name
 
 
 def _declared(handle: Handle) -> Fields:
