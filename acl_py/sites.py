@@ -13,7 +13,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from inspect import CO_COROUTINE
@@ -71,6 +71,11 @@ def is_foreign(code: CodeType) -> bool:
     return _is_foreign(code.co_filename)
 
 
+@lru_cache(maxsize=4096)
+def _last_part(file: str) -> str:
+    return Path(file).name
+
+
 class Site:
     """One place in the code; str() gives "file.py:12". The same place is always the same object.
 
@@ -78,13 +83,14 @@ class Site:
     "acl.rt.free". It is "" for a place that awaits verbs.
     """
 
-    __slots__ = ("code", "foreign", "function", "lasti")
+    __slots__ = ("_text", "code", "foreign", "function", "lasti")
 
     def __init__(self, code: CodeType, lasti: int, function: str = "") -> None:
         self.code = code
         self.lasti = lasti
         self.function = function
         self.foreign = is_foreign(code)
+        self._text = ""  # made when it is first asked for: a finding names each of its lines several times
 
     @property
     def file(self) -> str:
@@ -102,7 +108,8 @@ class Site:
         return self.code.co_firstlineno
 
     def __str__(self) -> str:
-        return self.file if _function_of(self.code) else f"{Path(self.file).name}:{self.line}"
+        self._text = self._text or (self.file if _function_of(self.code) else f"{_last_part(self.file)}:{self.line}")
+        return self._text
 
     def __repr__(self) -> str:
         return f"<Site {self}>"

@@ -3,10 +3,23 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from acl_py.calls.acts import Began, CallbackBegan, Made, Plain, Queued, Recorded, Synchronised, Waited, Word, leaves
+from acl_py.calls.acts import (
+    Act,
+    Began,
+    CallbackBegan,
+    Made,
+    Plain,
+    Queued,
+    Recorded,
+    Synchronised,
+    Waited,
+    Word,
+    leaves,
+)
 from acl_py.calls.fields import STREAMS, TAKING
 from acl_py.calls.steps import ROWS
 from acl_py.calls.table import FAULTS, all_verbs
@@ -54,6 +67,8 @@ class Translator:
             (op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function" and op.launch is None
         }
         self.graphs = Graphs(timeline)
+        # Calls of one kind share an act: what it has, by step and identity, and the act itself, which keeps that.
+        self._known: dict[tuple[str, int], tuple[Act[Any], Fields | None]] = {}
 
     def _names_made(self) -> Iterator[str]:
         """Return the names of the handles and buffers that calls of the run have made."""
@@ -95,6 +110,18 @@ class Translator:
                 case Synchronised(Ref() as stream, None) if asleep_since(call) >= 0:  # of another face
                     return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
             return None
+        key = op, id(call.act)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = call.act, self._fields(op, call)
+        if known[1] is None:
+            return None
+        fields = dict(known[1])
+        special = getattr(self, f"_{op}", None)
+        return fields if special is None else special(fields, call)
+
+    def _fields(self, op: str, call: Call) -> Fields | None:
+        """Return the fields of the step *op* that the act of *call* has; None if it says too little."""
         fields: Fields = {"op": op}
         row, act = ROWS[op], call.act
         for part, value in zip(row.parts, act.about if isinstance(act, Plain) else act, strict=False):
@@ -103,8 +130,7 @@ class Translator:
                 if not found:
                     return None
                 fields |= found
-        special = getattr(self, f"_{op}", None)
-        return fields if special is None else special(fields, call)
+        return fields
 
     def _field(self, name: str, value: object, call: Call) -> Fields:
         if value is None:  # work of no bytes
@@ -353,7 +379,12 @@ def asleep_since(call: Call) -> int:
 
 def site_of(call: Call | Access) -> str:
     """Return the line of *call*; empty if it has none."""
-    return f"{Path(call.file).name}:{call.line}" if call.file else ""
+    return f"{_last_part(call.file)}:{call.line}" if call.file else ""
+
+
+@lru_cache(maxsize=4096)
+def _last_part(file: str) -> str:
+    return Path(file).name
 
 
 def _declared(handle: Handle) -> Fields:

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from tests.bench.measure import machine, say
 
-PARTS = ("start", "count", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl", "traces",
+PARTS = ("start", "count", "exponents", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl", "traces",
          "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks", "attention",
          "kernels")  # fmt: skip
 

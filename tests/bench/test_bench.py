@@ -18,6 +18,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "dispatch": {"SMALL": 120, "LARGE": 120, "MANY_STREAMS": 16},
     "speed": {"TOTAL": 1 << 16, "CHUNK": 1 << 14, "PASSES": 2, "FLOATS": 1 << 8},
     "waits": {"SYNCS": 10, "RUNS": 1},
+    "exponents": {"SHARE": 10, "RUNS": 1},
     "explain": {"OPS": 240},
     "advice": {"LIMITS": {120: 2}},
     "clock": {"SLEEPS": 20, "WAITS": 20, "RUNS": 1},

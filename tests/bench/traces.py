@@ -13,7 +13,7 @@ from tests.bench.ring import ours
 FEW, MANY = 10_000, 100_000  # operations
 STREAMS = 8
 RUNS = 5
-CHROME_US, CHART_US = 8, 2  # at most
+CHROME_US, CHART_US, FILE_US = 8, 2, 12  # at most
 
 
 def main():
@@ -26,6 +26,7 @@ def main():
             "msprof's folder": (lambda trace: msprof.write(trace, Path(folder) / "profile"), None),
             "CSV": (lambda trace: table.write(trace, file), None),
             "text chart": (chart.lanes, CHART_US),
+            "saved trace": (lambda trace: trace.save(file), FILE_US),
             "row objects": (lambda trace: [len(rows) for rows in (trace.ops, trace.calls, trace.steps)], None),
         }
         measured = {name: _measured(view, traces) for name, (view, _) in views.items()}

@@ -7,7 +7,7 @@ takes about 25 characters, whatever its names.
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter, sub
 from typing import Any, NamedTuple
 
@@ -217,10 +217,11 @@ def _table(rows: Sequence[Any], names: str, texts: _Texts, **others: Iterable[An
     """Return the columns with these *names*: fields of *rows*, or *others*. A text is its number, None is -1."""
     table: Table = {"rows": len(rows)}
     for name in names.split():
-        values = others[name] if name in others else _field(rows, name)
-        table[name] = packed(
-            texts[value] if isinstance(value, str) else -1 if value is None else value for value in values
-        )
+        values = [*(others[name] if name in others else _field(rows, name))]
+        if values and isinstance(values[0], str):
+            table[name] = packed(map(texts.__getitem__, values))
+        else:
+            table[name] = packed([-1 if value is None else value for value in values] if None in values else values)
     return table
 
 
@@ -233,17 +234,23 @@ def _field(rows: Sequence[Any], name: str) -> Iterable[Any]:
 
 def packed(numbers: Iterable[int]) -> str:
     """Return *numbers* as the text of a column."""
-    coded = bytearray()
-    before = 0
-    for number in numbers:
-        step = number - before
-        before = number
-        step = step << 1 if step >= 0 else (-step << 1) - 1
-        while step > 127:
-            coded.append(step & 127 | 128)
-            step >>= 7
-        coded.append(step)
-    return b64encode(coded).decode("ascii")
+    numbers = [*numbers]
+    steps = map(sub, numbers, chain((0,), numbers))
+    return b64encode(b"".join(map(_Codes().__getitem__, steps))).decode("ascii")
+
+
+class _Codes(dict[int, bytes]):
+    """The bytes of a difference. Most columns have few different ones, and each is encoded once."""
+
+    def __missing__(self, step: int) -> bytes:
+        left = step << 1 if step >= 0 else (-step << 1) - 1
+        coded = bytearray()
+        while left > 127:
+            coded.append(left & 127 | 128)
+            left >>= 7
+        coded.append(left)
+        self[step] = code = bytes(coded)
+        return code
 
 
 # --- what is not a table

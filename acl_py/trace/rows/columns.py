@@ -26,6 +26,8 @@ _R = TypeVar("_R")
 _K = TypeVar("_K")
 _C = TypeVar("_C", bound="Columns[Any]")
 
+Fields = Mapping[str, Iterable[Any]]  # of some rows, by name; each can be read once
+
 _ALL = slice(None)
 _ROWS = 1000  # of a block: the bytes of its lines stay in the cache
 
@@ -175,6 +177,18 @@ class Rows(Sequence[_R], Generic[_R, _C]):
         return repr(list(self))
 
 
+class UnpackedRows(Rows[_R, _C]):
+    """Rows of the class *row*, of which *fields* makes all fields from the columns, in blocks."""
+
+    def __init__(self, row: Any, columns: Callable[[], _C], fields: Callable[[_C], Iterable[Fields]]) -> None:
+        super().__init__(columns, lambda columns: made(row, fields(columns)))
+        self._fields = fields
+
+    def fields(self) -> Iterable[Fields]:
+        """Return the fields of all rows, in blocks, without an object for each row."""
+        return self._fields(self.columns)
+
+
 def op_columns(ops: Sequence[Operation]) -> OpColumns:
     """Return the columns of *ops*."""
     return ops.columns if isinstance(ops, Rows) else _columns(OpColumns, OpKind, ops, cores=_cores(ops))
@@ -215,20 +229,26 @@ def _columns(columns: type[_C], kind: Any, rows: Sequence[Any], **others: Any) -
     return columns(**values)
 
 
-def made(row: Any, columns: Columns[Any], block: slice = _ALL, **others: Iterable[Any]) -> list[Any]:
-    """Return the rows of the class *row* that *columns* have in *block*; *others* are fields that they do not have."""
-    kinds = [columns.kinds[number] for number in columns.kind[block].tolist()]
+def made(row: Any, fields: Iterable[Fields]) -> list[Any]:
+    """Return the rows of the class *row* that have these *fields*, which come in blocks."""
+    return [each for block in fields for each in map(row, *map(block.__getitem__, row._fields))]
+
+
+def fields_of(row: Any, columns: Columns[Any], block: slice = _ALL, **others: Iterable[Any]) -> Fields:
+    """Return the fields of the rows of the class *row* that *columns* have in *block*; *others* are those that the
+    columns do not have.
+    """
+    kind = columns.kind[block].tolist()
     caller = columns.caller[block].tolist()
     values: dict[str, Iterable[Any]] = {"caller": map(columns.callers.__getitem__, caller), "by": caller, **others}
-    if not kinds:
-        return []
     for field in row._fields:
-        if hasattr(kinds[0], field):
-            values.setdefault(field, map(attrgetter(field), kinds))
+        if columns.kinds and hasattr(columns.kinds[0], field):
+            of_kinds = [*map(attrgetter(field), columns.kinds)]
+            values.setdefault(field, map(of_kinds.__getitem__, kind))
         elif field not in values:
-            column = getattr(columns, field)[block].tolist()
+            column = getattr(columns, field)[block].tolist() if kind else []
             values[field] = [None if each < 0 else each for each in column] if field in PLACES else column
-    return [*map(row, *map(values.__getitem__, row._fields))]
+    return values
 
 
 def blocks(count: int) -> Iterator[slice]:

@@ -4,7 +4,7 @@ unpacking.py makes columns and rows of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import Any, cast
 
@@ -13,7 +13,17 @@ import numpy as np
 from acl_py.calls.acts import Act, Queued, Recorded, Waited, leaves, mapped
 from acl_py.calls.table import verb_of
 from acl_py.sites import Site, called_function
-from acl_py.trace.rows.columns import CallColumns, CallKind, OpColumns, OpKind, Rows, StepColumns, StepKind, made
+from acl_py.trace.rows.columns import (
+    CallColumns,
+    CallKind,
+    OpColumns,
+    OpKind,
+    Rows,
+    StepColumns,
+    StepKind,
+    UnpackedRows,
+    fields_of,
+)
 from acl_py.trace.rows.hosts import Caller, Handover, Host
 from acl_py.trace.rows.launches import GraphNumber
 from acl_py.trace.rows.packing import CALL, OP, RUN, SLEEP, STEP
@@ -87,18 +97,18 @@ class Decoding:
     @property
     def ops(self) -> Rows[Operation, OpColumns]:
         """All operations that have ended."""
-        return Rows(self._ops.columns, self._ops.decoded)
+        return UnpackedRows(Operation, self._ops.columns, self._ops.fields)
 
     @property
     def calls(self) -> Rows[Call, CallColumns]:
         """All calls that have returned."""
         calls = self._calls
-        return Rows(calls.columns, calls.decoded)
+        return UnpackedRows(Call, calls.columns, calls.fields)
 
     @property
     def steps(self) -> Rows[StreamStep, StepColumns]:
         """All steps."""
-        return Rows(self._steps.columns, partial(made, StreamStep))
+        return UnpackedRows(StreamStep, self._steps.columns, lambda columns: [fields_of(StreamStep, columns)])
 
     @cached_property
     def marks(self) -> list[Mark]:

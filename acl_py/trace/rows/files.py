@@ -10,13 +10,15 @@ much more than a machine has.
 """
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from acl_py.calls.acts import Act
 from acl_py.trace.rows import form10
 from acl_py.trace.rows.checks import wrong_row
+from acl_py.trace.rows.columns import UnpackedRows
 from acl_py.trace.rows.timeline import Thing, Timeline
 from acl_py.trace.rows.values import ABOUT, ACT, TEXT, Kind, encoded, int_of, kinds_of, kinds_of_head, places, text_of
 from acl_py.whole_files import writing
@@ -43,33 +45,61 @@ _LISTS = (
     "migrations", "accesses", "exports", "hosts", "handovers", "source",
 )  # fmt: skip
 _END = {"end": True}
+_FEW = 16  # rows for each value of a column with few values: it takes as long to encode one alone as 16 in a list
 _HEAD = ("device", "overlay", "rules", "end_ns", "error", "host_time", "host_watched", "handovers_watched")
 _HEAD_KINDS = kinds_of_head(Timeline)
 
 
 def save(timeline: Timeline, path: str | Path) -> None:
     """Write *timeline* to the file *path*, which `read_trace` reads."""
-    import gzip  # here and in read_trace(): most programs save no trace, and need neither
-    import json
+    import gzip  # here and in read_trace(): most programs save no trace
 
     # No time of day and no name of a file: the same run gives the same bytes.
     with writing(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
         for line in _lines(timeline):
-            file.write(json.dumps(line, separators=(",", ":"), default=dict).encode() + b"\n")  # of other mappings
+            file.write(line.encode() + b"\n")
 
 
-def _lines(timeline: Timeline) -> Iterator[Any]:
-    yield {"form": FORM, "version": VERSION} | {name: getattr(timeline, name) for name in _HEAD}
+def _lines(timeline: Timeline) -> Iterator[str]:
+    import json
+
+    encode = json.JSONEncoder(separators=(",", ":"), default=dict).encode  # dict: of other mappings
+    yield encode({"form": FORM, "version": VERSION} | {name: getattr(timeline, name) for name in _HEAD})
     for name in _LISTS:
         rows = getattr(timeline, name)
-        yield {"list": name, "rows": len(rows)}
-        for place, (field, kind) in enumerate(_columns(name).items()):
-            column = [row[place] for row in rows]
+        yield encode({"list": name, "rows": len(rows)})
+        columns = _values(rows, _row_of(name)._fields)
+        for field, kind in _columns(name).items():
+            column = columns.pop(field)
             if kind is TEXT:
-                yield {"column": field} | _texts(column)
+                yield encode({"column": field} | _texts(column))
             else:
-                yield {"column": field, "values": [*map(encoded, column)] if kind is ACT else column}
-    yield _END
+                values = encode(column) if kind.is_plain else _shared(column, encode, encoded if kind is ACT else None)
+                yield f'{{"column":{encode(field)},"values":{values}}}'
+    yield encode(_END)
+
+
+def _values(rows: Sequence[Any], names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Return all *rows* as a list for each field."""
+    if isinstance(rows, UnpackedRows):
+        blocks = [*rows.fields()]
+        return {name: [*chain.from_iterable(block[name] for block in blocks)] for name in names}
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _shared(column: Sequence[Any], encode: Callable[[Any], str], prepare: Callable[[Any], Any] | None) -> str:
+    """Return *column* as JSON, each value as *prepare* makes it ready.
+
+    Where many rows share a value, such as the act of all calls of one kind, it is encoded once.
+    """
+    numbers = [*map(id, column)]
+    values = dict(zip(numbers, column, strict=True))
+    if prepare is not None:
+        values = {number: prepare(value) for number, value in values.items()}
+    if len(values) * _FEW > len(column):
+        return encode([values[number] for number in numbers])
+    texts = {number: encode(value) for number, value in values.items()}
+    return f"[{','.join(map(texts.__getitem__, numbers))}]"
 
 
 def _row_of(list_: str) -> Any:

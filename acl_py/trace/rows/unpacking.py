@@ -7,7 +7,7 @@ instant.
 Nothing here refers to the program that made the rows, so a timeline does not keep its streams and memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from acl_py.calls.acts import PLAIN
 from acl_py.trace.rows.columns import (
     CallColumns,
     CallKind,
+    Fields,
     Ints,
     OpColumns,
     OpKind,
@@ -26,7 +27,7 @@ from acl_py.trace.rows.columns import (
     StepColumns,
     StepKind,
     blocks,
-    made,
+    fields_of,
 )  # fmt: skip
 from acl_py.trace.rows.launches import Outcome, Submitted
 from acl_py.trace.rows.packing import ANY_OP, LATER, STAGED
@@ -73,20 +74,20 @@ class PackedOps(NamedTuple):
         launches[ended[ended >= 0]] = np.repeat(self.runs["launch"], counts)[ended >= 0]
         return launches
 
-    def decoded(self, columns: OpColumns) -> list[Operation]:
-        """Return the row objects."""
-        ops: list[Operation] = []
+    def fields(self, columns: OpColumns) -> Iterator[Fields]:
+        """Yield the fields of `Operation`, in blocks."""
         for block in blocks(len(columns)):
             rows, kinds = self.rows[block], columns.kind[block].tolist()
             ends = rows[["dst", "src", "dst_offset", "src_offset", "bytes"]].tolist()
-            touched = [self._touched(self.kinds[number].kind, *each) for number, each in zip(kinds, ends, strict=True)]
-            ops += made(
+            keys = [*zip(kinds, ends, strict=True)]  # most operations touch what others touch
+            known = {key: self._touched(self.kinds[key[0]].kind, *key[1]) for key in dict.fromkeys(keys)}
+            touched = map(known.__getitem__, keys)
+            yield fields_of(
                 Operation, columns, block,
                 why=map(_WHY.__getitem__, columns.why[block].tolist()), ready_ns=rows["ready"].tolist(),
                 cores=map(self.cores.get, range(block.start, block.stop)),
                 **dict(zip(_LAUNCH, zip(*touched, strict=True), strict=True)),
             )  # fmt: skip
-        return ops
 
     def _touched(self, kind: str, dst: int, src: int, dst_offset: int, src_offset: int, nbytes: int) -> Launch:
         if kind in ("kernel", "host_function", "collective"):
@@ -210,8 +211,8 @@ class PackedCalls(NamedTuple):
         )
         return CallColumns(kinds, kind, self.callers, caller, range(len(self.callers)), enter_ns, exit_ns, slept)
 
-    def decoded(self, columns: CallColumns) -> list[Call]:
-        """Return the row objects."""
+    def fields(self, columns: CallColumns) -> Iterator[Fields]:
+        """Yield the fields of `Call`, in one block."""
         waited = [0] * len(columns)
         after: list[int | None] = [None] * len(columns)
         slept: list[tuple[Sleep, ...]] = [()] * len(columns)
@@ -220,7 +221,7 @@ class PackedCalls(NamedTuple):
         for index, pairs in groupby(zip(of_call.tolist(), sleep.tolist(), strict=True), key=itemgetter(0)):
             inside = slept[index] = tuple(sleeps.decoded(each) for _, each in pairs)
             waited[index], after[index] = sum(each.waited_ns for each in inside), inside[-1].after
-        return made(Call, columns, waited_ns=waited, after=after, sleeps=slept)
+        yield fields_of(Call, columns, waited_ns=waited, after=after, sleeps=slept)
 
     def _in_order(self) -> tuple[Ints, Ints, Ints]:
         """Return the order of all calls by their ends, and when each begins and ends, not in this order."""

@@ -17,6 +17,7 @@ Decoder = Callable[[Any], Any]
 _LIMIT = 2**63
 _SHORT, _LONG = 32, 1 << 14  # bytes of a value in a file: of a number, and of texts and lists
 _ACT = get_type_hints(Call)["act"]
+_RECORDS = get_args(Record)
 _NAMED: Mapping[str, Any] = {"work": Record, "memory": Extent, "about": Thing}  # by fields of acts; others name handles
 
 
@@ -176,7 +177,7 @@ def encoded(value: Any) -> Any:
     if not isinstance(value, tuple):
         return value
     name = () if type(value) is tuple else (type(value).__name__,)
-    return [*name, *(value if isinstance(value, get_args(Record)) else map(encoded, value))]
+    return [*name, *(value if isinstance(value, _RECORDS) else map(encoded, value))]
 
 
 def places(kind: Kind, value: Any) -> Iterator[tuple[str, int]]:

@@ -52,6 +52,20 @@ async def test_what_is_saved_comes_back(tmp_path):
     assert (timeline.device, timeline.rules, timeline.end_ns) == ("tiny", "cuda", sim.now_ns)
 
 
+async def test_rows_that_share_their_values_come_back(tmp_path):
+    async with acl.simulate(device="tiny") as sim:
+        device, stream = await acl.Malloc(SIZE), await acl.CreateStream()
+        for _ in range(40):  # so many that each value is encoded once
+            await acl.MemsetAsync(device, SIZE, 0, SIZE, stream)
+            await acl.SynchronizeStream(stream)
+        await acl.MemsetAsync(device, SIZE, 0, 8, stream)
+        await acl.SynchronizeDevice()
+    sim.trace.save(tmp_path / "run.acl")
+    timeline = sim.trace.timeline()
+    assert read_trace(tmp_path / "run.acl") == timeline
+    assert [op.writes[0].stop for op in timeline.ops] == [SIZE] * 40 + [8]
+
+
 async def test_the_same_run_gives_the_same_bytes(tmp_path):
     one, other = tmp_path / "1.acl", tmp_path / "2.acl"
     (await rich()).trace.save(one)
