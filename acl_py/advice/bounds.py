@@ -68,12 +68,16 @@ class Bound:
         # Tasks may take turns in another order in another run, so that keys are those of other calls.
         self._is_one_task = len({(call.caller, call.by) for call in timeline.calls}) == 1
 
-    def is_open(self, line: WaitLine, edges: Sequence[tuple[Node, Node]], path: OnPath) -> bool:
-        """Whether it can make the run with this *path* shorter to put *edges* in the place of all waits of *line*."""
-        links = path.links[line.site]
-        if not self._is_one_task or not all(any(self._is_kept(link, *edge) for edge in edges) for link in links):
+    def is_open(self, line: WaitLine, edges: Sequence[tuple[Node, Node]] | None, path: OnPath) -> bool:
+        """Whether it can make the run with this *path* shorter to put *edges* in the place of all waits of *line*; with
+        None, any edges.
+        """
+        if not self._is_one_task:
             return True
-        fewer = 1 - len(edges) / line.count
+        links = path.links[line.site]
+        if not all(edges and any(self._is_kept(link, *edge) for edge in edges) for link in links):
+            return True
+        fewer = 1 - len(edges or ()) / line.count
         return awake_ns(self._timeline, line.calls) * fewer >= self._least_ns
 
     def _is_kept(self, link: Link, one: Node, other: Node) -> bool:

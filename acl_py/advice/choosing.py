@@ -130,32 +130,36 @@ class Chooser:
         self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self._steps.steps), 1)))
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
         self._bound = Bound(self._judge.base, self._least_ns)
+        self._needless: set[tuple[str, str]] = set()  # the keys of lines that can go
+        self._weaker_ways: dict[tuple[str, str], Way] = {}  # the last one of each other line, by its key
 
     def choose(self) -> Chosen:
         """Return the advice that can be followed together."""
         lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
-        verdicts = [Verdict(line) for line in lines if not line.count]
-        ways = [self._way(line, Edit()) for line in lines if line.count]
-        verdicts += [way for way in ways if isinstance(way, Verdict)]
-        open_ = [way for way in ways if isinstance(way, Way)]
-        advice, together = self._together(open_)
+        first = [self._way(line, Edit(), one=True) if line.count else Verdict(line) for line in lines]
+        self._needless = {way.line.key for way in first if isinstance(way, Way)}
+        advice, together = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
         chosen = {each.way.line.key for each in advice}
-        left = [way for way in open_ if way.line.key not in chosen]
-        verdicts += [Verdict(way.line, next(iter(way.pairs), None)) for way in left]
-        self._hide([way for way in left if way.form is Form.REMOVE], advice)
+        left = [each for each in first if each.line.key not in chosen]
+        verdicts = [Verdict(each.line) if isinstance(each, Way) else each for each in left]
+        self._hide([each for each in left if isinstance(each, Way)], advice)
         peaks = [peak_bytes(each) for each in (self._asker.timeline, *([together.after] if together else []))]
         return Chosen(advice, verdicts, together, (peaks[0], peaks[-1]))
 
     # --- one line
 
-    def _way(self, line: WaitLine, chosen: Edit) -> Way | Verdict:
-        """Return what can be done with *line* behind what is *chosen*, or why it stays."""
+    def _way(self, line: WaitLine, chosen: Edit, *, one: bool = False) -> Way | Verdict:
+        """Return what can be done with *line* behind what is *chosen*, or why it stays. If it cannot go, *one* reason
+        may be enough.
+        """
         doubt = self._doubtful.of(line, *waits_of((*chosen.lines, line)))
-        loss = self._judge.loss(chosen + Edit((line,)))
+        loss = self._judge.loss(chosen + Edit((line,)), one=one)
         if not loss and doubt is None:
             return self._made(line, Form.LAST if line.last else Form.REMOVE, Edit((line,)), chosen)
         if doubt is not None:
             return Verdict(line, doubt=doubt) if not loss.known else Verdict(line, loss.known[0])
+        if one and loss.known:
+            return Verdict(line, loss.known[0])
         if (way := self._last_only(line, chosen)) is not None:
             return way
         if loss.known and not loss.doubtful and (way := self._weaker(line, loss, chosen)) is not None:
@@ -180,7 +184,7 @@ class Chooser:
         last = ({line.calls[-1]}, ()) if line.calls else ((), {line.awaits[-1]})
         others = line.without_last(*last)
         edit = Edit((others,))
-        if self._judge.loss(chosen + edit):
+        if self._judge.loss(chosen + edit, one=True):
             return None
         way = self._made(others, Form.LAST, edit, chosen)
         return way if isinstance(way, Way) else None
@@ -197,14 +201,14 @@ class Chooser:
 
     # --- several lines
 
-    def _together(self, ways: Sequence[Way]) -> tuple[list[Advice], Answer | None]:
-        """Return what is chosen of *ways*, and the answer of all of it.
+    def _together(self, lines: Sequence[WaitLine]) -> tuple[list[Advice], Answer | None]:
+        """Return what is chosen of *lines*, and the answer of all of it.
 
         In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
         those that cost no more than their calls.
         """
         so_far = _SoFar()
-        tries = self._tries(ways, so_far)
+        tries = self._tries(lines, so_far)
         alone = {way.line.key: gain_ns for way, gain_ns in tries}
         goes_on = True
         while goes_on:
@@ -215,10 +219,10 @@ class Chooser:
                     tries.remove(dearest)
                     continue
                 so_far = so_far.with_(way, answer, alone.get(way.line.key))
-                tries = self._tries(ways, so_far)
-            before, so_far = so_far, self._with_cheap(ways, so_far)
+                tries = self._tries(lines, so_far)
+            before, so_far = so_far, self._with_cheap(lines, so_far)
             goes_on = so_far is not before
-            tries = self._tries(ways, so_far) if goes_on else []
+            tries = self._tries(lines, so_far) if goes_on else []
         advice, together = so_far.advice, so_far.answer
         while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
             advice = advice[:-1]
@@ -226,31 +230,38 @@ class Chooser:
             together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
         return advice, together
 
-    def _tries(self, ways: Iterable[Way], so_far: "_SoFar") -> list[Tried]:
-        """Return what makes the run shorter beside what is chosen so far, with those lines of *ways* that are not.
-
-        A way that keeps all links of the critical path does not. What another way keeps is kept as well by what the
-        line needs once that is chosen.
-        """
+    def _tries(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> list[Tried]:
+        """Return what makes the run shorter beside what is chosen so far, with those of *lines* that are not."""
         path = OnPath(self._timeline if so_far.answer is None else so_far.answer.after)
         tries = []
-        for first in ways:
-            if first.line.key in so_far.keys or not self._can_gain(first, path):
+        for line in lines:
+            if line.key in so_far.keys or not self._can_gain(line, path):
                 continue
-            way = self._way(first.line, so_far.edit) if so_far.advice else first
-            if isinstance(way, Way) and self._can_gain(way, path) and self._is_enough(way, so_far):
+            way = self._way(line, so_far.edit)
+            if not isinstance(way, Way):
+                continue
+            self._weaker_ways.pop(line.key, None)
+            if way.form is Form.WEAKER:
+                self._weaker_ways[line.key] = way
+            if self._can_gain(line, path) and self._is_enough(way, so_far):
                 tried = self._try(way, so_far)
                 tries += [] if tried is None else [tried]
         return tries
 
-    def _can_gain(self, way: Way, path: OnPath) -> bool:
-        if way.line.site not in path.lines:
+    def _can_gain(self, line: WaitLine, path: OnPath) -> bool:
+        """Whether a way to edit *line* can make the run with this *path* shorter: one that keeps all links of the path
+        cannot. What its last weaker way kept, the line needs as well when others are chosen.
+        """
+        if line.site not in path.lines:
             return False
-        edges = [(one, other) for one, other, _ in way.edit.behind]
-        return way.form is not Form.WEAKER or self._bound.is_open(way.line, edges, path)
+        if line.key in self._needless:
+            return True
+        way = self._weaker_ways.get(line.key)
+        edges = None if way is None else [each[:2] for each in way.edit.behind]
+        return self._bound.is_open(line, edges, path)
 
     def _is_enough(self, way: Way, so_far: "_SoFar") -> bool:
-        return way.form is not Form.WEAKER or not self._judge.loss(so_far.edit + way.edit)
+        return way.form is not Form.WEAKER or not self._judge.loss(so_far.edit + way.edit, one=True)
 
     def _try(self, way: Way, so_far: "_SoFar") -> Tried | None:
         """Return *way* with what its program takes, if it gains something.
@@ -269,14 +280,14 @@ class Chooser:
         other_ns = None if is_same else self._gain_ns(simple, max(least_ns, gain_ns - self._least_ns))
         return (way, gain_ns) if other_ns is None else (simple, other_ns)
 
-    def _with_cheap(self, ways: Sequence[Way], so_far: "_SoFar") -> "_SoFar":
-        """Return what was chosen with those of *ways*, too, that can go without making the run longer, the strongest
+    def _with_cheap(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> "_SoFar":
+        """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
         first. They are tried together, and one by one if that fails.
         """
         together = so_far
-        left = (way.line for way in ways if way.form is Form.REMOVE and way.line.key not in so_far.keys)
+        left = (line for line in lines if line.key in self._needless and line.key not in so_far.keys)
         for line in sorted(left, key=lambda line: line.strength):
-            way = self._way(line, together.edit)
+            way = self._way(line, together.edit, one=True)
             if isinstance(way, Way) and way.form is Form.REMOVE:
                 together = _SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
         cheap = [each.way for each in together.advice[len(so_far.advice) :]]
@@ -286,7 +297,7 @@ class Chooser:
             first.added_ns, first.below = answer.gain_ns - so_far.gain_ns, len(others)
             return _SoFar([*so_far.advice, first, *others], together.edit, answer)
         for way in cheap if len(cheap) > 1 else ():
-            one = self._way(way.line, so_far.edit)
+            one = self._way(way.line, so_far.edit, one=True)
             answer = self._run(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
             if isinstance(one, Way) and answer is not None:
                 so_far = so_far.with_(one, answer, None)
@@ -325,7 +336,7 @@ class Chooser:
     def _hide(self, ways: Sequence[Way], advice: Sequence[Advice]) -> None:
         """Note under each piece of advice the lines that could go without it, and cannot go with it."""
         for way in ways:
-            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit)), None)
+            under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit, one=True)), None)
             if under is not None:
                 under.hidden.append(way.line)
 

@@ -6,6 +6,7 @@ the API allow. One run is one input, though: a line may be needed with other dat
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from acl_py.advice.lines import WaitLine, waits_of
@@ -79,28 +80,48 @@ class Judge:
         self.timeline = timeline
         self.base = Relation(timeline, apart=True, moments=True)
         self.pairs = pairs_of(self.base)
-        self._all = _Variant(Changes(), self.pairs)
+        known = [(max(map(self.base.when, pair[:2])), pair) for pair in self.pairs if pair.doubt is None]
+        self._known = sorted(known, key=itemgetter(0))  # with when all is known about it
         self._seen = (
             self._variant(Changes(assumed=False)) if any(not each.seen for each in timeline.handovers) else None
         )
         free = Changes(frozenset(barriers), legacy=not has_legacy)
         self._free = self._variant(free) if barriers or has_legacy else None
 
-    def loss(self, edit: Edit) -> Loss:
-        """Return what *edit* leaves without order."""
-        lost = self._lost(edit, self._all)
+    def loss(self, edit: Edit, *, one: bool = False) -> Loss:
+        """Return what *edit* leaves without order. If that is *one* pair or more, one is enough."""
+        relation = self._relation(edit.changes(), is_lazy=True)
+        first = self._first_known(relation) if one else None
+        if first is not None:
+            return Loss((first,))
+        relation.walk()
+        lost = [*_ordered(relation, self.pairs, want=False)]
         known = tuple(pair for pair in lost if pair.doubt is None)
         if known:
             return Loss(known, tuple(pair for pair in lost if pair.doubt is not None))
+        if lost and one:
+            return Loss((), tuple(lost))
         doubtful = [pair for pair in lost if pair.doubt is not None]
         if self._seen is not None:
             doubtful += [pair._replace(doubt=pair.doubt or Doubt.THREADS) for pair in self._lost(edit, self._seen)]
         at_barrier = () if self._free is None else tuple(self._lost(edit, self._free))
         return Loss((), tuple(doubtful), at_barrier)
 
+    def _first_known(self, relation: Relation) -> Pair | None:
+        """Return the first known pair that is in no order; *relation* goes on until there."""
+        for at_ns, pair in self._known:
+            relation.walk(at_ns)
+            if not relation.is_plain:
+                return None
+            if not _is_ordered(relation, pair):
+                return pair
+        return None
+
+    def _relation(self, changes: Changes, *, is_lazy: bool = False) -> Relation:
+        return Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=is_lazy)
+
     def _variant(self, changes: Changes) -> _Variant:
-        relation = Relation(self.timeline, apart=True, moments=True, changes=changes)
-        return _Variant(changes, [*_ordered(relation, self.pairs, want=True)])
+        return _Variant(changes, [*_ordered(self._relation(changes), self.pairs, want=True)])
 
     def _lost(self, edit: Edit, variant: _Variant) -> list[Pair]:
         changes = edit.changes()
@@ -110,8 +131,7 @@ class Judge:
             awaits=changes.awaits | variant.changes.awaits,
             behind=changes.behind,
         )
-        relation = Relation(self.timeline, apart=True, moments=True, changes=whole)
-        return [*_ordered(relation, variant.pairs, want=False)]
+        return [*_ordered(self._relation(whole), variant.pairs, want=False)]
 
     def edges(self, pairs: Iterable[Pair]) -> list[Behind]:
         """Return few edges that put *pairs* in order: of those between the same two actors each is from a later node
@@ -137,10 +157,11 @@ class Judge:
 
 
 def _ordered(relation: Relation, pairs: Sequence[Pair], *, want: bool) -> Iterable[Pair]:
-    for pair in pairs:
-        is_there = relation.has(pair.one) and relation.has(pair.other)
-        if (is_there and relation.is_ordered(pair.one, pair.other)) is want:
-            yield pair
+    return (pair for pair in pairs if _is_ordered(relation, pair) is want)
+
+
+def _is_ordered(relation: Relation, pair: Pair) -> bool:
+    return relation.has(pair.one) and relation.has(pair.other) and relation.is_ordered(pair.one, pair.other)
 
 
 def node_text(timeline: Timeline, node: Node) -> str:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,10 +76,18 @@ class Relation:
 
     A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
     nothing.
+
+    One that *is_lazy* takes up what hosts did only as far as `walk` is asked to.
     """
 
     def __init__(
-        self, timeline: Timeline, *, apart: bool = False, changes: Changes | None = None, moments: bool = False
+        self,
+        timeline: Timeline,
+        *,
+        apart: bool = False,
+        changes: Changes | None = None,
+        moments: bool = False,
+        is_lazy: bool = False,
     ) -> None:
         self.timeline = timeline
         self.learned: list[tuple[Node, Clock, Clock]] = []
@@ -117,7 +126,9 @@ class Relation:
         self._acts: list[Act[Any]] = [self._things.act_of(kind) for kind in calls.kinds]
         self._pageable_waits = synchronous and not apart
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
-        self._walk()
+        self._left = self._rows()
+        if not is_lazy:
+            self.walk()
 
     def is_before(self, one: int, other: int) -> bool:
         """Whether operation *one* is certain to be over when *other* starts; both are indices."""
@@ -154,23 +165,49 @@ class Relation:
 
     # --- the rows, in the order in which the host made them
 
-    def _walk(self) -> None:
-        for row, index, after in self._rows():
-            if row == _WAKING:
-                node = Node(At.RETURN, index)
-                if index not in self._changes.calls:
-                    self._let_know(self._host_of(index), (self._points[after],), node)
-                self._note(node, self._host_of(index))
-            elif row in (_GRANTED, _BETWEEN):
-                self._do(self._between[index])
-            elif row == _OP:
-                self._op(index)
-            elif row == _CALL:
-                if index not in self._changes.calls:
-                    self._call(index)
-                self._note(Node(At.RETURN, index), self._host_of(index))
-            else:
-                self._enter(index)
+    def walk(self, until_ns: float = inf) -> None:
+        """Take up what hosts did until *until_ns*, as far as that is still to be done."""
+        for at_ns, row, index, after in self._left:
+            self._take(row, index, after)
+            if at_ns > until_ns:
+                break
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether what comes later changes nothing that is known so far: so far nothing waits for a signal."""
+        return not self._order.waits
+
+    def when(self, node: Node) -> int:
+        """Return the time until which one has to `walk` to know all about *node*."""
+        timeline, place = self.timeline, node.place
+        match node.at:
+            case At.OP:
+                launch = timeline.ops[place].launch
+                return timeline.ops[place].queued_ns if launch is None else timeline.launches[launch].queued_ns
+            case At.ENTRY:
+                return timeline.calls[place].enter_ns
+            case At.ACCESS:
+                return timeline.accesses[place].at_ns
+            case At.TOOK:
+                return timeline.handovers[place].at_ns
+        return timeline.calls[place].exit_ns
+
+    def _take(self, row: int, index: int, after: int) -> None:
+        if row == _WAKING:
+            node = Node(At.RETURN, index)
+            if index not in self._changes.calls:
+                self._let_know(self._host_of(index), (self._points[after],), node)
+            self._note(node, self._host_of(index))
+        elif row in (_GRANTED, _BETWEEN):
+            self._do(self._between[index])
+        elif row == _OP:
+            self._op(index)
+        elif row == _CALL:
+            if index not in self._changes.calls:
+                self._call(index)
+            self._note(Node(At.RETURN, index), self._host_of(index))
+        else:
+            self._enter(index)
 
     def _let_know(self, host: Host, points: Iterable[Point], node: Node) -> None:
         """Let *host* know that *points* are over, at *node*."""
@@ -186,8 +223,9 @@ class Relation:
         """Return what *node* waits for in addition."""
         return tuple(self.point(each) for each in self._changes.behind.get(node, ()))
 
-    def _rows(self) -> Iterator[tuple[int, int, int]]:
-        """Yield what a row is, its index, and the operation with whose end a caller woke in the call with this index.
+    def _rows(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield when something was done, what row it is, its index, and the operation with whose end a caller woke in
+        the call with this index.
 
         Calls that can order nothing are left out.
         """
@@ -229,7 +267,8 @@ class Relation:
         row = np.repeat([each for each, _, _ in rows], [len(each) for _, each, _ in rows])
         after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
         order = np.lexsort((after, index, row, at_ns))
-        yield from zip(row[order].tolist(), index[order].tolist(), after[order].tolist(), strict=True)
+        columns = at_ns[order], row[order], index[order], after[order]
+        yield from zip(*(column.tolist() for column in columns), strict=True)
 
     def _op(self, index: int) -> None:
         ops = self._ops

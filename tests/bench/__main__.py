@@ -11,8 +11,8 @@ from time import perf_counter
 
 from tests.bench.measure import machine, say
 
-PARTS = ("start", "count", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl", "traces", "page",
-         "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks", "attention",
+PARTS = ("start", "count", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl", "traces",
+         "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks", "attention",
          "kernels")  # fmt: skip
 
 
