@@ -8,14 +8,16 @@ run again after each choice: a choice stays only if that run is not longer, and 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 from acl_py.advice.bounds import Bound, OnPath, awake_ns, peak_bytes
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
 from acl_py.advice.pairs import Doubt, Pair
+from acl_py.advice.parts import Part, part_of
 from acl_py.advice.steps import Edited, Steps
 from acl_py.explain.cases import EditError
-from acl_py.explain.whatif import Answer, Asker
+from acl_py.explain.whatif import Answer, Asker, settled
 from acl_py.schedules import Effects, having
 from acl_py.trace.rows.timeline import Timeline
 
@@ -100,13 +102,15 @@ class Verdict:
 class Chosen:
     """All advice about a run, and the *verdicts* on the lines that stay; *together* is the answer of all advice.
 
-    *peaks* says how many bytes of device memory were in use at once, without the advice and with it.
+    *peaks* says how many bytes of device memory were in use at once, without the advice and with it. If the run is
+    long, single pieces were priced in the part that has the *first_ops*; all of them together have run as a whole.
     """
 
     advice: list[Advice]
     verdicts: list[Verdict]
     together: Answer | None
     peaks: tuple[int, int] = (0, 0)
+    first_ops: int | None = None
 
 
 class Chooser:
@@ -123,19 +127,71 @@ class Chooser:
     ) -> None:
         self._asker = asker
         self._timeline = timeline
-        self._judge = Judge(timeline, barriers, has_legacy=has_legacy)
-        self._doubtful = Doubtful(timeline)
+        with settled():
+            self._judge = Judge(timeline, barriers, has_legacy=has_legacy)
+            self._doubtful = Doubtful(timeline)
+            self._whole = Choice(asker, timeline, timeline, self._judge, self._doubtful)
+
+    def choose(self) -> Chosen:
+        """Return the advice that can be followed together."""
+        with settled():
+            return self._choose()
+
+    def _choose(self) -> Chosen:
+        lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
+        part = part_of(self._asker, self._timeline, lines)
+        chosen = self._whole.choose(lines) if part is None else self._by_part(lines, part)
+        after = [chosen.together.run.trace.timeline()] if chosen.together else []
+        peaks = [peak_bytes(each) for each in (self._asker.before.trace.timeline(), *after)]
+        return replace(chosen, peaks=(peaks[0], peaks[-1]))
+
+    def _by_part(self, lines: Sequence[WaitLine], part: Part) -> Chosen:
+        """Return the advice that is chosen in *part*, as far as it holds in the whole run; lines that wait only later
+        are judged there.
+        """
+        own = {line.key: part.of(line, self._timeline) for line in lines}
+        judge = self._judge.until(part.until_ns)
+        choice = Choice(part.asker, self._timeline, part.asker.timeline, judge, self._doubtful)
+        chosen = choice.choose([*own.values()])
+        later = [line for line in lines if line.count and not own[line.key].count]
+        by_key = {line.key: line for line in lines}
+        wanted = [(each, by_key[each.way.line.key]) for each in chosen.advice]
+        ways = self._whole.again(wanted, later)
+        answer = self._whole.joint(ways)
+        while ways and answer is None:
+            ways = ways[:-1]
+            answer = self._whole.joint(ways)
+        advice = [] if answer is None else _scaled(chosen, ways, answer)
+        kept = {each.way.line.key for each in advice}
+        dropped = [Verdict(line) for each, line in wanted if line.key not in kept]
+        verdicts = [replace(each, line=by_key[each.line.key]) for each in chosen.verdicts]
+        return Chosen(advice, [*verdicts, *dropped], answer, first_ops=part.ops)
+
+
+class Choice:
+    """Chooses among the waits of a run, or of its first part: *asker* has the program of that, and *before* is how it
+    ran. *timeline* is the whole run.
+    """
+
+    def __init__(self, asker: Asker, timeline: Timeline, before: Timeline, judge: Judge, doubtful: Doubtful) -> None:
+        self._asker = asker
+        self._timeline = timeline
+        self._before = before
+        self._judge = judge
+        self._doubtful = doubtful
         self._steps = Steps(asker, timeline)
         self._tried = 0
         self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self._steps.steps), 1)))
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
-        self._bound = Bound(self._judge.base, self._least_ns)
         self._needless: set[tuple[str, str]] = set()  # the keys of lines that can go
         self._weaker_ways: dict[tuple[str, str], Way] = {}  # the last one of each other line, by its key
 
-    def choose(self) -> Chosen:
-        """Return the advice that can be followed together."""
-        lines = [line.without_last(*self._doubtful.last) for line in wait_lines(self._timeline)]
+    @cached_property
+    def _bound(self) -> Bound:
+        return Bound(self._judge.base, self._least_ns)
+
+    def choose(self, lines: Sequence[WaitLine]) -> Chosen:
+        """Return the advice about *lines* that can be followed together."""
         first = [self._way(line, Edit(), one=True) if line.count else Verdict(line) for line in lines]
         self._needless = {way.line.key for way in first if isinstance(way, Way)}
         advice, together = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
@@ -143,8 +199,33 @@ class Chooser:
         left = [each for each in first if each.line.key not in chosen]
         verdicts = [Verdict(each.line) if isinstance(each, Way) else each for each in left]
         self._hide([each for each in left if isinstance(each, Way)], advice)
-        peaks = [peak_bytes(each) for each in (self._asker.timeline, *([together.after] if together else []))]
-        return Chosen(advice, verdicts, together, (peaks[0], peaks[-1]))
+        return Chosen(advice, verdicts, together)
+
+    def again(self, wanted: Iterable[tuple[Advice, WaitLine]], later: Iterable[WaitLine]) -> list[Way]:
+        """Return the ways to do with whole lines what was chosen in a part, and to do without those of *later* that
+        can go.
+        """
+        edit, ways = Edit(), []
+        forms = [(each.way.form, line, any(one.reuse for one in each.way.edit.behind)) for each, line in wanted]
+        way: Way | Verdict | None
+        for form, line, reuses in (*forms, *((Form.REMOVE, line, False) for line in later)):
+            way = self._way(line, edit, one=form is Form.REMOVE)
+            if form is Form.REMOVE and isinstance(way, Verdict) and way.pair is not None:
+                way = self._last_only(line, edit)  # the end of the run needs its last wait
+            if isinstance(way, Way) and (way.form is form or form is Form.REMOVE):
+                way = self._reusing(way, edit) if reuses else way
+                edit += way.edit
+                ways.append(way)
+        return ways
+
+    def joint(self, ways: Sequence[Way]) -> Answer | None:
+        """Return the answer of all *ways* together; None if they leave work without order, make the run longer, or are
+        none.
+        """
+        edit = _edit_of(ways)
+        if not ways or self._judge.loss(edit, one=True):
+            return None
+        return self._run(replace(ways[-1], edited=self._steps.edited(edit)), 0)
 
     # --- one line
 
@@ -224,15 +305,17 @@ class Chooser:
             goes_on = so_far is not before
             tries = self._tries(lines, so_far) if goes_on else []
         advice, together = so_far.advice, so_far.answer
-        while advice and not self._is_in_order(self._steps.edited(sum((each.way.edit for each in advice), Edit()))):
+        while advice and not self._is_in_order(self._steps.edited(_edit_of(each.way for each in advice))):
             advice = advice[:-1]
-            edit = sum((each.way.edit for each in advice), Edit())
-            together = self._asker.compare(self._steps.edited(edit).case, "all of this") if advice else None
+            edit = _edit_of(each.way for each in advice)
+            together = (
+                self._asker.compare(self._steps.edited(edit).case, "all of this", order_only=True) if advice else None
+            )
         return advice, together
 
     def _tries(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> list[Tried]:
         """Return what makes the run shorter beside what is chosen so far, with those of *lines* that are not."""
-        path = OnPath(self._timeline if so_far.answer is None else so_far.answer.after)
+        path = OnPath(self._before if so_far.answer is None else so_far.answer.after)
         tries = []
         for line in lines:
             if line.key in so_far.keys or not self._can_gain(line, path):
@@ -273,12 +356,16 @@ class Chooser:
         gain_ns = self._gain_ns(way, least_ns)
         if gain_ns is None or way.form is not Form.WEAKER:
             return None if gain_ns is None else (way, gain_ns)
-        edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
-        simple = replace(way, edit=edit, edited=self._steps.edited(so_far.edit + edit))
+        simple = self._reusing(way, so_far.edit)
         own = simple.edited.edges[len(so_far.edit.behind) :]
-        is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(edit, own)
+        is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(simple.edit, own)
         other_ns = None if is_same else self._gain_ns(simple, max(least_ns, gain_ns - self._least_ns))
         return (way, gain_ns) if other_ns is None else (simple, other_ns)
+
+    def _reusing(self, way: Way, chosen: Edit) -> Way:
+        """Return *way* with events that the program has and records later."""
+        edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
+        return replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
 
     def _with_cheap(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> "_SoFar":
         """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
@@ -317,7 +404,7 @@ class Chooser:
     def _run(self, way: Way, least_ns: int) -> Answer | None:
         """Return what the program of *way* takes, and who it leaves without order; None if it is no advice."""
         try:
-            answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}")
+            answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}", order_only=True)
         except EditError:
             return None
         return None if answer.conflicts or answer.gain_ns < least_ns else answer
@@ -331,7 +418,7 @@ class Chooser:
     def _is_in_order(self, edited: Edited) -> bool:
         """Whether the program is in order also if its operations have their effects in the weakest order."""
         with having(Effects.WEAK):
-            return not self._asker.compare(edited.case, "all of this").conflicts
+            return not self._asker.compare(edited.case, "all of this", order_only=True).conflicts
 
     def _hide(self, ways: Sequence[Way], advice: Sequence[Advice]) -> None:
         """Note under each piece of advice the lines that could go without it, and cannot go with it."""
@@ -339,6 +426,31 @@ class Chooser:
             under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit, one=True)), None)
             if under is not None:
                 under.hidden.append(way.line)
+
+
+def _edit_of(ways: Iterable[Way]) -> Edit:
+    return sum((way.edit for way in ways), Edit())
+
+
+def _scaled(chosen: Chosen, ways: Sequence[Way], answer: Answer) -> list[Advice]:
+    """Return the advice to go *ways*: what they gain together, divided as in *chosen*, which is about a part."""
+    pieces = {each.way.line.key: each for each in chosen.advice}
+    own = [pieces.get(way.line.key) for way in ways]
+    whole_ns = sum(each.added_ns for each in own if each is not None)
+    factor = answer.gain_ns / whole_ns if whole_ns else 0.0
+    advice = [
+        Advice(way, None, 0)
+        if each is None
+        else replace(
+            each,
+            way=way,
+            alone_ns=None if each.alone_ns is None else round(each.alone_ns * factor),
+            added_ns=round(each.added_ns * factor),
+        )
+        for way, each in zip(ways, own, strict=True)
+    ]
+    advice[0].added_ns += answer.gain_ns - sum(each.added_ns for each in advice)
+    return advice
 
 
 def missing(timeline: Timeline) -> str:

@@ -5,7 +5,9 @@ the API allow. One run is one input, though: a line may be needed with other dat
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -79,6 +81,7 @@ class Judge:
     def __init__(self, timeline: Timeline, barriers: Collection[int] = (), *, has_legacy: bool = False) -> None:
         self.timeline = timeline
         self.base = Relation(timeline, apart=True, moments=True)
+        self._until_ns = inf
         self.pairs = pairs_of(self.base)
         known = [(max(map(self.base.when, pair[:2])), pair) for pair in self.pairs if pair.doubt is None]
         self._known = sorted(known, key=itemgetter(0))  # with when all is known about it
@@ -88,13 +91,28 @@ class Judge:
         free = Changes(frozenset(barriers), legacy=not has_legacy)
         self._free = self._variant(free) if barriers or has_legacy else None
 
+    def until(self, until_ns: int) -> "Judge":
+        """Return a judge of what was done until *until_ns*."""
+        judge = copy(self)
+        judge._until_ns = until_ns
+        judge._known = [each for each in self._known if each[0] <= until_ns]
+        judge.pairs = self._pairs_until(self.pairs, until_ns)
+        judge._seen, judge._free = (
+            None if each is None else _Variant(each.changes, self._pairs_until(each.pairs, until_ns))
+            for each in (self._seen, self._free)
+        )
+        return judge
+
+    def _pairs_until(self, pairs: Sequence[Pair], until_ns: int) -> list[Pair]:
+        return [pair for pair in pairs if max(map(self.base.when, pair[:2])) <= until_ns]
+
     def loss(self, edit: Edit, *, one: bool = False) -> Loss:
         """Return what *edit* leaves without order. If that is *one* pair or more, one is enough."""
         relation = self._relation(edit.changes(), is_lazy=True)
         first = self._first_known(relation) if one else None
         if first is not None:
             return Loss((first,))
-        relation.walk()
+        relation.walk(self._until_ns)
         lost = [*_ordered(relation, self.pairs, want=False)]
         known = tuple(pair for pair in lost if pair.doubt is None)
         if known:
@@ -118,7 +136,10 @@ class Judge:
         return None
 
     def _relation(self, changes: Changes, *, is_lazy: bool = False) -> Relation:
-        return Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=is_lazy)
+        relation = Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=True)
+        if not is_lazy:
+            relation.walk(self._until_ns)
+        return relation
 
     def _variant(self, changes: Changes) -> _Variant:
         return _Variant(changes, [*_ordered(self._relation(changes), self.pairs, want=True)])

@@ -16,7 +16,7 @@ from acl_py.advice.needs import Edit
 from acl_py.calls import acts
 from acl_py.calls.steps import Name
 from acl_py.causes.relation import At, Node
-from acl_py.explain.cases import Case, EditError, queues
+from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.whatif import Asker
 from acl_py.programs.format import Step
@@ -87,7 +87,9 @@ class Steps:
                     if not external:
                         self._recording[stream].append(step.index)
                         self._recorded[event].append(step.index)
-                case _ if "stream" in step.fields and queues(step):
+                case acts.Synchronised() | acts.Asked():
+                    pass
+                case _ if "stream" in step.fields:
                     self._queuing[step.fields["stream"]].append(step.index)
 
     # --- the steps of rows

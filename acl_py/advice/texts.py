@@ -35,7 +35,9 @@ class Words:
             before_ns, (before, after) = together.worked_ns[0], self._chosen.peaks
             more = f"; memory of devices in use at once: {before:,} -> {after:,} bytes" if after > before else ""
             told = f"{us(before_ns)} -> {us(before_ns - together.gain_ns)}, still ordered{more}"
-            lines = [f"advice: all of this: {told}"]
+            first = self._chosen.first_ops
+            part = "" if first is None else f"; each piece is worth its share in the first {first:,} operations"
+            lines = [f"advice: all of this: {told}{part}"]
         lines += [f"  {each.way.line.site}: {self._piece(each)}" for each in self._chosen.advice]
         doubtful = [each for each in self._chosen.verdicts if each.doubt is not None]
         if doubtful:
@@ -59,6 +61,7 @@ class Words:
         doubts = [each for each in self._chosen.verdicts if each.doubt is not None]
         return {
             "before_us": None if together is None else together.worked_ns[0] / 1000,
+            "first_ops": self._chosen.first_ops,
             "after_us": None if together is None else (together.worked_ns[0] - together.gain_ns) / 1000,
             "pieces": [
                 {

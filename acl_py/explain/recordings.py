@@ -5,7 +5,7 @@ from dataclasses import replace
 from acl_py import recorded
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
-from acl_py.explain.whatif import Asker
+from acl_py.explain.whatif import Asker, settled
 from acl_py.programs.format import ProgramError, parse
 from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
@@ -36,7 +36,8 @@ def case_of(timeline: Timeline, name: str, model: DeviceProfile | None = None) -
     used = {handle.device for handle in timeline.handles} | {buffer.device for buffer in timeline.buffers}
     device = replace(device, devices=max(device.devices, 1 + max(used, default=0)))
     try:
-        program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
+        with settled():
+            program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
     except ProgramError as error:
         raise EditError(f"the run cannot be repeated: {error}") from error
     case = Case(program, device, rules)

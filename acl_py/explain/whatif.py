@@ -5,8 +5,10 @@ sum of waits. Both runs are sanitized. If the edited program has accesses to the
 order before, the answer says so: such an edit is no fix.
 """
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from acl_py.causes.lines import us
@@ -14,7 +16,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import PINNED, Case, EditError, Queuing
 from acl_py.explain.edits import Edit, apply
 from acl_py.findings import Finding, Kind
-from acl_py.parts import parts_of
+from acl_py.parts import SanitizerPart, parts_of
 from acl_py.programs.format import STEP, ProgramError
 from acl_py.programs.replay import Replay, replay
 from acl_py.recorded import not_known
@@ -27,6 +29,7 @@ from acl_py.verbs.host import Sleep
 from device_model.errors import listed
 
 _PARTS = parts_of("host,device,uninitialised")
+_PARTS_OF_ORDER = parts_of("host,device")
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of several arrays
@@ -77,6 +80,21 @@ class Answer:
         return "\n".join([*lines, *not_known(self.notes)])
 
 
+@contextmanager
+def settled() -> Iterator[None]:
+    """Let the garbage collector look only at what is made meanwhile. A long recording has millions of objects, which
+    stay; to look at them again and again takes a third of the time.
+    """
+    if gc.get_freeze_count():  # somebody else has frozen what there is
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 class Asker:
     """Answers questions about one case, whose own run is made once.
 
@@ -115,7 +133,8 @@ class Asker:
             EditError: the program cannot run.
         """
         try:
-            run_ = replay(case.program, device=case.device, rules=case.rules, sanitize=False)
+            with settled():
+                run_ = replay(case.program, device=case.device, rules=case.rules, sanitize=False)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"the edited program does not run: {error}") from error
         self._check(run_, case.program.id)
@@ -127,10 +146,12 @@ class Asker:
         if failure is not None:
             raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
 
-    def compare(self, case: Case, what: str) -> Answer:
-        """Return how the run of *case* differs; *what* says what was edited."""
+    def compare(self, case: Case, what: str, *, order_only: bool = False) -> Answer:
+        """Return how the run of *case* differs; *what* says what was edited. With *order_only* nobody looks for reads
+        of unwritten bytes, which no answer is about.
+        """
         try:
-            run_ = self._run(case)
+            run_ = self._run(case, _PARTS_OF_ORDER if order_only else _PARTS)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
         self._check(run_, what)
@@ -146,9 +167,9 @@ class Asker:
         times = self.worked_ns, _worked_ns(after, after_ns)
         return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, times, run_, unmarked)
 
-    def _run(self, case: Case) -> Replay:
+    def _run(self, case: Case, parts: frozenset[SanitizerPart] = _PARTS) -> Replay:
         """Run the program of *case*. Raises what `replay` raises."""
-        with watching(_PARTS):
+        with settled(), watching(parts):
             return replay(case.program, device=case.device, rules=case.rules)
 
 

@@ -11,9 +11,9 @@ from time import perf_counter
 
 from tests.bench.measure import machine, say
 
-PARTS = ("start", "count", "exponents", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl", "traces",
-         "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks", "attention",
-         "kernels")  # fmt: skip
+PARTS = ("start", "count", "exponents", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl",
+         "traces", "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks",
+         "attention", "kernels")  # fmt: skip
 
 
 def main(names):
