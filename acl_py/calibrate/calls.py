@@ -16,7 +16,9 @@ Answer = tuple[Any, ...]  # the code, and what the call gives
 Call = Callable[[], Answer]
 Function = Callable[[float], tuple[int, int]]  # for a time in us: a C function that takes it, and its argument
 
-READS = "reads memory"  # the name of host work that leaves cold caches
+# The names of host work that leaves all caches cold, and of work that leaves those cold that a processor has alone.
+READS, READS_LITTLE = "reads memory", "reads a little memory"
+_OWN_CACHES = 4 << 20
 
 _NON_BLOCKING = 1  # a flag of cuStreamCreate
 _NO_TIMING, _BLOCKING = 2, 1  # flags of cuEventCreate
@@ -152,7 +154,11 @@ class Calls:
 
     def _host_work(self, f: Mapping[str, Any]) -> Call:
         machine, nanoseconds = self._machine, round(1000 * f["us"])
-        work = machine.read_memory if f["name"] == READS else machine.work
+        work = machine.work
+        if f["name"] == READS:
+            work = machine.read_memory
+        elif f["name"] == READS_LITTLE:
+            work = partial(machine.read_memory, nbytes=_OWN_CACHES)
 
         def call() -> Answer:
             work(nanoseconds)

@@ -67,12 +67,14 @@ class Machine:
         while self.clock() < end:
             pass
 
-    def read_memory(self, nanoseconds: Nanoseconds) -> None:
-        """Let the host be busy with memory: behind this nothing else is in its caches."""
+    def read_memory(self, nanoseconds: Nanoseconds, nbytes: int = _CACHES) -> None:
+        """Let the host read so many bytes, and be busy with memory for so long: nothing else is in as much of its
+        caches then.
+        """
         if self._memory is None:
             self._memory = np.ones(_CACHES, np.uint8)
         end, place = self.clock() + nanoseconds, 0
-        while place < _CACHES or self.clock() < end:
+        while place < nbytes or self.clock() < end:
             self._memory[place % _CACHES :][:_PIECE:_LINE].sum()
             place += _PIECE
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acl_py.calibrate.calls import READS
+from acl_py.calibrate.calls import READS, READS_LITTLE
 from acl_py.calibrate.runs import Run
 from acl_py.calibrate.values import Value, value
 from device_model.profile import DeviceProfile
@@ -232,18 +232,23 @@ def of_staging(profile: DeviceProfile) -> Iterator[Trial]:
 
 
 _WORK: Step = {"op": "host_work", "us": 5000, "name": READS}
+_LITTLE: Step = {"op": "host_work", "us": 100, "name": READS_LITTLE}
 _PINNED_COPY: Step = {"op": "memcpy_async", "dst": "d", "src": "p", "bytes": 64, "stream": "s"}
 
 
 def _copies(curve: str, sizes: dict[str, int], ends: tuple[str, str]) -> Trial:
-    """Return the trial of one copy of each size, each alone and of bytes that are not in the caches of the host."""
+    """Return the trial of a copy of each size, alone, of bytes that the host has used before.
+
+    So they are in the cache that all processors share, as far as that holds them, and in no other: a program copies
+    what it has computed or read not long ago.
+    """
     step = {"op": "memcpy"} if ends == ("h", "g") else {"op": "memcpy_async", "stream": "s"}
     steps, offset = [], 0
     for nbytes in (4096, *sizes.values()):  # the first one brings the driver's code into memory
-        places = {"dst_off": offset, "src_off": offset}
-        steps += [_WORK, _PINNED_COPY, SYNC_DEVICE, step | {"dst": ends[0], "src": ends[1], "bytes": nbytes} | places]
+        copy = step | {"dst": ends[0], "src": ends[1], "bytes": nbytes, "dst_off": offset, "src_off": offset}
+        steps += [_WORK, copy, SYNC_DEVICE, _LITTLE, _PINNED_COPY, SYNC_DEVICE, copy]
         offset += nbytes
-    tells = {name: cost(4 * place + 7) for place, name in enumerate(sizes)}
+    tells = {name: cost(7 * place + 13) for place, name in enumerate(sizes)}
     return with_memory(f"copies of pageable memory ({curve})", [*steps, SYNC_DEVICE], tells, offset)
 
 

@@ -65,7 +65,7 @@ def machine():
     machine = open_machine(0)
     session = current_session()
     machine.clock = lambda: session.runtime.host_ns
-    machine.read_memory = session.runtime.pay
+    machine.read_memory = lambda nanoseconds, nbytes=0: session.runtime.pay(nanoseconds)
     yield machine
     machine.close()
     switch.uninstall()
