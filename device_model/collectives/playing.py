@@ -6,7 +6,7 @@ from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.cliques import Exchange
 from device_model.collectives.timing.plan import Plan, plan
 from device_model.collectives.timing.player import play
-from device_model.collectives.timing.tuner import TREE, ways_of
+from device_model.collectives.timing.tuner import allowed_ways
 from device_model.links.collectives import CollectivesSpec
 from device_model.links.fabric import Links
 
@@ -52,21 +52,15 @@ class Player:
         first, ranks = calls[0], len(set(exchange.ranks))
         if first.kind is CollectiveKind.ALL_TO_ALL_V:
             return plan(self._spec, "all_to_all", _rows(calls), ranks)
-        if first.peer is not None:
-            there = ((0, first.nbytes), (0, 0)) if ranks > 1 else ((first.nbytes,),)
-            return plan(self._spec, "send", there, ranks)
+        if first.peer is not None:  # how many channels it gets depends on the size of the communicator
+            if ranks == 1:
+                return plan(self._spec, "send", ((first.nbytes,),), 1)
+            return plan(self._spec, "send", first.nbytes, len(self._devices))
         kind = _KINDS[first.kind]
-        algorithm, protocol = self._forced if self._can_be_forced(kind) else (None, None)
+        is_forced = allowed_ways(self._spec, kind, *self._forced)
+        algorithm, protocol = self._forced if is_forced else (None, None)
         nbytes = max(call.nbytes for call in calls)
         return plan(self._spec, kind, nbytes, ranks, algorithm=algorithm, protocol=protocol, root=first.root or 0)
-
-    def _can_be_forced(self, kind: str) -> bool:
-        algorithm, protocol = self._forced
-        return any(
-            algorithm in (None, way.algorithm) and protocol in (None, way.protocol)
-            for way in ways_of(self._spec)
-            if way.algorithm != TREE or kind == "all_reduce"
-        )
 
 
 def _rows(calls: Sequence[Call]) -> list[list[int]]:

@@ -167,12 +167,9 @@ class Dispatcher(Engine):
                 op.pass_behind(head, self.scheduler.now)
             if queue.requests:
                 queue.pass_on(op)
-            self._list(op)
-
-    def _list(self, op: Op) -> None:
-        self._arrivals += 1
-        priority = op.own_priority
-        heappush(self.list, (op.stream.priority if priority is None else priority, self._arrivals, op))
+            self._arrivals += 1
+            priority = op.own_priority
+            heappush(self.list, (op.stream.priority if priority is None else priority, self._arrivals, op))
 
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, until a head cannot place all of its blocks."""
@@ -239,7 +236,9 @@ class Dispatcher(Engine):
 
     def ask(self, op: Op) -> None:
         """List the part *op* of a collective, which begins once it has its cores."""
-        self._list(op)
+        self._arrivals += 1
+        priority = op.own_priority
+        heappush(self.list, (op.stream.priority if priority is None else priority, self._arrivals, op))
         self.request_grant()
 
     def give_back(self, op: Op) -> None:

@@ -2,8 +2,8 @@
 
 FILE has the form of tests/conformance/data/collectives.json: parts with a `sweep` of rows, `algos` (rows by a forced
 algorithm and protocol) and `overlap` (four all-reduces beside four kernels). A row has `kind`, `ranks`, `bytes` of the
-larger buffer of a rank, and `us` of one call in a row of calls, or `busbw` in GB/s instead. No bytes move: each row is
-a plan that is played on the links of an H200.
+larger buffer of a rank, and `us` of one call in a row of calls, or `busbw` in GB/s instead. Each row is a
+plan that is played on the links of an H200; only those of `overlap` are programs, and move bytes.
 
 One thread makes the calls of all ranks, so short collectives take what their calls take. That is data of the host and
 not of the card: for each part, kind and number of ranks it is read off the rows of up to 512 KiB. Rows of `algos` use
@@ -15,6 +15,7 @@ and, if it has `alone_us`, `alone_predicted`.
 
 import argparse
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -111,7 +112,7 @@ def predicted(document, card=CARD):
                 device = device_us(row, card, algorithm.lower(), protocol)
                 rows.append(_row(name, forced, row, device, row.get("host_us", 0) + loop))
         if "overlap" in part:
-            rows += overlaps(name, part, hosts)
+            rows += overlaps(name, part)
     return rows
 
 
@@ -150,15 +151,13 @@ def error(row):
 # --- beside kernels
 
 
-def overlaps(name, part, hosts):
+def overlaps(name, part):
     """The rows of `overlap`: what four all-reduces take, what four kernels take, and both side by side."""
     rows = []
-    ranks = part["gpus"]
     for what, columns in part["overlap"].items():
         nbytes, runs = what.split()
-        asked = {"kind": "all_reduce", "ranks": ranks, "bytes": int(nbytes)}
-        host = hosts.get(("all_reduce", ranks), 0)
-        times = acl.run(_beside, asked, host, runs != "compute", runs != "comm", device=CARD)
+        asked = {"kind": "all_reduce", "ranks": part["gpus"], "bytes": int(nbytes)}
+        times = acl.run(_beside, asked, runs != "compute", runs != "comm", device=CARD)
         for column, took in zip(("comm", "compute"), times, strict=True):
             if runs in ("both", column):
                 row = {**asked, "us": columns[f"{column}_us"]}
@@ -166,28 +165,29 @@ def overlaps(name, part, hosts):
     return rows
 
 
-async def _beside(asked, host, has_collectives, has_kernels):
+async def _beside(asked, has_collectives, has_kernels):
     """How long the collectives and the kernels take, from the first call on."""
-    part = acl.kernel(cost=acl.Cost(us=device_us(asked)), exclusive=True)(lambda: None)
     work = acl.kernel(cost=acl.Cost(us=BLOCK_US), exclusive=True)(lambda: None)
-    streams = []
+    comms = await acl.CommInitAll(asked["ranks"])
+    ranks = []
     for device in range(asked["ranks"]):
         await acl.SetDevice(device)
-        streams.append((await acl.CreateStream(), await acl.CreateStream()))
-    sim = acl.current_simulation()
-    begin, last = sim.now_ns, {}
+        ranks.append((await acl.CreateStream(), await acl.CreateStream(), await acl.Malloc(asked["bytes"])))
+    begin, last = acl.current_simulation().now_ns, {}
     for _ in range(ROUNDS):
-        if has_kernels:
-            for device, (_, stream) in enumerate(streams):
+        for device, (_, beside, _) in enumerate(ranks if has_kernels else ()):
+            await acl.SetDevice(device)
+            last["work", device] = await work[BLOCKS, beside]()
+        async with acl.group() if has_collectives else nullcontext():
+            for device, (stream, _, array) in enumerate(ranks if has_collectives else ()):
                 await acl.SetDevice(device)
-                last["work", device] = await work[BLOCKS, stream]()
-        if has_collectives:  # the part of each rank holds its SMs for as long as the collective takes
-            await acl.HostWork(host)
-            for device, (stream, _) in enumerate(streams):
-                await acl.SetDevice(device)
-                last["part", device] = await part[steps_of(asked, CARD).channels, stream]()
+                last["part", device] = await acl.AllReduce(
+                    array, array, asked["bytes"] // 4, "float32", acl.ReduceOp.SUM, comms[device], stream
+                )
     for op in last.values():
         await op
+    for comm in comms:
+        await acl.CommDestroy(comm)
     ends = {
         kind: max((op.end_ns for (each, _), op in last.items() if each == kind), default=begin)
         for kind in ("part", "work")
@@ -227,9 +227,10 @@ def _ablation(document):
     specs = {"as it is": CARD.collectives} | {
         f"without {name}": spec for name, spec in without(CARD.collectives).items()
     }
+    swept = {name: {"sweep": part["sweep"]} for name, part in document.items() if isinstance(part, dict)}
     table = []
     for name, spec in specs.items():
-        rows = [row for row in predicted(document, replace(CARD, collectives=spec)) if row["set"] == "sweep"]
+        rows = [row for row in predicted(swept, replace(CARD, collectives=spec)) if row["set"] == "sweep"]
         errors = [[error(row) for row in rows if row["bytes"] >= least] for least in (MIDDLE, LARGE)]
         table.append((name, *(f"{size:.1f}" for own in errors for size in distribution(own))))
     header = ("model", "median", "p90", "largest", "median", "p90", "largest")

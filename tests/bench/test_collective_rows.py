@@ -5,20 +5,39 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.collectives import error, groups_of, hosts_of, main, predicted
+from tests.bench.collectives import error, groups_of, hosts_of, main, overlaps, predicted
 from tests.conformance.criteria import distribution
 
 FILE = Path(__file__).parents[1] / "conformance" / "data" / "collectives.json"
 MEASURED = json.loads(FILE.read_text(encoding="utf-8"))
 
 
+def without_large_programs():
+    """The file without what moves 64 MiB."""
+    parts = {name: part for name, part in MEASURED.items() if isinstance(part, dict)}
+    return {name: {key: part[key] for key in ("sweep", "algos")} for name, part in parts.items()}
+
+
+def off_limits(rows):
+    """The groups whose errors are larger than they may be."""
+    found = {name: distribution([error(row) for row in own])[:2] for name, own, _, _ in groups_of(rows) if own}
+    limits = {name: (middle, high) for name, _, middle, high in groups_of(rows)}
+    return {
+        name: errors for name, errors in found.items() if any(a > b for a, b in zip(errors, limits[name], strict=True))
+    }
+
+
 def test_collectives_take_as_long_as_on_the_card():
-    rows = predicted(MEASURED)
-    groups = list(groups_of(rows))
-    assert (len(rows), len(groups)) == (286, 8)
-    for name, own, middle, high in groups:
-        found, ninth, _ = distribution([error(row) for row in own])
-        assert (name, found <= middle, ninth <= high) == (name, True, True)
+    rows = predicted(without_large_programs())
+    assert len(rows) == 64 + 122 + 2 * 42
+    assert off_limits(rows) == {}
+
+
+@pytest.mark.slow
+def test_beside_kernels_they_take_as_long_as_on_the_card():
+    rows = [row for name in ("two", "four") for row in overlaps(name, MEASURED[name])]
+    assert len(rows) == 16
+    assert off_limits(rows) == {}
 
 
 def test_a_ring_of_eight_without_multicast_gets_370_gb_per_second_of_each_link():

@@ -1,4 +1,4 @@
-"""A collective runs on cores: it waits for them as kernels do, and kernels beside it have fewer."""
+"""A collective runs on cores, for which it waits as kernels do; kernels beside it have fewer. A send has its share."""
 
 import acl_py as acl
 from device_model.profile import load
@@ -65,3 +65,22 @@ async def test_collectives_do_not_wait_for_the_cores_of_collectives():
     for pair in pairs:
         for comm in pair:
             await acl.CommDestroy(comm)
+
+
+@cards
+async def test_a_send_has_its_share_of_the_channels_of_its_communicator():
+    """Of four ranks 8 channels of 33.4 bytes a nanosecond, less than the link; of two 16, and the link is the limit."""
+    nbytes, took = 1 << 23, []
+    for size in (2, 4):
+        comms = await acl.CommInitAll(size)
+        async with acl.group():
+            for rank, call in enumerate((acl.Send, acl.Recv)):
+                await acl.SetDevice(rank)
+                part = await call(await acl.Malloc(nbytes), nbytes, "uint8", 1 - rank, comms[rank])
+        await part
+        took.append(part.end_ns - part.start_ns)
+        for comm in comms:
+            await acl.CommDestroy(comm)
+    link = H200.links.switch.out_bytes_per_second * 1_000 / H200.collectives.pairs.wire_permille / 1e9
+    slots = [nbytes / 8 / (channels * 33.4) for channels in (16, 8)]
+    assert took[1] - took[0] == round(nbytes / (8 * 33.4) - nbytes / link + slots[1] - slots[0])

@@ -45,6 +45,12 @@ def ways_of(spec: CollectivesSpec) -> tuple[Choice, ...]:
     return tuple(Choice(algorithm, protocol, way) for algorithm, protocol, way in named if way is not None)
 
 
+def allowed_ways(spec: CollectivesSpec, kind: str, algorithm: str | None, protocol: str | None) -> list[Choice]:
+    """Return the ways of a card that can do *kind*, with *algorithm* and *protocol* if they are given."""
+    able = [each for each in ways_of(spec) if kind in _KINDS.get(each.algorithm, (kind,))]
+    return [each for each in able if algorithm in (None, each.algorithm) and protocol in (None, each.protocol)]
+
+
 def choose(
     spec: CollectivesSpec, kind: str, nbytes: int, ranks: int, algorithm: str | None = None, protocol: str | None = None
 ) -> Choice:
@@ -61,9 +67,9 @@ def choose(
     Raises:
         ValueError: The card has no such way for this kind.
     """
-    able = [each for each in ways_of(spec) if kind in _KINDS.get(each.algorithm, (kind,))]
-    allowed = [each for each in able if algorithm in (None, each.algorithm) and protocol in (None, each.protocol)]
+    allowed = allowed_ways(spec, kind, algorithm, protocol)
     if not allowed:
+        able = allowed_ways(spec, kind, None, None)
         known = ", ".join(" ".join(filter(None, (each.algorithm, each.protocol))) for each in able)
         raise ValueError(f"{kind} cannot be done by {algorithm or 'any'} {protocol or 'protocol'}; there are {known}")
     return min(allowed, key=lambda each: _expected_ns(each, kind, nbytes, ranks))
