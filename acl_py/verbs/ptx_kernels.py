@@ -318,6 +318,9 @@ class PtxKernel(Launchable[...]):
         if kind is Buffer and (held := arg.allocation).home is runtime.memory and held.space is not Space.PAGEABLE:
             given.append((held, arg.offset, held.nbytes))  # what the lines below come to, sooner
             return held.address + arg.offset
+        if kind is int:
+            _add_memory_at(runtime, arg, given)
+            return arg
         what = f"argument {number} of {self!r}"
         if isinstance(arg, Buffer):
             allocation, offset = runtime.memory.locate(arg, 0, what)
@@ -337,9 +340,7 @@ class PtxKernel(Launchable[...]):
         if isinstance(arg, Coroutine):
             raise TypeError(f"{what} must be memory or a value, not a coroutine: await it")
         for address in _addresses_in(arg):
-            allocation_ = runtime.memory.holder(address)
-            if allocation_ is not None:
-                given.append((allocation_, address - allocation_.address, allocation_.nbytes))
+            _add_memory_at(runtime, address, given)
         return arg
 
     def _check(self, runtime: Runtime, spec: SmSpec, shape: Shape) -> None:
@@ -428,6 +429,13 @@ def _dims(what: str, given: Any) -> Dim3:
         raise TypeError(f"{what} has one to three numbers, not {len(lengths)}")
     x, y, z = (*(integer(what, length) for length in lengths), *[1] * (3 - len(lengths)))
     return x, y, z
+
+
+def _add_memory_at(runtime: Runtime, address: int, given: list[Extent]) -> None:
+    """Add the memory behind *address*, up to its end, to *given*, if there is any."""
+    holder = runtime.memory.holder(address)
+    if holder is not None:
+        given.append((holder, address - holder.address, holder.nbytes))
 
 
 def _addresses_in(arg: Any) -> list[int]:
