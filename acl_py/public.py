@@ -10,6 +10,7 @@ from acl_py.simulation import new_event_loop as new_event_loop
 from acl_py.simulation import open as open  # noqa: A004 - acl_py.open is the name
 from acl_py.simulation import run as run
 from acl_py.simulation import simulate as simulate
+from acl_py.sweeps.sweep import sweep as sweep
 from acl_py.verbs.arrays import Array as Array
 from acl_py.verbs.arrays import In as In
 from acl_py.verbs.arrays import InOut as InOut

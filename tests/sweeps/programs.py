@@ -1,0 +1,82 @@
+"""Programs that the tests sweep."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+
+import acl_py as acl
+
+FACTOR = 2
+
+
+def note(log, what):
+    """Add a line to the file *log*."""
+    with Path(log).open("a", encoding="utf-8") as file:
+        file.write(f"{what}\n")
+
+
+@acl.kernel(cost=acl.Cost(us=10))
+def double(x: acl.InOut):
+    x *= FACTOR
+
+
+async def chunks(count, streams=1, log=None):
+    """Copy 64 KiB in so many chunks, over some streams; note each run in the file *log*."""
+    if log is not None:
+        note(log, f"{count} {streams}")
+    size = (1 << 16) // count
+    made = [await acl.CreateStream() for _ in range(streams)]
+    pinned, buffer = await acl.MallocHost(1 << 16), await acl.Malloc(1 << 16)
+    pinned.numpy()[:] = 3
+    for index in range(count):
+        stream, part = made[index % streams], slice(index * size, (index + 1) * size)
+        await acl.MemcpyAsync(buffer[part], size, pinned[part], size, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+        await double[1, stream](buffer[part])
+    await acl.SynchronizeDevice()
+    into = np.empty(1 << 16, np.uint8)
+    await acl.Memcpy(into, into.nbytes, buffer, into.nbytes, acl.MemcpyKind.DEVICE_TO_HOST)
+    return {"sum": into.sum(dtype=np.int64), "chunk": size}
+
+
+async def fails(number):
+    """Fail for odd numbers."""
+    await acl.CreateStream()
+    if number % 2:
+        raise ArithmeticError(f"{number} is odd")
+    return number
+
+
+async def kills(number, log=None):
+    """End the process that runs it for number 3."""
+    if log is not None:
+        note(log, number)
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+async def slow(number, log):
+    """Take 50 ms of the processor; note the end of each run in the file *log*."""
+    await acl.CreateStream()
+    until = os.times().user + 0.05
+    while os.times().user < until:
+        sum(range(1_000))
+    note(log, number)
+    return number
+
+
+async def returns_a_handle():
+    """Return what no file can keep."""
+    return await acl.CreateStream()
+
+
+async def waits():
+    """Wait for what never happens."""
+    await asyncio.get_running_loop().create_future()
+
+
+def plain():
+    """Be no coroutine function."""

@@ -1,0 +1,202 @@
+"""Sweeps: the same table for any number of workers, rows that are kept, workers that die, and refusals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import acl_py
+from acl_py.sweeps.store import Store, StoreError
+from tests.sweeps import programs
+
+ROOT = Path(__file__).parents[2]
+GRID = {"count": [1, 2, 4], "streams": [1, 2], "device": ["tiny", "h200"]}
+
+
+def lines(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_row_has_the_point_the_time_the_answer_and_numbers():
+    result = acl_py.sweep(programs.chunks, GRID, workers=1)
+    assert len(result) == 12
+    first = result.rows[0]
+    assert first.point == {"count": 1, "streams": 1, "device": "tiny"}
+    assert first.returned == {"sum": 6 << 16, "chunk": 1 << 16}
+    assert first.numbers["cores_us"] > 10
+    assert first.numbers["H2D_us"] == 65.536
+    assert result.best().us == min(row.us for row in result)
+    assert {row.value("chunk") for row in result} == {1 << 16, 1 << 15, 1 << 14}
+    assert result.best() in result.pareto("us", "streams")
+    assert {row.point["streams"] for row in result.pareto("streams")} == {1}
+
+
+def test_any_number_of_workers_gives_the_same_table():
+    alone = acl_py.sweep(programs.chunks, GRID, workers=1)
+    assert acl_py.sweep(programs.chunks, GRID, workers=2) == alone
+    assert str(alone).splitlines()[0].split() == ["count", "streams", "device", "us", "host", "waits", "returned"]
+
+
+def test_a_point_that_fails_has_its_error_and_the_others_go_on():
+    result = acl_py.sweep(programs.fails, {"number": range(4)}, workers=2)
+    assert [row.returned for row in result] == [0, None, 2, None]
+    assert [row.error for row in result] == ["", "ArithmeticError: 1 is odd", "", "ArithmeticError: 3 is odd"]
+    with pytest.raises(ValueError, match="no point of the sweep has ended well"):
+        acl_py.sweep(programs.fails, {"number": [1]}, workers=1).best()
+
+
+def test_a_worker_that_dies_costs_its_point_only(tmp_path):
+    log = tmp_path / "log"
+    result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, workers=2)
+    assert [row.returned for row in result] == [0, 1, 2, None, *range(4, 12)]
+    assert result.rows[3].error == "its worker has died twice: it was ended from outside, or had no memory left"
+    assert lines(log).count("3") == 2
+
+
+def test_rows_in_the_store_are_not_run_again(tmp_path):
+    log, store = tmp_path / "log", tmp_path / "store.jsonl"
+    first = acl_py.sweep(programs.chunks, {"count": [1, 2], "log": str(log)}, workers=1, store=store)
+    both = acl_py.sweep(programs.chunks, {"count": [1, 2, 4], "log": str(log)}, workers=1, store=store)
+    assert both.rows[:2] == first.rows
+    assert lines(log) == ["1 1", "2 1", "4 1"]
+
+
+def test_a_torn_line_of_the_store_is_dropped(tmp_path):
+    log, store = tmp_path / "log", tmp_path / "store.jsonl"
+    grid = {"count": [1, 2], "log": str(log)}
+    whole = acl_py.sweep(programs.chunks, grid, workers=1, store=store)
+    store.write_bytes(store.read_bytes()[:-20])
+    assert acl_py.sweep(programs.chunks, grid, workers=1, store=store) == whole
+    assert lines(log) == ["1 1", "2 1", "2 1"]
+    assert len(lines(store)) == 3
+
+
+def test_a_program_that_has_changed_runs_anew(tmp_path, monkeypatch):
+    store = tmp_path / "store.jsonl"
+    acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
+    monkeypatch.setattr(programs, "FACTOR", 5)
+    changed = acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
+    assert changed.rows[0].returned["sum"] == 15 << 16
+    kept = Store(store, programs.chunks)
+    assert (len(kept.rows), kept.stale) == (1, 1)
+    kept.close()
+
+
+def test_a_file_that_is_no_store_of_this_sweep_is_refused(tmp_path):
+    store = tmp_path / "store.jsonl"
+    acl_py.sweep(programs.fails, {"number": [0]}, workers=1, store=store)
+    with pytest.raises(StoreError, match=r"is the store of a sweep of tests\.sweeps\.programs\.fails: name another"):
+        acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
+    store.write_text("{}\n")
+    with pytest.raises(StoreError, match="is no store of a sweep"):
+        acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
+    assert store.read_text() == "{}\n"
+
+
+SCRIPT = """
+import sys
+import acl_py
+from tests.sweeps import programs
+
+if __name__ == "__main__":
+    grid = {"number": range(40), "log": sys.argv[1]}
+    result = acl_py.sweep(programs.slow, grid, workers=2, store=sys.argv[2])
+    print([row.returned for row in result])
+"""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
+def test_a_sweep_that_was_ended_goes_on_where_it_was(tmp_path, ending):
+    script, log, store = tmp_path / "script.py", tmp_path / "log", tmp_path / "store.jsonl"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(log), str(store)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        while not store.exists() or len(lines(store)) < 10:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        process.send_signal(ending)
+        error = process.communicate()[1]
+    kept = [json.loads(line)["row"]["returned"] for line in lines(store)[1:] if line.endswith("}")]
+    if ending is signal.SIGINT:
+        assert error.count("Traceback") == 1
+        assert error.rstrip().endswith("KeyboardInterrupt")
+    log.write_text("")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == f"{list(range(40))}\n"
+    assert sorted(map(int, lines(log))) == sorted(set(range(40)) - set(kept))
+
+
+def test_what_no_file_can_keep_is_the_error_of_its_row():
+    [row] = acl_py.sweep(programs.returns_a_handle, [{}], workers=1)
+    assert row.error.startswith("returns_a_handle() returned Stream: ")
+    assert row.error.endswith("return numbers, texts, lists and mappings of these")
+
+
+def test_options_of_the_simulation_are_part_of_the_point():
+    rows = acl_py.sweep(
+        programs.chunks,
+        [
+            {"count": 1, "device": "tiny"},
+            {
+                "count": 1,
+                "device": "tiny",
+                "changes": "[copies]\nh2d = { value = [[0, 0], [1, 2]], source = 'assumed' }",
+            },
+            {"count": 1, "device": "tiny", "faults": "fail call=Malloc"},
+            {"count": 1, "device": "tiny", "rules": "acl"},
+        ],
+        workers=1,
+    ).rows
+    assert rows[1].numbers["H2D_us"] == 2 * rows[0].numbers["H2D_us"]
+    assert "injected by fault rule" in rows[2].error
+    assert rows[3].error == ""
+
+
+@pytest.mark.parametrize(
+    ("program", "grid", "kind", "text"),
+    [
+        (lambda: None, {}, TypeError, "a sweep runs a coroutine function"),
+        (programs.plain, {}, TypeError, "a sweep runs a coroutine function"),
+        (
+            programs.chunks,
+            {"count": [1], "stream": [1]},
+            TypeError,
+            r"chunks\(\) has no parameter stream; it has count",
+        ),
+        (programs.chunks, {"streams": [1]}, TypeError, r"chunks\(\) needs count, which the point"),
+        (programs.chunks, {"count": [1], "device": ["h2000"]}, ValueError, "h2000"),
+        (programs.chunks, {"count": [1], "rules": ["amd"]}, ValueError, "there are no rules 'amd'"),
+        (programs.chunks, {"count": [1], "faults": ["fall"]}, ValueError, "a fault rule begins with"),
+        (programs.chunks, {"count": [1], "changes": ["[copies"]}, ValueError, "changes="),
+        (programs.chunks, {"count": []}, ValueError, "the grid has no value for count"),
+        (programs.chunks, [], ValueError, "the grid has no points"),
+        (programs.chunks, [3], TypeError, "a grid is a mapping"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_any_point_runs(program, grid, kind, text, tmp_path):
+    store = tmp_path / "store.jsonl"
+    with pytest.raises(kind, match=text):
+        acl_py.sweep(program, grid, workers=1, store=store)
+    assert not store.exists()
+
+
+def test_a_function_inside_another_is_refused():
+    async def inner():
+        """Be out of reach of other processes."""
+
+    with pytest.raises(TypeError, match="move it to its module"):
+        acl_py.sweep(inner, [{}])
+
+
+def test_an_executor_of_the_caller_runs_the_points():
+    from concurrent.futures import ThreadPoolExecutor  # its workers share this process
+
+    with ThreadPoolExecutor(1) as executor:
+        result = acl_py.sweep(programs.fails, {"number": range(4)}, executor=executor)
+    assert result == acl_py.sweep(programs.fails, {"number": range(4)}, workers=1)
