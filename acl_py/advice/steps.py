@@ -55,7 +55,8 @@ class Steps:
             times = round(call.enter_us * 1000), round(call.exit_us * 1000)
             self._by_times[times].append(self.steps[call.step])
         self._launching = launching(op_columns(timeline.ops), call_columns(timeline.calls)).tolist()
-        self._uses = self._uses_of_events()
+        # By event: the steps that record it, and the others that use it.
+        self._uses: defaultdict[str, tuple[list[Step], list[Step]]] = defaultdict(lambda: ([], []))
         self._queuing: defaultdict[str, list[int]] = defaultdict(list)  # by stream: the steps that give it work
         self._recording: defaultdict[str, list[int]] = defaultdict(list)  # by stream: the records in it
         self._recorded: defaultdict[str, list[int]] = defaultdict(list)  # by event: its records
@@ -82,7 +83,13 @@ class Steps:
 
     def _note_steps(self) -> None:
         for step in self.steps:
-            match step.act:
+            act = step.act
+            if isinstance(act, acts.Made | acts.Destroyed):
+                continue
+            for each in acts.leaves(act):
+                if isinstance(each, Name) and each.kind == "event":
+                    self._uses[each.name][not isinstance(act, acts.Recorded)].append(step)
+            match act:
                 case acts.Recorded(Name(_, event), Name(_, stream), external):
                     if not external:
                         self._recording[stream].append(step.index)
@@ -161,17 +168,6 @@ class Steps:
         return ""
 
     # --- records
-
-    def _uses_of_events(self) -> dict[str, tuple[list[Step], list[Step]]]:
-        """Return for each event the steps that record it, and the others that use it."""
-        uses: defaultdict[str, tuple[list[Step], list[Step]]] = defaultdict(lambda: ([], []))
-        for step in self.steps:
-            act = step.act
-            if not isinstance(act, acts.Made | acts.Destroyed):
-                for each in acts.leaves(act):
-                    if isinstance(each, Name) and each.kind == "event":
-                        uses[each.name][not isinstance(act, acts.Recorded)].append(step)
-        return uses
 
     def _idle_records(self, gone: Collection[int], edges: Sequence[Edge]) -> Iterator[Step]:
         """Yield the records of events for which nothing waits any more, now that the steps *gone* do not."""

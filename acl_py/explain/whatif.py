@@ -30,6 +30,7 @@ from device_model.errors import listed
 
 _PARTS = parts_of("host,device,uninitialised")
 _PARTS_OF_ORDER = parts_of("host,device")
+_SELDOM = 50_000  # new objects between two looks of the garbage collector
 _SHOWN = 3  # conflicts of an answer
 _CONFLICTS = (Kind.RACE, Kind.BEFORE_ALLOCATION, Kind.FREE_IN_USE)
 _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of several arrays
@@ -82,16 +83,19 @@ class Answer:
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Let the garbage collector look only at what is made meanwhile. A long recording has millions of objects, which
-    stay; to look at them again and again takes a third of the time.
+    """Let the garbage collector look only at what is made meanwhile, and seldom. A long recording has millions of
+    objects, which stay; to look at them again and again takes a third of the time.
     """
     if gc.get_freeze_count():  # somebody else has frozen what there is
         yield
         return
+    usual = gc.get_threshold()
     gc.freeze()
+    gc.set_threshold(max(usual[0], _SELDOM) if usual[0] else 0, *usual[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*usual)
         gc.unfreeze()
 
 
