@@ -40,6 +40,9 @@ only from those below it, and all of them may import device_model:
         portability                     one program, tried under other rules
         kernels                         what programs launch
     public          what programs import from the package
+    sweeps/         one program at many points
+        sweep points running            the points, and a run at one of them
+        rows store engine               the table; the file that keeps rows; where the points run
     simulation      run, simulate, open
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line

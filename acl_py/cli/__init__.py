@@ -20,6 +20,7 @@ from acl_py.cli.predicting import predict_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
+from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from acl_py.trace.page import Page
 
@@ -36,6 +37,7 @@ app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args":
 app.command("predict", context_settings={"allow_interspersed_args": False})(predict_command)
 app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
+app.command("sweep")(sweep_command)
 app.command("explain-error")(explain_error_command)
 app.command("notebooks")(notebooks_command)
 app.command("config")(config_command)

@@ -119,8 +119,9 @@ class Sweep:
         shown = Table(box=None)
         for name in names:
             shown.add_column(name)
-        for name in ("us", "host waits", "returned"):
+        for name in ("us", "host waits"):
             shown.add_column(name, justify="right")
+        shown.add_column("returned" if any(row.returned is not None for row in self.rows) else "")
         ends = [row.us for row in self.rows if row.us is not None]
         for row in self.rows:
             cells = [str(row.point.get(name, "")) for name in names]

@@ -42,6 +42,20 @@ def native(before: str, after: str = "", options: str = "device='tiny'", says: s
     return Stage("python block.py", "block.py", around, {"pipeline.py": PIPELINE}, says)
 
 
+# A program of a sweep.
+UPLOAD = """\
+import acl_py as acl
+
+
+async def upload(streams, chunk):
+    made = [await acl.CreateStream() for _ in range(streams)]
+    pinned, buffer = await acl.MallocHost(1 << 22), await acl.Malloc(1 << 22)
+    for index, start in enumerate(range(0, 1 << 22, chunk)):
+        part, stream = slice(start, start + chunk), made[index % streams]
+        await acl.MemcpyAsync(buffer[part], chunk, pinned[part], chunk, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+    await acl.SynchronizeDevice()
+"""
+
 # Two copies and a kernel, which overlap and are in order.
 PIPELINE = """\
 import numpy as np
@@ -261,6 +275,7 @@ STAGES: dict[tuple[str, str], Stage] = {
         "    nbytes, stream = 4096, await CreateStream()\n"
         "    device, pinned = await Malloc(nbytes), await MallocHost(nbytes)\n"
     ),
+    ("sweeps", "acl-py sweep upload.py:upload --grid streams=1,2,4"): Stage(files={"upload.py": UPLOAD}),
     ("explore", "acl-py explore tests/explore/planted/missing_wait."): Stage(
         says="fails: AssertionError: stale input", codes=(4,)
     ),
