@@ -206,12 +206,10 @@ def test_an_executor_of_the_caller_runs_the_points():
 def test_a_dask_cluster_gives_the_same_table_and_loses_no_point_with_a_worker(tmp_path):
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     log = tmp_path / "log"
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
-            executor = client.get_executor()
-            assert acl_py.sweep(programs.chunks, GRID, executor=executor) == acl_py.sweep(
-                programs.chunks, GRID, workers=1
-            )
-            result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, executor=executor)
+    workers = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**workers) as cluster, distributed.Client(cluster) as client:
+        executor = client.get_executor()
+        assert acl_py.sweep(programs.chunks, GRID, executor=executor) == acl_py.sweep(programs.chunks, GRID, workers=1)
+        result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, executor=executor)
     assert [row.returned for row in result] == [0, 1, 2, None, *range(4, 12)]
     assert "KilledWorker" in result.rows[3].error
