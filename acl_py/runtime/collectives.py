@@ -47,7 +47,7 @@ class Communicators:
 
     def group(self) -> Group | None:
         """Return the group that the calling task or thread has open."""
-        return self.groups.get(current_caller())
+        return self.groups.get(current_caller()) if self.groups else None
 
 
 def join(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> tuple[Op, bool]:

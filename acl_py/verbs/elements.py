@@ -1,6 +1,7 @@
 """The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +32,11 @@ _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 # What HCCL reduces on an A2 (documented); NCCL reduces all types.
 _REDUCED_BY_HCCL = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32")
 _NO_PROD = ("int16", "bfloat16")
+
+
+@cache
+def _is_type(dtype: "np.dtype[Any]") -> bool:
+    return dtype.name in _TYPES
 
 
 class Elements:
@@ -82,7 +88,7 @@ class Elements:
             dtype = arrays[0].dtype
         else:
             dtype = as_dtype(data_type)
-        if dtype.name not in _TYPES:
+        if not _is_type(dtype):
             raise self.wrong(f"elements of {dtype}", f"they can be {', '.join(_TYPES)}")
         return dtype
 
@@ -131,7 +137,7 @@ class Elements:
 
     def ranges(self, *wanted: tuple[Memory | None, int]) -> tuple[Extent, ...]:
         """Return the bytes of each buffer of *wanted*, which has so many elements."""
-        return tuple(self._range(buffer, 0, count) for buffer, count in wanted)
+        return tuple([self._range(buffer, 0, count) for buffer, count in wanted])
 
     def _range(self, buffer: Memory | None, first: int, count: int) -> Extent:
         if buffer is None:

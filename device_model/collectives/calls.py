@@ -92,7 +92,14 @@ class Call:
     @property
     def nbytes(self) -> int:
         """The bytes of the larger of what it reads and what it writes."""
-        return max(sum(stop - start for _, start, stop in each) for each in (self.sends, self.receives))
+        return max(_size(self.sends), _size(self.receives))
+
+
+def _size(extents: tuple[Extent, ...]) -> int:
+    nbytes = 0
+    for _, start, stop in extents:
+        nbytes += stop - start
+    return nbytes
 
 
 def fits(one: Call, other: Call) -> bool:

@@ -63,8 +63,10 @@ class Exchange:
     def agrees(self) -> bool:
         """Whether the calls that are there so far fit together."""
         calls = [call for call in self.calls if call is not None]
-        if not all(fits(calls[0], call) for call in calls):
-            return False
+        facts = calls[0].facts
+        for call in calls:
+            if call.facts != facts:
+                return False
         is_whole = len(calls) == len(self.ranks)
         return calls[0].kind is not CollectiveKind.ALL_TO_ALL_V or not is_whole or rows_fit(calls)
 
@@ -124,7 +126,8 @@ class Exchange:
         self.clique.scheduler.forget(self)
         there = [part for part, arrived in zip(self.parts, self.arrived, strict=True) if part is not None and arrived]
         # First those that a fault rule has changed: if one fails, the others do.
-        for part in sorted(there, key=lambda part: type(part) is Part):
+        there.sort(key=_is_unchanged)
+        for part in there:
             part.leave(error)
             if error is None and part.op is not None and part.op.error is not None:
                 error = _remote(self.clique, part.rank, f"its part has failed: {part.op.error.what}")
@@ -140,6 +143,10 @@ class Exchange:
             "let all ranks make the same calls in the same order, or allow more time with simulate(hccl_timeout_s=)",
         )
         self.clique.fail(error)
+
+
+def _is_unchanged(part: Part) -> bool:
+    return type(part) is Part
 
 
 class Communicator(Handle):

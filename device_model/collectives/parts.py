@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from device_model.collectives import results
-from device_model.collectives.calls import POINT_TO_POINT, Call
+from device_model.collectives.calls import POINT_TO_POINT, Call, CollectiveKind
 from device_model.errors import DeviceError
 from device_model.ops import Op
 from device_model.work import Extent, Label, Lane, Work
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from device_model.collectives.cliques import Communicator, Exchange
 
 
+def _label_of(calls: Sequence[Call]) -> Label:
+    return _label(calls[0].kind if len(calls) == 1 else " and ".join(dict.fromkeys(call.kind.value for call in calls)))
+
+
 @cache
-def _label(name: str) -> Label:
-    return Label("collective", Lane.COLLECTIVE, name)
+def _label(what: CollectiveKind | str) -> Label:
+    return Label("collective", Lane.COLLECTIVE, what if isinstance(what, str) else what.value)
 
 
 class Part(Work):
@@ -31,10 +35,12 @@ class Part(Work):
 
     def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
         self.rank = rank
-        self.calls: list[Call] = []
-        self.nbytes = self.left = 0  # bytes; exchanges that are not over
-        for call in calls:
-            self.add(call)
+        self.calls = list(calls)
+        self.left = len(self.calls)  # exchanges that are not over
+        self.nbytes = 0
+        for call in self.calls:
+            self.nbytes += call.nbytes
+        self.label = _label_of(self.calls)
         self.error: DeviceError | None = None  # what ended it before its time
         self.op: Op | None = None
         self.number = 0  # among the parts of its rank, from 1 on, once it is queued
@@ -45,7 +51,7 @@ class Part(Work):
         self.calls.append(call)
         self.left += 1
         self.nbytes += call.nbytes
-        self.label = _label(" and ".join(dict.fromkeys(each.kind.value for each in self.calls)))
+        self.label = _label_of(self.calls)
 
     def takes(self, rank: "Communicator", calls: Sequence[Call]) -> bool:
         """Whether *calls* of *rank*, Sends and Recvs of the same group, can be calls of this part."""

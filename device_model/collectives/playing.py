@@ -40,6 +40,7 @@ class Player:
         self._links = links
         self._devices = devices
         self._forced = algorithm, protocol
+        self._plans: dict[object, Plan] = {}  # of what follows from the facts of a call, by these
 
     def __call__(self, exchange: Exchange, done: Callable[[], None]) -> None:
         """Play *exchange*, which begins now; call *done* when its last byte has arrived."""
@@ -48,6 +49,16 @@ class Player:
 
     def plan_of(self, exchange: Exchange) -> Plan:
         """Return how the calls of *exchange*, which are all there, are done."""
+        first = exchange.calls[0]
+        assert first is not None, f"{exchange!r} has begun without its first rank"
+        known = self._plans.get(first.facts)
+        if known is None:
+            known = self._new_plan(exchange)
+            if first.kind in _KINDS:
+                self._plans[first.facts] = known
+        return known
+
+    def _new_plan(self, exchange: Exchange) -> Plan:
         calls = [call for call in exchange.calls if call is not None]
         first, ranks = calls[0], len(set(exchange.ranks))
         if first.kind is CollectiveKind.ALL_TO_ALL_V:
@@ -57,7 +68,7 @@ class Player:
                 return plan(self._spec, "send", ((first.nbytes,),), 1)
             return plan(self._spec, "send", first.nbytes, len(self._devices))
         kind = _KINDS[first.kind]
-        is_forced = allowed_ways(self._spec, kind, *self._forced)
+        is_forced = self._forced != (None, None) and allowed_ways(self._spec, kind, *self._forced)
         algorithm, protocol = self._forced if is_forced else (None, None)
         nbytes = max(call.nbytes for call in calls)
         return plan(self._spec, kind, nbytes, ranks, algorithm=algorithm, protocol=protocol, root=first.root or 0)

@@ -17,7 +17,7 @@ from device_model.collectives.calls import Call, CollectiveKind, ReduceOp
 from device_model.work import Extent, check_alive
 
 _Array = npt.NDArray[Any]
-_STEPS: dict[ReduceOp, Callable[[Any, Any], Any]] = {
+_STEPS: dict[ReduceOp, Callable[..., Any]] = {
     ReduceOp.SUM: np.add,
     ReduceOp.PROD: np.multiply,
     ReduceOp.MAX: np.maximum,
@@ -44,7 +44,7 @@ def results(calls: Sequence[Call]) -> list[list[_Array]]:
             parts = np.split(_reduced(calls), len(calls))
             return [[part] for part in parts]
         case CollectiveKind.ALL_GATHER:
-            whole = np.concatenate([_read(call) for call in calls])
+            whole = np.concatenate([_elements(call) for call in calls])
             return [[whole] for _ in ranks]
         case CollectiveKind.BROADCAST:
             whole = _read(calls[_root(first)])
@@ -53,7 +53,7 @@ def results(calls: Sequence[Call]) -> list[list[_Array]]:
             parts = np.split(_read(calls[_root(first)]), len(calls))
             return [[part] for part in parts]
         case CollectiveKind.ALL_TO_ALL:
-            blocks = [np.split(_read(call), len(calls)) for call in calls]
+            blocks = [np.split(_elements(call), len(calls)) for call in calls]
             return [[np.concatenate([blocks[source][rank] for source in ranks])] for rank in ranks]
         case CollectiveKind.ALL_TO_ALL_V:
             pieces = [[_bytes(call, extent) for extent in call.sends] for call in calls]
@@ -68,7 +68,8 @@ def write(call: Call, arrays: Sequence[_Array]) -> None:
     """Write the result of one rank to what it receives."""
     for (allocation, start, stop), array in zip(call.receives, arrays, strict=True):
         check_alive(call.kind.value, "receive buffer", allocation)
-        memory.array(allocation, start, np.uint8, stop - start)[:] = array.reshape(-1).view(np.uint8)
+        assert array.nbytes == stop - start, f"{array.nbytes} bytes for {stop - start} of {call}"
+        memory.array(allocation, start, array.dtype, array.shape)[:] = array
 
 
 def _root(call: Call) -> int:
@@ -82,9 +83,16 @@ def _sender(calls: Sequence[Call]) -> Call:
 
 def _read(call: Call) -> _Array:
     """Return a copy of the elements that *call* sends."""
-    assert call.dtype is not None, f"{call} has no type"
-    [extent] = call.sends
-    return _bytes(call, extent).view(call.dtype)
+    return _elements(call).copy()
+
+
+def _elements(call: Call) -> _Array:
+    """Return the elements that *call* sends, where they are: whoever keeps them needs a copy."""
+    dtype = call.dtype
+    assert dtype is not None, f"{call} has no type"
+    [(allocation, start, stop)] = call.sends
+    check_alive(call.kind.value, "send buffer", allocation)
+    return memory.array(allocation, start, dtype, (stop - start) // dtype.itemsize)
 
 
 def _bytes(call: Call, extent: Extent) -> _Array:
@@ -103,11 +111,11 @@ def _reduced(calls: Sequence[Call]) -> _Array:
     total = _read(calls[0])
     with np.errstate(all="ignore"):
         for call in calls[1:]:
-            other = _read(call)
+            other = _elements(call)
             if is_half:
                 total = step(total.astype(np.float32), other.astype(np.float32)).astype(dtype)
             else:
-                total = step(total, other)
+                step(total, other, out=total)
         if reduction is ReduceOp.AVERAGE:
             total = _divided(total, len(calls), is_half=is_half)
     return total

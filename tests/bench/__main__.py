@@ -1,7 +1,7 @@
 """All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names.
 
 `blocks`, `kernels`, `collectives` and `ptx` may have files behind them: `python -m tests.bench kernels FILE [--json
-OUT]`; the last two need one.
+OUT]`; the last two need one, but for `collectives --speed`.
 """
 
 import sys

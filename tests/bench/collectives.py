@@ -1,4 +1,4 @@
-"""Times of collectives: `python -m tests.bench collectives FILE [--json OUT] [--ablation]`.
+"""Times of collectives: `python -m tests.bench collectives FILE [--json OUT] [--ablation]`, or with --speed their cost.
 
 FILE has the form of tests/conformance/data/collectives.json: parts with a `sweep` of rows, `algos` (rows by a forced
 algorithm and protocol) and `overlap` (four all-reduces beside four kernels). A row has `kind`, `ranks`, `bytes` of the
@@ -26,6 +26,7 @@ from device_model.collectives.timing.player import play
 from device_model.links.fabric import Links
 from device_model.profile import load
 from device_model.scheduler import Scheduler
+from tests.bench import collective_speed
 from tests.bench.measure import say, show
 from tests.conformance.criteria import distribution
 
@@ -273,10 +274,17 @@ def _hosts(document):
 def main(arguments=()):
     """Print each row, and the groups with their bounds."""
     parser = argparse.ArgumentParser("python -m tests.bench collectives", description=__doc__.splitlines()[0])
-    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("file", metavar="FILE", type=Path, nargs="?")
     parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows")
     parser.add_argument("--ablation", action="store_true", help="show what each mechanism contributes")
+    parser.add_argument("--speed", action="store_true", help="show what parts cost the processor; needs no FILE")
     options = parser.parse_args(arguments)
+    if options.speed:
+        collective_speed.main()
+    if options.file is None:
+        if not options.speed:
+            parser.error("name a FILE, or ask for --speed")
+        return
     document = json.loads(options.file.read_text(encoding="utf-8"))
     rows = predicted(document)
     _hosts(document)

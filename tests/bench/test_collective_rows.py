@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import collective_speed
 from tests.bench.collectives import error, groups_of, hosts_of, main, overlaps, predicted
 from tests.conformance.criteria import distribution
 
@@ -71,3 +72,16 @@ def test_the_command_prints_rows_and_groups_and_writes_the_rows(tmp_path, capsys
         "predicted": written["device"],
     }  # fmt: skip
     assert "32 MiB and more, more ranks" in capsys.readouterr().out
+
+
+def test_the_speed_of_parts_needs_no_file(monkeypatch, capsys):
+    monkeypatch.setattr(collective_speed, "PARTS", 64)
+    monkeypatch.setattr(collective_speed, "RUNS", 1)
+    monkeypatch.setattr(collective_speed, "DEVICES", 9)
+    main(["--speed"])
+    shown = capsys.readouterr().out
+    assert "AllReduce of 4 KiB" in shown
+    assert "start of 9 devices" in shown
+    with pytest.raises(SystemExit):
+        main([])
+    assert "name a FILE, or ask for --speed" in capsys.readouterr().err
