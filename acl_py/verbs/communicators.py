@@ -227,11 +227,20 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
     state = runtime.state(Communicators)
     state.made += 1
     play = Player(spec, runtime.links, [device.ordinal for device in devices], algorithm, protocol)
-    limit_s = 0.0
+    limit_s, buffer_bytes = 0.0, spec.pairs.buffer_bytes
     if hccl:  # NCCL waits for ever
+        buffer_bytes = 0
         given = runtime.hccl_timeout_s
         limit_s = seconds(EXEC_TIMEOUT) if given is None else given
-    clique = Clique(state.made, devices, site, play=play, limit_ns=round(limit_s * 10**9), name=name)
+    clique = Clique(
+        state.made,
+        devices,
+        site,
+        play=play,
+        limit_ns=round(limit_s * 10**9),
+        buffer_bytes=buffer_bytes,
+        name=name,
+    )
     state.alive[clique] = None
     return clique
 

@@ -1,20 +1,19 @@
-"""Cliques: ranks that make collectives together, and the exchanges in which their calls meet.
+"""Cliques: ranks that make collectives together. Their calls meet in exchanges.
 
 Collectives of a clique match by their number: the third AllReduce or AllGather that a rank has queued meets the third
 one of each other rank. Sends and Recvs match by pair: the third Send from rank 0 to rank 1 meets the third Recv of rank
 1 from rank 0. All parts of one rank run in the order in which they were queued, in whatever streams (asked of an H200:
 two-collectives-two-streams).
 
-An exchange begins when all its parts have their turn. If they do not agree, or one never comes, it never begins: cards
-do the same (asked of an H200: other counts, other kinds, a missing rank). So nothing here refuses calls that differ;
-`Clique.mismatch` finds the first ones, for the report of a hang.
+Nothing here refuses calls that differ: their exchange never begins. `Clique.mismatch` finds the first ones, for the
+report of a hang.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from device_model.collectives import results, words
-from device_model.collectives.calls import Call, CollectiveKind, fits, rows_fit
+from device_model.collectives.calls import CollectiveKind, fits
+from device_model.collectives.exchanges import Delivery, Exchange, Flow, Key, Play
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.errors import DeviceError, Kind
@@ -24,129 +23,6 @@ from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from device_model.device import Device
-
-# Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived.
-Play = Callable[["Exchange", Callable[[], None]], None]
-_Key = tuple[int, ...]  # of a collective: its number; of a Send and its Recv: both ranks, and the number for this pair
-
-
-class Exchange:
-    """Calls that meet, of the *ranks* that have a seat each: all ranks of *clique*, or the sender and the receiver."""
-
-    __slots__ = ("arrived", "calls", "clique", "error", "is_over", "key", "left", "parts", "ranks", "results")
-
-    def __init__(self, clique: "Clique", key: _Key, ranks: Sequence[int]) -> None:
-        self.clique = clique
-        self.key = key
-        self.ranks = ranks
-        self.calls: list[Call | None] = [None] * len(ranks)
-        self.parts: list[Part | None] = [None] * len(ranks)
-        self.arrived = [False] * len(ranks)
-        self.left = len(ranks)  # seats whose part has not had its turn
-        self.results: list[Any] = []  # for each seat, once it is over
-        self.is_over = False
-
-    def __repr__(self) -> str:
-        return f"<exchange {self.key} of {self.clique!r}>"
-
-    @property
-    def number(self) -> int:
-        """Its number in the clique, or of Sends and Recvs in their pair; from 1 on."""
-        return self.key[-1]
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether bytes move, or have moved."""
-        return self.is_over or (not self.left and self.agrees)
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the calls that are there so far fit together."""
-        calls = [call for call in self.calls if call is not None]
-        facts = calls[0].facts
-        for call in calls:
-            if call.facts != facts:
-                return False
-        is_whole = len(calls) == len(self.ranks)
-        return calls[0].kind is not CollectiveKind.ALL_TO_ALL_V or not is_whole or rows_fit(calls)
-
-    def sit(self, seat: int, call: Call, part: Part) -> None:
-        """Take a seat: *part* was queued, and makes *call* here."""
-        self.calls[seat], self.parts[seat] = call, part
-        part.seats.append((self, seat))
-
-    def arrive(self, seat: int) -> None:
-        """Note that the part of *seat* has its turn; the last one lets the exchange begin."""
-        clique, part = self.clique, self.parts[seat]
-        assert part is not None, f"{self!r} does not know its seat {seat}"
-        self.arrived[seat] = True
-        self.left -= 1
-        op = part.op
-        if op is not None and op.stream.context.error is not None and op.start_ns >= op.stream.context.failed_ns:
-            clique.fail(_remote(clique, part.rank, "its context has failed"))
-        if clique.error is not None:
-            part.leave(clique.error)
-        elif self.left:
-            if clique.limit_ns and self.left == len(self.ranks) - 1:
-                clique.scheduler.at(clique.scheduler.now + clique.limit_ns, self._time_out, self)
-        elif self.agrees:
-            if clique.limit_ns:
-                clique.scheduler.forget(self)
-            clique.play(self, self._end)
-
-    def missing(self) -> Iterator[tuple[int, Part | None]]:
-        """Yield the ranks whose parts have not had their turn, with the part, if it is queued."""
-        for rank, part, arrived in zip(self.ranks, self.parts, self.arrived, strict=True):
-            if not arrived:
-                yield rank, part
-
-    def _end(self) -> None:
-        """Let all parts have what they receive: the last byte has arrived."""
-        if self.is_over:
-            return
-        error: DeviceError | None = None
-        calls = [call for call in self.calls if call is not None]
-        for part in self.parts:
-            if part is not None and part.op is not None:  # bodies of earlier work may still run in threads
-                part.op.stream.context.device.workers.prepare(part.op)
-        try:
-            self.results = results.results(calls)
-        except DeviceError as found:
-            error = found
-        self._leave(error)
-
-    def fail(self, error: DeviceError) -> None:
-        """End with *error*, which reaches all ranks that wait."""
-        if not self.is_over:
-            self._leave(error)
-
-    def _leave(self, error: DeviceError | None) -> None:
-        self.is_over = True
-        self.clique.exchanges.pop(self.key, None)
-        self.clique.scheduler.forget(self)
-        there = [part for part, arrived in zip(self.parts, self.arrived, strict=True) if part is not None and arrived]
-        # First those that a fault rule has changed: if one fails, the others do.
-        there.sort(key=_is_unchanged)
-        for part in there:
-            part.leave(error)
-            if error is None and part.op is not None and part.op.error is not None:
-                error = _remote(self.clique, part.rank, f"its part has failed: {part.op.error.what}")
-                self.clique.fail(error)
-
-    def _time_out(self, _: "Exchange") -> None:
-        """End all work of the clique: ranks have waited here for longer than is allowed."""
-        limit_s, mismatch = self.clique.limit_ns / 1e9, self.clique.mismatch()
-        why = "not all have had their turn" if mismatch is None else words.mismatch_text(mismatch)
-        error = DeviceError(
-            Kind.COLLECTIVE_TIMEOUT,
-            f"EI0002: ranks of {self.clique.name} have waited {limit_s:g} s for the others: {why}",
-            "let all ranks make the same calls in the same order, or allow more time with simulate(hccl_timeout_s=)",
-        )
-        self.clique.fail(error)
-
-
-def _is_unchanged(part: Part) -> bool:
-    return type(part) is Part
 
 
 class Communicator(Handle):
@@ -195,10 +71,10 @@ class Communicator(Handle):
                 clique.exchange((self.made_calls,), range(len(clique))).sit(me, call, part)
             elif call.kind is CollectiveKind.SEND:
                 self._sent[call.peer] += 1
-                clique.exchange((me, call.peer, self._sent[call.peer]), (me, call.peer)).sit(0, call, part)
+                clique.delivery(me, call.peer, self._sent[call.peer]).sit(0, call, part)
             else:
                 self._received[call.peer] += 1
-                clique.exchange((call.peer, me, self._received[call.peer]), (call.peer, me)).sit(1, call, part)
+                clique.delivery(call.peer, me, self._received[call.peer]).sit(1, call, part)
 
     def destroy(self, site: object) -> None:
         """Leave the clique. The caller has waited for all that was queued."""
@@ -217,7 +93,8 @@ class Mismatch(NamedTuple):
 class Clique:
     """The ranks of one communicator, a rank on each of *devices*.
 
-    *play* gives an exchange its time. Ranks that wait in one for longer than *limit_ns* fail; 0 is no limit.
+    *play* gives an exchange its time. Ranks that wait in one for longer than *limit_ns* fail; 0 is no limit. For each
+    rank that sends to it, a rank has *buffer_bytes*, which a Send can fill before its Recv begins.
     """
 
     def __init__(
@@ -228,6 +105,7 @@ class Clique:
         *,
         play: Play,
         limit_ns: Nanoseconds = 0,
+        buffer_bytes: int = 0,
         name: str | None = None,
     ) -> None:
         self.number = number
@@ -236,8 +114,10 @@ class Clique:
         self.scheduler: Scheduler = devices[0].scheduler
         self.play = play
         self.limit_ns = limit_ns
+        self._buffer_bytes = buffer_bytes
+        self._flows: dict[tuple[int, int], Flow] = {}  # from the first rank to the second
         self.error: DeviceError | None = None  # why no exchange takes place any more
-        self.exchanges: dict[_Key, Exchange] = {}  # that are not over
+        self.exchanges: dict[Key, Exchange] = {}  # that are not over
         self._size = len(devices)
         self.ranks = [Communicator(self, index, device, made) for index, device in enumerate(devices)]
 
@@ -247,11 +127,24 @@ class Clique:
     def __repr__(self) -> str:
         return f"<{self.name} of {self._size} ranks>"
 
-    def exchange(self, key: _Key, ranks: Sequence[int]) -> Exchange:
+    def exchange(self, key: Key, ranks: Sequence[int]) -> Exchange:
         """Return the exchange of this *key*; *ranks* have a seat in it."""
         exchange = self.exchanges.get(key)
         if exchange is None:
             exchange = self.exchanges[key] = Exchange(self, key, ranks)
+        return exchange
+
+    def delivery(self, sender: int, receiver: int, number: int) -> Exchange:
+        """Return the exchange of Send and Recv *number* of this pair."""
+        key = sender, receiver, number
+        if sender == receiver or not self._buffer_bytes:
+            return self.exchange(key, (sender, receiver))
+        exchange = self.exchanges.get(key)
+        if exchange is None:
+            flow = self._flows.get(key[:2])
+            if flow is None:
+                flow = self._flows[key[:2]] = Flow(self._buffer_bytes)
+            exchange = self.exchanges[key] = Delivery(self, key, flow)
         return exchange
 
     def fail(self, error: DeviceError) -> None:
@@ -263,7 +156,14 @@ class Clique:
 
     def lose(self, rank: Communicator, why: str) -> None:
         """End all exchanges, for *rank* takes part in none any more."""
-        self.fail(_remote(self, rank, why))
+        where = f"rank {rank.index} of {self.name}, on device {rank.device.ordinal},"
+        self.fail(
+            DeviceError(
+                Kind.REMOTE_FAILURE,
+                f"{where} takes part in nothing any more: {why}",
+                "find what failed there first; then make a new communicator",
+            )
+        )
 
     def mismatch(self) -> Mismatch | None:
         """Return the first exchange that ranks wait for in vain; None if all ranks have called what fits.
@@ -278,11 +178,3 @@ class Clique:
             if wrong or not exchange.agrees:
                 return Mismatch(exchange, first, wrong or tuple(range(1, len(exchange.calls))))
         return None
-
-
-def _remote(clique: Clique, rank: Communicator, why: str) -> DeviceError:
-    return DeviceError(
-        Kind.REMOTE_FAILURE,
-        f"rank {rank.index} of {clique.name}, on device {rank.device.ordinal}, takes part in nothing any more: {why}",
-        "find what failed there first; then make a new communicator",
-    )

@@ -11,7 +11,8 @@ from device_model.ops import Op
 from device_model.work import Extent, Label, Lane, Work
 
 if TYPE_CHECKING:
-    from device_model.collectives.cliques import Communicator, Exchange
+    from device_model.collectives.cliques import Communicator
+    from device_model.collectives.exchanges import Exchange
 
 
 def _label_of(calls: Sequence[Call]) -> Label:
@@ -73,7 +74,7 @@ class Part(Work):
 
     def awaited(self) -> "Exchange | None":
         """Return the first of its exchanges that has not begun; None if bytes move in all, or it has not its turn."""
-        return next((each for each, seat in self.seats if each.arrived[seat] and not each.has_begun), None)
+        return next((each for each, seat in self.seats if each.arrived[seat] and not each.moves(seat)), None)
 
     def leave(self, error: DeviceError | None = None) -> None:
         """Count one of its exchanges as over; with an *error* it ends now, and fails."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from device_model.collectives.calls import Call, CollectiveKind
-from device_model.collectives.cliques import Exchange
+from device_model.collectives.exchanges import Exchange
 from device_model.collectives.timing.plan import Plan, plan
 from device_model.collectives.timing.player import play
 from device_model.collectives.timing.tuner import allowed_ways

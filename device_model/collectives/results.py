@@ -47,10 +47,10 @@ def results(calls: Sequence[Call]) -> list[list[_Array]]:
             whole = np.concatenate([_elements(call) for call in calls])
             return [[whole] for _ in ranks]
         case CollectiveKind.BROADCAST:
-            whole = _read(calls[_root(first)])
+            whole = sent(calls[_root(first)])
             return [[whole] if call.receives else [] for call in calls]
         case CollectiveKind.SCATTER:
-            parts = np.split(_read(calls[_root(first)]), len(calls))
+            parts = np.split(sent(calls[_root(first)]), len(calls))
             return [[part] for part in parts]
         case CollectiveKind.ALL_TO_ALL:
             blocks = [np.split(_elements(call), len(calls)) for call in calls]
@@ -59,7 +59,7 @@ def results(calls: Sequence[Call]) -> list[list[_Array]]:
             pieces = [[_bytes(call, extent) for extent in call.sends] for call in calls]
             return [[pieces[source][rank] for source in ranks] for rank in ranks]
         case CollectiveKind.SEND | CollectiveKind.RECV:
-            return [[] if call.kind is CollectiveKind.SEND else [_read(_sender(calls))] for call in calls]
+            return [[] if call.kind is CollectiveKind.SEND else [sent(_sender(calls))] for call in calls]
         case CollectiveKind.BARRIER:
             return [[] for _ in ranks]
 
@@ -81,8 +81,12 @@ def _sender(calls: Sequence[Call]) -> Call:
     return next(call for call in calls if call.kind is CollectiveKind.SEND)
 
 
-def _read(call: Call) -> _Array:
-    """Return a copy of the elements that *call* sends."""
+def sent(call: Call) -> _Array:
+    """Return a copy of the elements that *call* sends.
+
+    Raises:
+        DeviceError: The memory has been freed.
+    """
     return _elements(call).copy()
 
 
@@ -108,7 +112,7 @@ def _reduced(calls: Sequence[Call]) -> _Array:
     assert reduction is not None, f"{calls[0]} combines nothing"
     step = _STEPS[reduction]
     is_half = dtype.itemsize == 2 and dtype.kind not in "iu"
-    total = _read(calls[0])
+    total = sent(calls[0])
     with np.errstate(all="ignore"):
         for call in calls[1:]:
             other = _elements(call)

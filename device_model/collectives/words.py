@@ -4,7 +4,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from device_model.collectives.cliques import Clique, Communicator, Exchange, Mismatch
+    from device_model.collectives.cliques import Clique, Communicator, Mismatch
+    from device_model.collectives.exchanges import Exchange
     from device_model.collectives.parts import Part
 
 
@@ -43,7 +44,7 @@ def _doing(rank: "Communicator") -> str:
     if rank.destroyed is not None:
         return f"was destroyed at {rank.destroyed}"
     parts = [part for each in rank.clique.exchanges.values() for part in each.parts if part is not None]
-    unfinished = [part for part in parts if part.rank is rank and part.op is not None]
+    unfinished = [part for part in parts if part.rank is rank and part.op is not None and not part.op.done]
     current = min(unfinished, key=lambda part: part.number, default=None)
     if current is None:
         return "has called nothing" if rank.last is None else f"has called nothing behind {_called(rank.last)}"

@@ -46,6 +46,7 @@ class Pairs:
         most_bytes: A send takes more channels than its share if each would have more bytes than this.
         chunk_bytes: What a channel has to have before it can pass on the first byte.
         round_bytes: What a channel has in its buffer at a time.
+        buffer_bytes: What a rank has for what another sends, so that a Send can end before its Recv begins.
         warps: Warps of a channel.
         warp_bytes_per_second: What a warp moves.
         one_way_bytes_per_second: What a channel can move that only sends or only receives.
@@ -58,6 +59,7 @@ class Pairs:
     most_bytes: Count
     chunk_bytes: Count
     round_bytes: Count
+    buffer_bytes: int
     warps: Few
     warp_bytes_per_second: Count
     one_way_bytes_per_second: Count

@@ -1,11 +1,12 @@
 """An independent answer to what a program of ranks does: it knows no time, no stream and no device, and shares no code.
 
 A part can go on when it is the first of its stream and the first of its communicator on its device that is not over.
-Whenever all ranks of a collective, or both sides of a Send, can go on and agree, it takes place. What is left when
-nothing can take place any more hangs.
+Whenever all ranks of a collective, or both sides of a Send, can go on and agree, it takes place. A Send also takes
+place without its Recv, if the room of the other rank has place for all that has been sent there and was not received.
+What is left when nothing can take place any more hangs.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -16,21 +17,42 @@ _REDUCE = {"sum": np.add.reduce, "max": np.maximum.reduce, "min": np.minimum.red
 
 def hangs(program):
     """Whether *program* hangs."""
-    numbers, expected = _seats(program)
-    over, left = set(), {(device, place) for device, parts in enumerate(program.parts) for place in range(len(parts))}
-    moved = True
-    while moved:
-        moved = False
+    expected = _seats(program)
+    left = {(device, place) for device, parts in enumerate(program.parts) for place in range(len(parts))}
+    over = set()  # calls: (device, part, ask)
+    before = None
+    while before != (len(over), len(left)):
+        before = len(over), len(left)
         able = {part for part in left if _can_go_on(program, left, part)}
         for key, seats in expected.items():
-            ready = key not in over and len(seats) == _wanted(program, key) and all(each[:2] in able for each in seats)
-            if ready and _agree(program, seats):
-                over.add(key)
-                moved = True
-        for part in sorted(able):
-            if all(key in over for key in numbers[part]):
-                left.discard(part)
+            whole = len(seats) == _wanted(program, key) and _agree(program, seats)
+            if whole and all(each[:2] in able and each not in over for each in seats):
+                over.update(seats)
+        _send(program, expected, able, over)
+        for device, place in able:
+            if all((device, place, index) in over for index in range(len(program.parts[device][place].asks))):
+                left.discard((device, place))
     return bool(left)
+
+
+def _send(program, expected, able, over):
+    """Let Sends take place without their Recvs, and Recvs of what was sent so."""
+    rooms, blocked = defaultdict(lambda: program.room), set()
+    for key in sorted((key for key in expected if len(key) > 2 and key[1] != key[2]), key=lambda key: key[3]):
+        pair, seats = key[:3], expected[key]
+        sent = seats[0]
+        ask = program.parts[sent[0]][sent[1]].asks[sent[2]]
+        if ask.kind is not Kind.SEND or (all(seat in over for seat in seats) and len(seats) == 2):
+            continue
+        if sent in over:
+            if len(seats) == 2 and seats[1][:2] in able and _agree(program, seats):
+                over.add(seats[1])
+                continue
+        elif sent[:2] not in able or pair in blocked or 4 * ask.count > rooms[pair]:
+            blocked.add(pair)
+            continue
+        over.add(sent)
+        rooms[pair] -= 4 * ask.count
 
 
 def first_mismatch(program, comm):
@@ -54,7 +76,7 @@ def first_mismatch(program, comm):
 
 def results(program):
     """What each call receives, by device, part and ask, for a program that does not hang."""
-    _, expected = _seats(program)
+    expected = _seats(program)
     found = {}
     for seats in expected.values():
         asks = [program.parts[device][place].asks[index] for device, place, index in seats]
@@ -71,8 +93,8 @@ def _facts(ask):
 
 
 def _seats(program):
-    """For each part what it joins, and for each of these who does: (device, part, ask), in the order of ranks."""
-    numbers, expected, counts = {}, {}, Counter()
+    """What meets: the calls, as (device, part, ask), in the order of ranks, by communicator, pair and number."""
+    expected, counts = {}, Counter()
     for comm, members in enumerate(program.members):
         for rank, device in enumerate(members):
             for place, part in enumerate(program.parts[device]):
@@ -88,12 +110,11 @@ def _seats(program):
                     side = ask.kind if len(what) > 1 else rank
                     counts[what, side] += 1
                     key = *what, counts[what, side]
-                    numbers.setdefault((device, place), []).append(key)
                     expected.setdefault(key, []).append((device, place, index))
     for key, seats in expected.items():
         if len(key) > 2:  # the Send first
             seats.sort(key=lambda each: program.parts[each[0]][each[1]].asks[each[2]].kind is Kind.RECV)
-    return numbers, expected
+    return expected
 
 
 def _wanted(program, key):
@@ -126,7 +147,7 @@ def _computed(asks):
         case Kind.BARRIER:
             return [nothing] * ranks
         case Kind.SEND:
-            return [nothing, data(asks[0].seed, n)]
+            return [nothing, data(asks[0].seed, n)][:ranks]
         case Kind.BROADCAST:
             return [data(asks[first.root].seed, n)] * ranks
         case Kind.SCATTER:

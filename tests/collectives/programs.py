@@ -7,6 +7,8 @@ them in one group. Each call has memory of its own, so that results can be compa
 import random
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +19,10 @@ from acl_py import DeadlockError, ReduceOp
 from acl_py.runtime.blocking import BlockingBridge, finish, take_part
 from acl_py.runtime.scopes import scope_var
 from acl_py.simulation import Options, build
+from device_model.profile import load
 
 STREAMS = 2
+ROOMS = (0, 24, 16 << 20)
 _ROOTED = (Kind.BROADCAST, Kind.REDUCE, Kind.SCATTER)
 _REDUCING = (Kind.ALL_REDUCE, Kind.REDUCE, Kind.REDUCE_SCATTER)
 _KINDS = (*_ROOTED, *_REDUCING, Kind.ALL_GATHER, Kind.ALL_TO_ALL, Kind.BARRIER)
@@ -44,10 +48,14 @@ class Part(NamedTuple):
 
 
 class Program(NamedTuple):
-    """*members[c]* are the devices of communicator c, in the order of its ranks; *parts[d]* what device d queues."""
+    """*members[c]* are the devices of communicator c, in the order of its ranks; *parts[d]* what device d queues.
+
+    A rank has *room* bytes for what another one has sent and it has not received.
+    """
 
     members: tuple[tuple[int, ...], ...]
     parts: tuple[tuple[Part, ...], ...]
+    room: int
 
 
 def random_program(seed):
@@ -67,7 +75,7 @@ def random_program(seed):
             _add_pairs(chance, parts, members, comm, step)
     for _ in range(chance.choice((0, 0, 1, 2))):
         _spoil(chance, parts)
-    return Program(tuple(members), tuple(map(tuple, parts)))
+    return Program(tuple(members), tuple(map(tuple, parts)), chance.choice(ROOMS))
 
 
 def _add_collective(chance, parts, members, comm, step):
@@ -79,7 +87,7 @@ def _add_collective(chance, parts, members, comm, step):
 
 
 def _add_pairs(chance, parts, members, comm, step):
-    """Sends and their Recvs; those of one rank are one part, in any order."""
+    """Sends and their Recvs; those of one rank are one part, in any order, or a part each."""
     group = members[comm]
     asks = [[] for _ in group]
     for number in range(chance.randint(1, 3)):
@@ -87,9 +95,11 @@ def _add_pairs(chance, parts, members, comm, step):
         count, seed = chance.randint(1, 5), 1000 * step + 100 + number
         asks[source].append(Ask(comm, Kind.SEND, count, 0, ReduceOp.SUM, target, seed))
         asks[target].append(Ask(comm, Kind.RECV, count, 0, ReduceOp.SUM, source, seed))
+    apart = chance.random() < 0.3
     for rank, device in enumerate(group):
-        if asks[rank]:
-            parts[device].append(Part(chance.randrange(STREAMS), tuple(asks[rank])))
+        chance.shuffle(asks[rank])
+        for together in [[ask] for ask in asks[rank]] if apart else filter(None, [asks[rank]]):
+            parts[device].append(Part(chance.randrange(STREAMS), tuple(together)))
 
 
 def _spoil(chance, parts):
@@ -236,7 +246,7 @@ def in_one_task(program, seed):
             await rig.finish(device)
         return await rig.received()
 
-    return _outcome(main)
+    return _outcome(program, main)
 
 
 def in_tasks(program, _seed):
@@ -257,19 +267,26 @@ def in_tasks(program, _seed):
             raise errors.exceptions[0] from None
         return await rig.received()
 
-    return _outcome(main)
+    return _outcome(program, main)
 
 
-def _outcome(main):
+@cache
+def _profile(room):
+    h200 = load("h200")
+    pairs = replace(h200.collectives.pairs, buffer_bytes=room)
+    return replace(h200, collectives=replace(h200.collectives, pairs=pairs))
+
+
+def _outcome(program, main):
     try:
-        return acl_py.run(main, device="h200", rules="cuda", workers=1, trace=False)
+        return acl_py.run(main, device=_profile(program.room), rules="cuda", workers=1, trace=False)
     except DeadlockError as error:
         return str(error)
 
 
 @contextmanager
-def _threads():
-    runtime, _ = build(Options("h200", "cuda", workers=1, trace=False))
+def _threads(program):
+    runtime, _ = build(Options(_profile(program.room), "cuda", workers=1, trace=False))
     runtime.bridge = BlockingBridge(runtime)
     before = scope_var.get()
     take_part(runtime)
@@ -284,7 +301,7 @@ def _threads():
 def in_threads(program, _seed):
     """Run *program* with a thread for each device."""
     rig, hangs = Rig(program), []
-    with _threads() as runtime:
+    with _threads(program) as runtime:
         finish(rig.set_up())
 
         def rank(device):

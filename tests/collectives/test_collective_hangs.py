@@ -144,12 +144,15 @@ async def test_receives_before_sends_on_both_sides_hang_and_in_a_group_they_do_n
 @cards
 async def test_a_send_that_nobody_receives_is_named_with_what_is_missing():
     zero, _ = await ranks_of(await acl.CommInitAll(2))
-    await acl.Send(zero.array, None, None, 1, zero.comm, zero.stream)
+    await acl.SetDevice(0)
+    send = "Send 1 to rank 1 of 17,825,792 uint8"
+    large = await acl.Malloc(17 << 20)  # a small one would end
+    await acl.Send(large, 17 << 20, "uint8", 1, zero.comm, zero.stream)
     with pytest.raises(DeadlockError) as caught:
         await acl.SynchronizeStream(zero.stream)
     assert lines_of(caught.value)[-2:] == [
-        "first mismatch: rank 0 has called Send 1 to rank 1 of 4 float32 (test_collective_hangs.py:N), and rank 1 not",
-        "to break it: let rank 1 call Recv() with what fits Send to rank 1 of 4 float32",
+        f"first mismatch: rank 0 has called {send} (test_collective_hangs.py:N), and rank 1 not",
+        f"to break it: let rank 1 call Recv() with what fits {send.replace(' 1', '', 1)}",
     ]
 
 

@@ -1,0 +1,283 @@
+"""Exchanges: calls of ranks that meet, from the turn of the first one to the end of the last one.
+
+An exchange begins when all its parts have their turn. If they do not agree, or one never comes, it never begins: cards
+do the same (asked of an H200: other counts, other kinds, a missing rank). Only a Send can begin without its Recv, where
+the receiver has a buffer.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from device_model.collectives import results, words
+from device_model.collectives.calls import Call, CollectiveKind, rows_fit
+from device_model.collectives.parts import Part
+from device_model.errors import DeviceError, Kind
+
+if TYPE_CHECKING:
+    from device_model.collectives.cliques import Clique
+
+# Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived.
+Play = Callable[["Exchange", Callable[[], None]], None]
+Key = tuple[int, ...]  # of a collective: its number; of a Send and its Recv: both ranks, and the number for this pair
+
+_SENDER = 0  # its seat; the other one is the receiver's
+
+
+class Exchange:
+    """Calls that meet, of the *ranks* that have a seat each: all ranks of *clique*, or the sender and the receiver."""
+
+    __slots__ = ("arrived", "calls", "clique", "error", "is_over", "key", "left", "parts", "ranks", "results")
+
+    def __init__(self, clique: "Clique", key: Key, ranks: Sequence[int]) -> None:
+        self.clique = clique
+        self.key = key
+        self.ranks = ranks
+        self.calls: list[Call | None] = [None] * len(ranks)
+        self.parts: list[Part | None] = [None] * len(ranks)
+        self.arrived = [False] * len(ranks)
+        self.left = len(ranks)  # seats whose part has not had its turn
+        self.results: list[Any] = []  # for each seat, once it is over
+        self.is_over = False
+
+    def __repr__(self) -> str:
+        return f"<exchange {self.key} of {self.clique!r}>"
+
+    @property
+    def number(self) -> int:
+        """Its number in the clique, or of Sends and Recvs in their pair; from 1 on."""
+        return self.key[-1]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether bytes move, or have moved."""
+        return self.is_over or (not self.left and self.agrees)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the calls that are there so far fit together."""
+        calls = [call for call in self.calls if call is not None]
+        facts = calls[0].facts
+        for call in calls:
+            if call.facts != facts:
+                return False
+        is_whole = len(calls) == len(self.ranks)
+        return calls[0].kind is not CollectiveKind.ALL_TO_ALL_V or not is_whole or rows_fit(calls)
+
+    def sit(self, seat: int, call: Call, part: Part) -> None:
+        """Take a seat: *part* was queued, and makes *call* here."""
+        self.calls[seat], self.parts[seat] = call, part
+        part.seats.append((self, seat))
+
+    def arrive(self, seat: int) -> None:
+        """Note that the part of *seat* has its turn; the last one lets the exchange begin."""
+        clique, part = self.clique, self.parts[seat]
+        assert part is not None, f"{self!r} does not know its seat {seat}"
+        self.arrived[seat] = True
+        self.left -= 1
+        op = part.op
+        if op is not None and op.stream.context.error is not None and op.start_ns >= op.stream.context.failed_ns:
+            clique.lose(part.rank, "its context has failed")
+        if clique.error is not None:
+            part.leave(clique.error)
+        else:
+            self._go_on()
+
+    def moves(self, seat: int) -> bool:  # noqa: ARG002 - here all move together
+        """Whether the bytes of *seat* move, or have moved."""
+        return self.has_begun
+
+    def _go_on(self) -> None:
+        """Do what the last arrival makes possible."""
+        clique = self.clique
+        if self.left:
+            if clique.limit_ns and self.left == len(self.ranks) - 1:
+                clique.scheduler.at(clique.scheduler.now + clique.limit_ns, self._time_out, self)
+        elif self.agrees:
+            if clique.limit_ns:
+                clique.scheduler.forget(self)
+            clique.play(self, self._end)
+
+    def missing(self) -> Iterator[tuple[int, Part | None]]:
+        """Yield the ranks whose parts have not had their turn, with the part, if it is queued."""
+        for rank, part, arrived in zip(self.ranks, self.parts, self.arrived, strict=True):
+            if not arrived:
+                yield rank, part
+
+    def _end(self) -> None:
+        """Let all parts have what they receive: the last byte has arrived."""
+        if self.is_over:
+            return
+        error: DeviceError | None = None
+        calls = [call for call in self.calls if call is not None]
+        for part in self.parts:
+            if part is not None and part.op is not None:  # bodies of earlier work may still run in threads
+                part.op.stream.context.device.workers.prepare(part.op)
+        try:
+            self.results = results.results(calls)
+        except DeviceError as found:
+            error = found
+        self._leave(error)
+
+    def fail(self, error: DeviceError) -> None:
+        """End with *error*, which reaches all ranks that wait."""
+        if not self.is_over:
+            self._leave(error)
+
+    def _leave(self, error: DeviceError | None) -> None:
+        self.is_over = True
+        self.clique.exchanges.pop(self.key, None)
+        self.clique.scheduler.forget(self)
+        there = self._there()
+        # First those that a fault rule has changed: if one fails, the others do.
+        there.sort(key=_is_unchanged)
+        for part in there:
+            part.leave(error)
+            if error is None and part.op is not None and part.op.error is not None:
+                self.clique.lose(part.rank, f"its part has failed: {part.op.error.what}")
+                error = self.clique.error
+
+    def _there(self) -> list[Part]:
+        """Return the parts that have had their turn and wait for this."""
+        return [part for part, arrived in zip(self.parts, self.arrived, strict=True) if part is not None and arrived]
+
+    def _time_out(self, _: "Exchange") -> None:
+        """End all work of the clique: ranks have waited here for longer than is allowed."""
+        limit_s, mismatch = self.clique.limit_ns / 1e9, self.clique.mismatch()
+        why = "not all have had their turn" if mismatch is None else words.mismatch_text(mismatch)
+        error = DeviceError(
+            Kind.COLLECTIVE_TIMEOUT,
+            f"EI0002: ranks of {self.clique.name} have waited {limit_s:g} s for the others: {why}",
+            "let all ranks make the same calls in the same order, or allow more time with simulate(hccl_timeout_s=)",
+        )
+        self.clique.fail(error)
+
+
+class Flow:
+    """What one rank sends to another through the *room* bytes of buffer that this one has for it."""
+
+    __slots__ = ("_held", "_room")
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._held: deque[Delivery] = deque()  # Sends that have had their turn and find no room, in order
+
+    def __repr__(self) -> str:
+        return f"<Flow room={self._room} held={len(self._held)}>"
+
+    def offer(self, delivery: "Delivery") -> None:
+        """Let *delivery* set out as soon as there is room behind the earlier ones."""
+        self._held.append(delivery)
+        self._go_on()
+
+    def leave(self, delivery: "Delivery") -> None:
+        """Give back the room of *delivery*, or its place among those that wait for room."""
+        if delivery.has_set_out:
+            self._room += delivery.nbytes
+        elif delivery in self._held:
+            self._held.remove(delivery)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._held and self._held[0].nbytes <= self._room:
+            delivery = self._held.popleft()
+            self._room -= delivery.nbytes
+            delivery.set_out()
+
+
+class Delivery(Exchange):
+    """A Send and its Recv, where the receiver has a buffer.
+
+    If the Send has its turn first and its bytes fit the buffer, they set out, and the Send ends when they are there
+    (asked of an H200: send_returns_early). The Recv then takes them out as fast as they came in.
+    """
+
+    __slots__ = ("_flow", "_lasted_ns", "_received_ns", "_set_out_ns")
+
+    def __init__(self, clique: "Clique", key: Key, flow: Flow) -> None:
+        super().__init__(clique, key, key[:2])
+        self._flow = flow
+        self._set_out_ns = -1
+        self._lasted_ns = -1  # how long the bytes were on their way, once they are in the buffer
+        self._received_ns = -1  # when the Recv had its turn
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the Send has."""
+        call = self.calls[_SENDER]
+        assert call is not None, f"{self!r} has no Send"
+        return call.nbytes
+
+    @property
+    def has_set_out(self) -> bool:
+        """Whether the bytes have gone to the buffer, without the Recv."""
+        return self._set_out_ns >= 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether bytes move, or have moved, and no Recv is known that does not fit."""
+        return (self.has_set_out and self.calls[1 - _SENDER] is None) or super().has_begun
+
+    def moves(self, seat: int) -> bool:
+        """Whether the bytes of *seat* move, or have moved."""
+        return (self.has_set_out and seat == _SENDER) or self.has_begun
+
+    def set_out(self) -> None:
+        """Move the bytes to the buffer."""
+        self._set_out_ns = self.clique.scheduler.now
+        self.clique.play(self, self._cross)
+
+    def _go_on(self) -> None:
+        if self.arrived[1 - _SENDER] and self._received_ns < 0:
+            self._received_ns = self.clique.scheduler.now
+        if self.has_set_out:
+            self._take_out()
+        elif self.left and self.arrived[_SENDER]:
+            self._flow.offer(self)
+        else:
+            if not self.left:
+                self._flow.leave(self)
+            super()._go_on()
+
+    def _cross(self) -> None:
+        """End the Send: its bytes are in the buffer."""
+        if self.is_over:
+            return
+        self._lasted_ns = self.clique.scheduler.now - self._set_out_ns
+        sender, call = self.parts[_SENDER], self.calls[_SENDER]
+        assert sender is not None, f"{self!r} has no sender"
+        assert sender.op is not None, f"{sender!r} has no operation"
+        assert call is not None, f"{self!r} has no Send"
+        sender.op.stream.context.device.workers.prepare(sender.op)
+        error: DeviceError | None = None
+        try:
+            self.results = [[], [results.sent(call)]]
+        except DeviceError as found:
+            error = found
+        sender.leave(error)
+        if sender.op.error is not None:
+            self.clique.lose(sender.rank, f"its part has failed: {sender.op.error.what}")
+        else:
+            self._take_out()
+
+    def _take_out(self) -> None:
+        """Let the Recv, if it has its turn, end when it has taken the bytes out of the buffer."""
+        if self._lasted_ns >= 0 and not self.left and self.agrees:
+            scheduler = self.clique.scheduler
+            scheduler.at(max(scheduler.now, self._received_ns + self._lasted_ns), Delivery._taken_out, self)
+
+    def _taken_out(self) -> None:
+        if not self.is_over:
+            self._leave(None)
+
+    def _leave(self, error: DeviceError | None) -> None:
+        super()._leave(error)
+        self._flow.leave(self)
+
+    def _there(self) -> list[Part]:
+        there = super()._there()
+        return there[1:] if self._lasted_ns >= 0 else there
+
+
+def _is_unchanged(part: Part) -> bool:
+    return type(part) is Part
