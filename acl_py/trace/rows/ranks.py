@@ -6,7 +6,7 @@ their calls, so their order gives them their numbers. An operation of a graph ha
 the call that was captured.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +37,10 @@ class Meeting:
     number: int
     kind: str
     ops: dict[int, int]
+
+    def last_of(self, start_ns: Sequence[int]) -> int:
+        """Return the part that has started last; *start_ns* are the starts of all operations."""
+        return max(self.ops.values(), key=lambda op: (start_ns[op], op))
 
 
 def parts_of(timeline: Timeline) -> list[Part]:
