@@ -24,6 +24,7 @@ from acl_py.causes.lines import us
 from acl_py.causes.relation import is_pageable
 from acl_py.causes.slack import successive
 from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
+from acl_py.trace.rows.ranks import Meeting, meetings_of
 from acl_py.trace.rows.reading import as_timeline, launching, site_of_call
 from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, Sleep, StreamStep, Timeline
 from acl_py.wording import reword
@@ -41,6 +42,7 @@ class Pitfall(StrEnum):
     SHARED_QUEUE = "shared queue"
     SYNC_COPY = "synchronous copy"
     PAGE_FAULTS = "page faults"
+    LATE_RANK = "late rank"
     IN_LOOP = "made in a loop"
     PIECES = "small pieces"
     REPEATED = "repeated launches"
@@ -94,6 +96,7 @@ def findings(timeline: Timeline) -> list[Finding]:
     found.look_at_ops()
     found.look_at_launches()
     found.look_at_migrations()
+    found.look_at_collectives()
     return sorted(found.by_place.values(), key=lambda finding: -finding.held_ns)
 
 
@@ -120,6 +123,7 @@ _FREES = {
     "HostUnregister": "Keep it registered for the next round, or unregister it behind the last synchronisation",
 }
 _WAIT_UNASKED = (Destroyed, Completed, Queued, GraphLaunched)  # and frees: by the name of the call
+_LATE_NS = 20_000  # a task that makes the calls of all ranks takes up to this from one rank to the next
 BARRIERS = (Pitfall.LEGACY, Pitfall.SYNC_COPY)  # what waited by these rules is in order; frees promise none
 
 
@@ -210,6 +214,34 @@ class _Found:
                 self._look_at_op_migration(each, ops.get((each.begin_ns, each.name, each.stream)))
             elif each.to_host:
                 self._look_at_host_migration(each, calls.get(each.begin_ns))
+
+    def look_at_collectives(self) -> None:
+        """Note which ranks came to collectives much later than all others."""
+        if any(kind.kind == "collective" for kind in self.ops.kinds):
+            for meeting in meetings_of(self.timeline):
+                self._look_at_meeting(meeting)
+
+    def _look_at_meeting(self, meeting: Meeting) -> None:
+        """Note the last rank if the others have waited for longer than the collective took."""
+        if len(meeting.ops) < 2:
+            return
+        ops = {rank: self.timeline.ops[index] for rank, index in meeting.ops.items()}
+        *_, before, last = sorted(ops, key=lambda rank: (ops[rank].start_ns, rank))
+        op, since = ops[last], ops[before].start_ns
+        if op.start_ns - since <= max(_LATE_NS, op.end_ns - op.start_ns):
+            return
+        what = f"rank {last} of {meeting.name} is late: the others wait in {meeting.kind}"
+        cause = None if op.after is None else self.timeline.ops[op.after]
+        edit = f"Queue it earlier on rank {last}"
+        if cause is not None:
+            edit = f"Give rank {last} less work before it: it waited for {cause.name} ({cause.site})"
+        key = Pitfall.LATE_RANK, op.site, what
+        known = self.by_place.get(key)
+        first = meeting.number if known is None else known.what.removeprefix(what).split()[0]
+        finding = self._finding(*key, edit, since, op.start_ns)
+        finding.what = f"{what} {first}" if known is None else f"{what} {first} to {meeting.number}"
+        finding.ops.append(meeting.ops[last])
+        finding.hold([(since, op.start_ns)])
 
     def _look_at_host_migration(self, migration: Migration, index: int | None) -> None:
         """Note that the host waited for pages, in the call *index*; None if that is a part of a step of a program."""

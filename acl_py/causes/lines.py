@@ -9,12 +9,14 @@ import numpy as np
 from acl_py.causes.path import Cause, Part, critical_path, makespan_ns
 from acl_py.causes.slack import slacks
 from acl_py.trace.rows.columns import call_columns, op_columns
+from acl_py.trace.rows.ranks import ranks_of
 from acl_py.trace.rows.reading import as_timeline, short_site
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.trace.rows.windows import Window, worked
 from acl_py.trace.views.shown import shown
 
 MOST_LINES = 12  # of the program in a report
+_MOST_RANKS = 4  # that a line names
 
 MEANING = {
     Cause.WORK: "operations ran",
@@ -39,14 +41,23 @@ class Line:
     """What one line of the program has to do with the critical path.
 
     *ns* says how long the path is there, by cause. *names* counts the operations that the line queued, or if it queued
-    none, its calls on the path. *slack_ns* is the smallest slack of the operations; None if it queued none. The time
-    between calls has no line: its *site* is empty.
+    none, its calls on the path. *slack_ns* is the smallest slack of the operations; None if it queued none. *ranks* are
+    those of its operations on the path, if there are communicators. The time between calls has no line: its *site* is
+    empty.
     """
 
     site: str
     ns: Counter[Cause] = field(default_factory=Counter)
     names: Counter[str] = field(default_factory=Counter)
     slack_ns: int | None = None
+    ranks: set[int] = field(default_factory=set)
+
+    @property
+    def ranks_text(self) -> str:
+        """The ranks, for people: "rank 3"."""
+        if len(self.ranks) > _MOST_RANKS:
+            return f"{len(self.ranks)} ranks"
+        return f"rank{'s' * (len(self.ranks) > 1)} {', '.join(map(str, sorted(self.ranks)))}" if self.ranks else ""
 
 
 class _Lines(dict[str, Line]):
@@ -71,10 +82,14 @@ def by_line(timeline: Timeline, path: Sequence[Part]) -> list[Line]:
         line.names[kind.name] += int(counts[place])
         line.slack_ns = slack if line.slack_ns is None else min(line.slack_ns, slack)
     op_kinds, call_kinds = ops.kind.tolist(), calls.kind.tolist()
+    ranks = ranks_of(timeline) if any(each.kind == "communicator" for each in timeline.handles) else {}
     for part in path:
         call = None if part.call is None else calls.kinds[call_kinds[part.call]]
         if part.op is not None:
-            line = lines[ops.kinds[op_kinds[part.op]].site]
+            kind = ops.kinds[op_kinds[part.op]]
+            line = lines[kind.site]
+            if kind.device in ranks:
+                line.ranks.add(ranks[kind.device])
         else:
             line = lines["" if call is None else short_site(call.file, call.line)]
         line.ns[part.cause] += part.ns
@@ -118,10 +133,12 @@ def path_text(timeline: Timeline, window: Window | None = None, most: int = MOST
 def _on_path(lines: Sequence[Line], names: Mapping[Cause, str], makespan: int, most: int) -> Iterator[str]:
     if lines:
         yield "by line:"
+    width = max((len(line.ranks_text) for line in lines[:most]), default=0)
     for line in lines[:most]:
+        ranks = f"{line.ranks_text:<{width}}  " if width else ""
         causes = ", ".join(f"{names[cause]} {us(ns)}" for cause, ns in line.ns.most_common())
         what = ": ".join(part for part in (line.site, names_of(line)) if part) or "between calls"
-        yield f"  {_row(line.ns.total(), makespan)}  {what}: {causes}"
+        yield f"  {_row(line.ns.total(), makespan)}  {ranks}{what}: {causes}"
     if len(lines) > most:
         rest = sum(line.ns.total() for line in lines[most:])
         yield f"  {_row(rest, makespan)}  {len(lines) - most:,} more lines"

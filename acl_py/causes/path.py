@@ -3,7 +3,8 @@
 The path is found from the end of the run backwards. An operation started when the last thing that it waited for was
 over: another operation, or the call that queued it. A call returned when the host had done it, or when the operation
 ended that it waited for. Tasks and threads share one host clock, so before a call the host was busy with the call
-before it, of whichever task. The parts of the path follow one another without a gap, so they add up to the makespan.
+before it, of whichever task. Ranks of a collective wait for the one that comes last, and the path goes on there. The
+parts of the path follow one another without a gap, so they add up to the makespan.
 """
 
 from bisect import bisect_right
@@ -16,6 +17,7 @@ import numpy as np
 
 from acl_py.causes.host import busy_times, call_around, sleep_before
 from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
+from acl_py.trace.rows.ranks import meetings_of
 from acl_py.trace.rows.timeline import Sleep, Timeline
 from device_model.completions import Why
 
@@ -102,11 +104,21 @@ class _Walk:
     def around(self) -> Callable[[str, int], int | None]:
         return call_around(self.timeline)
 
+    @cached_property
+    def last_ranks(self) -> dict[int, int]:
+        """For each part of a collective the part of the rank that came last, for which all others have waited."""
+        if not any(kind.kind == "collective" for kind in self.ops.kinds):
+            return {}
+        return {
+            op: meeting.last_of(self.start) for meeting in meetings_of(self.timeline) for op in meeting.ops.values()
+        }
+
     def parts(self) -> list[Part]:
         at = max([self.timeline.end_ns, *self.end])
         op = self.end.index(at) if at > self.timeline.end_ns else None
         seen: set[int] = set()  # a file may have rows that wait for one another
         while at > 0:
+            op = op if op is None else self.last_ranks.get(op, op)
             if op is None or op in seen:
                 op, at = self._host(at)
             else:

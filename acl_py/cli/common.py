@@ -168,6 +168,7 @@ class TraceFormat(Enum):
 
     CHROME = "chrome"
     KINETO = "kineto"
+    KINETO_RANKS = "kineto-ranks"
     MSPROF = "msprof"
     MSPROF_OP = "msprof-op"
     CSV = "csv"
@@ -178,6 +179,7 @@ class TraceFormat(Enum):
 _WRITERS: dict[TraceFormat, Callable[[Timeline, Path], None]] = {
     TraceFormat.CHROME: chrome.write,
     TraceFormat.KINETO: kineto.write,
+    TraceFormat.KINETO_RANKS: kineto.write_ranks,
     TraceFormat.MSPROF: msprof.write,
     TraceFormat.MSPROF_OP: msprof_op.write,
     TraceFormat.CSV: table.write,
@@ -188,9 +190,9 @@ Format = Annotated[
     TraceFormat,
     typer.Option(
         "--format",
-        help="The format of --trace. chrome: for Perfetto; kineto: as PyTorch's profiler; msprof: a folder as Ascend's "
-        "profiler; msprof-op: instructions of core kernels; csv: a table; acl: all, for `acl-py report`; program: a "
-        "stream program, for `acl-py replay`.",
+        help="The format of --trace. chrome: for Perfetto; kineto: as PyTorch's profiler; kineto-ranks: a folder of "
+        "these, a file for each rank; msprof: a folder as Ascend's profiler; msprof-op: instructions of core kernels; "
+        "csv: a table; acl: all, for `acl-py report`; program: a stream program, for `acl-py replay`.",
         rich_help_panel=OF_FILES,
     ),
 ]

@@ -88,6 +88,8 @@ class Priced:
     @property
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program."""
+        if self.finding.pitfall is Pitfall.LATE_RANK:
+            return False
         return not self.mends and (self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0])
 
     def is_worse_than(self, other: Answer) -> bool:
@@ -97,6 +99,8 @@ class Priced:
     @property
     def worth(self) -> str:
         """What the edit of the finding is worth, as plain text."""
+        if self.finding.pitfall is Pitfall.LATE_RANK:  # what would make the rank faster is not known
+            return f"Worth {us(self.finding.held_ns)} at most."
         if self.answer is None:
             return f"No price: {self.problem}"
         gain = self.answer.gain_ns
@@ -117,7 +121,9 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
     steps, of_device = _Steps(asker, timeline), dict[Pitfall, Priced]()
     priced = []
     for place, finding in enumerate(findings(timeline)):
-        if finding.pitfall in of_device:  # an edit of the device is the same for all lines
+        if finding.pitfall is Pitfall.LATE_RANK:
+            priced.append(Priced(finding, None, "what would make the rank faster is not known"))
+        elif finding.pitfall in of_device:  # an edit of the device is the same for all lines
             priced.append(replace(of_device[finding.pitfall], finding=finding))
         elif place >= MOST_PRICED:
             priced.append(Priced(finding, None, f"only the {MOST_PRICED} longest waits are priced"))

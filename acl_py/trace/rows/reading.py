@@ -42,7 +42,11 @@ ENGINE_ORDER = ("H2D", "cores", "links", "P2P", "D2H", "host")  # as data passes
 
 _WAITS = ("wait", "notify_wait", "value_wait")  # steps that last
 _NEVER = (1 << 63) - 1
-_VERBS = {
+_GROUPS = (
+    "group"  # instead of a line: what is called in a group has its own line, and is queued at the end of the group
+)
+_VERBS: dict[str, str | tuple[str, ...]] = {
+    "collective": ("All", "Barrier", "BatchSendRecv", "Broadcast", "GroupEnd", "Recv", "Reduce", "Scatter", "Send"),
     "fill": "Memset",
     "kernel": "LaunchKernel",
     "host_function": "LaunchHostFunc",
@@ -203,7 +207,8 @@ def queuing(ops: OpColumns, calls: CallColumns) -> Ints:
         for index in np.flatnonzero(~is_right).tolist():
             if not by_site:
                 for place, number in enumerate(calls.kind.tolist()):
-                    by_site.setdefault(call_lines[lines_of_calls[number]][1], []).append(place)
+                    name, line = call_lines[lines_of_calls[number]]
+                    by_site.setdefault(_GROUPS if name == "GroupEnd" else line, []).append(place)
             found[block.start + index] = _later(ops, block.start + index, int(first[index]), by_site, calls)
     nodes = np.flatnonzero(ops.launch >= 0)
     if len(nodes):
@@ -236,6 +241,8 @@ def _later(ops: OpColumns, index: int, first: int, by_site: Mapping[str, list[in
     """Return the first call from *first* on that may have queued the operation with this *index*, or -1."""
     kind, queued_ns = ops.kinds[ops.kind[index]], ops.queued_ns[index]
     candidates = by_site.get(kind.site, [])
+    if kind.kind == "collective":
+        candidates = sorted([*candidates, *by_site.get(_GROUPS, [])])
     later = (candidates[place] for place in range(bisect_left(candidates, first), len(candidates)))
     return next((call for call in later if calls.enter_ns[call] <= queued_ns
                  and _queues(calls.kinds[calls.kind[call]].name, kind.kind)), -1)  # fmt: skip

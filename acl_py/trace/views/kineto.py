@@ -4,7 +4,10 @@ Calls have the names of CUDA's functions, as far as there are such functions. Co
 with the numbers of their streams. Kineto has no place for the reason of a wait; `why` in the arguments has it.
 
 Analysers ask for more than the format says: stream numbers above 0, a rank, and names of copies that begin as CUPTI's
-do. All devices are in one file, and each is a process.
+do. `write` puts all devices into one file, where each is a process; `write_ranks` makes a file for each rank.
+
+A part of a collective has the name of NCCL's kernel, without the algorithm and the protocol: analysers count kernels
+with "nccl" in their names as communication.
 
 A `cuda_sync` event stands for each wait of a stream for a record, and for each synchronising call that had to wait. In
 the lane of a stream it is an instant, because analysers count its duration as computation. The others have the lane -1
@@ -31,9 +34,10 @@ from acl_py.trace.rows.columns import (
     op_columns,
     step_columns,
 )
+from acl_py.trace.rows.ranks import parts_of, ranks_of
 from acl_py.trace.rows.reading import as_timeline, correlations, short_site, stream_ids
 from acl_py.trace.rows.recorder import Trace
-from acl_py.trace.rows.timeline import CoreRun, GraphLaunch, Handle, Mark, Ref, Thing, Timeline
+from acl_py.trace.rows.timeline import CoreRun, GraphLaunch, Handle, Joint, Mark, Ref, Thing, Timeline
 from acl_py.trace.views.jsontext import Quoted, write_list
 from acl_py.trace.views.lines import Part, joined, line, merged, only, rates, signed, texts, us, whole
 from acl_py.trace.views.synchronisations import NAMES, Synchronisations, synchronisations
@@ -51,6 +55,14 @@ _WORK = {  # by kind: category and name
     "h2h": ("gpu_memcpy", "Memcpy HtoH"),
     "fill": ("gpu_memset", "Memset (Device)"),
 }
+_NCCL = {  # by kind of collective; NCCL does all others with Sends and Recvs
+    **{kind: kind for kind in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")},
+    "Barrier": "AllReduce",
+}
+_ELEMENTS = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf"}
+_REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "MinMax", "min": "MinMax", "avg": "SumPostDiv"}
+_ARROW = re.compile(r'{"ph":"[sf]",(?:"bp":"e",)?"id":([0-9]+),')
+_PID = re.compile(r'"pid":([0-9]+),')
 _SYNCS = {  # by call
     "StreamWaitEvent": "Stream Wait Event",
     "SynchronizeStream": "Stream Sync",
@@ -62,16 +74,51 @@ _SYNCS = {  # by call
 def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Write *trace* to the file *path*, one event per line."""
     timeline = as_timeline(trace)
-    devices = _devices(timeline)
+    with writing_text(path) as file:
+        write_list(file, _begin(_devices(timeline), "none", 0, 1), _events(timeline), "]}")
+
+
+def write_ranks(trace: Trace | Timeline, folder: str | Path) -> None:
+    """Make *folder*, with a file for each rank of the largest communicator: "rank_0.json" and so on.
+
+    A file has the operations of the rank's device, and all calls of the host. Devices without a rank come behind.
+    """
+    timeline = as_timeline(trace)
+    ranks = ranks_of(timeline)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for device, rank in ranks.items():
+        with writing_text(Path(folder, f"rank_{rank}.json")) as file:
+            write_list(file, _begin([device], "nccl", rank, len(ranks)), _events_of(timeline, device), "]}")
+
+
+def _begin(devices: Sequence[int], backend: str, rank: int, ranks: int) -> str:
     properties = ", ".join(f'{{"id": {device}, "name": "simulated device {device}"}}' for device in devices)
-    begin = (
+    return (
         '{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 0,\n'
         f'"deviceProperties": [{properties}],\n'
-        '"distributedInfo": {"backend": "none", "rank": 0, "world_size": 1},\n'
+        f'"distributedInfo": {{"backend": "{backend}", "rank": {rank}, "world_size": {ranks}}},\n'
         '"traceEvents": ['
     )
-    with writing_text(path) as file:
-        write_list(file, begin, _events(timeline), "]}")
+
+
+def _events_of(timeline: Timeline, device: int) -> Iterator[str]:
+    """Yield the events of the host and of one device; arrows only if they end there."""
+    ops = op_columns(timeline.ops)
+    is_of_device = np.array([kind.device == device for kind in ops.kinds], bool)[ops.kind]
+    of_ops, _ = correlations(ops, call_columns(timeline.calls))
+    numbers, others = set(of_ops[is_of_device].tolist()), {each for each in _devices(timeline) if each != device}
+    for lines in _events(timeline):
+        for event in lines.split(",\n"):
+            arrow = _ARROW.match(event)
+            is_own = int(arrow[1]) in numbers if arrow is not None else _pid(event) not in others
+            if is_own:
+                yield event
+
+
+def _pid(event: str) -> int:
+    process = _PID.search(event)
+    assert process is not None, f"an event without a process: {event}"
+    return int(process[1])
 
 
 def _devices(timeline: Timeline) -> list[int]:
@@ -93,10 +140,11 @@ def _events(timeline: Timeline) -> Iterator[str]:
     functions, marks = Track(host, "host functions", numbers), Track(host, "marks", numbers)
     graphs = Track(host, "graphs", numbers)
     ids, quoted = stream_ids(ops, steps), Quoted()
+    names = _names(timeline, ops)
     yield from _calls(calls, tracks, of_calls, len(ops), quoted)
     yield from _marks(timeline.marks, marks, quoted)
     yield from _marks(map(_as_mark, filter(_has_ended, timeline.launches)), graphs, quoted)
-    yield from _operations(ops, streams, functions, of_ops, ids, quoted)
+    yield from _operations(ops, names, streams, functions, of_ops, ids, quoted)
     yield from _synchronisations(calls, timeline.handles, syncs, streams, waits, of_calls, ids)
     yield from _process(host, "host", "CPU", [*tracks.tracks, functions, marks, graphs], quoted)
     for device in devices:
@@ -156,6 +204,7 @@ def _as_mark(launch: GraphLaunch) -> Mark:
 
 def _operations(
     ops: OpColumns,
+    names: Sequence[str],
     streams: Mapping[tuple[int, str], Track],
     functions: Track,
     numbers: Ints,
@@ -171,7 +220,10 @@ def _operations(
             track_of[place_] = 1 + stream_of.index((each.device, each.stream))
             in_stream = f',"device":{each.device},"context":1,"stream":{ids[each.stream]}'
         in_streams.append(in_stream + ",")
-    heads, in_stream_ = texts([f'{{"ph":"X",{_what(kind, quoted)},' for kind in ops.kinds]), texts(in_streams)
+    heads, in_stream_ = (
+        texts([f'{{"ph":"X",{_what(kind, name, quoted)},' for kind, name in zip(ops.kinds, names, strict=True)]),
+        texts(in_streams),
+    )
     pids = texts([f'"pid":{track.pid},"tid":' for track in tracks])
     sites = texts([f'"site":{quoted[kind.site]},"why":"' for kind in ops.kinds])
     reasons = texts([f'{why.name.lower()}"}}}}' for why in sorted(Why)])
@@ -241,13 +293,38 @@ def _recorded(act: Act[Thing], handles: Sequence[Handle], ids: Mapping[str, int]
     )
 
 
-def _what(op: OpKind, quoted: Quoted) -> str:
-    """Return the category and the name of *op*."""
+def _names(timeline: Timeline, ops: OpColumns) -> list[str]:
+    """Return the names of the kinds of operations: those of collectives as NCCL's kernels."""
+    asked: dict[int, set[str]] = {}
+    for part in parts_of(timeline):
+        asked.setdefault(int(ops.kind[part.op]), set()).add(_nccl_name(part.joints))
+    names = []
+    for place_, kind in enumerate(ops.kinds):
+        if kind.kind == "collective":
+            [name, *others] = sorted(asked.get(place_, {f"ncclDevKernel_{kind.name}"}))
+            names.append(name if not others else "_".join(name.split("_")[:2]))  # of several types
+        else:
+            names.append(kind.name)
+    return names
+
+
+def _nccl_name(joints: Sequence[Joint]) -> str:
+    """Return the name of NCCL's kernel, as far as a trace knows it: "ncclDevKernel_AllReduce_Sum_f32"."""
+    joint = joints[0]
+    name = f"ncclDevKernel_{_NCCL.get(joint.kind, 'SendRecv')}"
+    if not joint.reduction:
+        return name
+    letters = joint.type.rstrip("0123456789")
+    return f"{name}_{_REDUCTIONS[joint.reduction]}_{_ELEMENTS[letters]}{joint.type[len(letters) :]}"
+
+
+def _what(op: OpKind, name: str, quoted: Quoted) -> str:
+    """Return the category and the *name* of *op*, or of what CUDA calls a copy or a fill."""
     if op.kind in _WORK:
-        category, name = _WORK[op.kind]
-        return f'"cat":"{category}","name":"{name}"'
+        category, copied = _WORK[op.kind]
+        return f'"cat":"{category}","name":"{copied}"'
     category = "cpu_op" if op.engine == "host" else "kernel"
-    return f'"cat":"{category}","name":{quoted[op.name]}'
+    return f'"cat":"{category}","name":{quoted[name]}'
 
 
 def _grids(cores: Mapping[int, CoreRun], block: slice) -> str | Part:

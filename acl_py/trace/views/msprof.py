@@ -50,7 +50,7 @@ from acl_py.whole_files import write_text, writing_text
 
 _HOST_PID = 1
 _LAYERS = {"CANN": (7, "CPU"), "Ascend Hardware": (13, "NPU"), "Overlap Analysis": (23, "NPU")}  # place, label
-_COMPUTING, _FREE = 0, 3  # lanes of the overlap analysis
+_COMPUTING, _COMMUNICATION, _NOT_OVERLAPPED, _FREE = range(4)  # lanes of the overlap analysis
 _NO_MODEL = 4294967295
 _COPIES = {
     "h2d": ("PCIE_DMA_SQE", "host to device"),
@@ -145,7 +145,7 @@ def _events(rows: _Rows, device: int) -> Iterator[str]:
     for track in streams.values():
         lanes += [(track.pid, lane, f"Stream {name.removeprefix('stream ')}") for lane, name in track.names()]
     lanes += [(graphs.pid, *lane) for lane in graphs.names() if graphs.end >= 0]
-    lanes += [(pids["Overlap Analysis"], _COMPUTING, "Computing"), (pids["Overlap Analysis"], _FREE, "Free")]
+    lanes += [(pids["Overlap Analysis"], lane, name) for lane, name in _lanes(rows, device)]
     for order, (pid, lane, name) in enumerate(lanes):
         yield _about(pid, lane, "thread_name", "name", quoted[name])
         yield _about(pid, lane, "thread_sort_index", "sort_index", order)
@@ -207,7 +207,7 @@ def _tasks(rows: _Rows, device: int, streams: Mapping[str, Track], quoted: Quote
     ops, steps, spans = rows.ops, rows.steps, rows.spans
     tracks, order = list(streams.values()), list(streams)
     kinds: list[tuple[OpKind | StepKind, str, str]] = [
-        *((kind, "MEMCPY_ASYNC" if kind.kind in _COPIES else kind.name, _task_type(kind)) for kind in ops.kinds),
+        *((kind, _task_name(kind), _task_type(kind)) for kind in ops.kinds),
         *((kind, name, f"{name}_SQE") for kind in steps.kinds for name in [_EVENT_TASKS.get(kind.kind, "")]),
     ]
     track_of = np.array([order.index(kind.stream) if kind.device == device else -1 for kind, _, _ in kinds], np.int64)
@@ -269,7 +269,17 @@ def _types(ops: OpColumns, which: Ints, accelerators: int) -> Ints:
 def _task_type(kind: OpKind) -> str:
     if kind.kind in _COPIES:
         return _COPIES[kind.kind][0]
-    return {"fill": "SDMA_SQE", "host_function": "CALLBACK"}.get(kind.kind, _accelerator(None))
+    others = {"fill": "SDMA_SQE", "host_function": "CALLBACK", "collective": "COMMUNICATION"}
+    return others.get(kind.kind, _accelerator(None))
+
+
+def _task_name(kind: OpKind) -> str:
+    if kind.kind in _COPIES:
+        return "MEMCPY_ASYNC"
+    if kind.kind == "collective":  # of several Sends and Recvs the first
+        name = kind.name.split()[0]
+        return f"hcom_{name[0].lower()}{name[1:]}_"
+    return kind.name
 
 
 def _accelerator(run: CoreRun | None) -> str:
@@ -281,17 +291,45 @@ def _accelerator(run: CoreRun | None) -> str:
 # --- the overlap analysis
 
 
-def _overlaps(rows: _Rows, device: int, pid: int) -> Iterator[str]:
-    """Yield when kernels ran, and when they did not, from the first operation to the last."""
+def _lanes(rows: _Rows, device: int) -> list[tuple[int, str]]:
+    """Return the lanes of the overlap analysis."""
+    lanes = [(_COMPUTING, "Computing"), (_FREE, "Free")]
+    if len(_times_of(rows, device, ("collective",))[0]):
+        lanes[1:1] = [(_COMMUNICATION, "Communication"), (_NOT_OVERLAPPED, "Communication(Not Overlapped)")]
+    return lanes
+
+
+def _times_of(rows: _Rows, device: int, kinds: tuple[str, ...]) -> tuple[Ints, Ints]:
+    """Return when at least one operation of these *kinds* runs."""
     ops, work = rows.ops, rows.work_of(device)
-    kernels = work[np.array([kind.kind == "kernel" for kind in ops.kinds], bool)[ops.kind[work]]]
-    start, end = union(ops.start_ns[kernels], ops.end_ns[kernels])
-    yield from _spans("Computing", pid, _COMPUTING, start, end)
+    which = work[np.array([kind.kind in kinds for kind in ops.kinds], bool)[ops.kind[work]]]
+    return union(ops.start_ns[which], ops.end_ns[which])
+
+
+def _overlaps(rows: _Rows, device: int, pid: int) -> Iterator[str]:
+    """Yield when kernels ran, when collectives did, with and without kernels, and when nothing of both did, from the
+    first operation to the last.
+    """
+    ops, work = rows.ops, rows.work_of(device)
+    computing = _times_of(rows, device, ("kernel",))
+    communication = _times_of(rows, device, ("collective",))
+    yield from _spans("Computing", pid, _COMPUTING, *computing)
+    yield from _spans("Communication", pid, _COMMUNICATION, *communication)
+    yield from _spans("Communication(Not Overlapped)", pid, _NOT_OVERLAPPED, *_without(communication, computing))
     if len(work):
-        free_start = np.append(ops.start_ns[work].min(), end)
-        free_end = np.append(start, ops.end_ns[work].max())
-        lasts = free_start < free_end
-        yield from _spans("Free", pid, _FREE, free_start[lasts], free_end[lasts])
+        whole_ = np.array([ops.start_ns[work].min()]), np.array([ops.end_ns[work].max()])
+        yield from _spans("Free", pid, _FREE, *_without(whole_, _times_of(rows, device, ("kernel", "collective"))))
+
+
+def _without(these: tuple[Ints, Ints], those: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """Return when one of *these* spans lasts and none of *those*; neither overlap among themselves."""
+    points = np.unique(np.concatenate((*these, *those)))
+    begin, end = points[:-1], points[1:]
+    is_in = [
+        np.searchsorted(start, begin, "right") > np.searchsorted(stop, begin, "right") for start, stop in (these, those)
+    ]
+    kept = is_in[0] & ~is_in[1]
+    return union(begin[kept], end[kept])
 
 
 def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:

@@ -5,6 +5,7 @@ They come with `pip install -e '.[readers]'`; Perfetto also needs Node. A test w
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from acl_py.trace import chrome, kineto, msprof
 from acl_py.trace.views.synchronisations import synchronisations
 
 HERE = Path(__file__).parent / "readers"
+SAMPLE = HERE.parents[3] / "samples" / "parallel" / "data_parallel.py"
 NODE = shutil.which("node")
 pytestmark = pytest.mark.slow
 
@@ -218,3 +220,24 @@ def test_the_adviser_finds_kernels_that_are_each_waited_for(traced, tmp_path):
     msprof.write(traced(program), tmp_path / "profile")
     said = advice(tmp_path / "profile" / "device_0_ascend_pt", tmp_path)
     assert "Found 5 SynchronizeStream and 5 NodeLaunch" in said
+
+
+@needs("hta")
+@pytest.mark.parametrize("layers", [8, 2, 1])
+def test_hta_has_our_overlap_of_communication_and_computation(layers, tmp_path):
+    """Of each rank of samples/parallel/data_parallel.py: HTA rounds the percentage to two decimals."""
+    train = runpy.run_path(str(SAMPLE))["train"]
+
+    async def main():
+        await train(layers)
+        return acl_py.current_simulation().trace.timeline()
+
+    trace = acl_py.run(main, device="h200")
+    kineto.write_ranks(trace, tmp_path)
+    ours = {}
+    for rank in range(4):
+        own = [[op for op in trace.ops if op.device == rank and op.kind == kind] for kind in ("kernel", "collective")]
+        kernels, parts = map(union_ns, own)
+        ours[str(rank)] = round(100 * (kernels + parts - union_ns(own[0] + own[1])) / parts, 2)
+    assert printed(sys.executable, HERE / "hta_ranks.py", tmp_path, 4) == ours
+    assert (max(ours.values()) == 0) == (layers == 8)
