@@ -64,6 +64,7 @@ from acl_py.verbs.copies import Memcpy2dAsync as Memcpy2dAsync
 from acl_py.verbs.copies import MemcpyAsync as MemcpyAsync
 from acl_py.verbs.copies import MemcpyAsyncWithCondition as MemcpyAsyncWithCondition
 from acl_py.verbs.copies import MemcpyKind as MemcpyKind
+from acl_py.verbs.copy_batches import MemcpyBatchAsync as MemcpyBatchAsync
 from acl_py.verbs.devices import Context as Context
 from acl_py.verbs.devices import CreateContext as CreateContext
 from acl_py.verbs.devices import DestroyContext as DestroyContext

@@ -95,6 +95,7 @@ class HostCosts:
     launch_first: int  # in addition, for the first launch of a simulation
     copy: int  # MemcpyAsync between pinned host memory and the device
     copy_on_device: int  # MemcpyAsync inside the device
+    copy_more: int  # each further copy of MemcpyBatchAsync over the bus; inside the device it is copy_on_device
     fill: int  # MemsetAsync
     record: int  # RecordEvent
     wait: int  # StreamWaitEvent

@@ -68,6 +68,16 @@ class HostToHost(Enum):
     REFUSED = "it is not supported"
 
 
+class BatchedCopies(Enum):
+    """Which copies MemcpyBatchAsync takes.
+
+    Measured on an H200: cuMemcpyBatchAsync takes all directions at once. Documented: aclrtMemcpyBatchAsync.
+    """
+
+    ANY = "copies of any direction"
+    ONE_WAY = "copies between host and device, all of one direction"
+
+
 class PeerAccess(Enum):
     """What a device needs access to another device for.
 
@@ -227,6 +237,7 @@ class SyncRules:
         sync_copy: How copies and fills without a stream are ordered with queued work.
         pageable_copy: Whether an asynchronous copy of pageable memory waits.
         host_to_host: Whether an asynchronous copy may stay on the host.
+        batched_copies: Which copies one call may queue.
         copy_kind: What the kind of a copy is for.
         peer_access: What access between devices is needed for.
         release: Whether freeing memory waits for work.
@@ -252,6 +263,7 @@ class SyncRules:
     sync_copy: SyncCopy
     pageable_copy: PageableCopy
     host_to_host: HostToHost
+    batched_copies: BatchedCopies
     copy_kind: CopyKind
     peer_access: PeerAccess
     release: Release
@@ -361,6 +373,7 @@ CUDA = SyncRules(
     sync_copy=SyncCopy.IN_DEFAULT_STREAM,
     pageable_copy=PageableCopy.STAGED,
     host_to_host=HostToHost.WAITS,
+    batched_copies=BatchedCopies.ANY,
     copy_kind=CopyKind.MUST_FIT,
     peer_access=PeerAccess.FOR_SPEED,
     release=Release.WAITS_FOR_DEVICE,
@@ -463,6 +476,7 @@ ACL = SyncRules(
     sync_copy=SyncCopy.OUTSIDE,
     pageable_copy=PageableCopy.SYNCHRONOUS,
     host_to_host=HostToHost.REFUSED,
+    batched_copies=BatchedCopies.ONE_WAY,
     copy_kind=CopyKind.CORRECTED,
     peer_access=PeerAccess.FOR_COPIES,
     release=Release.IMMEDIATE,

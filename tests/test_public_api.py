@@ -18,7 +18,7 @@ EXPECTED = """
     EventRecord EventQuery EventSynchronize
     Malloc Free MallocHost FreeHost HostRegister HostUnregister MallocAsync FreeAsync GetMemInfo
     MallocManaged MemPrefetchAsync MemAdvise StreamAttachMemAsync PointerGetAttributes MemRangeGetAttribute
-    Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync
+    Memcpy MemcpyAsync Memset MemsetAsync Memcpy2d Memcpy2dAsync MemcpyBatchAsync
     SynchronizeStreamWithTimeout SynchronizeEventWithTimeout SynchronizeDeviceWithTimeout
     FreeWithDevSync FreeHostWithDevSync GetEventAvailNum
     ResetDeviceForce CreateStreamWithConfig DestroyStreamForce GetStreamAvailableNum StreamAbort

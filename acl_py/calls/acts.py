@@ -34,6 +34,13 @@ class Queued(NamedTuple, Generic[H]):
     stream: H
 
 
+class Batched(NamedTuple, Generic[H]):
+    """All of *work*, copies, was queued in *stream*, in this order; each copy has an operation of its own."""
+
+    work: tuple[H, ...]
+    stream: H
+
+
 class Joined(NamedTuple, Generic[H]):
     """Ranks take part in collectives: each of *work*, a call of the rank that one of *communicators* is for, was queued
     in one of *streams*. Sends and Recvs of one rank in one stream are one operation.
@@ -223,9 +230,10 @@ class Plain(NamedTuple, Generic[H]):
 
 
 Act: TypeAlias = (
-    Queued[H] | Joined[H] | Completed[H] | Recorded[H] | Waited[H] | Set[H] | Cleared[H] | Awaited[H] | HandedOver[H]
-    | CallbackBegan[H] | CallbackEnded[H] | Synchronised[H] | Asked[H] | Began[H] | Ended[H] | Made[H] | Destroyed[H]
-    | NodeAdded[H] | CaptureBegan[H] | CaptureEnded[H] | GraphLaunched[H] | GraphUpdated[H] | Slept | Plain[H]
+    Queued[H] | Batched[H] | Joined[H] | Completed[H] | Recorded[H] | Waited[H] | Set[H] | Cleared[H] | Awaited[H]
+    | HandedOver[H] | CallbackBegan[H] | CallbackEnded[H] | Synchronised[H] | Asked[H] | Began[H] | Ended[H] | Made[H]
+    | Destroyed[H] | NodeAdded[H] | CaptureBegan[H] | CaptureEnded[H] | GraphLaunched[H] | GraphUpdated[H] | Slept
+    | Plain[H]
 )  # fmt: skip
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (getattr(each, "__origin__", each) for each in get_args(Act))}

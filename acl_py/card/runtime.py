@@ -16,7 +16,7 @@ from acl_py.card.memory import CardMemory
 from acl_py.card.streams import CardStream
 from acl_py.errors import AclError, Kind
 from acl_py.runtime.runtime import Runtime
-from acl_py.verbs import devices, host
+from acl_py.verbs import copies, devices, host
 from device_model.completions import Nanoseconds
 from device_model.contexts import Context
 from device_model.errors import code_of
@@ -34,6 +34,7 @@ ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host
 
 # The modules of the verbs that are for the model only, and what to do in their place on a card.
 ON_THE_MODEL = ("communicators", "collectives")
+ONE_BY_ONE = f"call {copies.MemcpyAsync.__name__}() for each copy, or run the program on the model"
 USE_A_LIBRARY = "collectives run on the model only: on cards call the vendor's library, NCCL or HCCL"
 
 

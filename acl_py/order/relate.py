@@ -30,7 +30,7 @@ _STREAMS, _EVENTS = (streams.Stream, RecordedStream), (events.Event, RecordedEve
 _CONTEXTS = (contexts.Context, RecordedContext)
 # Acts that order nothing; what the host has waited for meanwhile is no part of them.
 _ORDERS_NOTHING = (
-    acts.Completed, acts.Asked, acts.Made, acts.Slept, acts.Plain, acts.NodeAdded, acts.GraphUpdated,
+    acts.Batched, acts.Completed, acts.Asked, acts.Made, acts.Slept, acts.Plain, acts.NodeAdded, acts.GraphUpdated,
     acts.CaptureBegan, acts.CaptureEnded,
 )  # fmt: skip
 

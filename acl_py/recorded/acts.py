@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from acl_py.calls.acts import (
     Asked,
+    Batched,
     CallbackBegan,
     Completed,
     Destroyed,
@@ -123,7 +124,7 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
 def _has_effect(call: Call) -> bool:
     """Whether *call* changes what later calls do."""
     match call.act:
-        case Made() | Destroyed() | Queued():
+        case Made() | Destroyed() | Queued() | Batched():
             return True
         case Plain(about) if about:
             return True

@@ -226,7 +226,7 @@ class Races(Check):
                 self._staged.pop(copy, None)
                 if copy.label is H2H and copy.nbytes:
                     self._act(copy, site, exit_ns)
-            case acts.Queued():
+            case acts.Queued() | acts.Batched():
                 return  # `op_queued` and `staged` tell of it
             case _:
                 self._relate.act(act, self.hosts.current(), partial(self._call, name, site))

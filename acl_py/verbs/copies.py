@@ -125,7 +125,7 @@ async def MemcpyAsync(
         if not count and runtime.rules.copy_kind is CopyKind.CORRECTED:  # the addresses are not looked at
             runtime.brief_call(MemcpyAsync.__name__, enter, site)
             return NOTHING
-        copy = _copy_of(runtime, dst, src, count, kind)
+        copy = copy_of(runtime, dst, src, count, kind)
         label = copy.label
         if not count or ((kind, copy.dst.space, copy.src.space) not in runtime.async_routes and not _is_queued(copy)):
             work = _copy_with_host(scope, stream, kind, copy, site)
@@ -184,10 +184,10 @@ async def Memcpy(dst: Memory, dest_max: Integer, src: Memory, count: Integer, ki
     outside = runtime.rules.sync_copy is SyncCopy.OUTSIDE
     copy: Copy | None = None
     if not outside:
-        copy = _copy_of(runtime, dst, src, count, kind)
+        copy = copy_of(runtime, dst, src, count, kind)
         _check_kind(runtime, kind, copy)
     elif count:  # the addresses of a copy of no bytes are not looked at
-        copy = _copy_of(runtime, dst, src, count, MemcpyKind.DEFAULT)
+        copy = copy_of(runtime, dst, src, count, MemcpyKind.DEFAULT)
     await runtime.carry_out(Memcpy.__name__, site, _copy_and_wait(scope, copy, site), Completed(copy))
 
 
@@ -375,7 +375,8 @@ def locate(runtime: Runtime, thing: Memory, nbytes: int, role: str) -> tuple[All
     return runtime.memory.locate(thing.buffer if isinstance(thing, Array) else thing, nbytes, role)
 
 
-def _copy_of(runtime: Runtime, dst: Memory, src: Memory, count: int, kind: object) -> Copy:
+def copy_of(runtime: Runtime, dst: Memory, src: Memory, count: int, kind: object) -> Copy:
+    """Return the copy of *count* bytes from *src* to *dst*; refuse ends that are no memory, and an unknown *kind*."""
     if kind not in KINDS:
         raise _no_kind(runtime, kind)
     to, to_offset = locate(runtime, dst, count, "dst")

@@ -4,11 +4,14 @@ A copy that an engine can make is queued for it. Pageable memory goes through bu
 or empties them. A copy from host to host is made by the host, when the stream has done all its earlier work.
 """
 
+from collections.abc import Iterable, Sequence
+from functools import partial
+
 from acl_py.errors import DeviceError
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope
 from acl_py.sites import Site
-from device_model.completions import NOTHING, Completion
+from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.memory import Space
 from device_model.ops import ON_DEVICES, P2P, P2P_STAGED, Op, UnreachableCopy
 from device_model.rules import PageableCopy, PeerAccess, SyncCopy
@@ -23,23 +26,64 @@ def sync_stream(scope: Scope) -> Stream:
 
 async def queue(runtime: Runtime, stream: Stream, work: Copy | Fill, site: Site) -> Op:
     """Queue *work* in *stream*, for an engine."""
-    latency = runtime.profile.latency
-    if work.label is P2P_STAGED and runtime.rules.peer_access is PeerAccess.FOR_COPIES:
-        assert isinstance(work, Copy), f"{work!r} is no copy"
-        work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
-    op = Op(work, work.label.lane, work.nbytes, site)
+    op = _op_of(runtime, work, site)
     hardware = stream.queues[op.lane]  # room(), written out
     if len(hardware.fifo) + hardware.reserved >= hardware.depth:
         await runtime.wait_for_place(op, stream, site)
-    if isinstance(work, Fill):
-        runtime.submit(stream, op, runtime.cost_of("fill"), latency.submit_kernel)
-    elif work.label is D2D:
-        runtime.submit(stream, op, runtime.cost_of("copy_on_device"), latency.submit_kernel)
-    elif work.label is P2P_STAGED:
-        runtime.submit(stream, op, runtime.profile.copies.peer_staged_call[op.nbytes], latency.submit_copy)
-    else:
-        runtime.submit(stream, op, runtime.cost_of("copy"), latency.submit_copy)
+    runtime.submit(stream, op, *_price(runtime, op))
     return op
+
+
+async def queue_all(runtime: Runtime, stream: Stream, copies: Sequence[Copy], site: Site) -> Op:
+    """Queue *copies*, which engines make, in *stream*; the host pays once, for all of them. Return the last one."""
+    ops = [_op_of(runtime, copy, site) for copy in copies]
+    cost, latencies = _price_of_all(runtime, ops)
+    for number, op in enumerate(ops):
+        hardware = stream.queue_for(op.lane)
+        if len(hardware.fifo) + hardware.reserved >= hardware.depth:
+            check = partial(_check_memory, runtime, ops[number:])
+            await runtime.wait_for_room(hardware, op.work.label.name, stream, site, check)
+        runtime.submit(stream, op, cost, latencies[number])
+        cost = 0
+    return ops[-1]
+
+
+def _check_memory(runtime: Runtime, ops: Iterable[Op]) -> None:
+    """Raise if memory of *ops* was freed while the host waited for room."""
+    for op in ops:
+        runtime.check_memory(op.work, op)
+
+
+def _op_of(runtime: Runtime, work: Copy | Fill, site: Site) -> Op:
+    if work.label is P2P_STAGED and runtime.rules.peer_access is PeerAccess.FOR_COPIES:
+        assert isinstance(work, Copy), f"{work!r} is no copy"
+        work = UnreachableCopy(P2P, work.dst, work.dst_offset, work.src, work.src_offset, work.nbytes)
+    return Op(work, work.label.lane, work.nbytes, site)
+
+
+def _price(runtime: Runtime, op: Op) -> tuple[Nanoseconds, Nanoseconds]:
+    """Return what the call that queues *op* takes the host, and the time until its engine can start it."""
+    latency, label = runtime.profile.latency, op.work.label
+    if isinstance(op.work, Fill):
+        return runtime.cost_of("fill"), latency.submit_kernel
+    if label is D2D:
+        return runtime.cost_of("copy_on_device"), latency.submit_kernel
+    if label is P2P_STAGED:
+        return runtime.profile.copies.peer_staged_call[op.nbytes], latency.submit_copy
+    return runtime.cost_of("copy"), latency.submit_copy
+
+
+def _price_of_all(runtime: Runtime, ops: Sequence[Op]) -> tuple[Nanoseconds, list[Nanoseconds]]:
+    """Return what one call that queues *ops* takes the host, and the latency of each.
+
+    The first copy pays for the call. A further copy over the bus adds little; one inside the device, or through the
+    host, as much as a call of its own (measured on an H200: 3.65 us of 3.5).
+    """
+    prices = [_price(runtime, op) for op in ops]
+    cost = prices[0][0]
+    for op, (price, _) in zip(ops[1:], prices[1:], strict=True):
+        cost += price if op.work.label in (D2D, P2P_STAGED) else runtime.costs.copy_more
+    return cost, [latency for _, latency in prices]
 
 
 async def room(runtime: Runtime, stream: Stream, op: Op, site: Site) -> None:

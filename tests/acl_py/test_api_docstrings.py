@@ -277,6 +277,7 @@ AlltoAllVC: await AlltoAllVC(buffer, [[16]], "int32", buffer[512:], None, comm, 
 Barrier: await Barrier(comm, stream)
 Send: await Send(buffer, 16, "float32", 0, comm, stream)
 Recv: await Recv(buffer, 16, "float32", 0, comm, stream)
+MemcpyBatchAsync: await MemcpyBatchAsync([(buffer, 64, pinned, 64)], stream)
 BatchSendRecv: await BatchSendRecv([(CollectiveKind.SEND, buffer, 16, "int8", 0)], comm, stream)
 """.splitlines()
 )

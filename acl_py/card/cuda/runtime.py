@@ -9,10 +9,10 @@ from acl_py.card.cuda.activities import activities
 from acl_py.card.cuda.contexts import CudaContext, CudaDevice
 from acl_py.card.cuda.driver import CudaDriver
 from acl_py.card.cuda.memory import CudaMemory
-from acl_py.card.runtime import ANYWHERE, ON_THE_MODEL, USE_A_LIBRARY, CardRuntime
+from acl_py.card.runtime import ANYWHERE, ON_THE_MODEL, ONE_BY_ONE, USE_A_LIBRARY, CardRuntime
 from acl_py.findings import Findings
 from acl_py.runtime.scopes import current_scope
-from acl_py.verbs import devices, graph_nodes, graphs
+from acl_py.verbs import copy_batches, devices, graph_nodes, graphs
 from device_model.memory import Buffer, Origin
 from device_model.ptx.launch import DriverLaunch
 from device_model.ptx.text.syntax import Module
@@ -24,6 +24,7 @@ _ELSEWHERE = {
     devices.ResetDevice.__name__: "end the process: torch, CuPy and numba live in the same context",
     devices.CreateContext.__name__: _ONE_CONTEXT,
     devices.DestroyContext.__name__: _ONE_CONTEXT,
+    copy_batches.MemcpyBatchAsync.__name__: ONE_BY_ONE,
     graphs.GraphAddIfNode.__name__: _CONDITIONS,
     graph_nodes.GraphAddConditionalNode.__name__: _CONDITIONS,
 }

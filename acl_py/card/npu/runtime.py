@@ -10,9 +10,9 @@ from acl_py.card.memory import CardMemory
 from acl_py.card.npu.contexts import NpuDevice
 from acl_py.card.npu.driver import AclDriver
 from acl_py.card.npu.streams import NpuStream, Outside
-from acl_py.card.runtime import ANYWHERE, CardRuntime
+from acl_py.card.runtime import ANYWHERE, ONE_BY_ONE, CardRuntime
 from acl_py.errors import DeviceError, Kind
-from acl_py.verbs import callbacks, devices, failures, memory, streams
+from acl_py.verbs import callbacks, copy_batches, devices, failures, memory, streams
 from device_model.completions import Nanoseconds
 from device_model.ops import Op
 from device_model.streams import Stream
@@ -31,6 +31,7 @@ _ON_MODEL = "run the program on the model"
 _SHARED = "end the process: torch_npu lives in the same context"
 # What a run does not do, although ACL has a function for it.
 _ELSEWHERE = {
+    copy_batches.MemcpyBatchAsync.__name__: ONE_BY_ONE,
     devices.ResetDevice.__name__: _SHARED,
     devices.ResetDeviceForce.__name__: _SHARED,
     failures.SetExceptionInfoCallback.__name__: "look at what synchronising raises: the run does not see work fail",

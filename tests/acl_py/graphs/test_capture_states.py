@@ -71,6 +71,7 @@ EACH = CALLS | {
     "Memcpy": "await Memcpy(buffer, 64, pinned, 64, MemcpyKind.DEFAULT)",
     "Memset": "await Memset(buffer, 64, 0, 64)",
 }
+REFUSED = {"MemcpyBatchAsync"}  # the capture goes on
 # What these verbs do with `stream`. All others have nothing to do with captures.
 NODES = {
     "MallocAsync", "MemsetAsync", "MemcpyAsync", "Memcpy2dAsync", "LaunchKernel", "LaunchHostFunc", "RecordEvent",
@@ -105,10 +106,12 @@ def expected(name, rules, state):
         return None, status
     if name in ENDS_STREAM:
         return None, GONE if "origin" in state else status
-    if is_lost and name in NODES | NO_NODES | OTHERS.keys():
+    if is_lost and name in NODES | NO_NODES | REFUSED | OTHERS.keys():
         return Kind.CAPTURE_INVALIDATED, status
     if name in NO_NODES or name == "StreamWaitEvent":
         return OTHERS.get(name, Kind.CAPTURE_UNSUPPORTED), CaptureStatus.INVALIDATED
+    if name in REFUSED:
+        return Kind.CAPTURE_UNSUPPORTED, status
     return OTHERS.get(name), status
 
 

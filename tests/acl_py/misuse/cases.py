@@ -833,6 +833,29 @@ case(
 )
 case(
     "copies",
+    "A batch in the legacy stream",
+    "await MemcpyBatchAsync([(buffer, 64, pinned, 64)])",
+    Kind.INVALID_VALUE,
+    "takes no batches",
+)
+case("copies", "A batch of no copies", "await MemcpyBatchAsync([], stream)", Kind.INVALID_VALUE, "without copies")
+case(
+    "copies",
+    "A batch with a copy of no bytes",
+    "await MemcpyBatchAsync([(buffer, 64, pinned, 64), (buffer, 64, pinned, 0)], stream)",
+    Kind.INVALID_VALUE,
+    "copy 1",
+)
+case(
+    "copies",
+    "A batch with pageable memory",
+    "await MemcpyBatchAsync([(buffer, 64, array, 64)], stream)",
+    Kind.NOT_SUPPORTED,
+    "pageable",
+)
+case("copies", "A batch that has no tuples", "await MemcpyBatchAsync([buffer, pinned], stream)", TypeError, "copy 0")
+case(
+    "copies",
     "Rows wider than their pitch",
     "await Memcpy2d(buffer, 32, array, 64, 64, 4, H2D)",
     Kind.INVALID_PITCH,
