@@ -234,9 +234,13 @@ class Calls:
         return self._ending(f["name"], self._cu.cuMemFreeHost)
 
     def _host_register(self, f: Mapping[str, Any]) -> Call:
-        memory = np.ones(f["bytes"] + PAGE, np.uint8)
-        self._kept.append(memory)
-        self._made[f["name"]] = address = -(-memory.ctypes.data // PAGE) * PAGE
+        if f["again"] is None:
+            memory = np.ones(f["bytes"] + PAGE, np.uint8)
+            self._kept.append(memory)
+            address = -(-memory.ctypes.data // PAGE) * PAGE
+        else:
+            address = self._made[f["again"]]
+        self._made[f["name"]] = address
         return partial(self._cu.cuMemHostRegister, address, f["bytes"], 0)
 
     def _host_unregister(self, f: Mapping[str, Any]) -> Call:

@@ -104,6 +104,7 @@ EXTENTS = Field(
     "a list of [buffer, start, stop], whole numbers with start at most stop", are_extents, (), refers="buffer"
 )
 KIND = one_of("h2h", "h2d", "d2h", "d2d", "default", default="default")
+AGAIN = Field(A_NAME, is_text, None, refers="buffer")
 DEVICE = Field("the number of a device, 0 to 2**31 - 1", lambda value: is_whole(value, 0, 2**31 - 1), 0)
 LIMIT = Field("milliseconds: a whole number, 1 to 2**31 - 1", lambda value: is_whole(value, 1, 2**31 - 1), None)
 SECONDS = Field("seconds: a whole number, 0 (no limit) to 2**32 - 1", lambda value: is_whole(value, 0, 2**32 - 1), 0)

@@ -116,7 +116,7 @@ ROWS: Mapping[str, Row] = {
     "give_way": Row(_plain),
     "malloc": Row(Began, "name", **f.allocate("device")),
     "malloc_host": Row(Began, "name", **f.allocate("pinned")),
-    "host_register": Row(Began, "name", **f.allocate("pageable"), fill=f.TIMING),
+    "host_register": Row(Began, "name", **f.allocate("pageable"), fill=f.TIMING, again=f.AGAIN),
     "malloc_async": Row(Began, "name stream", **f.allocate("device"), stream=f.STREAM),
     "free": Row(Ended, "name", name=f.MEMORY, sync=f.BLOCKING),
     "free_host": Row(Ended, "name", name=f.MEMORY, sync=f.BLOCKING),

@@ -46,6 +46,7 @@ class Pitfall(StrEnum):
     IN_LOOP = "made in a loop"
     PIECES = "small pieces"
     REPEATED = "repeated launches"
+    SMALL_KERNELS = "small kernels"
     ONE_STREAM = "one stream"
     WRONG_RECORD = "record in the wrong stream"
 

@@ -195,7 +195,7 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
 
 def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
     """Yield the habits of the program that cost something, each with the best way to do without."""
-    for habit in habits(asker.case.program):
+    for habit in habits(asker.case):
         found = best(asker, habit.ways)
         if found is None:
             continue

@@ -65,6 +65,7 @@ class Operations(Objects):
         self._labels: dict[str, Label] = {}  # of kernels, by their names
         self._reports: dict[str | None, Any] = {}  # the callback that each task has taken and not ended
         self._pool_base: int | None = None  # the address of the first stream-ordered allocation
+        self._registered: dict[str, Any] = {}  # ordinary memory, by the names with which it was registered
 
     def call(self, op: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return the coroutine function that makes the call of *op*."""
@@ -257,8 +258,10 @@ class Operations(Objects):
     async def free_host(self, name: str, sync: bool) -> None:
         await (mem.FreeHostWithDevSync if sync else mem.FreeHost)(self.memory[name])
 
-    async def host_register(self, name: str, bytes: int, fill: bool) -> None:  # noqa: A002, ARG002
-        self.memory[name] = await mem.HostRegister(self.pageable("bytes", bytes), name=given_name(name))
+    async def host_register(self, name: str, bytes: int, fill: bool, again: str | None) -> None:  # noqa: A002, ARG002
+        memory = self.pageable("bytes", bytes) if again is None else self.made(self._registered, again)
+        self._registered[name] = memory
+        self.memory[name] = await mem.HostRegister(memory, bytes, name=given_name(name))
 
     async def malloc_async(self, name: str, bytes: int, stream: str) -> int:  # noqa: A002
         buffer = self.memory[name] = await mem.MallocAsync(bytes, self.streams[stream], name=given_name(name))

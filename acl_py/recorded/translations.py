@@ -238,8 +238,13 @@ class Translator:
     def _host_work(self, fields: Fields, call: Call) -> Fields:
         return fields | {"us": in_us(call.exit_ns - call.enter_ns)}
 
-    def _host_register(self, fields: Fields, call: Call) -> Fields:  # noqa: ARG002
-        return fields | {"fill": False}
+    def _host_register(self, fields: Fields, call: Call) -> Fields:
+        act = call.act
+        assert isinstance(act, Began), "a life begins"
+        assert isinstance(act.memory, Extent), "it is memory"
+        again = self.timeline.buffers[act.memory.buffer].again
+        is_known = again >= 0 and self._buffers[again] in self._made
+        return fields | {"fill": False} | ({"again": self._buffers[again]} if is_known else {})
 
     def _create_event(self, fields: Fields, call: Call) -> Fields:
         kinds = {"CreateEventWithFlag": "flag", "CreateEventExWithFlag": "snapshot"}

@@ -2,7 +2,7 @@
 
 What a line makes again and again, and what is no longer used when it makes the next one, can be made once before the
 loop: a pool of as many things as were in use at a time, or of some more, so that more work can run at a time.
-Registered memory is other memory each time, as far as a recording says, so all of it is registered before the loop.
+All memory that is registered there is registered before the loop, once each, also if the loop registers it anew.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -114,7 +114,12 @@ def _lines(program: Program) -> list[_Lives]:
             case _:
                 continue
         life = lives[kind, name] = _Life(kind, name, makers, None, step.index)
-        key = place_of(makers[0]), makers[0].op, step.task, *(key_of(each, {name: "", **like}) for each in makers)
+        key = (
+            place_of(makers[0]),
+            makers[0].op,
+            step.task,
+            *(key_of(each, {name: "", **like}, but="again") for each in makers),
+        )
         if kind == "graph":
             like[name] = key
         lines.setdefault(key, []).append(life)
@@ -150,6 +155,14 @@ def _pool(line: _Lives, count: int = 0) -> list[_Lives]:
     return pool
 
 
+def _by_memory(lives: Iterable[_Life]) -> list[_Lives]:
+    """Return *lives* of registered memory, those of the same memory together."""
+    same: dict[str, _Lives] = {}
+    for life in lives:
+        same.setdefault(life.made.fields["again"] or life.name, []).append(life)
+    return [*same.values()]
+
+
 def _habit(tasks: Mapping[str | None, Sequence[Step]], loops: Sequence[_Loop]) -> Habit:
     lives = [life for loop in loops for line in loop for life in line]
     made = sorted((life.made for life in lives), key=lambda step: step.index)
@@ -159,9 +172,16 @@ def _habit(tasks: Mapping[str | None, Sequence[Step]], loops: Sequence[_Loop]) -
     ends = listed(dict.fromkeys(life.end.line for life in lives if life.end is not None), _SHOWN)
     if made[0].op == _REGISTERS:
         behind = f" (now in {ends})" if ends else ""
-        edit = f"Register all of it before the loop, and unregister it behind the last synchronisation{behind}"
-        pools = [[[life] for line in loop for life in line] for loop in loops]
-        return Habit(Pitfall.IN_LOOP, made, "a loop registers memory", [Way(edit, partial(_pooled, pools, begins))])
+        pools = [_by_memory(life for line in loop for life in line) for loop in loops]
+        few = sum(map(len, pools))
+        what = (
+            "Register all of it"
+            if few == len(lives)
+            else f"Register it once, {few:,} times in place of {len(lives):,},"
+        )
+        edit = f"{what} before the loop, and unregister it behind the last synchronisation{behind}"
+        what = "a loop registers memory" if few == len(lives) else "a loop registers the same memory again and again"
+        return Habit(Pitfall.IN_LOOP, made, what, [Way(edit, partial(_pooled, pools, begins))])
     what = listed(dict.fromkeys(line[0].what for line in loops[0]))
     ended = f", and ends them again ({ends})" if ends else ""
     ways = [_way(loops, times, begins) for times in _LARGER]

@@ -178,7 +178,8 @@ class Decoding:
     @cached_property
     def buffers(self) -> list[Memory]:
         """All memory."""
-        return list(self._store.allocations.values())
+        rows = self._store.allocations.values()
+        return [row._replace(again=self._buffer_places.get(row.again, -1)) for row in rows]
 
     @cached_property
     def handles(self) -> list[Handle]:

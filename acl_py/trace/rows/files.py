@@ -27,9 +27,10 @@ from device_model.errors import printable
 if TYPE_CHECKING:
     import gzip
 
-FORM, VERSION = "acl_py trace", 12
+FORM, VERSION = "acl_py trace", 13
 # What earlier forms that are read did not keep.
-_MISSING: Mapping[int, Sequence[str]] = {VERSION: (), 11: ("source",), form10.VERSION: form10.MISSING}
+_MISSING: Mapping[int, Sequence[str]] = {VERSION: (), 12: (), 11: ("source",), form10.VERSION: form10.MISSING}
+_SINCE = {"viewed_ns": 12, "again": 13}  # columns of memory, and the first form that has them
 _LINE = 1 << 24  # bytes that a line may have without rows
 _LONGEST = 1 << 29  # bytes that a line may have with any number of them
 _MOST = 500_000_000  # values of all columns: of some ten million operations and as many calls
@@ -210,8 +211,8 @@ def _rows(list_: str, lines: _Lines, name: str, version: int) -> list[Any]:
     is_old = version == form10.VERSION and list_ == "calls"
     if is_old:
         kinds = {"about" if kind is ACT else field: ABOUT if kind is ACT else kind for field, kind in kinds.items()}
-    if list_ == "buffers" and version < VERSION:  # earlier forms did not keep it
-        kinds = {field: kind for field, kind in kinds.items() if field != "viewed_ns"}
+    if list_ == "buffers":
+        kinds = {field: kind for field, kind in kinds.items() if version >= _SINCE.get(field, 0)}
     head = lines.next()
     rows = head.get("rows") if isinstance(head, dict) and head.get("list") == list_ else None
     if type(rows) is not int or rows < 0:

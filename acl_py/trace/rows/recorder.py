@@ -236,7 +236,8 @@ class Trace(Observer):
     def allocated(self, allocation: Allocation, since: Completion) -> None:
         """Store a row, whose begin is known when *since* is done."""
         serial = allocation.serial
-        self._store.allocations[serial] = memory_of(allocation)
+        again = self._store.registered.first(allocation)
+        self._store.allocations[serial] = memory_of(allocation)._replace(again=again)
         self._when(since, lambda at_ns: self._complete(serial, begin_ns=at_ns))
 
     def freed(self, allocation: Allocation, until: Completion) -> None:

@@ -14,6 +14,7 @@ from acl_py.trace.rows.handovers import Handovers
 from acl_py.trace.rows.instructions import Instructions
 from acl_py.trace.rows.launches import GraphRows
 from acl_py.trace.rows.packing import LATER, NO_OP, OP, STEP, Numbers
+from acl_py.trace.rows.registered import Registered
 from acl_py.trace.rows.timeline import CoreRun, Extent, Memory
 from device_model.completions import Completion, FirstOf, Group, Nanoseconds
 from device_model.events import Event
@@ -42,8 +43,8 @@ class Store:
 
     __slots__ = (
         "accesses", "allocations", "call_numbers", "call_rows", "callers", "core_runs", "exports", "graphs",
-        "handovers", "instructions", "launches", "marks", "op_callers", "op_numbers", "op_rows", "sleep_rows",
-        "staged", "step_rows", "touched",
+        "handovers", "instructions", "launches", "marks", "op_callers", "op_numbers", "op_rows", "registered",
+        "sleep_rows", "staged", "step_rows", "touched",
     )  # fmt: skip
 
     def __init__(self, instructions: int) -> None:
@@ -55,6 +56,7 @@ class Store:
         self.callers: list[str] = []  # by their numbers
         self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
         self.allocations: dict[int, Memory] = {}  # by serial number
+        self.registered = Registered()
         self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
         self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
         self.instructions = Instructions(instructions)

@@ -364,6 +364,9 @@ class Memory(NamedTuple):
 
     From *viewed_ns* on the host had an array over it, and may have read it unseen, as `plain[:] = array` does; -1 if it
     had none, or if no sanitizer has watched the host.
+
+    *again* is of memory that HostRegister pinned: the place of the first row of the same bytes of the same object, if
+    it was pinned before; else -1. Of bytes at a bare address nobody knows whether they are still the same object's.
     """
 
     name: str
@@ -375,6 +378,7 @@ class Memory(NamedTuple):
     begin_ns: int = -1
     end_ns: int = -1
     viewed_ns: int = -1
+    again: int = -1
 
 
 class Handle(NamedTuple):
@@ -483,6 +487,7 @@ class Timeline:
 # The list in which a field of this name is a place, in all rows and records.
 PLACES = {
     "after": "ops",
+    "again": "buffers",
     "behind": "calls",
     "buffer": "buffers",
     "dst": "buffers",

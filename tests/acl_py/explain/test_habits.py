@@ -97,3 +97,45 @@ def test_a_wait_stays_if_the_host_asks_what_is_over(asks):
     for each in found(rounds_with(asks), Pitfall.SYNC_COPY):
         assert "is needless then" not in each.finding.edit
         assert ops(each).count("sync_stream") == 3
+
+
+def small(us, reads, writes, **fields):
+    """A short kernel that reads and writes whole buffers."""
+    extents = {"reads": [[name, 0, MIB] for name in reads], "writes": [[name, 0, MIB] for name in writes]}
+    return step("launch", stream="A", us=us, **extents, **fields)
+
+
+def test_a_chain_of_small_kernels_becomes_one_that_does_not_read_what_it_writes():
+    chain = [small(1, ["d"], ["e"]), small(2, ["d", "e"], ["e"]), small(1.5, ["e"], ["d"])]
+    (one,) = found(program(*chain, sync()), Pitfall.SMALL_KERNELS)
+    assert ops(one) == ["launch", "sync_device"]
+    fields = one.answer.case.program.steps[0].fields
+    assert (fields["us"], fields["reads"]) == (4.5, [["d", 0, MIB]])
+    assert fields["writes"] == [["d", 0, MIB], ["e", 0, MIB]]
+
+
+def test_kernels_are_large_enough_for_their_launches_if_their_waves_are():
+    """Exclusive blocks run in waves; those of a chain that take as long as launches leave nothing to gain."""
+    us, cores = 1, case(program(sync())).device.cores.count
+    for blocks, count in ((cores, 1), (8 * cores, 0)):
+        kernels = [small(us + number, ["d"], ["d"], blocks=blocks, exclusive=True) for number in range(3)]
+        assert len(found(program(*kernels, sync()), Pitfall.SMALL_KERNELS)) == count
+
+
+@pytest.mark.parametrize(
+    "between",
+    [record("x", "A"), launch("B", 1), fill("e", "A"), step("sync_op", of="first")],
+    ids=lambda each: each["op"],
+)
+def test_other_steps_end_a_chain_of_small_kernels(between):
+    kernels = [small(1 + number, ["d"], ["d"]) for number in range(4)]
+    kernels[1]["id"] = "first"
+    assert not found(program(*kernels[:2], between, *kernels[2:], sync()), Pitfall.SMALL_KERNELS)
+    assert found(program(*kernels, sync()), Pitfall.SMALL_KERNELS)
+
+
+def test_small_kernels_that_repeat_are_a_graph():
+    chain = [small(1, ["d"], ["e"]), small(2, ["e"], ["d"]), small(1.5, ["d"], ["e"]), small(1, ["e"], ["d"])]
+    before = program(*[*chain, sync()] * 8)
+    assert found(before, Pitfall.REPEATED)
+    assert not found(before, Pitfall.SMALL_KERNELS)

@@ -46,7 +46,7 @@ def as_form_10(lines, calls):
             old.append({name: value for name, value in line.items() if name not in form10.MISSING} | {"version": 10})
         elif line.get("column") == "act":
             old.append({"column": "about", "values": [about for _, about in calls]})
-        elif list_ not in form10.MISSING and line.get("column") != "viewed_ns":
+        elif list_ not in form10.MISSING and line.get("column") not in ("viewed_ns", "again"):
             old.append(line)
     return old
 

@@ -17,9 +17,13 @@ from acl_py import (
     GraphExecDestroy,
     GraphInstantiate,
     GraphLaunch,
+    In,
+    InOut,
     Malloc,
     MallocHost,
     MemcpyAsync,
+    MemsetAsync,
+    Out,
     SynchronizeDevice,
     SynchronizeStream,
     kernel,
@@ -143,6 +147,45 @@ class ScratchOfTwoTasks(TwoTasks):
             scratch = await Malloc(MIB)  # planted
             await self.round(stream, host, device, scratch)
             await Free(scratch)
+
+
+@kernel(cost=Cost(us=2))
+def square(data: InOut):
+    """A kernel of few microseconds."""
+
+
+@kernel(cost=Cost(us=1))
+def add(sums: Out, data: In):
+    """Another one, which reads what the first has written."""
+
+
+@kernel(cost=Cost(us=5))
+def all_three(data: InOut, sums: Out):
+    """What square() twice and add() do."""
+
+
+class OneKernel(Pipeline):
+    """The host reads the result of each step, so there is no graph of several steps."""
+
+    async def run(self):
+        self.stream, self.data, self.sums = await CreateStream(), await Malloc(MIB), await Malloc(MIB)
+        await MemsetAsync(self.data, MIB, 0, MIB, self.stream)
+        for _ in range(12):
+            await self.launch()
+            await SynchronizeStream(self.stream)
+
+    async def launch(self):
+        await all_three[132, self.stream](Array(self.data), Array(self.sums))
+
+
+class ThreeKernels(OneKernel):
+    pitfall, edit = Pitfall.SMALL_KERNELS, "Make one kernel of each chain: 12 launches in place of 36"
+    mended = OneKernel
+
+    async def launch(self):
+        await square[132, self.stream](Array(self.data))  # planted
+        await square[132, self.stream](Array(self.data))
+        await add[132, self.stream](Array(self.sums), Array(self.data))
 
 
 class StreamOfEachSlot(Pipeline):

@@ -93,6 +93,39 @@ class RegisteredInLoop(_Arrays):
         await HostUnregister(self.part(chunk))
 
 
+class SlotsRegisteredOnce(RegisteredOnce):
+    """The arrays of the slots are used again for each chunk."""
+
+    def part(self, chunk):
+        return super().part(chunk % self.slots)
+
+    async def begin(self):
+        await Pipeline.begin(self)
+        self.array = np.zeros(SIZE * self.slots, np.uint8)
+        for slot in range(self.slots):
+            await HostRegister(self.part(slot))
+
+    async def end(self):
+        await Pipeline.end(self)
+        for slot in range(self.slots):
+            await HostUnregister(self.part(slot))
+
+
+class SlotsRegisteredAnew(SlotsRegisteredOnce):
+    pitfall, edit = Pitfall.IN_LOOP, "Register it once, 3 times in place of 12, before the loop"
+    mended = SlotsRegisteredOnce
+    end = Pipeline.end
+
+    async def begin(self):
+        await Pipeline.begin(self)
+        self.array = np.zeros(SIZE * self.slots, np.uint8)
+
+    async def step(self, chunk, slot):
+        await HostRegister(self.part(chunk))  # planted
+        await super().step(chunk, slot)
+        await HostUnregister(self.part(chunk))
+
+
 class OwnDownload(Pipeline):
     """Each download has a stream and an event, made before."""
 
