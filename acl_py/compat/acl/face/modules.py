@@ -1,7 +1,7 @@
 """How scripts find `acl` and its sub-modules: they are made when a script imports them."""
 
 import sys
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +15,7 @@ SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
 NAMES = ("acl", *(f"acl.{name}" for name in SUBMODULES))
 ORIGIN = "acl_py.compat.acl"
 IMPORTED = Path(PACKAGE, "compat", "path", "acl", "__init__.py")  # what `import acl` finds by the path alone
+_MANAGEMENT = "hccl"
 _FACE = __package__
 _SESSION = f"{_FACE}.session"
 _NEVER_WRONG = {"on_hang"}  # options that need no check
@@ -70,6 +71,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
         if before is not None and not _is_ours(before):
             _replaced[name] = before
         sys.modules[name] = module
+    _let_find_management()
     return modules["acl"]
 
 
@@ -86,6 +88,21 @@ def install_at_import(**options: Any) -> None:
     else:
         import_late(_SESSION).begin_anew(import_late(f"{_FACE}.options").SessionOptions(**options))
     sys.meta_path.insert(0, _Maker())
+    _let_find_management()
+
+
+class _Management:
+    """Finds `hccl`, CANN's management of ranks, in the folder that processes have in their path."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004
+        """Find `hccl`; what is in it is found by its path."""
+        return PathFinder.find_spec(name, [str(IMPORTED.parent.parent)]) if name == _MANAGEMENT else None
+
+
+def _let_find_management() -> None:
+    if _Management not in sys.meta_path:
+        sys.meta_path.insert(0, _Management)
 
 
 class _Maker:
@@ -125,7 +142,13 @@ def is_installed() -> bool:
 
 def uninstall() -> None:
     """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
-    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker)]
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker) and each is not _Management]
+    for name, module in list(sys.modules.items()):
+        is_ours = str(getattr(module, "__file__", "")).startswith(str(IMPORTED.parent.parent))
+        if is_ours and name.partition(".")[0] == _MANAGEMENT:
+            del sys.modules[name]
+    if groups := imported(f"{_FACE}.rank_groups"):
+        groups.forget()
     for name in NAMES:
         if _is_ours(sys.modules.get(name)):
             del sys.modules[name]

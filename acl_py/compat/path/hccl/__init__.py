@@ -1,0 +1,1 @@
+"""What `import hccl` finds where `import acl` finds the simulated module: the management of ranks."""

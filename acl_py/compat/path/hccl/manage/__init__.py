@@ -1,0 +1,1 @@
+"""What `import hccl.manage` finds: see `api`."""
