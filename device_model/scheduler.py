@@ -21,11 +21,11 @@ For example, two copies end at 100 ns, and each unblocks a kernel:
                 grant                  the dispatcher now sees both kernels, and the more urgent one starts first
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from heapq import heapify, heappop, heappush
 from math import inf
 from sys import maxsize
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from device_model.completions import Completion, Nanoseconds, Then
 from device_model.errors import INTERRUPTS
@@ -145,6 +145,33 @@ class _Raiser:
 
 
 _NEVER = Completion()  # the goal of a run that only a time ends
+
+
+class Chain:
+    """What takes time by itself, step behind step, as `Scheduler.pass_beside` lets it.
+
+    *due* is the entry of the heap for the end of its first step, *act* is called at the end of the present one. If it
+    no longer *goes on*, only the device can end that step.
+    """
+
+    __slots__ = ("act", "due", "goes_on")
+
+    def __init__(self, due: "tuple[Nanoseconds, int, Action, Any]") -> None:
+        self.due = due
+        self.act: Callable[[], None] = _nothing
+        self.goes_on = True
+
+    def go_on(self, now: Nanoseconds) -> Nanoseconds:
+        """Begin the next step, and return when it ends."""
+        raise NotImplementedError  # pragma: no cover - each chain has its own
+
+
+Place: TypeAlias = tuple[Nanoseconds, int, Chain]  # when a chain is due, and where in that instant
+Failure: TypeAlias = tuple[Chain, BaseException]  # what the function of a chain raised
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class Scheduler:
@@ -321,7 +348,7 @@ class Scheduler:
 
         Returns how many steps are over, and what the function of the last of them raised: then the others are left.
         """
-        if self._goal.done or self.choices is not None:
+        if not self.can_pass:
             return 0, None
         over, ready, size = 0, self._ready, self._size
         until = self.until if not self.heap else min(self.until, self.heap[0][0] - 1)
@@ -339,6 +366,47 @@ class Scheduler:
             error = raised
         self._instants -= over
         return over, error
+
+    @property
+    def can_pass(self) -> bool:
+        """Whether time may pass within a grant."""
+        return not self._goal.done and self.choices is None
+
+    def pass_beside(self, chains: Sequence["Chain"]) -> tuple[list["Place"], "Failure | None"]:
+        """Let time pass along *chains*, which are due off the heap, as long as nothing else is due before them and each
+        of them can go on by itself. The limits are those of `pass_through`.
+
+        Returns when each chain is due now, with its place in that instant; and what the function of one of them raised,
+        with that chain. The others are left then.
+        """
+        ready, size = self._ready, self._size
+        failure: Failure | None = None
+        until = self.until if not self.heap else min(self.until, self.heap[0][0] - 1)
+        due: list[Place] = [(*chain.due[:2], chain) for chain in chains]
+        heapify(due)
+        ended: list[Chain] = []  # in this instant
+        try:
+            while due[0][0] <= until and self._instants > 0 and len(ready) == size and failure is None:
+                now = self.now = due[0][0]
+                self._instants -= 1
+                while due and due[0][0] == now and failure is None:
+                    ended.append(heappop(due)[2])
+                    try:
+                        ended[-1].act()
+                    except BaseException as raised:  # by a function of the user: the caller knows what has failed
+                        failure = ended[-1], raised
+                while ended:
+                    chain = ended.pop(0)
+                    end = chain.go_on(now)
+                    self.sequence += 1
+                    heappush(due, (end, self.sequence, chain))
+                    if not chain.goes_on:
+                        until = min(until, end - 1)
+        except BaseException as raised:  # an interrupt
+            self.raise_later(raised)
+            for chain in ended:
+                heappush(due, (self.now, self.sequence, chain))
+        return due, failure
 
     def step(self) -> None:
         """Run one instant: the actions that are due, then the grants (rule 2)."""

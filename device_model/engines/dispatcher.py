@@ -72,10 +72,10 @@ class Dispatcher(Engine):
     """Places the blocks of kernels on the AI cores, and runs copies inside the device and fills."""
 
     __slots__ = (
-        "_arrivals", "_end", "_held", "_lead", "_waves", "begin", "begin_part", "block_overhead_ns",
+        "_end", "_held", "_lead", "_waves", "begin", "begin_part", "block_overhead_ns",
         "copy_time", "cores", "cores_of_part", "drain_ns", "fill_time", "finish", "finish_core", "freed",
-        "go_on", "held_by_parts", "list", "move_pages", "node_copy_time", "open_cores", "paged_ns", "pinned_fill_time",
-        "resident", "resident_limit", "shared_blocks", "tail_ns", "waiting",
+        "go_on", "held_by_parts", "list", "listed", "move_pages", "node_copy_time", "open_cores", "paged_ns",
+        "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -127,7 +127,7 @@ class Dispatcher(Engine):
         self.pinned_fill_time = pinned_fill_time
         self.list: list[tuple[int, int, Op]] = []  # a heap of (priority, arrival, operation)
         self.freed: Op | None = None  # what let go of its cores, or of the memory, last
-        self._arrivals = 0
+        self.listed = 0  # how many operations so far
         self._held = False  # a copy or fill uses the memory of the whole device, so nothing else starts
         self._waves: dict[Op, list[Wave]] = {}  # in flight, of kernels with more blocks than one wave
         self._lead: _Lead | None = None
@@ -146,6 +146,17 @@ class Dispatcher(Engine):
     def has_only(self, op: Op) -> bool:
         """Whether nothing runs here, and *op* is all that can start."""
         return not self.resident and len(self.list) == 1 and self.list[0][2] is op
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is listed, and a kernel without exclusive blocks that takes the place of another starts."""
+        return not self.list and not self._held and self._lead is None
+
+    def exchange(self, ended: Work, begun: Work) -> None:
+        """Count the blocks of *begun*, which runs instead of *ended*; neither has exclusive blocks."""
+        assert isinstance(ended, Kernel), f"{ended!r} is no kernel"
+        assert isinstance(begun, Kernel), f"{begun!r} is no kernel"
+        self.shared_blocks += begun.blocks - ended.blocks
 
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:
         """List the ready operations at the head of *queue*."""
@@ -167,9 +178,9 @@ class Dispatcher(Engine):
                 op.pass_behind(head, self.scheduler.now)
             if queue.requests:
                 queue.pass_on(op)
-            self._arrivals += 1
+            self.listed += 1
             priority = op.own_priority
-            heappush(self.list, (op.stream.priority if priority is None else priority, self._arrivals, op))
+            heappush(self.list, (op.stream.priority if priority is None else priority, self.listed, op))
 
     def grant(self) -> None:
         """Let the head of the list place its blocks, then the next, until a head cannot place all of its blocks."""
@@ -236,9 +247,9 @@ class Dispatcher(Engine):
 
     def ask(self, op: Op) -> None:
         """List the part *op* of a collective, which begins once it has its cores."""
-        self._arrivals += 1
+        self.listed += 1
         priority = op.own_priority
-        heappush(self.list, (op.stream.priority if priority is None else priority, self._arrivals, op))
+        heappush(self.list, (op.stream.priority if priority is None else priority, self.listed, op))
         self.request_grant()
 
     def give_back(self, op: Op) -> None:

@@ -265,6 +265,48 @@ async def test_a_chain_of_kernels_is_scheduled_node_by_node_only_if_somebody_wat
 
 
 @tiny(trace=False)
+async def test_branches_that_leave_room_for_each_other_go_on_at_once_and_end_in_the_order_of_time():
+    sim, notes, listed = acl.current_simulation(), [], []
+    scheduler, (main, side) = sim.runtime.scheduler, [await acl.CreateStream() for _ in range(2)]
+    fork, join = await acl.CreateEvent(), await acl.CreateEvent()
+
+    def timed(name, us):
+        @acl.kernel(cost=acl.Cost(us=us))
+        def note():
+            notes.append((name, scheduler.now))
+
+        return note
+
+    ten, six, alone = timed("ten", 10), timed("six", 6), busy("alone", 1)
+    async with acl.capture(main) as graph:
+        await acl.RecordEvent(fork, main)
+        await acl.StreamWaitEvent(side, fork)
+        for _ in range(30):
+            await ten[1, main]()
+            await six[2, side]()
+        await acl.RecordEvent(join, side)
+        await acl.StreamWaitEvent(main, join)
+        await alone[1, main]()
+    executable, [device] = await acl.GraphInstantiate(graph), sim.runtime.devices
+    await acl.GraphUpload(executable, main)
+    found = []
+    for observer in (Observer(), Watcher([])):
+        sim.runtime.hooks.add(observer)
+        begin, before = sim.now_ns, device.cores.listed
+        launch = await acl.GraphLaunch(executable, main)
+        await acl.SynchronizeStream(main)
+        listed.append(device.cores.listed - before)
+        found.append(([(name, at - begin) for name, at in notes], launch.end_ns - begin))
+        notes.clear()
+    assert found[0] == found[1]
+    ends = sorted(
+        [(1_000 + 10_000 * n, "ten") for n in range(1, 31)] + [(1_000 + 6_000 * n, "six") for n in range(1, 31)]
+    )
+    assert [at for _, at in found[0][0]] == [at for at, _ in ends]
+    assert (listed[0] < 12, listed[1], device.cores.shared_blocks) == (True, 61, 0)
+
+
+@tiny(trace=False)
 async def test_a_trace_that_begins_during_a_launch_has_the_nodes_that_end_later():
     sim, stream = acl.current_simulation(), await acl.CreateStream()
     async with acl.capture(stream) as graph:
