@@ -13,6 +13,7 @@ from acl_py import (
     DestroyContext,
     DestroyStream,
     Free,
+    FreeHost,
     GraphDestroy,
     GraphExecDestroy,
     GraphInstantiate,
@@ -209,3 +210,43 @@ class OneStream(StreamOfEachSlot):
 
     async def made(self):
         return [await CreateStream()]  # planted
+
+
+class LateResults(Pipeline):
+    """The memory for a result is allocated when it is needed first."""
+
+    pitfall, edit = Pitfall.LATE_PINNED, "Allocate it before the first work"
+    mended, in_window = Pipeline, True
+
+    async def begin(self):
+        await super().begin()
+        for result in self.result:
+            await FreeHost(result)
+        self.result = [None] * self.slots
+
+    async def download(self, chunk, slot):
+        if self.result[slot] is None:
+            self.result[slot] = await MallocHost(self.size)  # planted
+        await super().download(chunk, slot)
+
+
+class ResultsOnce(Pipeline):
+    """Each chunk has memory for its result, which stays."""
+
+    async def begin(self):
+        await super().begin()
+        self.results = [await MallocHost(self.size) for _ in range(self.chunks)]
+
+    async def download(self, chunk, slot):
+        self.result[slot] = self.results[chunk]
+        await super().download(chunk, slot)
+
+
+class ResultOfEachChunk(ResultsOnce):
+    pitfall, edit = Pitfall.LATE_PINNED, "Allocate it before the first work"
+    mended, in_window = ResultsOnce, True
+    begin = Pipeline.begin
+
+    async def download(self, chunk, slot):
+        self.result[slot] = await MallocHost(self.size)  # planted
+        await Pipeline.download(self, chunk, slot)
