@@ -46,6 +46,7 @@ class Pitfall(StrEnum):
     REPEATED = "repeated launches"
     SMALL_KERNELS = "small kernels"
     LATE_PINNED = "pinned late"
+    PRIORITY = "priority"
     ONE_STREAM = "one stream"
     WRONG_RECORD = "record in the wrong stream"
 

@@ -8,6 +8,7 @@ from acl_py.explain.habits.late_pinned import late_pinned
 from acl_py.explain.habits.loops import things_in_loops
 from acl_py.explain.habits.one_stream import work_of_one_stream
 from acl_py.explain.habits.pieces import copies_in_pieces
+from acl_py.explain.habits.priorities import helpful_priorities
 from acl_py.explain.habits.repeated import repeated_launches
 from acl_py.explain.habits.small_kernels import small_kernels
 
@@ -23,6 +24,7 @@ def habits(case: Case) -> Iterator[Habit]:
     yield from repeated
     yield from small_kernels(case, _indices(repeated))
     yield from work_of_one_stream(program)
+    yield from helpful_priorities(case)
 
 
 def _indices(habits: Iterable[Habit]) -> set[int]:

@@ -171,3 +171,28 @@ def test_pinned_memory_that_a_loop_gives_back_is_made_in_a_loop():
     before = program(*rounds, launch("A", 10))
     assert found(before, Pitfall.IN_LOOP)
     assert not found(before, Pitfall.LATE_PINNED)
+
+
+def behind_long_kernels(**fields):
+    """A short kernel of stream B and what hangs on it, behind a long kernel of stream A; *fields* are of that."""
+    long = launch("A", **({"us": 100, "touches": "d", "blocks": 8 * 132, "exclusive": True} | fields))
+    short = launch("B", 20, touches="e", blocks=132, exclusive=True, name="short")
+    return program(*[long, short, copy("p", "e", "B", 16 * MIB)] * 4, sync(), size=16 * MIB)
+
+
+def test_a_stream_with_short_kernels_becomes_urgent():
+    (one,) = found(behind_long_kernels(), Pitfall.PRIORITY)
+    streams = one.answer.case.program.streams
+    assert {name: options["priority"] for name, options in streams.items()} == {"A": 0, "B": -5, "N": 0}
+    assert "(short)" in one.finding.what
+
+
+@pytest.mark.parametrize("fields", [{"exclusive": False}, {"blocks": 132}, {"us": 2}], ids=str)
+def test_no_priority_helps_where_kernels_leave_the_cores_soon(fields):
+    assert not found(behind_long_kernels(**fields), Pitfall.PRIORITY)
+
+
+def test_no_stream_is_more_urgent_than_the_most_urgent_one():
+    """Under ACL's rules, a stream has the most urgent priority unless the program asks for another."""
+    asker = Asker(case(behind_long_kernels(blocks=8 * 20), "acl"))
+    assert Pitfall.PRIORITY not in {each.finding.pitfall for each in prices(asker, asker.timeline)}
