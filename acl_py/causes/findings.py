@@ -47,6 +47,8 @@ class Pitfall(StrEnum):
     PIECES = "small pieces"
     REPEATED = "repeated launches"
     SMALL_KERNELS = "small kernels"
+    LATE_PINNED = "pinned late"
+    PRIORITY = "priority"
     ONE_STREAM = "one stream"
     WRONG_RECORD = "record in the wrong stream"
 

@@ -38,7 +38,8 @@ _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of sev
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What edits would change. Times are makespans: until the last step has returned and all operations are done.
+    """What edits would change. Times are makespans: until the last step has returned and all operations are done
+    (of a habit whose edit moves calls in front of the first work, they are *worked_ns*).
     *worked_ns* are those of the windows from the first work to the last wait, before and after, which texts tell.
 
     *conflicts* name pairs of accesses that the edits leave without order although they touch the same bytes; if there

@@ -139,3 +139,60 @@ def test_small_kernels_that_repeat_are_a_graph():
     before = program(*[*chain, sync()] * 8)
     assert found(before, Pitfall.REPEATED)
     assert not found(before, Pitfall.SMALL_KERNELS)
+
+
+def pin(name):
+    return step("malloc_host", name=name, bytes=MIB)
+
+
+def test_pinned_memory_is_late_where_the_device_has_nothing_to_do_meanwhile():
+    """The call of 400 us is hidden behind a kernel of 1,000 us, and not behind one of 100 us. What the time from the
+    first work to the last wait loses is its price: the whole run is longer.
+    """
+    for us, worth_ns in ((1_000, None), (100, 296_650)):
+        steps = program(launch("A", us, touches="d"), pin("late"), copy("late", "d", "A"), sync())
+        late = found(steps, Pitfall.LATE_PINNED)
+        assert [each.answer.gain_ns for each in late] == ([] if worth_ns is None else [worth_ns])
+    assert ops(late[0]) == ["malloc_host", "launch", "memcpy_async", "sync_device"]
+    assert late[0].answer.run.done_us > Asker(case(steps)).before.done_us
+
+
+@pytest.mark.parametrize(("again", "count"), [("kernel", 1), ("another", 0)])
+def test_what_is_prepared_behind_finished_work_is_late_only_if_that_work_comes_again(again, count):
+    before = [launch("A", 100, touches="d"), sync(), pin("late")]
+    behind = [launch("A", 100, touches="d", name=again), copy("late", "d", "A"), sync()]
+    assert len(found(program(*before, *behind), Pitfall.LATE_PINNED)) == count
+
+
+def test_pinned_memory_that_a_loop_gives_back_is_made_in_a_loop():
+    one = [launch("A", 10, touches="d"), pin("m"), copy("m", "d", "A"), sync(), step("free_host", name="m")]
+    rounds = [each | {"name": f"m{number}"} if each.get("name") == "m" else each for number in range(4) for each in one]
+    rounds = [each | {"dst": f"m{place // 5}"} if "dst" in each else each for place, each in enumerate(rounds)]
+    before = program(*rounds, launch("A", 10))
+    assert found(before, Pitfall.IN_LOOP)
+    assert not found(before, Pitfall.LATE_PINNED)
+
+
+def behind_long_kernels(**fields):
+    """A short kernel of stream B and what hangs on it, behind a long kernel of stream A; *fields* are of that."""
+    long = launch("A", **({"us": 100, "touches": "d", "blocks": 8 * 132, "exclusive": True} | fields))
+    short = launch("B", 20, touches="e", blocks=132, exclusive=True, name="short")
+    return program(*[long, short, copy("p", "e", "B", 16 * MIB)] * 4, sync(), size=16 * MIB)
+
+
+def test_a_stream_with_short_kernels_becomes_urgent():
+    (one,) = found(behind_long_kernels(), Pitfall.PRIORITY)
+    streams = one.answer.case.program.streams
+    assert {name: options["priority"] for name, options in streams.items()} == {"A": 0, "B": -5, "N": 0}
+    assert "(short)" in one.finding.what
+
+
+@pytest.mark.parametrize("fields", [{"exclusive": False}, {"blocks": 132}, {"us": 2}], ids=str)
+def test_no_priority_helps_where_kernels_leave_the_cores_soon(fields):
+    assert not found(behind_long_kernels(**fields), Pitfall.PRIORITY)
+
+
+def test_no_stream_is_more_urgent_than_the_most_urgent_one():
+    """Under ACL's rules, a stream has the most urgent priority unless the program asks for another."""
+    asker = Asker(case(behind_long_kernels(blocks=8 * 20), "acl"))
+    assert Pitfall.PRIORITY not in {each.finding.pitfall for each in prices(asker, asker.timeline)}

@@ -13,6 +13,7 @@ from acl_py import (
     DestroyContext,
     DestroyStream,
     Free,
+    FreeHost,
     GraphDestroy,
     GraphExecDestroy,
     GraphInstantiate,
@@ -209,3 +210,77 @@ class OneStream(StreamOfEachSlot):
 
     async def made(self):
         return [await CreateStream()]  # planted
+
+
+class LateResults(Pipeline):
+    """The memory for a result is allocated when it is needed first."""
+
+    pitfall, edit = Pitfall.LATE_PINNED, "Allocate it before the first work"
+    mended, in_window = Pipeline, True
+
+    async def begin(self):
+        await super().begin()
+        for result in self.result:
+            await FreeHost(result)
+        self.result = [None] * self.slots
+
+    async def download(self, chunk, slot):
+        if self.result[slot] is None:
+            self.result[slot] = await MallocHost(self.size)  # planted
+        await super().download(chunk, slot)
+
+
+class ResultsOnce(Pipeline):
+    """Each chunk has memory for its result, which stays."""
+
+    async def begin(self):
+        await super().begin()
+        self.results = [await MallocHost(self.size) for _ in range(self.chunks)]
+
+    async def download(self, chunk, slot):
+        self.result[slot] = self.results[chunk]
+        await super().download(chunk, slot)
+
+
+class ResultOfEachChunk(ResultsOnce):
+    pitfall, edit = Pitfall.LATE_PINNED, "Allocate it before the first work"
+    mended, in_window = ResultsOnce, True
+    begin = Pipeline.begin
+
+    async def download(self, chunk, slot):
+        self.result[slot] = await MallocHost(self.size)  # planted
+        await Pipeline.download(self, chunk, slot)
+
+
+@kernel(cost=Cost(us=100), exclusive=True)
+def long_one(data: InOut):
+    """Each block takes a core for itself."""
+
+
+@kernel(cost=Cost(us=20), exclusive=True)
+def short_one(data: InOut):
+    """Another one, of one wave."""
+
+
+class Urgent(Pipeline):
+    """Short kernels, each with a download behind it, run beside long ones of eight waves."""
+
+    async def run(self):
+        self.long, self.short = await CreateStream(), await self.made()
+        work, host, device = await Malloc(MIB), await MallocHost(16 * MIB), await Malloc(16 * MIB)
+        for _ in range(4):
+            await long_one[8 * 132, self.long](Array(work))
+            await short_one[132, self.short](Array(device))
+            await MemcpyAsync(host, 16 * MIB, device, 16 * MIB, D2H, self.short)
+        await SynchronizeDevice()
+
+    async def made(self):
+        return await CreateStream(priority=-5)
+
+
+class AsUrgentAsOthers(Urgent):
+    pitfall, edit = Pitfall.PRIORITY, "Make their stream with priority -5, the most urgent"
+    mended = Urgent
+
+    async def made(self):
+        return await CreateStream()  # planted

@@ -25,6 +25,7 @@ from acl_py.explain.fixes import Fixer
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of, case_of
 from acl_py.explain.whatif import Asker
+from acl_py.trace.rows.windows import worked
 from device_model.profile import load
 from device_model.rules import RULES
 
@@ -35,6 +36,11 @@ PLANTED = [
     if isinstance(kind, type) and "pitfall" in vars(kind)
 ]
 _NEAR_NS = 3_000  # or 5 %
+
+
+def worked_ns(timeline):
+    """From the first work to the last wait."""
+    return worked(timeline, makespan_ns(timeline)).ns
 
 
 def report(timeline):
@@ -48,7 +54,8 @@ def test_a_planted_mistake_is_found_and_priced(pair):
     of_line = [each for each in report(timeline)[:2] if each.finding.site == line_of(pair)]
     assert {each.finding.pitfall for each in of_line} == {pair.pitfall}
     (found,) = [each for each in of_line if pair.edit in each.finding.edit]
-    answer, real = found.answer, makespan_ns(timeline) - makespan_ns(mended)
+    lasted_ns = worked_ns if hasattr(pair, "in_window") else makespan_ns
+    answer, real = found.answer, lasted_ns(timeline) - lasted_ns(mended)
     assert not answer.conflicts
     assert answer.gain_ns == pytest.approx(real, abs=max(_NEAR_NS, real // 20))
     if hasattr(pair, "diff"):
