@@ -84,11 +84,11 @@ class Observer:
         """*op*, a node of a launch, was queued. An observer that does not override this gets `op_queued`."""
         self.op_queued(op)
 
-    def nodes_ran(self, op: "NodeOp", behind: "Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]") -> None:
-        """Kernels of a launch ran one behind the other, without an operation for each: the node of *op*, and those
-        *behind* it, with their starts and ends.
+    def nodes_ran(self, ran: "Sequence[tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]]") -> None:
+        """Kernels of a launch *ran* without an operation for each, here in the order of their ends: the operation that
+        stands for the node, the node, its start and its end. Nodes with one operation ran one behind the other.
 
-        `op_ended` is not called for them. *op* has the times of its node now, and is the operation of another one
+        `op_ended` is not called for them. An operation has the times of its first node now, and is that of another one
         later. An observer that overrides `run_queued`, `node_queued` or `op_ended`, and not this, gets an operation for
         each node.
         """
@@ -292,7 +292,7 @@ class Hooks:
     part_queued: "Callable[[Op, Copy], None] | None"
     run_queued: "Callable[[Run, Sequence[Completion]], None] | None"
     node_queued: "Callable[[Op], None] | None"
-    nodes_ran: "Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None] | None"
+    nodes_ran: "Callable[[Sequence[tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]]], None] | None"
     decided: "Callable[[Decision], None] | None"
     op_ended: "Callable[[Op], None] | None"
     recorded: "Callable[[Event, Stream, Nanoseconds, object, Completion], None] | None"

@@ -11,8 +11,7 @@ nothing else, is a *streak*. Only one of its nodes has an operation, the next on
                       k4 starts as any operation does; at its end, k5 is queued
 
 Several streaks of a launch may run at the same time. Kernels without exclusive blocks leave room for each other, so
-each of these streaks goes on as if it were alone, and their nodes end in the order of time. This takes place if nobody
-wants to be told of nodes (`Streaks.grant`).
+each of these streaks goes on as if it were alone, and their nodes end in the order of time.
 
 `Streaks` decides this when an operation of a streak asks for the cores. If it cannot run at once, the dispatcher takes
 the operation in the same instant, and other work finds the dispatcher as it would be without streaks. Nodes are queued
@@ -22,7 +21,7 @@ them, or if they have priorities of their own. An observer that does not, such a
 
 from heapq import heapify, heappush
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from device_model.completions import Completion, Nanoseconds
 from device_model.ops import Op
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from device_model.scheduler import Action
 
 
+# A node that ran, and when: the operation that stands for it, its entry, its start and its end.
+Ran: TypeAlias = "tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]"
 _LONG = 64  # a heap of so many entries is not searched for streaks: that would take longer than it saves
 
 
@@ -85,19 +86,17 @@ class Streak(Completion):
         steps, gap, start = self.row.steps, self._queue.after_same[op.lane], max(op.ready_ns, scheduler.now)
         over, error = scheduler.pass_through(islice(steps, first, None), start, gap)
         if over:
-            device.cores.freed = self.move_on(device, over, start, scheduler.now, error)
+            if device.hooks.nodes_ran is not None:
+                _tell(device, self._ran(start, over))
+            device.cores.freed = self.move_on(over, scheduler.now, error)
         elif error is not None:  # an interrupt that came before the first step
             scheduler.raise_later(error)
 
-    def move_on(
-        self, device: "Device", over: int, start: Nanoseconds, end: Nanoseconds, error: BaseException | None
-    ) -> NodeOp:
-        """Let `op` be that of the node behind those that are *over*, at least one: the first of them began at *start*,
-        and the last ended at *end*, perhaps with an *error*. Return the operation of the last one.
+    def move_on(self, over: int, end: Nanoseconds, error: BaseException | None) -> NodeOp:
+        """Let `op` be that of the node behind those that are *over*, at least one, of which the last ended at *end*,
+        perhaps with an *error*. Return the operation of the last one.
         """
         op, run, gap = self.op, self._run, self.gap
-        if device.hooks.nodes_ran is not None:
-            self._tell(device, start, gap, over)
         self.index += over
         last = run.operation(self.row.entries[self.index - 1], self._queue)
         last.end_ns = end
@@ -131,17 +130,15 @@ class Streak(Completion):
             op.streak, op.waiters = None, [behind]
             op = behind
 
-    def _tell(self, device: "Device", start: Nanoseconds, gap: Nanoseconds, over: int) -> None:
-        """Tell the observers that `op` started at *start*, and that so many nodes are *over*, a *gap* between them."""
-        op, behind = self.op, []
-        end = start + self.row.steps[self.index][1]
-        op.start_ns, op.end_ns = start, end
-        for index in range(self.index + 1, self.index + over):
+    def _ran(self, start: Nanoseconds, over: int) -> list["Ran"]:
+        """Return the next nodes, of which the first began at *start*, and so many are *over*."""
+        ran, gap, op, first = [], self.gap, self.op, self.index
+        steps, entries = self.row.steps[first : first + over], self.row.entries[first : first + over]
+        for (_, lasts), entry in zip(steps, entries, strict=True):
+            end = start + lasts
+            ran.append((op, entry, start, end))
             start = end + gap
-            end = start + self.row.steps[index][1]
-            behind.append((self.row.entries[index], start, end))
-        device.call_hook(device.hooks.nodes_ran, op, behind)
-        op.start_ns = op.end_ns = -1
+        return ran
 
     def _queue_next(self) -> NodeOp:
         """Return the operation of the next node, which waits for the one before."""
@@ -166,16 +163,23 @@ class StreakChain(Chain):
     whatever else runs: one with exclusive blocks does not.
     """
 
-    __slots__ = ("_began_ns", "_device", "_first", "_gap", "_index", "_row", "_start_ns", "streak")
+    __slots__ = ("_device", "_first", "_gap", "_index", "_ran", "_row", "_start_ns", "streak")
 
-    def __init__(self, streak: Streak, device: "Device", due: "tuple[Nanoseconds, int, Action, Any]") -> None:
+    def __init__(
+        self,
+        streak: Streak,
+        device: "Device",
+        due: "tuple[Nanoseconds, int, Action, Any]",
+        ran: "list[Ran] | None",
+    ) -> None:
         super().__init__(due)
+        self._ran = ran  # nodes that are over are added here
         self.streak = streak
         self._device = device
         self._row = streak.row
         self._first = self._index = streak.index
         self._gap = streak.gap
-        self._began_ns = self._start_ns = streak.op.start_ns
+        self._start_ns = streak.op.start_ns
         self._look()
 
     def _look(self) -> None:
@@ -187,6 +191,8 @@ class StreakChain(Chain):
 
     def go_on(self, now: Nanoseconds) -> Nanoseconds:
         """Start the next node, and return when it ends."""
+        if self._ran is not None:
+            self._ran.append((self.streak.op, self._row.entries[self._index], self._start_ns, now))
         self._index = index = self._index + 1
         self._start_ns = start = now + self._gap
         row = self._row
@@ -207,10 +213,22 @@ class StreakChain(Chain):
             return None
         op, cores, end = self.streak.op, self._device.cores, self._start_ns - self._gap
         before = op.work
-        last = self.streak.move_on(self._device, over, self._began_ns, end, error)
+        last = self.streak.move_on(over, end, error)
         cores.exchange(before, op.work)
         op.start_ns = self._start_ns
         return end, last
+
+
+def _tell(device: "Device", ran: "list[Ran]") -> None:
+    """Tell the observers which nodes ran."""
+    first: dict[NodeOp, Nanoseconds] = {}
+    for op, _, start, end in ran:
+        if op not in first:
+            first[op] = op.start_ns
+            op.start_ns, op.end_ns = start, end
+    device.call_hook(device.hooks.nodes_ran, ran)
+    for op, start in first.items():
+        op.start_ns, op.end_ns = start, -1
 
 
 def _by_place(each: Place) -> tuple[Nanoseconds, int]:
@@ -265,7 +283,7 @@ class Streaks(Engine):
         ):
             if device.cores.has_only(op):
                 op.streak.run_alone(device)
-            elif self.scheduler.can_pass and device.hooks.nodes_ran is None:  # it is told of nodes in the order of ends
+            elif self.scheduler.can_pass:
                 device.cores.grant()  # it would be the next to be granted
                 if device.cores.is_open:
                     self._run_beside(op.run)
@@ -276,10 +294,11 @@ class Streaks(Engine):
         if len(heap) > _LONG:
             return
         others, chains = [], []
+        ran: list[Ran] | None = None if self._device.hooks.nodes_ran is None else []
         for due in heap:
             op = due[3]
             if isinstance(op, NodeOp) and op.run is run and op.streak is not None and _is_shared(op.work):
-                chain = StreakChain(op.streak, self._device, due)
+                chain = StreakChain(op.streak, self._device, due, ran)
                 if chain.goes_on:
                     chains.append(chain)
                     continue
@@ -289,6 +308,8 @@ class Streaks(Engine):
         heap[:] = others
         heapify(heap)
         ends, failure = self.scheduler.pass_beside(chains)
+        if ran:
+            _tell(self._device, ran)
         last: tuple[Nanoseconds, int, NodeOp] | None = None
         for end, sequence, each in sorted(ends, key=_by_place):
             assert isinstance(each, StreakChain), f"{each!r} is no streak"

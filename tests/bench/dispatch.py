@@ -106,15 +106,23 @@ def _step():
     pass
 
 
-async def launches(number):
-    """The processor time of a node, in microseconds: a chain of kernels is launched and waited for again and again.
+async def launches(number, branches=1):
+    """The processor time of a node, in microseconds: kernels in so many *branches*, which run at the same time, are
+    launched and waited for again and again.
 
     It is one thread that never sleeps, so this is the real time if nobody else uses the machine.
     """
-    stream = await acl.CreateStream()
+    stream, *others = streams = [await acl.CreateStream() for _ in range(branches)]
+    fork, *joins = [await acl.CreateEvent() for _ in streams]
     async with acl.capture(stream) as graph:
-        for _ in range(NODES):
-            await _step[1, stream]()
+        await acl.RecordEvent(fork, stream)
+        for other in others:
+            await acl.StreamWaitEvent(other, fork)
+        for number_of_node in range(NODES):
+            await _step[1, streams[number_of_node % branches]]()
+        for other, join in zip(others, joins, strict=True):
+            await acl.RecordEvent(join, other)
+            await acl.StreamWaitEvent(stream, join)
     executable = await acl.GraphInstantiate(graph)
     begin = process_time()
     for _ in range(number):
@@ -124,14 +132,17 @@ async def launches(number):
 
 
 def _graphs():
-    us = interleaved({name: (name == "traced",) for name in ("bare", "traced")}, 5, _run)
+    kinds = {"bare": (False, 1), "traced": (True, 1), "4 branches": (False, 4), "4 branches, traced": (True, 4)}
+    us = interleaved(kinds, 5, _run)
     show(
-        f"Graphs: {LAUNCHES} launches of a chain of {NODES} kernels, 5 runs in turn",
+        f"Graphs: {LAUNCHES} launches of {NODES} kernels, a chain or in branches, 5 runs in turn",
         ("", "us per node"),
         [(name, spread(values)) for name, values in us.items()],
     )
-    say(f"  a node costs {target(median(us['bare']), 1.2)} us\n")
+    ratio = median(us["4 branches"]) / median(us["bare"])
+    say(f"  a node costs {target(median(us['bare']), 1.2)} us")
+    say(f"  one of branches that run at the same time : one of a chain {target(ratio, 5)}\n")
 
 
-def _run(trace):
-    return acl.run(launches, LAUNCHES, device="h200", trace=trace)
+def _run(trace, branches):
+    return acl.run(launches, LAUNCHES, branches, device="h200", trace=trace)

@@ -69,7 +69,7 @@ class Trace(Observer):
     op_queued: Callable[[Op], None]  # type: ignore[assignment]
     run_queued: Callable[[Run, Sequence[Completion]], None]  # type: ignore[assignment]
     node_queued: Callable[[NodeOp], None]  # type: ignore[assignment]
-    nodes_ran: Callable[[NodeOp, Sequence[tuple[Entry, Nanoseconds, Nanoseconds]]], None]  # type: ignore[assignment]
+    nodes_ran: Callable[[Sequence[tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]]], None]  # type: ignore[assignment]
     op_ended: Callable[[Op], None]  # type: ignore[assignment]
     call: Callable[[str, int, int, object, Act[Any]], None]  # type: ignore[assignment]
     recorded: Callable[[Event, Stream, Nanoseconds, object, Completion], None]  # type: ignore[assignment]

@@ -38,7 +38,7 @@ MOST_EXTENTS = 4096  # of an allocation, that the row of a kernel keeps
 _NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup, tuple)
 
 
-_Ran = tuple[Entry, Nanoseconds, Nanoseconds]  # a node that ran without an operation: its start and end
+_Ran = tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]  # a node that ran without an operation of its own
 
 
 class Writers(NamedTuple):
@@ -215,7 +215,7 @@ def _node_writers(
 ) -> tuple[
     Callable[[Run, Sequence[Completion]], None],
     Callable[[NodeOp], None],
-    Callable[[NodeOp, Sequence[_Ran]], None],
+    Callable[[Sequence[_Ran]], None],
 ]:
     """Return three methods of `Trace`: `run_queued`, `node_queued` and `nodes_ran`."""
     write, pack, order, host, none = store.op_rows.write, OP.pack, _ORDER, _HOST, NO_OP
@@ -227,14 +227,22 @@ def _node_writers(
         if launch >= 0 and submitted[launch].caller:  # a trace may begin later
             callers[op] = submitted[launch].caller
 
-    def nodes_ran(op: NodeOp, behind: Sequence[_Ran]) -> None:
+    def nodes_ran(ran: Sequence[_Ran]) -> None:
         """Store a row for each node: the one that `op_ended` would store, if each had an operation."""
-        caller = callers.get(op, 0)
-        op_ended(op)
-        if caller:
-            callers[op] = caller  # of its next node
-        run, stream, queue, queued_ns, serial = op.run, op.stream, op.queue, op.queued_ns, op.row
-        for entry, start_ns, end_ns in behind:
+        known: dict[NodeOp | None, int] = {}  # the row of the last node of each operation but this one
+        this, serial = None, none
+        for op, entry, start_ns, end_ns in ran:
+            if op is not this:
+                known[this] = serial
+                this, run, stream, queue, queued_ns = op, op.run, op.stream, op.queue, op.queued_ns
+                caller = callers.get(op, 0)
+                if op not in known:
+                    op_ended(op)
+                    if caller:
+                        callers[op] = caller  # of its next node
+                    serial = op.row
+                    continue
+                serial = known[op]
             work = entry.node.work
             assert work is not None, f"{entry.node!r} ran, and has no work"
             number = work.number if type(work) is Kernel and work.number >= 0 else _ends(work, launches)[0]
