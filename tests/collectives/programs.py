@@ -219,8 +219,10 @@ class Rig:
         return found
 
 
-def in_one_task(program, seed):
-    """Run *program* in one task, with the calls of all ranks in a random order: what was received, or the hang."""
+def in_one_task(program, seed, run=None):
+    """Run *program* in one task, with the calls of all ranks in a random order: what was received, or the hang; or what
+    *run* gives of it.
+    """
     chance = random.Random(seed)
 
     async def main():
@@ -236,11 +238,11 @@ def in_one_task(program, seed):
             await rig.finish(device)
         return await rig.received()
 
-    return _outcome(main)
+    return (run or _outcome)(main)
 
 
-def in_tasks(program, _seed):
-    """Run *program* with a task for each device."""
+def in_tasks(program, _seed, run=None):
+    """Run *program* with a task for each device, as `in_one_task`."""
 
     async def main():
         rig = Rig(program)
@@ -257,7 +259,7 @@ def in_tasks(program, _seed):
             raise errors.exceptions[0] from None
         return await rig.received()
 
-    return _outcome(main)
+    return (run or _outcome)(main)
 
 
 def _outcome(main):
