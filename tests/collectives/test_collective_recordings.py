@@ -5,7 +5,9 @@ import pytest
 
 import acl_py as acl
 from acl_py import recorded
-from acl_py.explain.edits import parse_all
+from acl_py.explain.cases import EditError
+from acl_py.explain.edits import apply, parse_all
+from acl_py.explain.edits import parse as parse_edit
 from acl_py.explain.recordings import case_of
 from acl_py.explain.whatif import Asker
 from acl_py.programs.format import ProgramError, parse
@@ -115,25 +117,41 @@ def test_the_results_of_a_replay_are_those_of_its_calls():
     assert [call.extra for call in run.host if call.step >= len(document["steps"]) - 2] == [0x03030303] * 2
 
 
-def test_what_if_shortens_the_work_of_the_late_rank():
-    @acl.kernel(cost=acl.Cost(us=500))
-    def late():
-        pass
+@acl.kernel(cost=acl.Cost(us=500))
+def late():
+    pass
 
-    async def main():
-        for device, comm in enumerate(await acl.CommInitAll(2)):
-            await acl.SetDevice(device)
-            buffer = await acl.Malloc(4096)
-            if device:
-                await late[1]()
-            await acl.AllReduce(buffer, buffer, 1024, "float32", acl.ReduceOp.SUM, comm)
-        for device in (0, 1):
-            await acl.SetDevice(device)
-            await acl.SynchronizeDevice()
 
-    asker = Asker(case_of(timeline_of(main), "run"))
-    answer = asker.ask(parse_all("kernel:late=0.5x"))
-    assert 240_000 < answer.gain_ns <= 250_000
+async def skewed():
+    """Two ranks, of which one does a kernel before 4 MiB are reduced."""
+    for device, comm in enumerate(await acl.CommInitAll(2)):
+        await acl.SetDevice(device)
+        buffer = await acl.Malloc(4 << 20)
+        if device:
+            await late[1]()
+        await acl.AllReduce(buffer, buffer, 1 << 20, "float32", acl.ReduceOp.SUM, comm)
+    for device in (0, 1):
+        await acl.SetDevice(device)
+        await acl.SynchronizeDevice()
+
+
+@pytest.mark.parametrize(
+    ("edit", "least", "most"),
+    [("kernel:late=0.5x", 240_000, 250_000), ("links=2x", 1, 20_000), ("links=0.5x", -30_000, -5_000)],
+)
+def test_what_if_knows_ranks(edit, least, most):
+    answer = Asker(case_of(timeline_of(skewed), "run")).ask(parse_all(edit))
+    assert least <= answer.gain_ns <= most
+
+
+def test_collectives_go_with_the_default_stream_and_keep_their_order():
+    asker = Asker(case_of(timeline_of(skewed), "run"))
+    case = apply(parse_edit("per-thread"), asker.case)
+    assert [step.fields["calls"][0]["stream"] for step in case.program.steps if step.op == "collective"] == [
+        "per_thread"
+    ] * 2
+    with pytest.raises(EditError, match=r"collective.* needs its own stream"):
+        asker.ask(parse_all("streams=2"))
 
 
 CALL = {"kind": "Barrier", "comm": "c", "stream": "legacy"}
