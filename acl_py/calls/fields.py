@@ -1,9 +1,10 @@
 """The fields of steps: which values each of them may have, in words and as a check."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from device_model.collectives.calls import CollectiveKind, ReduceOp
 from device_model.scheduler import END_NS
 
 REQUIRED = object()
@@ -16,7 +17,8 @@ A_NAME = f"a name of 1 to {LONGEST} characters without lone surrogates"
 @dataclass(frozen=True, slots=True)
 class Field:
     """The values that a field may have. *refers* is the kind of thing that it names, *makes* the kind it creates, and
-    *space* where memory lies that it creates. A list of extents names a buffer in each.
+    *space* where memory lies that it creates. A list of extents names a buffer in each, a list of objects what their
+    *parts* name.
     """
 
     what: str
@@ -25,6 +27,27 @@ class Field:
     refers: str | None = None
     makes: str | None = None
     space: str = ""
+    parts: "Mapping[str, Field] | None" = None
+
+    def mentions(self, value: Any) -> Iterator[tuple[str, str]]:
+        """Yield the kind and the name of each thing that *value* names."""
+        if self.refers is not None:
+            yield from ((self.refers, name) for name in self.names(value))
+        if self.parts is not None:
+            for each in value:
+                for part, inner in each.items():
+                    yield from self.parts[part].mentions(inner)
+
+    def renamed(self, value: Any, names: Mapping[tuple[str, str], str]) -> Any:
+        """Return *value* with other *names*, by kind and old name, of the things that it names."""
+        parts = self.parts
+        if parts is not None:
+            return [{part: parts[part].renamed(inner, names) for part, inner in each.items()} for each in value]
+        if self.refers is None or value is None:
+            return value
+        if isinstance(value, str):
+            return names.get((self.refers, value), value)
+        return [[names.get((self.refers, name), name), *rest] for name, *rest in value]
 
     def names(self, value: Any) -> Iterable[str]:
         """Return what *value* names."""
@@ -123,6 +146,50 @@ BEHIND = Field(
 NODE = replace(named("node", makes=True), default=None)
 BODIES = Field(
     "a list of names for graphs", lambda value: isinstance(value, list) and all(map(is_text, value)), (), makes="graph"
+)
+COMMUNICATORS = Field(
+    "a list of names, one for each rank",
+    lambda value: isinstance(value, list) and len(value) > 0 and all(map(is_text, value)),
+    makes="communicator",
+)
+DEVICES = Field(
+    "a list of numbers of devices, one for each rank",
+    lambda value: isinstance(value, list) and len(value) > 0 and all(is_whole(each, 0, 2**31 - 1) for each in value),
+)
+RANK = Field("a whole number, 0 to 2**31 - 1", lambda value: is_whole(value, 0, 2**31 - 1))
+_JOINS = {  # what a rank calls; all but the first three may be left out
+    "kind": one_of(*(kind.value for kind in CollectiveKind)),
+    "comm": named("communicator"),
+    "stream": STREAM,
+    "count": COUNT,
+    "type": one_of("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+                   "float32", "float64"),
+    "reduction": one_of(*(reduction.value for reduction in ReduceOp)),
+    "root": RANK,
+    "peer": RANK,
+    "reads": EXTENTS,
+    "writes": EXTENTS,
+}  # fmt: skip
+
+
+def are_calls(value: object) -> bool:
+    """Whether *value* is a list of what ranks call."""
+    return (
+        isinstance(value, list)
+        and len(value) > 0
+        and all(
+            isinstance(each, dict)
+            and {"kind", "comm", "stream"} <= each.keys() <= _JOINS.keys()
+            and all(_JOINS[name].fits(part) for name, part in each.items())
+            for each in value
+        )
+    )
+
+
+CALLS = Field(
+    "a list of objects with kind, comm and stream, and with count, type, reduction, root, peer, reads and writes",
+    are_calls,
+    parts=_JOINS,
 )
 BLOCKS = Field("a number of blocks, 1 to 2**63 - 1", lambda value: is_whole(value, 1), 1)
 TOUCHED = {"name": LABEL, "reads": EXTENTS, "writes": EXTENTS}

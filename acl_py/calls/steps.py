@@ -25,6 +25,7 @@ from acl_py.calls.acts import (
     GraphLaunched,
     GraphUpdated,
     HandedOver,
+    Joined,
     Made,
     NodeAdded,
     Plain,
@@ -73,6 +74,10 @@ class Row:
 
 def _plain(*about: Any) -> Plain[Any]:
     return Plain(about)
+
+
+def _collective() -> Joined[Any]:
+    return Joined((Name("collective"),), (), ())
 
 
 ROWS: Mapping[str, Row] = {
@@ -149,6 +154,17 @@ ROWS: Mapping[str, Row] = {
     "launch_callback": Row(HandedOver, "stream block", stream=f.STREAM, block=f.TIMING, name=f.LABEL),
     "process_report": Row(CallbackBegan, "limit_ms", limit_ms=f.LIMIT),
     "end_report": Row(_plain),
+    "comm_init": Row(Made, "- comms", comms=f.COMMUNICATORS, devices=f.DEVICES),
+    "comm_init_rank": Row(
+        Made,
+        "- comm",
+        comm=f.named("communicator", makes=True),
+        together=f.named("group of ranks", makes=True),
+        ranks=f.RANK,
+        rank=f.RANK,
+    ),
+    "comm_destroy": Row(Destroyed, "comm", comm=f.named("communicator")),
+    "collective": Row(_collective, "", calls=f.CALLS, name=f.LABEL),
     "create_context": Row(Made, "- context", context=f.named("context", makes=True), device=f.DEVICE),
     "set_context": Row(_plain, "context", context=f.CONTEXT),
     "destroy_context": Row(Destroyed, "context", context=f.CONTEXT),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from acl_py.calls.acts import Act, Asked, Completed, Synchronised
+from acl_py.calls.acts import Act, Asked, Completed, Joined, Synchronised
 from acl_py.calls.steps import OPS, written
 from acl_py.programs.format import Program, Step
 from device_model.profile import DeviceProfile
@@ -61,7 +61,9 @@ class Case:
 def queues(step: Step) -> bool:
     """Whether *step* queues something in a stream."""
     act = step.act
-    return isinstance(act, Completed) or ("stream" in step.fields and not isinstance(act, Synchronised | Asked))
+    return isinstance(act, Completed | Joined) or (
+        "stream" in step.fields and not isinstance(act, Synchronised | Asked)
+    )
 
 
 class Queuing:

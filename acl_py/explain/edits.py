@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from math import isfinite
 
 from acl_py.calls.acts import Made
-from acl_py.calls.steps import Name
+from acl_py.calls.steps import OPS, Name
 from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
@@ -123,8 +123,15 @@ def _per_thread(edit: Edit, case: Case) -> Case:
     if case.rules.default_stream is not DefaultStream.LEGACY:
         raise EditError(f"{edit}: the rules {case.rules.name} have no legacy default stream")
 
+    names = {("stream", "legacy"): "per_thread"}
+
     def change(step: Step) -> list[Step]:
-        return [with_fields(step, stream="per_thread") if step.fields.get("stream") == "legacy" else step]
+        changed = {
+            part: field.renamed(step.fields[part], names)
+            for part, field in OPS[step.op].items()
+            if any(each in names for each in field.mentions(step.fields[part]))
+        }
+        return [with_fields(step, **changed) if changed else step]
 
     return replace(case, rules=rules).with_steps(change)
 
@@ -144,6 +151,23 @@ def _bandwidth(edit: Edit, case: Case) -> Case:
     faster = Curve([(size, round(fixed + (time - fixed) / factor)) for size, time in points])
     return case.on_device(copies={edit.name: faster}).noting(
         f"{edit}: the part of a copy's time that grows with its size is divided by {factor:g}; its fixed part stays"
+    )
+
+
+def _links(edit: Edit, case: Case) -> Case:
+    factor, links = _factor(edit), case.device.links
+    if links is None:
+        raise EditError(f"{edit}: {case.device.name} has no table [links]")
+    kinds = {name: kind for name in ("switch", "mesh", "pcie", "network") if (kind := getattr(links, name)) is not None}
+    faster = {
+        name: replace(kind, **{
+            rate: round(value * factor) for rate, value in vars(kind).items() if rate.endswith("_bytes_per_second")
+        })
+        for name, kind in kinds.items()
+    }  # fmt: skip
+    return case.on_device(links=faster).noting(
+        f"{edit}: only what links carry is multiplied by {factor:g}; the limits of copies and of the channels of "
+        "collectives stay"
     )
 
 
@@ -201,6 +225,7 @@ _MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
     "h2d": _bandwidth,
     "d2h": _bandwidth,
     "d2d": _bandwidth,
+    "links": _links,
     "kernel": _kernel,
     "cores": _cores,
     "device": _device,
@@ -215,6 +240,7 @@ _FORMS = {
     "h2d": "h2d=2x",
     "d2h": "d2h=2x",
     "d2d": "d2d=2x",
+    "links": "links=2x",
     "kernel": "kernel:NAME=0.5x",
     "cores": "cores=N",
     "device": "device=NAME",

@@ -19,6 +19,7 @@ from acl_py.calls.acts import (
     Completed,
     Destroyed,
     Ended,
+    Joined,
     Made,
     Queued,
     Recorded,
@@ -51,7 +52,9 @@ def relist(case: Case, count: int) -> Case:
             f"streams={count}: step {graph.index} ({graph.op}): the program uses graphs, and their nodes have an order "
             "of their own; change the capture instead"
         )
-    odd = next((step for step in steps if _is_bound(step) or step.thread is not None), None)
+    odd = next(
+        (step for step in steps if _is_bound(step) or isinstance(step.act, Joined) or step.thread is not None), None
+    )
     if odd is not None:
         raise EditError(f"streams={count}: step {odd.index} ({odd.op}) needs its own stream")
     if any(options["device"] for options in case.program.streams.values()):

@@ -280,11 +280,11 @@ def _fields(options: Mapping[str, Any], fields: Mapping[str, Field], known: _Kno
         value = values[name] = options[name]
         if not field.fits(value):
             _refuse(where, name, field.what, options)
-        for named in field.names(value):
-            there = known[field.refers or ""]
+        for kind, named in field.mentions(value):
+            there = known[kind]
             if named not in there:
-                meant = f"there are {listed(there)}" if there else f"the program has no {field.refers}s"
-                raise ProgramError(f"{where}: {name}: there is no {field.refers} {named!r}; {meant}")
+                meant = f"there are {listed(there)}" if there else f"the program has no {kind}s"
+                raise ProgramError(f"{where}: {name}: there is no {kind} {named!r}; {meant}")
         if field.makes is not None:
             known[field.makes].update(dict.fromkeys([value] if isinstance(value, str) else value))
     return values

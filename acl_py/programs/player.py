@@ -16,8 +16,9 @@ from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from acl_py.errors import AclError, Kind
+from acl_py.programs.collective_operations import CollectiveOperations
 from acl_py.programs.format import Program, Step
-from acl_py.programs.graph_operations import AbsentError, GraphOperations
+from acl_py.programs.graph_operations import AbsentError
 from acl_py.programs.objects import model_name, space_of
 from acl_py.programs.operations import Code
 from acl_py.programs.tasks import Tasks, inside
@@ -88,7 +89,7 @@ class Player:
         self._points: dict[int, Any] = {step.after: () for step in program.steps if step.after is not None}
         self.runs: dict[int, list[tuple[int, int]]] = {}  # of the operations of each step; a node has several
         self.calls: dict[int, Played] = {}  # those that have returned, by the index of the step
-        self.operations = GraphOperations(program, runtime, self._tasks)
+        self.operations = CollectiveOperations(program, runtime, self._tasks)
 
     def run(self) -> None:
         """Make all calls; `calls` has them then, or those up to a deadlock.

@@ -11,6 +11,7 @@ from acl_py.calls.acts import (
     Act,
     Began,
     CallbackBegan,
+    Joined,
     Made,
     Plain,
     Queued,
@@ -31,10 +32,12 @@ from acl_py.trace.rows.timeline import (
     Extent,
     Filled,
     Handle,
+    Joint,
     Launched,
     Operation,
     Prefetched,
     Ref,
+    Thing,
     Timeline,
 )  # fmt: skip
 
@@ -249,6 +252,44 @@ class Translator:
     def _create_event(self, fields: Fields, call: Call) -> Fields:
         kinds = {"CreateEventWithFlag": "flag", "CreateEventExWithFlag": "snapshot"}
         return fields | ({"kind": kinds[call.name]} if call.name in kinds else {})
+
+    def _comm_init(self, fields: Fields, call: Call) -> Fields:
+        act = call.act
+        assert isinstance(act, Made), "it makes communicators"
+        handles = [each.handle for each in (act.thing, *act.parts) if isinstance(each, Ref)]
+        devices = [self.timeline.handles[handle].device for handle in handles]
+        return fields | {"comms": [self._handle(handle) for handle in handles], "devices": devices}
+
+    def _comm_init_rank(self, fields: Fields, call: Call) -> Fields:
+        act = call.act
+        assert isinstance(act, Made), "it makes a communicator"
+        assert isinstance(act.thing, Ref), "a communicator is a handle"
+        options = self.timeline.handles[act.thing.handle].options
+        together = {"together": f"communicator {options['clique']}"}
+        return fields | together | {"ranks": options["ranks"], "rank": options["rank"]}
+
+    def _collective(self, fields: Fields, call: Call) -> Fields:
+        """Return a step of all that *call* has queued; what is called in a group is queued at its end."""
+        act = call.act
+        if not isinstance(act, Joined):
+            return at_work(call.exit_ns - call.enter_ns, call.name)
+        parts = zip(act.work, act.communicators, act.streams, strict=True)
+        fields["calls"] = [self._joint(*part) for part in parts]
+        usual = "GroupEnd" if len(act.work) > 1 else fields["calls"][0]["kind"]
+        return fields if call.name == usual else fields | {"name": call.name}
+
+    def _joint(self, joint: Thing, comm: Thing, stream: Thing) -> Fields:
+        assert isinstance(joint, Joint), "a rank takes part in a collective"
+        assert isinstance(comm, Ref), "a communicator is a handle"
+        assert isinstance(stream, Ref), "a stream is a handle"
+        fields: Fields = {"kind": joint.kind, "comm": self._handle(comm.handle), "stream": self._handle(stream.handle)}
+        fields |= {"count": joint.elements} if joint.elements else {}
+        fields |= {"type": joint.type} if joint.type else {}
+        fields |= {"reduction": joint.reduction} if joint.reduction else {}
+        fields |= {name: rank for name, rank in (("root", joint.root), ("peer", joint.peer)) if rank >= 0}
+        return fields | {
+            name: self._extents(of) for name, of in (("reads", joint.reads), ("writes", joint.writes)) if of
+        }
 
     def _create_context(self, fields: Fields, call: Call) -> Fields:
         act = call.act

@@ -57,19 +57,25 @@ def join(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: St
     """
     group = runtime.state(Communicators).group()
     if group is not None:
-        for op, where in group.ops:
-            if where is stream and isinstance(op.work, Part) and op.work.takes(rank, calls):
-                for call in calls:
-                    op.work.add(call)
-                op.nbytes = op.work.nbytes
-                return op, False
+        return join_group(group, rank, calls, stream, site), False
     part = Part(rank, calls)
     op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
-    if group is None:
-        queue(runtime, op, stream)
-    else:
-        group.ops.append((op, stream))
-    return op, group is None
+    queue(runtime, op, stream)
+    return op, True
+
+
+def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
+    """Put *calls* of *rank* into *group*; return the operation that they are a part of."""
+    for op, where in group.ops:
+        if where is stream and isinstance(op.work, Part) and op.work.takes(rank, calls):
+            for call in calls:
+                op.work.add(call)
+            op.nbytes = op.work.nbytes
+            return op
+    part = Part(rank, calls)
+    op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
+    group.ops.append((op, stream))
+    return op
 
 
 def queue(runtime: Runtime, op: Op, stream: Stream) -> None:

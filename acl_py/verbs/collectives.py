@@ -24,7 +24,7 @@ from device_model.integers import Integer
 from device_model.work import Extent
 
 
-@verb(acl="HcclAllReduce", cuda="ncclAllReduce")
+@verb(acl="HcclAllReduce", cuda="ncclAllReduce", step="collective")
 async def AllReduce(
     send: Memory,
     recv: Memory,
@@ -72,7 +72,7 @@ async def AllReduce(
     return joined(call, AllReduce.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclReduce", cuda="ncclReduce")
+@verb(acl="HcclReduce", cuda="ncclReduce", step="collective")
 async def Reduce(
     send: Memory,
     recv: Memory,
@@ -122,7 +122,7 @@ async def Reduce(
     return joined(call, Reduce.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclBroadcast", cuda="ncclBroadcast")
+@verb(acl="HcclBroadcast", cuda="ncclBroadcast", step="collective")
 async def Broadcast(
     buf: Memory,
     count: Integer | None,
@@ -162,7 +162,7 @@ async def Broadcast(
     return joined(call, Broadcast.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclAllGather", cuda="ncclAllGather")
+@verb(acl="HcclAllGather", cuda="ncclAllGather", step="collective")
 async def AllGather(
     send: Memory,
     recv: Memory,
@@ -202,7 +202,7 @@ async def AllGather(
     return joined(call, AllGather.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclReduceScatter", cuda="ncclReduceScatter")
+@verb(acl="HcclReduceScatter", cuda="ncclReduceScatter", step="collective")
 async def ReduceScatter(
     send: Memory,
     recv: Memory,
@@ -245,7 +245,7 @@ async def ReduceScatter(
     return joined(call, ReduceScatter.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclScatter", cuda="ncclScatter")
+@verb(acl="HcclScatter", cuda="ncclScatter", step="collective")
 async def Scatter(
     send: Memory | None,
     recv: Memory,
@@ -290,7 +290,7 @@ async def Scatter(
     return joined(call, Scatter.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclAlltoAll", cuda="ncclAlltoAll")
+@verb(acl="HcclAlltoAll", cuda="ncclAlltoAll", step="collective")
 async def AlltoAll(
     send: Memory,
     send_count: Integer | None,
@@ -336,7 +336,7 @@ async def AlltoAll(
     return joined(call, AlltoAll.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclAlltoAllV")
+@verb(acl="HcclAlltoAllV", step="collective")
 async def AlltoAllV(
     send: Memory,
     send_counts: Sequence[Integer],
@@ -385,7 +385,7 @@ async def AlltoAllV(
     return joined(call, AlltoAllV.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclAlltoAllVC")
+@verb(acl="HcclAlltoAllVC", step="collective")
 async def AlltoAllVC(
     send: Memory,
     send_count_matrix: Sequence[Sequence[Integer]],
@@ -430,7 +430,7 @@ async def AlltoAllVC(
     return joined(call, AlltoAllVC.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclBarrier")
+@verb(acl="HcclBarrier", step="collective")
 async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
     """Let the streams of all ranks wait for each other.
 
@@ -459,7 +459,7 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
 # --- one rank to one other
 
 
-@verb(acl="HcclSend", cuda="ncclSend")
+@verb(acl="HcclSend", cuda="ncclSend", step="collective")
 async def Send(
     buf: Memory,
     count: Integer | None,
@@ -503,7 +503,7 @@ async def Send(
     return joined(call, Send.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclRecv", cuda="ncclRecv")
+@verb(acl="HcclRecv", cuda="ncclRecv", step="collective")
 async def Recv(
     buf: Memory,
     count: Integer | None,
@@ -543,7 +543,7 @@ async def Recv(
     return joined(call, Recv.__name__, elements.rank, made, stream)
 
 
-@verb(acl="HcclBatchSendRecv")
+@verb(acl="HcclBatchSendRecv", step="collective")
 async def BatchSendRecv(
     items: Sequence[tuple[CollectiveKind, Memory, Integer | None, DataType, Integer]],
     comm: Communicator,

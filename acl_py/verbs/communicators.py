@@ -70,7 +70,7 @@ async def GetRootInfo() -> RootInfo:
     return RootInfo(runtime, site)
 
 
-@verb(acl="HcclCommInitRootInfo", cuda="ncclCommInitRank")
+@verb(acl="HcclCommInitRootInfo", cuda="ncclCommInitRank", step="comm_init_rank")
 async def CommInitRootInfo(
     n_ranks: Integer, root_info: RootInfo, rank: Integer, *, name: str | None = None
 ) -> Communicator:
@@ -166,7 +166,7 @@ def _check_root_info(runtime: Runtime, info: object, size: int, number: int, dev
     return info
 
 
-@verb(acl="HcclCommInitAll", cuda="ncclCommInitAll")
+@verb(acl="HcclCommInitAll", cuda="ncclCommInitAll", step="comm_init")
 async def CommInitAll(devices: Sequence[Integer] | Integer, *, name: str | None = None) -> list[Communicator]:
     """Make the communicators of all ranks at once; rank i is on the i-th of *devices*.
 
@@ -330,7 +330,7 @@ def _split_of(runtime: Runtime, rank: Communicator) -> _Split:
     return split
 
 
-@verb(acl="HcclCommDestroy", cuda="ncclCommDestroy")
+@verb(acl="HcclCommDestroy", cuda="ncclCommDestroy", step="comm_destroy")
 async def CommDestroy(comm: Communicator) -> None:
     """Destroy the communicator of one rank.
 
@@ -493,7 +493,7 @@ async def GroupStart() -> None:
     runtime.brief_call(GroupStart.__name__, enter, site)
 
 
-@verb(cuda="ncclGroupEnd")
+@verb(cuda="ncclGroupEnd", step="collective")
 async def GroupEnd() -> None:
     """End the group of this task or thread, and queue what it has.
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from histories import tiny
-from test_api_docstrings import CALLS, LONG, STAGE, execute, is_there
+from test_api_docstrings import CALLS, COMMUNICATOR, LONG, STAGE, execute, is_there
 
 import acl_py
 from acl_py import AclError, Kind, current_simulation, faults
@@ -31,8 +31,8 @@ def test_the_table_has_every_verb_once_under_the_name_of_its_function():
 def test_the_names_of_the_vendors_are_those_of_the_docstring():
     for name, verb in all_verbs().items():
         said = re.search(r"Stands for ([^.;]*)", " ".join(inspect.getdoc(PUBLIC[name]).split()))[1]
-        in_acl = re.findall(r"\bacl[A-Z]\w+|\baclrt\w+|\baclmdl\w+", said)
-        in_cuda = re.findall(r"\bcu[a-zA-Z]+\w*[A-Z]\w+", said)
+        in_acl = re.findall(r"\bacl[A-Z]\w+|\baclrt\w+|\baclmdl\w+|\bHccl\w+", said)
+        in_cuda = re.findall(r"\bcu[a-zA-Z]+\w*[A-Z]\w+|\bnccl\w+", said)
         assert (verb.acl or "") == (in_acl or [""])[0], name
         if name.endswith("WithTimeout"):  # CUDA has no limits: a wait with one has the name of the wait
             assert verb.cuda == all_verbs()[name.removesuffix("WithTimeout")].cuda, name
@@ -72,7 +72,7 @@ def test_a_fault_rule_strikes_every_verb(name):
     @tiny(rules=rules)
     async def program():
         names = NAMES | {"np": np, "long": LONG, "acl": rules == "acl"}
-        await execute(STAGE, names)
+        await execute(STAGE + COMMUNICATOR, names)
         with (
             current_simulation().fault(faults.fail(call=name, kind=Kind.UNKNOWN)) as rule,
             pytest.raises(AclError, match=rf"{name}\(\) failed: injected"),

@@ -8,7 +8,7 @@ import random
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -229,8 +229,10 @@ class Rig:
         return found
 
 
-def in_one_task(program, seed):
-    """Run *program* in one task, with the calls of all ranks in a random order: what was received, or the hang."""
+def in_one_task(program, seed, run=None):
+    """Run *program* in one task, with the calls of all ranks in a random order: what was received, or the hang; or what
+    *run* gives of it.
+    """
     chance = random.Random(seed)
 
     async def main():
@@ -246,11 +248,11 @@ def in_one_task(program, seed):
             await rig.finish(device)
         return await rig.received()
 
-    return _outcome(program, main)
+    return (run or partial(_outcome, program))(main)
 
 
-def in_tasks(program, _seed):
-    """Run *program* with a task for each device."""
+def in_tasks(program, _seed, run=None):
+    """Run *program* with a task for each device, as `in_one_task`."""
 
     async def main():
         rig = Rig(program)
@@ -267,7 +269,7 @@ def in_tasks(program, _seed):
             raise errors.exceptions[0] from None
         return await rig.received()
 
-    return _outcome(program, main)
+    return (run or partial(_outcome, program))(main)
 
 
 @cache

@@ -221,6 +221,10 @@ def test_a_destroyed_stream_is_refused_by_the_runtime():
     assert [call.ret for call in replay(parse(document(*steps))).host] == [0, 400]
 
 
+BARRIER = {"kind": "Barrier", "stream": "legacy"}
+REDUCE = {"kind": "AllReduce", "comm": "r", "stream": "A", "count": 16, "type": "int32", "reduction": "sum"}
+
+
 def test_every_op_can_be_played():
     """All of the format, on one stream."""
     mib = 1 << 20
@@ -280,6 +284,11 @@ def test_every_op_can_be_played():
         {"op": "free", "name": "m"},
         {"op": "destroy_event", "event": "f"},
         {"op": "destroy_stream", "name": "T"},
+        {"op": "comm_init", "comms": ["r0", "r1"], "devices": [0, 1]},
+        {"op": "comm_init_rank", "comm": "alone", "together": "all", "ranks": 1, "rank": 0},
+        {"op": "collective", "calls": [BARRIER | {"comm": name} for name in ("r0", "r1")]},
+        {"op": "collective", "calls": [BARRIER | {"comm": "alone"}], "name": "Barrier"},
+        {"op": "comm_destroy", "comm": "r0"},
         {"op": "create_context", "context": "c", "device": 0},
         {"op": "set_context", "context": "c"},
         {"op": "set_device"},
@@ -381,7 +390,7 @@ def nonsense(rng):
     names = {
         "buffer": ["d", "h", "g", "v"], "stream": ["legacy", "per_thread", "A", "N"], "event": ["e", "f"],
         "notify": ["n"], "context": ["c"], "operation": ["o"], "graph": ["p"], "executable": ["x"], "node": ["m"],
-        "task group": ["t"],
+        "task group": ["t"], "communicator": ["r"], "group of ranks": [],
     }  # fmt: skip
     values = {
         "us": [0, 1, 50.5, 500],
@@ -426,6 +435,15 @@ def nonsense(rng):
         "after": [[], ["m"]],
         "behind": [[], [0], [3]],
         "taken": [None],
+        "devices": [[0], [1]],
+        "ranks": [1],
+        "rank": [0, 1],
+        "calls": [
+            [BARRIER | {"comm": "r"}],
+            [REDUCE],
+            [REDUCE | {"reads": [["d", 0, 64]], "writes": [["d", 64, 128]]}],
+            [REDUCE | {"stream": "N", "root": 2, "reads": [["v", 0, 64]], "writes": [["v", 0, 64]]}],
+        ],
         "external": [True, False],
         "always": [True, False],
         "to": ["host", "device", 1, "global", "single"],
@@ -443,14 +461,15 @@ def nonsense(rng):
         {"op": "add_empty", "graph": "p", "node": "m"},
         {"op": "instantiate", "graph": "p", "exec": "x"},
         {"op": "group_end", "stream": "A", "group": "t"},
+        {"op": "comm_init", "comms": ["r"], "devices": [0]},
     ]
-    for index in range(8, rng.randint(9, 64)):
+    for index in range(9, rng.randint(10, 64)):
         op = rng.choice(ops)
         step = {"op": op}
         for name, field in OPS[op].items():
             if field.makes:
                 made = f"{field.makes} {name} {index}"
-                step[name] = [made] if field.default == () else made
+                step[name] = made if field.fits(made) else [made]
                 names[field.makes].append(made)
             else:
                 named = names[field.refers] if field.refers and name not in values else ()

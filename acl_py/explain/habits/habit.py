@@ -63,25 +63,16 @@ def _answer(asker: Asker, way: Way) -> Answer | None:
 
 def names_in(step: Step) -> set[tuple[str, str]]:
     """Return the things that *step* uses, by kind and name; not those that it makes."""
-    return {
-        (field.refers, name)
-        for part, field in OPS[step.op].items()
-        if field.refers is not None
-        for name in field.names(step.fields[part])
-    }
+    return {each for part, field in OPS[step.op].items() for each in field.mentions(step.fields[part])}
 
 
 def renamed(step: Step, names: Mapping[tuple[str, str], str]) -> Step:
     """Return *step* with other *names*, by kind and old name, of the things that it uses."""
     changed: dict[str, Any] = {}
     for part, field in OPS[step.op].items():
-        value, kind = step.fields[part], field.refers
-        if kind is None or not any((kind, name) in names for name in field.names(value)):
-            continue
-        if isinstance(value, str):
-            changed[part] = names[kind, value]
-        else:
-            changed[part] = [[names.get((kind, name), name), *rest] for name, *rest in value]
+        value = step.fields[part]
+        if any(each in names for each in field.mentions(value)):
+            changed[part] = field.renamed(value, names)
     return with_fields(step, **changed) if changed else step
 
 

@@ -34,6 +34,7 @@ from acl_py.trace.rows.columns import (
 )  # fmt: skip
 from acl_py.trace.rows.packing import Numbers
 from acl_py.trace.rows.timeline import ASKING, Call, Operation, Ref, Timeline
+from device_model.collectives.calls import CollectiveKind
 
 if TYPE_CHECKING:
     from acl_py.trace.rows.recorder import Trace
@@ -46,7 +47,7 @@ _GROUPS = (
     "group"  # instead of a line: what is called in a group has its own line, and is queued at the end of the group
 )
 _VERBS: dict[str, str | tuple[str, ...]] = {
-    "collective": ("All", "Barrier", "BatchSendRecv", "Broadcast", "GroupEnd", "Recv", "Reduce", "Scatter", "Send"),
+    "collective": ("GroupEnd", "BatchSendRecv", *(kind.value for kind in CollectiveKind)),
     "fill": "Memset",
     "kernel": "LaunchKernel",
     "host_function": "LaunchHostFunc",

@@ -43,6 +43,7 @@ from acl_py.trace.views.lines import Part, joined, line, merged, only, rates, si
 from acl_py.trace.views.synchronisations import NAMES, Synchronisations, synchronisations
 from acl_py.trace.views.tracks import Track, Tracks, host_tracks, place, stream_tracks
 from acl_py.whole_files import writing_text
+from device_model.collectives.calls import CollectiveKind
 from device_model.completions import Why
 
 _WORK = {  # by kind: category and name
@@ -56,8 +57,17 @@ _WORK = {  # by kind: category and name
     "fill": ("gpu_memset", "Memset (Device)"),
 }
 _NCCL = {  # by kind of collective; NCCL does all others with Sends and Recvs
-    **{kind: kind for kind in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce")},
-    "Barrier": "AllReduce",
+    **{
+        kind.value: kind.value
+        for kind in (
+            CollectiveKind.ALL_REDUCE,
+            CollectiveKind.ALL_GATHER,
+            CollectiveKind.REDUCE_SCATTER,
+            CollectiveKind.BROADCAST,
+            CollectiveKind.REDUCE,
+        )
+    },
+    CollectiveKind.BARRIER.value: CollectiveKind.ALL_REDUCE.value,
 }
 _ELEMENTS = {"int": "i", "uint": "u", "float": "f", "bfloat": "bf"}
 _REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "MinMax", "min": "MinMax", "avg": "SumPostDiv"}

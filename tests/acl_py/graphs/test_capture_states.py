@@ -37,6 +37,7 @@ await RecordEvent(fresh)
 idle, origin, other = [await CreateStream(nonblocking=True) for _ in range(3)]
 graph = await GraphCreate()
 executable = await GraphInstantiate(graph)
+[comm] = await CommInitAll(1)
 await SynchronizeDevice()
 await BeginCapture(origin, CaptureMode.{mode})
 await LaunchKernel(captured, 1, (), origin)
@@ -75,6 +76,8 @@ REFUSED = {"MemcpyBatchAsync"}  # the capture goes on
 # What these verbs do with `stream`. All others have nothing to do with captures.
 NODES = {
     "MallocAsync", "MemsetAsync", "MemcpyAsync", "Memcpy2dAsync", "LaunchKernel", "LaunchHostFunc", "RecordEvent",
+    "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "Scatter", "AlltoAll", "AlltoAllV", "AlltoAllVC",
+    "Barrier", "Send", "Recv", "BatchSendRecv",
 }  # fmt: skip
 OTHERS = {"FreeAsync": Kind.INVALID_VALUE, "StreamWaitEvent": Kind.CAPTURE_ISOLATION}  # with what was made outside
 NO_NODES = {
