@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-_FROM_ROOT = ("Broadcast", "Scatter")
-_TO_ROOT = ("Reduce",)
+from device_model.collectives.calls import POINT_TO_POINT, CollectiveKind
+
+_FROM_ROOT = (CollectiveKind.BROADCAST, CollectiveKind.SCATTER)
 
 
 class Communicator(Protocol):
@@ -55,10 +56,10 @@ class Meetings:
 
     def seat(self, call: Any, communicator: Communicator) -> tuple[Meeting, int, Sequence[int]]:
         """Return where *call* takes part, its seat there, and the seats that it gets something from."""
-        kind = str(getattr(call.kind, "value", call.kind))
+        kind = CollectiveKind(call.kind)  # a recorded call has its value
         me, size, number = communicator.index, communicator.size, communicator.number
-        if kind in ("Send", "Recv"):
-            seat = int(kind == "Recv")
+        if kind in POINT_TO_POINT:
+            seat = int(kind is CollectiveKind.RECV)
             pair = (me, call.peer) if not seat else (call.peer, me)
             self._counts[number, *pair, seat] += 1
             key: tuple[int, ...] = (number, *pair, self._counts[number, *pair, seat])
@@ -67,7 +68,7 @@ class Meetings:
         others = [rank for rank in range(size) if rank != me]
         if kind in _FROM_ROOT:
             others = [rank for rank in others if rank == call.root]
-        elif kind in _TO_ROOT and me != call.root:
+        elif kind is CollectiveKind.REDUCE and me != call.root:
             others = []
         return self._take((number, self._counts[number, me]), size), me, others
 

@@ -71,13 +71,15 @@ EACH = CALLS | {
     "Memcpy2dAsync": "await Memcpy2dAsync(buffer, 8, pinned, 8, 4, 4, MemcpyKind.DEFAULT, stream)",
     "Memcpy": "await Memcpy(buffer, 64, pinned, 64, MemcpyKind.DEFAULT)",
     "Memset": "await Memset(buffer, 64, 0, 64)",
+    "CommDestroy": "await CommDestroy(comm)",
+    "CommAbort": "await CommAbort(comm)",
 }
 REFUSED = {"MemcpyBatchAsync"}  # the capture goes on
 # What these verbs do with `stream`. All others have nothing to do with captures.
 NODES = {
     "MallocAsync", "MemsetAsync", "MemcpyAsync", "Memcpy2dAsync", "LaunchKernel", "LaunchHostFunc", "RecordEvent",
     "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "Scatter", "AlltoAll", "AlltoAllV", "AlltoAllVC",
-    "Barrier", "Send", "Recv", "BatchSendRecv",
+    "Barrier", "Send", "Recv", "BatchSendRecv", "GroupEnd",
 }  # fmt: skip
 OTHERS = {"FreeAsync": Kind.INVALID_VALUE, "StreamWaitEvent": Kind.CAPTURE_ISOLATION}  # with what was made outside
 NO_NODES = {
