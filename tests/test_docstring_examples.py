@@ -122,6 +122,8 @@ STAGES = {
     "acl_py.new_event_loop": "async def main(): await asyncio.sleep(1)\n\n{example}\n",
     "acl_py.open": "async def main():\n    {example}\n\nasyncio.run(main())\n",
     "acl_py.run": PLAIN,
+    # A forked run of the tests has no file that processes of a pool could import.
+    "acl_py.sweep": "from functools import partial\nacl_py.sweep = partial(acl_py.sweep, workers=1)\n{example}\n",
     "acl_py.simulate": "async def main():\n    {example}\n\nasyncio.run(main())\n",
     "acl_py.asc": awaited(f"{BUFFERS}length = 128", device="ascend910b1"),
     "acl_py.asc.Pipeline": on_cores(IN_CORE),

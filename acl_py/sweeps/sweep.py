@@ -25,10 +25,15 @@ def sweep(
 ) -> Sweep:
     """Run *program* at each point of *grid*, each time in a simulation of its own, and compare.
 
-        async def pipeline(streams, chunk): ...
+        async def pipeline(streams, chunk):
+            for _ in range(streams):
+                await MemsetAsync(await Malloc(chunk), chunk, 0, chunk, await CreateStream())
+            await SynchronizeDevice()
 
-        result = acl_py.sweep(pipeline, {"streams": [1, 2, 4], "chunk": [1 << 16, 1 << 20], "device": ["h200", "tiny"]})
-        print(result, result.best().point)
+        if __name__ == "__main__":
+            grid = {"streams": [1, 2, 4], "chunk": [1 << 16, 1 << 20], "device": ["h200", "tiny"]}
+            result = acl_py.sweep(pipeline, grid)
+            print(result, result.best().point)
 
     The table is the same for any number of workers, and in any order of their ends.
 

@@ -127,7 +127,10 @@ def test_a_format_that_does_not_exist(file, tmp_path):
     result = acl_py("replay", file(GOOD), "--trace", str(tmp_path / "trace.json"), "--format", "nsys")
     assert result.exit_code == 2
     message = " ".join(result.stderr.replace("│", " ").split())
-    assert "'nsys' is not one of 'chrome', 'kineto', 'msprof', 'msprof-op', 'csv', 'acl', 'program'" in message
+    assert (
+        "'nsys' is not one of 'chrome', 'kineto', 'kineto-ranks', 'msprof', 'msprof-op', 'csv', 'acl', 'program'"
+        in message
+    )
 
 
 @pytest.mark.slow

@@ -45,16 +45,19 @@ def make_all(modules: Iterable[ModuleType]) -> None:
 def _late_functions(module: ModuleType) -> dict[str, Any]:
     """Return what *module* needs to make its functions when they are named: `__getattr__`, `__dir__` and `__all__`."""
     listed = {each.name: each for each in read() if each.module == module.__name__}
-    made = vars(module)
+    made, left = vars(module), dict(listed)
 
     def get(name: str) -> Any:
-        signature = listed.get(name)
-        if signature is None:
+        signature = left.get(name)
+        if signature is not None:
+            made.setdefault(name, _defined(signature) or _stand_in(signature))
+            left.pop(name, None)  # what is deleted from the module later is gone, as it is from any other
+        elif name not in made:  # another thread may have made it just now
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        return made.setdefault(name, _defined(signature) or _stand_in(signature))
+        return made[name]
 
     def names() -> list[str]:
-        return sorted({*made, *listed})
+        return sorted({*made, *left})
 
     public = [*(each for each in made if not each.startswith("_")), *listed]
     return {"__getattr__": get, "__dir__": names, "__all__": public}
