@@ -38,12 +38,16 @@ def helpful_priorities(case: Case) -> Iterator[Habit]:
         times = [time for step in steps if (time := _time_in_waves(step, case)) is not None]
         if times:
             longest[devices[steps[0].index]][stream] = max(times)
-    makers = {step.act.thing: step for step in program.steps if isinstance(step.act, Made)}
+    makers = {
+        step.act.thing.name: step
+        for step in program.steps
+        if isinstance(step.act, Made) and isinstance(step.act.thing, Name) and step.act.thing.kind == "stream"
+    }
     found: list[tuple[float, str, list[Step], Step | None]] = []
     for stream, steps in streams.items():
         long = max((us for other, us in longest[devices[steps[0].index]].items() if other != stream), default=0.0)
         short = max(_time_in_waves(step, case) or step.fields["us"] for step in steps)
-        maker = makers.get(Name("stream", stream))
+        maker = makers.get(stream)
         options = program.streams[stream] if maker is None else maker.fields
         if short < long and options["priority"] > most:
             found.append((short, stream, steps, maker))
