@@ -82,12 +82,24 @@ class Answer:
         return "\n".join([*lines, *not_known(self.notes)])
 
 
+class _Frozen:
+    """Whether what there is has been frozen: by `settled`, or by somebody else for as long as the process lives. To ask
+    the collector takes as long as there are frozen objects.
+    """
+
+    here = False
+
+
 @contextmanager
 def settled() -> Iterator[None]:
     """Let the garbage collector look only at what is made meanwhile, and seldom. A long recording has millions of
     objects, which stay; to look at them again and again takes a third of the time.
     """
-    if gc.get_freeze_count():  # somebody else has frozen what there is
+    if _Frozen.here:
+        yield
+        return
+    _Frozen.here = True
+    if gc.get_freeze_count():
         yield
         return
     usual = gc.get_threshold()
@@ -98,6 +110,7 @@ def settled() -> Iterator[None]:
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
+        _Frozen.here = False
 
 
 class Asker:
