@@ -101,7 +101,7 @@ def _subjects(package: str) -> list[tuple[str, list[str]]]:
 
 def _directive(package: str, name: str) -> str:
     thing = getattr(sys.modules[package], name)
-    first = next(each for each in PACKAGES if vars(sys.modules[each]).get(name) is thing)
+    first = next(each for each in PACKAGES if getattr(sys.modules[each], name, None) is thing)
     if first != package:
         return f".. py:data:: {name}\n\n   The same as :py:obj:`{first}.{name}`."
     if inspect.isclass(thing) and issubclass(thing, np.ndarray):
