@@ -84,7 +84,8 @@ only from those below it, and all of them may import device_model:
     verbs/          the verbs, one module for each noun
         devices peers memory managed streams events signals failures host marks
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
-        ptx_kernels ptx_compiler captures capturing graphs task_groups communicators collectives elements
+        ptx_kernels ptx_compiler captures capturing graphs task_groups communicators
+        collectives collective_groups elements copy_batches
     runtime/        the host clock, and the way into the device
         runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print

@@ -31,6 +31,10 @@ from acl_py.verbs.captures import ThreadExchangeStreamCaptureMode as ThreadExcha
 from acl_py.verbs.captures import UpdateCaptureDependencies as UpdateCaptureDependencies
 from acl_py.verbs.captures import capture as capture
 from acl_py.verbs.card_code import CudaKernel as CudaKernel
+from acl_py.verbs.collective_groups import GroupEnd as GroupEnd
+from acl_py.verbs.collective_groups import GroupStart as GroupStart
+from acl_py.verbs.collective_groups import group as group
+from acl_py.verbs.collective_groups import ranks as ranks
 from acl_py.verbs.collectives import AllGather as AllGather
 from acl_py.verbs.collectives import AllReduce as AllReduce
 from acl_py.verbs.collectives import AlltoAll as AlltoAll
@@ -53,11 +57,7 @@ from acl_py.verbs.communicators import GetCommAsyncError as GetCommAsyncError
 from acl_py.verbs.communicators import GetRankId as GetRankId
 from acl_py.verbs.communicators import GetRankSize as GetRankSize
 from acl_py.verbs.communicators import GetRootInfo as GetRootInfo
-from acl_py.verbs.communicators import GroupEnd as GroupEnd
-from acl_py.verbs.communicators import GroupStart as GroupStart
 from acl_py.verbs.communicators import RootInfo as RootInfo
-from acl_py.verbs.communicators import group as group
-from acl_py.verbs.communicators import ranks as ranks
 from acl_py.verbs.copies import Memcpy as Memcpy
 from acl_py.verbs.copies import Memcpy2d as Memcpy2d
 from acl_py.verbs.copies import Memcpy2dAsync as Memcpy2dAsync

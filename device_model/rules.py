@@ -193,7 +193,7 @@ class ManagedMemory(Enum):
 class CollectiveRules(Enum):
     """Whose library of collectives it is."""
 
-    NCCL = "groups of calls; a Send may end before its Recv begins; ranks wait for each other for ever"
+    NCCL = "groups of calls; a Send may end before its Recv begins; ranks wait for each other without a time limit"
     HCCL = "no groups; ranks wait for a limited time; fewer types can be reduced"
 
 

@@ -33,7 +33,7 @@ ANYWHERE = (devices.Init, devices.Finalize, host.HostThread, host.HostWork, host
 
 
 # The modules of the verbs that are for the model only, and what to do in their place on a card.
-ON_THE_MODEL = ("communicators", "collectives")
+ON_THE_MODEL = ("communicators", "collective_groups", "collectives")
 ONE_BY_ONE = f"call {copies.MemcpyAsync.__name__}() for each copy, or run the program on the model"
 USE_A_LIBRARY = "collectives run on the model only: on cards call the vendor's library, NCCL or HCCL"
 

@@ -83,8 +83,8 @@ class Answer:
 
 
 class _Frozen:
-    """Whether what there is has been frozen: by `settled`, or by somebody else for as long as the process lives. To ask
-    the collector takes as long as there are frozen objects.
+    """Whether the objects of this process are frozen: by `settled`, or by the parent of a forked process. This is kept
+    because gc.get_freeze_count() walks all frozen objects.
     """
 
     here = False
@@ -145,7 +145,7 @@ class Asker:
         return self.compare(case, ", ".join(map(str, edits)))
 
     def gain_ns(self, case: Case) -> int:
-        """Return how much shorter the run of *case* is. Nobody looks at its accesses, which takes half of the time.
+        """Return how much shorter the run of *case* is. The sanitizer is off: it would take half of the time.
 
         Raises:
             EditError: the program cannot run.
@@ -165,8 +165,8 @@ class Asker:
             raise EditError(f"{what}: the edited program does not run: {failure[0]} fails with {failure[1]}")
 
     def compare(self, case: Case, what: str, *, order_only: bool = False) -> Answer:
-        """Return how the run of *case* differs; *what* says what was edited. With *order_only* nobody looks for reads
-        of unwritten bytes, which no answer is about.
+        """Return how the run of *case* differs; *what* says what was edited. With *order_only* reads of unwritten
+        bytes are not looked for: no answer is about them.
         """
         try:
             run_ = self._run(case, _PARTS_OF_ORDER if order_only else _PARTS)

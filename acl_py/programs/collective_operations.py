@@ -11,7 +11,7 @@ from acl_py.programs.tasks import Tasks
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collectives import Group, check_rank, join_group, joined_by, queue_group
 from acl_py.runtime.runtime import Runtime
-from acl_py.verbs import communicators
+from acl_py.verbs import collective_groups, communicators
 from acl_py.verbs.streams import PER_THREAD_STREAM, resolve
 from device_model.collectives.calls import POINT_TO_POINT, Call, CollectiveKind, ReduceOp
 from device_model.collectives.cliques import Communicator
@@ -45,7 +45,7 @@ class CollectiveOperations(GraphOperations):
         self._communicators[comm] = await communicators.CommInitRootInfo(ranks, info, rank)
 
     async def collective(self, calls: Sequence[Mapping[str, Any]], name: str | None) -> Completion:
-        verb = calls[0]["kind"] if len(calls) == 1 else communicators.GroupEnd.__name__
+        verb = calls[0]["kind"] if len(calls) == 1 else collective_groups.GroupEnd.__name__
         if name is not None:
             verb = name if name in all_verbs() else verb
         scope, runtime, site, enter = begin(verb)

@@ -19,6 +19,7 @@ from device_model.collectives.cliques import Clique, Communicator
 from device_model.collectives.parts import Part
 from device_model.completions import AllOf
 from device_model.ops import Op
+from device_model.rules import CollectiveRules
 from device_model.streams import Stream
 from device_model.work import Lane
 
@@ -150,3 +151,11 @@ def check_rank(runtime: Runtime, rank: object) -> Communicator:
             Kind.INVALID_COLLECTIVE, f"{rank!r} takes part in nothing any more", "make a new communicator", dead=rank
         )
     return rank
+
+
+def check_nccl(runtime: Runtime, name: str) -> None:
+    """Raise if the rules are those of HCCL, which has no call *name*."""
+    if runtime.rules.collectives is CollectiveRules.HCCL:
+        raise runtime.error(
+            Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "HCCL has no such call: use rules='cuda'"
+        )

@@ -1,25 +1,16 @@
-"""Communicators: which devices make collectives together, and groups of calls.
+"""Communicators: which devices make collectives together. A program holds one for each rank, as with HCCL and NCCL."""
 
-A program holds one communicator for each rank, as with HCCL and NCCL. One task can drive all ranks, or a task or a
-thread can drive each: `ranks` starts a task for each device. Ranks in processes of their own are not simulated. A
-script that is started once for each rank becomes a coroutine function that gets its rank.
-"""
-
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import TypeVar
 
-from acl_py.callers import current_caller
 from acl_py.calls.acts import Destroyed, Made
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collective_variables import CONNECT_TIMEOUT, EXEC_TIMEOUT, forced_by_hccl, forced_by_nccl, seconds
-from acl_py.runtime.collectives import Communicators, Group, check_rank, drop, joined_by, queue_group
+from acl_py.runtime.collectives import Communicators, check_nccl, check_rank
 from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.sites import Site
-from acl_py.verbs.devices import SetDevice
 from device_model.collectives.cliques import Clique, Communicator
 from device_model.collectives.playing import Player
 from device_model.completions import Completion, Need
@@ -228,7 +219,7 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
     state.made += 1
     play = Player(spec, runtime.links, [device.ordinal for device in devices], algorithm, protocol)
     limit_s, buffer_bytes = 0.0, spec.pairs.buffer_bytes
-    if hccl:  # NCCL waits for ever
+    if hccl:  # NCCL has no time limit
         buffer_bytes = 0
         given = runtime.hccl_timeout_s
         limit_s = seconds(EXEC_TIMEOUT) if given is None else given
@@ -270,7 +261,7 @@ async def CommSplit(comm: Communicator, color: Integer, key: Integer) -> Communi
         TypeError: *comm* is no communicator, or a number is not an int.
     """
     _, runtime, site, enter = begin()
-    _check_nccl(runtime, CommSplit.__name__)
+    check_nccl(runtime, CommSplit.__name__)
     rank = check_rank(runtime, comm)
     color, key = integer("color", color), integer("key", key)
     if color < -1:
@@ -375,7 +366,7 @@ async def CommAbort(comm: Communicator) -> None:
         TypeError: *comm* is no communicator.
     """
     _, runtime, site, enter = begin()
-    _check_nccl(runtime, CommAbort.__name__)
+    check_nccl(runtime, CommAbort.__name__)
     rank = check_rank(runtime, comm)
     runtime.pay(runtime.costs.other)
     rank.clique.lose(rank, f"it was aborted at {site}")
@@ -463,137 +454,3 @@ async def GetCommAsyncError(comm: Communicator) -> Kind | None:
     error = check_rank(runtime, comm).clique.error
     runtime.brief_call(GetCommAsyncError.__name__, enter, site)
     return None if error is None else error.kind
-
-
-# --- groups
-
-
-@verb(cuda="ncclGroupStart")
-async def GroupStart() -> None:
-    """Begin a group: the collectives that this task or thread calls from now on are queued by GroupEnd(), all at once.
-
-    Stands for ncclGroupStart. Groups may be inside one another; the outer one counts. `async with group():` cannot be
-    left open.
-
-    Waits:
-        cuda, cuda_per_thread: For nothing.
-        acl: For nothing: the call is refused.
-
-    Raises:
-        AclError: NOT_SUPPORTED under ACL's rules.
-    """
-    _, runtime, site, enter = begin()
-    _check_nccl(runtime, GroupStart.__name__)
-    groups = runtime.state(Communicators).groups
-    group = groups.get(current_caller())
-    if group is None:
-        groups[current_caller()] = Group(site)
-    else:
-        group.depth += 1
-    runtime.brief_call(GroupStart.__name__, enter, site)
-
-
-@verb(cuda="ncclGroupEnd", step="collective")
-async def GroupEnd() -> None:
-    """End the group of this task or thread, and queue what it has.
-
-    Stands for ncclGroupEnd. If a rank has calls in several streams, these are joined before and after the group
-    (measured: group-two-streams).
-
-    Waits:
-        cuda, cuda_per_thread: For nothing.
-        acl: For nothing: the call is refused.
-
-    Raises:
-        AclError: INVALID_COLLECTIVE if no group is open, or nothing was called in it; INVALID_HANDLE or INVALID_ADDRESS
-            if a stream or memory is gone meanwhile: then nothing of the group is queued.
-    """
-    _, runtime, site, enter = begin()
-    _check_nccl(runtime, GroupEnd.__name__)
-    groups, caller = runtime.state(Communicators).groups, current_caller()
-    group = groups.get(caller)
-    if group is None:
-        raise runtime.error(Kind.INVALID_COLLECTIVE, "GroupEnd() without a group", "call GroupStart() first")
-    group.depth -= 1
-    if group.depth:
-        runtime.brief_call(GroupEnd.__name__, enter, site)
-    else:
-        del groups[caller]
-        if not group.ops:
-            raise runtime.error(
-                Kind.INVALID_COLLECTIVE,
-                f"the group begun at {group.begun} is empty",
-                "call collectives between the two",
-            )
-        try:
-            queue_group(runtime, group)
-        except BaseException:
-            drop(group, runtime.scheduler.now)
-            raise
-        runtime.called(GroupEnd.__name__, enter, site, joined_by(group))
-
-
-@asynccontextmanager
-async def group() -> AsyncIterator[None]:
-    """Return a block whose collectives are queued at its end, all at once; nothing is queued if it ends with an error.
-
-    async with acl.group():
-        for comm, send, recv, stream in zip(comms, sends, receives, streams):
-            await acl.AllReduce(send, recv, None, None, acl.ReduceOp.SUM, comm, stream)
-    """
-    await GroupStart()
-    try:
-        yield
-    except BaseException:
-        _give_up()
-        raise
-    await GroupEnd()
-
-
-def _give_up() -> None:
-    """Forget the group of the calling task: its block has ended with an error."""
-    from acl_py.runtime.scopes import current_scope  # imported here: only a block that fails asks
-
-    runtime = current_scope().runtime
-    given_up = runtime.state(Communicators).groups.pop(current_caller(), None)
-    if given_up is not None:
-        drop(given_up, runtime.scheduler.now)
-
-
-def ranks(count: Integer, main: Callable[[int], Awaitable[T]]) -> Awaitable[list[T]]:
-    """Run `main(rank)` in a task for each of *count* ranks; device *rank* is current in it.
-
-    It replaces a script that is started once for each rank. If one task fails, the others are cancelled.
-
-    Args:
-        count: How many ranks there are: 1 or more.
-        main: A coroutine function that gets the number of its rank.
-
-    Returns:
-        What to await. It gives what the tasks have returned, in the order of the ranks.
-
-    Raises:
-        ExceptionGroup: Tasks have failed.
-        ValueError: *count* is less than 1.
-    """
-    number = integer("count", count)
-    if number < 1:
-        raise ValueError(f"count must be 1 or more, not {number}")
-    return _run_ranks(number, main)
-
-
-async def _run_ranks(count: int, main: Callable[[int], Awaitable[T]]) -> list[T]:
-    async def run(rank: int) -> T:
-        await SetDevice(rank)
-        return await main(rank)
-
-    async with asyncio.TaskGroup() as tasks:
-        made = [tasks.create_task(run(rank), name=f"rank {rank}") for rank in range(count)]
-    return [task.result() for task in made]
-
-
-def _check_nccl(runtime: Runtime, name: str) -> None:
-    if runtime.rules.collectives is CollectiveRules.HCCL:
-        raise runtime.error(
-            Kind.NOT_SUPPORTED, f"{name}() under rules {runtime.rules.name}", "HCCL has no such call: use rules='cuda'"
-        )

@@ -27,7 +27,7 @@ _SENDER = 0  # its seat; the other one is the receiver's
 class Exchange:
     """Calls that meet, of the *ranks* that have a seat each: all ranks of *clique*, or the sender and the receiver."""
 
-    __slots__ = ("arrived", "calls", "clique", "error", "is_over", "key", "left", "parts", "ranks", "results")
+    __slots__ = ("arrived", "calls", "clique", "is_over", "key", "left", "parts", "ranks", "results")
 
     def __init__(self, clique: "Clique", key: Key, ranks: Sequence[int]) -> None:
         self.clique = clique

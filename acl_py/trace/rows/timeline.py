@@ -366,7 +366,7 @@ class Memory(NamedTuple):
     had none, or if no sanitizer has watched the host.
 
     *again* is of memory that HostRegister pinned: the place of the first row of the same bytes of the same object, if
-    it was pinned before; else -1. Of bytes at a bare address nobody knows whether they are still the same object's.
+    it was pinned before; else -1. At a bare address the object is not known, so it is -1.
     """
 
     name: str
