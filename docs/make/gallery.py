@@ -27,6 +27,7 @@ TITLES = {
     "server": "A server",
     "flash": "FlashAttention",
     "aicore": "Kernels on AI cores",
+    "parallel": "Several devices",
     "ptx": "Kernels in PTX",
     "acl": "Scripts of acl",
 }
