@@ -9,7 +9,6 @@ import asyncio
 import os
 import platform
 import signal
-import sys
 import threading
 import time
 from collections import deque
@@ -24,6 +23,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from acl_py.sites import PACKAGE
+from acl_py.waiting.frames import current_frames
 from acl_py.waiting.loops import is_idle
 
 Thread = threading.Thread
@@ -63,7 +63,7 @@ class Company:
     def are_others_idle(self) -> bool:
         """Whether every thread but the calling one is an idle worker of a pool: the quick answer to the usual case."""
         # No variable holds the frames: one of them is this one, and a cycle would be left for the garbage collector.
-        codes = [*map(_CODE_OF, sys._current_frames().values())]
+        codes = [*map(_CODE_OF, current_frames().values())]
         return codes.count(_WORKER) == len(codes) - 1 and not any(map(SimpleQueue.qsize, _QUEUES.values()))
 
     def could_act(self, blocked: Collection[Thread]) -> list[str]:
@@ -298,4 +298,4 @@ def _joined(thread: Thread) -> Thread | None:
 
 
 def _frame(thread: Thread) -> FrameType | None:
-    return sys._current_frames().get(thread.ident or 0)
+    return current_frames().get(thread.ident or 0)

@@ -16,6 +16,7 @@ import acl_py as acl
 from acl_py.errors import Kind
 from acl_py.sites import MODEL, PACKAGE
 from acl_py.waiting import interrupts
+from acl_py.waiting.frames import current_frames
 from device_model.observe import Observer
 
 LOOPS = pytest.mark.parametrize("uvloop", [False, True], ids=["asyncio", "uvloop"])
@@ -148,7 +149,7 @@ async def test_ctrl_c_while_a_body_runs_in_a_thread_waits_for_the_body():
     @acl.kernel(cost=acl.Cost(us=5))
     def slow(out: acl.Out) -> None:
         out[: 4 << 20] = 1
-        while "result" not in [frame.f_code.co_name for frame, _ in traceback.walk_stack(sys._current_frames()[main])]:
+        while "result" not in [frame.f_code.co_name for frame, _ in traceback.walk_stack(current_frames()[main])]:
             threading.Event().wait(0.001)  # until the main thread waits for this one
         signal.pthread_kill(main, signal.SIGINT)
         threading.Event().wait(0.05)

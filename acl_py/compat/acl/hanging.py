@@ -16,6 +16,7 @@ from acl_py.errors import DeadlockError, full_text
 from acl_py.late_imports import import_late, imported
 from acl_py.sanitizer import watch
 from acl_py.sites import RUNNER, Site
+from acl_py.waiting.frames import current_frames
 
 if TYPE_CHECKING:
     from acl_py.trace.rows.timeline import Timeline
@@ -74,7 +75,7 @@ def note_end(text: str) -> None:
 
 def _is_pool_worker() -> bool:
     """Return whether this process belongs to a multiprocessing.Pool or a ProcessPoolExecutor."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) == _EXECUTORS_WORKER:
             return True
@@ -128,7 +129,7 @@ def _timelines() -> "Iterator[Timeline]":
 
 def _whereabouts() -> Iterator[str]:
     """Yield where in the script each of its threads is; the main thread may have finished."""
-    frames = sys._current_frames()
+    frames = current_frames()
     for thread in threading.enumerate():
         is_main = thread is threading.main_thread()
         frame = frames.get(thread.ident or 0)
