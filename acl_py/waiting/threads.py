@@ -236,14 +236,18 @@ def _switches(task: str) -> str | None:
 
 
 def _bell(frame: FrameType) -> object:
-    """Return the lock that will wake a thread in Condition.wait(); None if it has a limit or is being woken."""
+    """Return the lock that will wake a thread in Condition.wait().
+
+    None if the wait has a limit, if the thread is being woken, or if it is not yet asleep: it still holds the
+    condition's own lock then, for which a thread that is about to wake it may wait.
+    """
     names = frame.f_locals
     alarm = names.get("waiter")
     try:
-        may_wake = names.get("timeout") is not None or alarm not in names["self"]._waiters
+        may_act = "gotit" not in names or names.get("timeout") is not None or alarm not in names["self"]._waiters
     except RuntimeError:  # another thread changes the waiters at this moment
         return None
-    return None if may_wake else alarm
+    return None if may_act else alarm
 
 
 def has_signal_handlers() -> bool:

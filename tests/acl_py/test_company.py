@@ -48,3 +48,32 @@ def test_a_thread_could_act_if_it_has_begun_while_the_threads_were_looked_at(mon
     for thread in (blocked, parent, child):
         thread.join()
     assert able == ["thread 'child'"]
+
+
+def test_a_thread_that_is_about_to_sleep_at_a_condition_could_act():
+    """It still holds the condition's lock then, and a thread that is about to wake it may wait for that lock."""
+    company, condition, gate = Company(), threading.Condition(), threading.Lock()
+    condition._release_save = gate.acquire  # the wait stops here, before it lets go of the lock
+    condition._acquire_restore = lambda _: None
+    gate.acquire()
+
+    def wait():
+        with condition:
+            condition.wait()
+
+    def wait_until(has_let_go):
+        while True:
+            frame = current_frames()[thread.ident]
+            if frame.f_code is threading.Condition.wait.__code__ and ("gotit" in frame.f_locals) is has_let_go:
+                return
+
+    thread = threading.Thread(target=wait, name="waiter")
+    thread.start()
+    wait_until(has_let_go=False)
+    about_to_sleep = company.could_act([threading.main_thread()])
+    gate.release()
+    wait_until(has_let_go=True)
+    asleep = company.could_act([threading.main_thread()])
+    condition._waiters.popleft().release()
+    thread.join()
+    assert (about_to_sleep, asleep) == (["thread 'waiter'"], [])
