@@ -7,6 +7,7 @@ worker dies once more is listed as failed.
 import multiprocessing
 import os
 import signal
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from itertools import islice
@@ -78,11 +79,14 @@ def _in_pools(job: Job, points: Sequence[Point], workers: int) -> Iterator[Row]:
 
 
 def _one_by_one(job: Job, points: Sequence[Point]) -> Iterator[Row]:
-    """Yield the rows of points of which one has ended a worker, each in a process of its own."""
-    for point in points:
+    """Yield the rows of points of which one has ended a worker: one at a time, in a new process after each death."""
+    left = deque(points)
+    while left:
         pool = _pool(1)
         try:
-            yield _row(pool.submit(job, point), point)
+            while left:
+                point = left.popleft()
+                yield _row(pool.submit(job, point), point)
         except BrokenExecutor:
             yield Row(point, error="its worker has died twice: it was ended from outside, or had no memory left")
         finally:

@@ -45,6 +45,6 @@ def test_a_program_of_ranks_ends_as_the_matcher_says(seed):
 
 @pytest.mark.slow
 def test_thousands_of_programs_of_ranks_end_as_the_matcher_says():
-    """The last campaign had 2,000 programs."""
-    hung = sum(check(seed) for seed in range(many(2_000)))
-    assert hung >= many(500)
+    """The last campaign had 2,000 programs: two looks at threads that were about to act took them for asleep."""
+    hung = sum(check(seed) for seed in range(many(500)))
+    assert hung >= many(125)

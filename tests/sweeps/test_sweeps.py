@@ -110,7 +110,10 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
+@pytest.mark.parametrize(
+    "ending",
+    [pytest.param(signal.SIGKILL, id="kill"), pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.slow)],
+)
 def test_a_sweep_that_was_ended_goes_on_where_it_was(tmp_path, ending):
     script, log, store = tmp_path / "script.py", tmp_path / "log", tmp_path / "store.jsonl"
     script.write_text(SCRIPT)
