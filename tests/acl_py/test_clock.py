@@ -44,6 +44,7 @@ def test_tasks_beside_it_change_nothing(program, uvloop):
     assert outcome == EXPECTED[program.__name__]
 
 
+@pytest.mark.slow
 def test_a_hundred_runs_let_the_same_number_of_kernels_through():
     assert {acl.run(clocked.kernels, device="tiny") for _ in range(100)} == {EXPECTED["kernels"]}
 

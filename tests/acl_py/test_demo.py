@@ -74,6 +74,7 @@ def test_the_demo_explains_the_whole_run_of_each_version(explained):
     assert held == ["3", "3", "none", "none"]
 
 
+@pytest.mark.slow
 def test_the_demo_says_what_each_version_would_take_with_an_edit(explained):
     text, report = explained
     times = re.findall(r"^pinned, nonblocking: ([\d,.]+) us instead of ([\d,.]+) us: ", text, re.MULTILINE)

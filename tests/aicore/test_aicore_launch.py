@@ -293,6 +293,7 @@ def test_a_launch_takes_whole_ai_cores(kind, blocks, cores):
     assert cores_of(kind, blocks, load(DEVICE).aicore) == cores
 
 
+@pytest.mark.slow
 async def test_launches_share_the_device_while_there_are_cores():
     async with simulation() as sim:
         parts = [await halves(32, 1.0) for _ in range(3)]

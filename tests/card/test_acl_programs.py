@@ -7,6 +7,7 @@ from tests.card.acl_programs import compare, on_engines
 from tests.card.acl_timelines import compare_timelines
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("first", range(0, 30, 10))
 def test_programs_have_the_codes_and_bytes_of_the_model(npu, first):
     count, differ = compare(range(first, first + 10))
@@ -14,6 +15,7 @@ def test_programs_have_the_codes_and_bytes_of_the_model(npu, first):
     assert count >= 4  # of those without races
 
 
+@pytest.mark.slow
 def test_each_engine_does_the_same_operations_in_the_same_order(npu):
     count, differ = compare(range(10), on_engines, engines=True)
     assert differ == 0

@@ -43,6 +43,7 @@ def test_where_the_sign_differs_a_call_before_the_edit_differs_on_the_card():
         assert 0.3 < (launches[after] - launches[before]) / certain()[before, after].there_us < 1
 
 
+@pytest.mark.slow
 def test_predicted_changes_stay_as_close_as_they_were():
     """What was reached (docs/accuracy.md), with room for rounding."""
     assert len(certain()) == 179

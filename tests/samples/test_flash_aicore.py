@@ -78,6 +78,7 @@ def test_large_scores_and_a_first_tile_without_the_largest_one_are_right():
     assert (np.abs(out.astype(np.float64) - expected) <= bound).all()
 
 
+@pytest.mark.slow
 def test_tiles_in_flight_are_worth_it():
     shape = Shape(2, 256, 256, 128)
     ns = [attended(shape, Config(128, 128, stages), 2)[0].timeline.duration_ns for stages in (1, 2, 4)]

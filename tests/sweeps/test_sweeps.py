@@ -50,6 +50,7 @@ def test_a_point_that_fails_has_its_error_and_the_others_go_on():
         acl_py.sweep(programs.fails, {"number": [1]}, workers=1).best()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_its_point_only(tmp_path):
     log = tmp_path / "log"
     result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, workers=2)
@@ -110,10 +111,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(
-    "ending",
-    [pytest.param(signal.SIGKILL, id="kill"), pytest.param(signal.SIGINT, id="ctrl-c", marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
 def test_a_sweep_that_was_ended_goes_on_where_it_was(tmp_path, ending):
     script, log, store = tmp_path / "script.py", tmp_path / "log", tmp_path / "store.jsonl"
     script.write_text(SCRIPT)

@@ -46,6 +46,7 @@ def test_a_long_run_gets_the_advice_that_its_first_part_shows(short_parts):
     assert sum(each.added_ns for each in found.advice) == found.together.gain_ns
 
 
+@pytest.mark.slow
 def test_it_is_the_advice_of_a_look_at_the_whole(monkeypatch):
     timeline = recorded(loop)
     whole = chosen(timeline)

@@ -28,6 +28,7 @@ def proposal():
     return optimise(Asker(case(SERIAL)))
 
 
+@pytest.mark.slow
 def test_a_serial_pipeline_gets_pinned_memory_parts_and_streams(proposal):
     assert {edit.name for edit in proposal.edits} == {"pinned", "chunks", "streams"}
     assert proposal.together.gain_ns > 0.7 * proposal.together.before_ns

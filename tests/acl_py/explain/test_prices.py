@@ -116,6 +116,7 @@ def test_page_faults_of_the_host_have_no_price():
     assert problem.startswith("a prefetch to the host belongs behind the work that writes the pages")
 
 
+@pytest.mark.slow
 def test_a_full_queue_is_priced_with_a_queue_that_is_never_full():
     before = program(*[launch("A")] * 1100, sync())
     full = [each for each in priced(before, "cuda") if each.finding.pitfall is Pitfall.FULL_QUEUE]

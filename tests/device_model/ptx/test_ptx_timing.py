@@ -255,6 +255,7 @@ def test_a_cold_launch_waits_for_dram():
     assert cold - warm > (SPEC.dram_permille - SPEC.l2_permille) / 1000 / 2
 
 
+@pytest.mark.slow
 def test_each_further_wave_of_blocks_takes_as_long_as_the_second():
     one, two, five = (cycles(chain(40), 132 * 8 * waves) for waves in (1, 2, 5))
     assert one < two < 2 * one  # blocks begin while others end

@@ -25,6 +25,7 @@ def command(*arguments):
     return CliRunner().invoke(app, ["optimise", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
+@pytest.mark.slow
 def test_both_mistakes_are_mended_and_nothing_is_left_without_order():
     timeline, mended = recording(TwoMistakes, sanitize="host,device"), recording(Losses, sanitize="host,device")
     applied = apply_advice(asker_of(timeline, "run"), timeline)

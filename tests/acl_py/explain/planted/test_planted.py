@@ -82,6 +82,7 @@ def test_a_program_without_lines_has_the_same_habit(pair):
     assert first.answer.gain_ns == pytest.approx(makespan_ns(timeline) - makespan_ns(mended), abs=_NEAR_NS)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pair", WRONG_RECORDS, ids=lambda pair: pair.__name__)
 def test_a_record_in_the_wrong_stream_goes_to_the_stream_of_the_work(pair):
     """The events that the edges would need cost the host more than the record, which is there already."""
