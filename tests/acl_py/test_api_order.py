@@ -151,7 +151,7 @@ def test_every_promised_order_is_kept(steps):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=many(1_500))
+@settings(settings.get_profile("campaign"), max_examples=many(800))
 @given(st.lists(STEP, max_size=120))
 def test_every_promised_order_is_kept_in_many_programs(steps):
     _check(_run_ordered, steps)
@@ -254,7 +254,7 @@ def test_results_of_race_free_programs_are_those_of_sequential_numpy(steps):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=many(1_000))
+@settings(settings.get_profile("campaign"), max_examples=many(500))
 @given(st.lists(DATA_STEP, max_size=80))
 def test_results_of_many_race_free_programs_are_those_of_sequential_numpy(steps):
     _check(_run_data, steps)

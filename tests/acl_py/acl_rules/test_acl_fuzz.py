@@ -105,6 +105,6 @@ def test_random_programs_leave_nothing_behind(steps):
 
 @pytest.mark.slow
 @given(st.lists(STEP, max_size=60))
-@settings(settings.get_profile("campaign"), max_examples=many(1_000))
+@settings(settings.get_profile("campaign"), max_examples=many(500))
 def test_many_random_programs_leave_nothing_behind(steps):
     check(steps)

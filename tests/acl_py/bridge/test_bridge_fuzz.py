@@ -120,7 +120,7 @@ def test_random_programs_take_the_ideal_times(run, found):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=many(1_500), phases=[Phase.generate, Phase.shrink])
+@settings(settings.get_profile("campaign"), max_examples=many(800), phases=[Phase.generate, Phase.shrink])
 @given(found=programs())
 def test_many_random_programs_take_the_ideal_times(run, found):
     _check(run, found)
@@ -189,7 +189,7 @@ def test_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
 
 
 @pytest.mark.slow
-@settings(settings.get_profile("campaign"), max_examples=many(1_500), phases=[Phase.generate, Phase.shrink])
+@settings(settings.get_profile("campaign"), max_examples=many(800), phases=[Phase.generate, Phase.shrink])
 @given(found=timed_programs())
 def test_many_random_programs_with_timers_take_the_ideal_times(run_simulated, found):
     _check(run_simulated, found)
