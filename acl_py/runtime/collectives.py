@@ -23,6 +23,8 @@ from device_model.rules import CollectiveRules
 from device_model.streams import Stream
 from device_model.work import Lane
 
+_LANE = Lane.COLLECTIVE  # a member that is read through its enum takes ten times as long
+
 
 @dataclass(slots=True)
 class Group:
@@ -34,6 +36,7 @@ class Group:
     begun: Site
     depth: int = 1
     ops: list[tuple[Op, Stream]] = field(default_factory=list)
+    open: dict[tuple[Communicator, Stream], tuple[Op, Part]] = field(default_factory=dict)  # of Sends and Recvs
 
 
 class Communicators:
@@ -60,34 +63,36 @@ def join(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: St
     if group is not None:
         return join_group(group, rank, calls, stream, site), False
     part = Part(rank, calls)
-    op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
-    queue(runtime, op, stream)
+    op = Op(part, _LANE, part.nbytes, site)
+    queue(runtime, op, part, stream)
     return op, True
 
 
 def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
     """Put *calls* of *rank* into *group*; return the operation that they are a part of."""
-    for op, where in group.ops:
-        if where is stream and isinstance(op.work, Part) and op.work.takes(rank, calls):
-            for call in calls:
-                op.work.add(call)
-            op.nbytes = op.work.nbytes
+    if calls[0].peer is not None:
+        found = group.open.get((rank, stream))
+        if found is not None:
+            op, part = found
+            part.add(calls)
+            op.nbytes = part.nbytes
             return op
     part = Part(rank, calls)
-    op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
+    op = Op(part, _LANE, part.nbytes, site)
     group.ops.append((op, stream))
+    if calls[0].peer is not None:
+        group.open[rank, stream] = op, part
     return op
 
 
-def queue(runtime: Runtime, op: Op, stream: Stream) -> None:
-    """Queue the part *op* in *stream*; its calls get their numbers."""
-    part = op.work
-    assert isinstance(part, Part), f"{op!r} is no part of a collective"
-    if stream.branch is None and not part.rank.tail.done:
-        stream.wait(part.rank.tail)
+def queue(runtime: Runtime, op: Op, part: Part, stream: Stream) -> None:
+    """Queue *part* in *stream* as *op*; its calls get their numbers."""
+    rank = part.rank
+    if stream.branch is None and not rank.tail.done:
+        stream.wait(rank.tail)
     runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
     if stream.branch is None and isinstance(op.work, Part):  # a fault rule may have replaced it
-        op.work.queued(op)
+        rank.take(op.work, op)
 
 
 def queue_group(runtime: Runtime, group: Group) -> None:
@@ -102,7 +107,8 @@ def queue_group(runtime: Runtime, group: Group) -> None:
     for op, stream in group.ops:
         check_part(runtime, op, stream)
     for op, stream in group.ops:
-        queue(runtime, op, stream)
+        assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
+        queue(runtime, op, op.work, stream)
     for together in several:
         _join(together)
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
-from acl_py.verbs.elements import DataType, Elements, joined, joined_parts
+from acl_py.runtime.collectives import check_rank
+from acl_py.verbs.elements import DataType, Elements, Known, joined, note, recall
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike
 from device_model.collectives.calls import Call, ReduceOp
@@ -22,6 +23,8 @@ from device_model.collectives.cliques import Communicator
 from device_model.completions import Completion
 from device_model.integers import Integer
 from device_model.work import Extent
+
+_BARRIER = Call(CollectiveKind.BARRIER, 0)
 
 
 @verb(acl="HcclAllReduce", cuda="ncclAllReduce", step="collective")
@@ -64,12 +67,16 @@ async def AllReduce(
         await AllReduce(gradients, gradients, None, None, ReduceOp.SUM, comm, stream)  # in place
     """
     call = begin()
-    elements = Elements(call, comm, count, data_type, (send, recv))
-    source, target = elements.ranges((send, elements.count), (recv, elements.count))
-    elements.check_reduction(op)
-    elements.check_apart(source, target, inside=0)
-    made = Call(CollectiveKind.ALL_REDUCE, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
-    return joined(call, AllReduce.__name__, elements.rank, made, stream)
+    key = (AllReduce, send, recv, count, type(count), data_type, op)
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (send, recv))
+        source, target = elements.ranges((send, elements.count), (recv, elements.count))
+        elements.check_reduction(op)
+        elements.check_apart(source, target, inside=0)
+        made = Call(CollectiveKind.ALL_REDUCE, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
+        known = note(elements, key, made)
+    return joined(call, AllReduce.__name__, known, stream)
 
 
 @verb(acl="HcclReduce", cuda="ncclReduce", step="collective")
@@ -108,18 +115,22 @@ async def Reduce(
         TypeError: As AllReduce(), or *root* is not an int.
     """
     call = begin()
-    elements = Elements(call, comm, count, data_type, (send, recv))
-    root = elements.check_peer("root", root)
-    elements.check_reduction(op)
-    if root == elements.rank.index:
-        source, target = elements.ranges((send, elements.count), (recv, elements.count))
-        elements.check_apart(source, target, inside=0)
-        receives: tuple[Extent, ...] = (target,)
-    else:
-        [source] = elements.ranges((send, elements.count))
-        receives = ()
-    made = Call(CollectiveKind.REDUCE, elements.count, elements.dtype, op, root, sends=(source,), receives=receives)
-    return joined(call, Reduce.__name__, elements.rank, made, stream)
+    key = (Reduce, send, recv, count, type(count), data_type, op, root, type(root))
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (send, recv))
+        root = elements.check_peer("root", root)
+        elements.check_reduction(op)
+        if root == elements.rank.index:
+            source, target = elements.ranges((send, elements.count), (recv, elements.count))
+            elements.check_apart(source, target, inside=0)
+            receives: tuple[Extent, ...] = (target,)
+        else:
+            [source] = elements.ranges((send, elements.count))
+            receives = ()
+        made = Call(CollectiveKind.REDUCE, elements.count, elements.dtype, op, root, sends=(source,), receives=receives)
+        known = note(elements, key, made)
+    return joined(call, Reduce.__name__, known, stream)
 
 
 @verb(acl="HcclBroadcast", cuda="ncclBroadcast", step="collective")
@@ -154,12 +165,16 @@ async def Broadcast(
         TypeError: As AllReduce(), or *root* is not an int.
     """
     call = begin()
-    elements = Elements(call, comm, count, data_type, (buf,))
-    root = elements.check_peer("root", root)
-    whole = elements.ranges((buf, elements.count))
-    sends, receives = (whole, ()) if root == elements.rank.index else ((), whole)
-    made = Call(CollectiveKind.BROADCAST, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
-    return joined(call, Broadcast.__name__, elements.rank, made, stream)
+    key = (Broadcast, buf, None, count, type(count), data_type, root, type(root))
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (buf,))
+        root = elements.check_peer("root", root)
+        whole = elements.ranges((buf, elements.count))
+        sends, receives = (whole, ()) if root == elements.rank.index else ((), whole)
+        made = Call(CollectiveKind.BROADCAST, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
+        known = note(elements, key, made)
+    return joined(call, Broadcast.__name__, known, stream)
 
 
 @verb(acl="HcclAllGather", cuda="ncclAllGather", step="collective")
@@ -195,11 +210,15 @@ async def AllGather(
         TypeError: As AllReduce().
     """
     call = begin()
-    elements = Elements(call, comm, send_count, data_type, (send, recv))
-    source, target = elements.ranges((send, elements.count), (recv, elements.count * elements.size))
-    elements.check_apart(source, target, inside=elements.own_place)
-    made = Call(CollectiveKind.ALL_GATHER, elements.count, elements.dtype, sends=(source,), receives=(target,))
-    return joined(call, AllGather.__name__, elements.rank, made, stream)
+    key = (AllGather, send, recv, send_count, type(send_count), data_type)
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, send_count, data_type, (send, recv))
+        source, target = elements.ranges((send, elements.count), (recv, elements.count * elements.size))
+        elements.check_apart(source, target, inside=elements.own_place)
+        made = Call(CollectiveKind.ALL_GATHER, elements.count, elements.dtype, sends=(source,), receives=(target,))
+        known = note(elements, key, made)
+    return joined(call, AllGather.__name__, known, stream)
 
 
 @verb(acl="HcclReduceScatter", cuda="ncclReduceScatter", step="collective")
@@ -237,12 +256,18 @@ async def ReduceScatter(
         TypeError: As AllReduce().
     """
     call = begin()
-    elements = Elements(call, comm, recv_count, data_type, (recv, send))
-    elements.check_reduction(op)
-    source, target = elements.ranges((send, elements.count * elements.size), (recv, elements.count))
-    elements.check_apart(target, source, inside=elements.own_place)
-    made = Call(CollectiveKind.REDUCE_SCATTER, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
-    return joined(call, ReduceScatter.__name__, elements.rank, made, stream)
+    key = (ReduceScatter, send, recv, recv_count, type(recv_count), data_type, op)
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, recv_count, data_type, (recv, send))
+        elements.check_reduction(op)
+        source, target = elements.ranges((send, elements.count * elements.size), (recv, elements.count))
+        elements.check_apart(target, source, inside=elements.own_place)
+        made = Call(
+            CollectiveKind.REDUCE_SCATTER, elements.count, elements.dtype, op, sends=(source,), receives=(target,)
+        )
+        known = note(elements, key, made)
+    return joined(call, ReduceScatter.__name__, known, stream)
 
 
 @verb(acl="HcclScatter", cuda="ncclScatter", step="collective")
@@ -279,15 +304,19 @@ async def Scatter(
         TypeError: As AllReduce(), or *root* is not an int.
     """
     call = begin()
-    elements = Elements(call, comm, recv_count, data_type, (recv,))
-    root = elements.check_peer("root", root)
-    receives = elements.ranges((recv, elements.count))
-    sends: tuple[Extent, ...] = ()
-    if root == elements.rank.index:
-        sends = elements.ranges((send, elements.count * elements.size))
-        elements.check_apart(receives[0], sends[0], inside=elements.own_place)
-    made = Call(CollectiveKind.SCATTER, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
-    return joined(call, Scatter.__name__, elements.rank, made, stream)
+    key = (Scatter, send, recv, recv_count, type(recv_count), data_type, root, type(root))
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, recv_count, data_type, (recv,))
+        root = elements.check_peer("root", root)
+        receives = elements.ranges((recv, elements.count))
+        sends: tuple[Extent, ...] = ()
+        if root == elements.rank.index:
+            sends = elements.ranges((send, elements.count * elements.size))
+            elements.check_apart(receives[0], sends[0], inside=elements.own_place)
+        made = Call(CollectiveKind.SCATTER, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
+        known = note(elements, key, made)
+    return joined(call, Scatter.__name__, known, stream)
 
 
 @verb(acl="HcclAlltoAll", cuda="ncclAlltoAll", step="collective")
@@ -327,13 +356,17 @@ async def AlltoAll(
         TypeError: As AllReduce().
     """
     call = begin()
-    elements = Elements(call, comm, send_count, send_type, (send, recv), shared=True)
-    elements.check_same(recv_count, recv_type)
-    whole = elements.count * elements.size
-    source, target = elements.ranges((send, whole), (recv, whole))
-    elements.check_apart(source, target, inside=None)
-    made = Call(CollectiveKind.ALL_TO_ALL, elements.count, elements.dtype, sends=(source,), receives=(target,))
-    return joined(call, AlltoAll.__name__, elements.rank, made, stream)
+    key = (AlltoAll, send, recv, send_count, type(send_count), send_type, recv_count, type(recv_count), recv_type)
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, send_count, send_type, (send, recv), shared=True)
+        elements.check_same(recv_count, recv_type)
+        whole = elements.count * elements.size
+        source, target = elements.ranges((send, whole), (recv, whole))
+        elements.check_apart(source, target, inside=None)
+        made = Call(CollectiveKind.ALL_TO_ALL, elements.count, elements.dtype, sends=(source,), receives=(target,))
+        known = note(elements, key, made)
+    return joined(call, AlltoAll.__name__, known, stream)
 
 
 @verb(acl="HcclAlltoAllV", step="collective")
@@ -382,7 +415,7 @@ async def AlltoAllV(
     receives = elements.pieces("recv", recv, recv_counts, recv_displs)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllV.__name__, elements.rank, made, stream)
+    return joined(call, AlltoAllV.__name__, Known(elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclAlltoAllVC", step="collective")
@@ -427,7 +460,7 @@ async def AlltoAllVC(
     receives = elements.pieces("recv", recv, received, None)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllVC.__name__, elements.rank, made, stream)
+    return joined(call, AlltoAllVC.__name__, Known(elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclBarrier", step="collective")
@@ -452,8 +485,8 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
         TypeError: *comm* is no communicator.
     """
     call = begin()
-    elements = Elements(call, comm, 0, "uint8", ())
-    return joined(call, Barrier.__name__, elements.rank, Call(CollectiveKind.BARRIER, 0), stream)
+    rank = check_rank(call[1], comm)
+    return joined(call, Barrier.__name__, Known(rank, (_BARRIER,)), stream)
 
 
 # --- one rank to one other
@@ -495,12 +528,20 @@ async def Send(
         TypeError: As AllReduce(), or *peer* is not an int.
     """
     call = begin()
-    elements = Elements(call, comm, count, data_type, (buf,))
-    other = elements.check_peer("peer", peer)
-    made = Call(
-        CollectiveKind.SEND, elements.count, elements.dtype, peer=other, sends=elements.ranges((buf, elements.count))
-    )
-    return joined(call, Send.__name__, elements.rank, made, stream)
+    key = (Send, buf, None, count, type(count), data_type, peer, type(peer))
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (buf,))
+        other = elements.check_peer("peer", peer)
+        made = Call(
+            CollectiveKind.SEND,
+            elements.count,
+            elements.dtype,
+            peer=other,
+            sends=elements.ranges((buf, elements.count)),
+        )
+        known = note(elements, key, made)
+    return joined(call, Send.__name__, known, stream)
 
 
 @verb(acl="HcclRecv", cuda="ncclRecv", step="collective")
@@ -535,12 +576,20 @@ async def Recv(
         TypeError: As AllReduce(), or *peer* is not an int.
     """
     call = begin()
-    elements = Elements(call, comm, count, data_type, (buf,))
-    other = elements.check_peer("peer", peer)
-    made = Call(
-        CollectiveKind.RECV, elements.count, elements.dtype, peer=other, receives=elements.ranges((buf, elements.count))
-    )
-    return joined(call, Recv.__name__, elements.rank, made, stream)
+    key = (Recv, buf, None, count, type(count), data_type, peer, type(peer))
+    known = recall(call, comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (buf,))
+        other = elements.check_peer("peer", peer)
+        made = Call(
+            CollectiveKind.RECV,
+            elements.count,
+            elements.dtype,
+            peer=other,
+            receives=elements.ranges((buf, elements.count)),
+        )
+        known = note(elements, key, made)
+    return joined(call, Recv.__name__, known, stream)
 
 
 @verb(acl="HcclBatchSendRecv", step="collective")
@@ -583,4 +632,4 @@ async def BatchSendRecv(
             raise elements.wrong(f"{kind!r} among the items", "use CollectiveKind.SEND and CollectiveKind.RECV")
     if not made:
         raise call[1].error(Kind.INVALID_COLLECTIVE, "BatchSendRecv() without items", "pass at least one")
-    return joined_parts(call, BatchSendRecv.__name__, elements.rank, made, stream)
+    return joined(call, BatchSendRecv.__name__, Known(elements.rank, made), stream)

@@ -11,19 +11,21 @@ from acl_py.calls.acts import Act, Joined, Plain
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call
 from acl_py.runtime.collectives import check_rank, join
+from acl_py.runtime.scopes import Scope
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.copies import locate
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.collectives import calls
-from device_model.collectives.calls import CollectiveKind, ReduceOp
+from device_model.collectives.calls import ReduceOp
 from device_model.collectives.cliques import Communicator
 from device_model.completions import NOTHING, Completion
 from device_model.dtypes import as_dtype
 from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
-from device_model.memory import Space
-from device_model.rules import CollectiveRules
+from device_model.memory import Allocation, Buffer, Space
+from device_model.rules import CollectiveRules, ForeignStream
+from device_model.streams import Stream
 from device_model.work import Extent
 
 DataType: TypeAlias = npt.DTypeLike  # None: that of an Array
@@ -32,6 +34,8 @@ _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 # What HCCL reduces on an A2 (documented); NCCL reduces all types.
 _REDUCED_BY_HCCL = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32")
 _NO_PROD = ("int16", "bfloat16")
+_REFUSED = ForeignStream.REFUSED  # a member that is read through its enum takes ten times as long
+_MOST_KNOWN = 1024  # calls of a rank that are kept
 
 
 @cache
@@ -198,26 +202,87 @@ def _overlap(one: Extent, other: Extent) -> bool:
     return one[0] is other[0] and one[1] < other[2] and other[1] < one[2]
 
 
-def joined(call: Call, name: str, rank: Communicator, made: calls.Call, stream: StreamLike) -> Completion:
-    """Queue what *rank* calls, or add it to the open group; a call about no elements does nothing on all ranks."""
-    if not made.count and made.kind not in (CollectiveKind.BARRIER, CollectiveKind.ALL_TO_ALL_V):
-        _, runtime, site, enter = call
+class Known:
+    """Calls of *rank* that were found right, which touch *memory*.
+
+    There are none if the rank asks for no elements: that does nothing on all ranks.
+    """
+
+    __slots__ = ("calls", "memory", "rank")
+
+    def __init__(self, rank: Communicator, made: Sequence[calls.Call], memory: Sequence[Allocation] = ()) -> None:
+        self.rank = rank
+        self.calls = made
+        self.memory = memory
+
+
+def recall(call: Call, comm: Communicator, key: tuple[object, ...]) -> Known | None:
+    """Return what `note` has kept for *key* if it is still right; None: all arguments must be looked at.
+
+    *key* has the verb, its two buffers, of which one may be None, and its other arguments but the stream. A number has
+    its type beside it, for 1 is equal to True.
+    """
+    if type(comm) is not Communicator or comm.destroyed is not None:
+        return None
+    try:
+        known: Known | None = comm.known.get(key)
+    except TypeError:  # an argument has no hash, such as an array
+        return None
+    if known is not None:
+        memory = call[1].memory
+        for allocation in known.memory:
+            if allocation.home is not memory:  # it was freed, or belongs to another simulation
+                return None
+    return known
+
+
+def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known:
+    """Return what is known of *made*, for which *key* asks, and keep it for the next call with the same arguments."""
+    rank = elements.rank
+    if not made.count:
+        return Known(rank, ())
+    memory = tuple(dict.fromkeys(allocation for allocation, _, _ in (*made.sends, *made.receives)))
+    known = Known(rank, (made,), memory)
+    if all(each is None or isinstance(each, Buffer | Array) for each in key[1:3]):  # an address may have other memory
+        if len(rank.known) >= _MOST_KNOWN:
+            rank.known.clear()
+        rank.known[key] = known
+    return known
+
+
+def joined(call: Call, name: str, known: Known, stream: StreamLike) -> Completion:
+    """Queue what a rank is *known* to call as one part, or add it to the open group."""
+    scope, runtime, site, enter = call
+    rank, made = known.rank, known.calls
+    if not made:
         runtime.brief_call(name, enter, site)
         return NOTHING
-    return joined_parts(call, name, rank, [made], stream)
-
-
-def joined_parts(
-    call: Call, name: str, rank: Communicator, made: Sequence[calls.Call], stream: StreamLike
-) -> Completion:
-    """Queue the calls *made* of *rank* as one part, or add them to the open group."""
-    scope, runtime, site, enter = call
     if rank.clique.error is not None:
         raise runtime.operation_error(rank.clique.error)
-    if stream is None and scope.context.device is not rank.device:
+    home = stream.home if isinstance(stream, Stream) else None
+    if (
+        home is None
+        or home.device is not rank.device
+        or home.error is not None
+        or scope.context.alert
+        or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
+    ):
+        stream = _stream_of(scope, name, rank, stream)
+    op, is_queued = join(runtime, rank, made, stream, site)
+    if runtime.hooks.call is not None:
+        count = len(made)
+        act: Act[Any] = Joined(tuple(made), (rank,) * count, (stream,) * count) if is_queued else Plain((rank, stream))
+        runtime.hooks.call(name, enter, runtime.host_ns, site, act)
+    return op
+
+
+def _stream_of(scope: Scope, name: str, rank: Communicator, stream: StreamLike) -> Stream:
+    """Return the stream that *stream* means in a call of the verb *name* for *rank*; refuse one of another device."""
+    runtime, current = scope.runtime, scope.context.device
+    if stream is None and current is not rank.device:
         raise runtime.error(
             Kind.INVALID_COLLECTIVE,
-            f"{name}() of {rank!r} on the default stream of device {scope.context.device.ordinal}",
+            f"{name}() of {rank!r} on the default stream of device {current.ordinal}",
             f"SetDevice({rank.device.ordinal}) first, or pass a stream of that device",
         )
     found = resolve(scope, stream, name, captures=True)
@@ -227,8 +292,4 @@ def joined_parts(
             f"{name}() of {rank!r} on {found!r}",
             f"pass a stream of device {rank.device.ordinal}",
         )
-    op, is_queued = join(runtime, rank, made, found, site)
-    count = len(made)
-    act: Act[Any] = Joined(tuple(made), (rank,) * count, (found,) * count) if is_queued else Plain((rank, found))
-    runtime.called(name, enter, site, act)
-    return op
+    return found

@@ -12,24 +12,27 @@ report of a hang.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from device_model.collectives.calls import CollectiveKind, fits
+from device_model.collectives.calls import Call, CollectiveKind, fits
 from device_model.collectives.exchanges import Delivery, Exchange, Flow, Key, Play
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.errors import DeviceError, Kind
 from device_model.handles import Handle
 from device_model.names import named
+from device_model.ops import Op
 from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from device_model.device import Device
 
+_SEND = CollectiveKind.SEND  # a member that is read through its enum takes ten times as long
+
 
 class Communicator(Handle):
     """Rank *index* of *clique*, on *device*, as a program holds it; *made* is the line that made it."""
 
-    __slots__ = ("_received", "_sent", "clique", "destroyed", "device", "index", "last", "made", "made_calls", "stamp",
-                 "tail")  # fmt: skip
+    __slots__ = ("_received", "_sent", "clique", "destroyed", "device", "index", "known", "last", "made", "made_calls",
+                 "stamp", "tail")  # fmt: skip
 
     def __init__(self, clique: "Clique", index: int, device: "Device", made: object) -> None:
         self.clique = clique
@@ -43,6 +46,7 @@ class Communicator(Handle):
         self.last: Part | None = None  # what it has queued last
         self.tail: Completion = NOTHING  # the operation of that
         self.stamp: Any = None  # what an observer keeps with it
+        self.known: dict[tuple[object, ...], Any] = {}  # what the host has found right about calls, by their arguments
         device.parts.ranks[self] = None
 
     def __repr__(self) -> str:
@@ -59,26 +63,36 @@ class Communicator(Handle):
         """The number of its communicator, the same for all ranks of it."""
         return self.clique.number
 
-    def take(self, part: Part) -> None:
-        """Give the calls of *part*, which was queued just now, their numbers and seats."""
-        assert part.op is not None, f"{part!r} has no operation"
-        part.number = 1 if self.last is None else self.last.number + 1
-        self.last, self.tail = part, part.op
-        me, clique = self.index, self.clique
-        for call in part.calls:
-            if call.peer is None:
-                self.made_calls += 1
-                clique.exchange((self.made_calls,), range(len(clique))).sit(me, call, part)
-            elif call.kind is CollectiveKind.SEND:
-                self._sent[call.peer] += 1
-                clique.delivery(me, call.peer, self._sent[call.peer]).sit(0, call, part)
-            else:
-                self._received[call.peer] += 1
-                clique.delivery(call.peer, me, self._received[call.peer]).sit(1, call, part)
+    def take(self, part: Part, op: Op) -> None:
+        """Give the calls of *part*, which was queued just now as *op*, their numbers and seats."""
+        last = self.last
+        part.op = op
+        part.site = op.site
+        part.number = 1 if last is None else last.number + 1
+        self.last, self.tail = part, op
+        calls = part.calls
+        part.seats = (self._seat(calls[0], part),) if len(calls) == 1 else [self._seat(call, part) for call in calls]
+
+    def _seat(self, call: Call, part: Part) -> "tuple[Exchange, int]":
+        """Return the exchange in which *call* of *part* takes part, and its seat there."""
+        me, clique, peer = self.index, self.clique, call.peer
+        if peer is None:
+            number = self.made_calls = self.made_calls + 1
+            exchange = clique.exchanges.get((number,)) or clique.exchange((number,), clique.members)
+            seat = me
+        elif call.kind is _SEND:
+            number = self._sent[peer] = self._sent[peer] + 1
+            exchange, seat = clique.delivery(me, peer, number), 0
+        else:
+            number = self._received[peer] = self._received[peer] + 1
+            exchange, seat = clique.delivery(peer, me, number), 1
+        exchange.sit(seat, call, part)
+        return exchange, seat
 
     def destroy(self, site: object) -> None:
         """Leave the clique. The caller has waited for all that was queued."""
         self.destroyed = site
+        self.known.clear()
         self.device.parts.ranks.pop(self, None)
 
 
@@ -119,6 +133,7 @@ class Clique:
         self.error: DeviceError | None = None  # why no exchange takes place any more
         self.exchanges: dict[Key, Exchange] = {}  # that are not over
         self._size = len(devices)
+        self.members = range(len(devices))  # all ranks
         self.ranks = [Communicator(self, index, device, made) for index, device in enumerate(devices)]
 
     def __len__(self) -> int:

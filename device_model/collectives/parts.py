@@ -1,27 +1,17 @@
 """Parts: what one rank does in a collective, as the work of an operation in one of its streams."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from device_model.collectives import results
-from device_model.collectives.calls import POINT_TO_POINT, Call, CollectiveKind
+from device_model.collectives.calls import Call, label_of
 from device_model.errors import DeviceError
 from device_model.ops import Op
-from device_model.work import Extent, Label, Lane, Work
+from device_model.work import Extent, Work
 
 if TYPE_CHECKING:
     from device_model.collectives.cliques import Communicator
     from device_model.collectives.exchanges import Exchange
-
-
-def _label_of(calls: Sequence[Call]) -> Label:
-    return _label(calls[0].kind if len(calls) == 1 else " and ".join(dict.fromkeys(call.kind.value for call in calls)))
-
-
-@cache
-def _label(what: CollectiveKind | str) -> Label:
-    return Label("collective", Lane.COLLECTIVE, what if isinstance(what, str) else what.value)
 
 
 class Part(Work):
@@ -31,41 +21,40 @@ class Part(Work):
     one operation only: each launch of a graph makes new ones.
     """
 
-    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "op", "rank", "seats")
+    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "op", "rank", "seats", "site")
     joins = True
 
     def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
         self.rank = rank
-        self.calls = list(calls)
-        self.left = len(self.calls)  # exchanges that are not over
-        self.nbytes = 0
-        for call in self.calls:
-            self.nbytes += call.nbytes
-        self.label = _label_of(self.calls)
+        self.calls = calls
+        self.left = len(calls)  # exchanges that are not over
+        self.nbytes = calls[0].nbytes
+        self.label = calls[0].label
         self.error: DeviceError | None = None  # what ended it before its time
-        self.op: Op | None = None
+        self.op: Op | None = None  # from its queuing to its end
+        self.site: object = None  # the line of the host that queued it
         self.number = 0  # among the parts of its rank, from 1 on, once it is queued
-        self.seats: list[tuple[Exchange, int]] = []  # of each call: where it takes part, and its place there
+        self.seats: Sequence[tuple[Exchange, int]] = ()  # of each call: where it takes part, and its place there
+        if len(calls) > 1:
+            for call in calls[1:]:
+                self._count(call)
 
-    def add(self, call: Call) -> None:
-        """Make *call* as well; the part has not been queued yet."""
-        self.calls.append(call)
-        self.left += 1
+    def add(self, calls: Sequence[Call]) -> None:
+        """Make *calls* as well, Sends and Recvs as the others; the part has not been queued yet."""
+        self.calls = own = self.calls if isinstance(self.calls, list) else list(self.calls)
+        for call in calls:
+            own.append(call)
+            self.left += 1
+            self._count(call)
+
+    def _count(self, call: Call) -> None:
         self.nbytes += call.nbytes
-        self.label = _label_of(self.calls)
-
-    def takes(self, rank: "Communicator", calls: Sequence[Call]) -> bool:
-        """Whether *calls* of *rank*, Sends and Recvs of the same group, can be calls of this part."""
-        return self.rank is rank and all(each.kind in POINT_TO_POINT for each in (*self.calls, *calls))
+        if call.label.name not in self.label.name:
+            self.label = label_of(f"{self.label.name} and {call.label.name}")
 
     def again(self) -> "Part":
         """Return a part for one more operation that makes the same calls."""
         return Part(self.rank, self.calls)
-
-    def queued(self, op: Op) -> None:
-        """Note that *op*, which does this, was queued: its calls get their numbers now."""
-        self.op = op
-        self.rank.take(self)
 
     def arrive(self) -> None:
         """Note that its turn has come."""
@@ -84,6 +73,8 @@ class Part(Work):
             return
         self.error = self.error or error
         op.stream.context.device.parts.end(op)
+        if op.done:
+            self.op = None  # it has this as its work
 
     def perform(self) -> None:
         """Write what this rank has received.

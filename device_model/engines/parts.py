@@ -5,6 +5,7 @@ them to its end, too. Each stream has a hardware queue of its own for parts, so 
 except that parts of one rank run in the order in which they were queued.
 """
 
+from heapq import heappush
 from typing import TYPE_CHECKING
 
 from device_model.collectives.parts import Part
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Parts(Engine):
     """Runs the parts of the ranks of one device."""
 
-    __slots__ = ("_cores", "_finish", "ranks", "waiting")
+    __slots__ = ("_begin", "_cores", "_finish", "ranks", "waiting")
 
     def __init__(self, scheduler: Scheduler, cores: "Dispatcher", finish: Finish) -> None:
         super().__init__(scheduler, "collectives")
@@ -29,6 +30,7 @@ class Parts(Engine):
         self._finish = finish
         self.ranks: dict[Communicator, None] = {}  # of communicators that are not destroyed
         self.waiting: dict[Op, None] = {}  # parts that have had their turn and have not ended, in order
+        self._begin = self._begun  # bound once
 
     def __repr__(self) -> str:
         return f"<Parts ranks={len(self.ranks)} waiting={len(self.waiting)}>"
@@ -38,11 +40,16 @@ class Parts(Engine):
         fifo, scheduler = queue.fifo, self.scheduler
         while fifo and not fifo[0].blockers:
             op = fifo.popleft()
-            queue.pass_on(op)
-            op.start_ns = max(scheduler.now, op.ready_ns)
+            if queue.requests:
+                queue.pass_on(op)
+            start = scheduler.now
+            if op.ready_ns > start:
+                start = op.ready_ns
+            op.start_ns = start
             if scheduler.choices is not None:
                 scheduler.choices.started(op, 0)
-            scheduler.at(op.start_ns, self._begin, op)
+            scheduler.sequence += 1
+            heappush(scheduler.heap, (start, scheduler.sequence, self._begin, op))
 
     def grant(self) -> None:
         """Do nothing: parts begin when they are ready."""
@@ -51,15 +58,15 @@ class Parts(Engine):
         """Take *op* out of its queue."""
         op.queue.drop(op)
 
-    def _begin(self, op: Op) -> None:
+    def _begun(self, op: Op) -> None:
         if op.done:  # aborted meanwhile
             return
         self.waiting[op] = None
         op.cores_held = 0
-        if self._cores.cores_of_part:
-            self._cores.ask(op)
-        else:
+        if not self._cores.cores_of_part or self._cores.hold_at_once(op):
             begin(op)
+        else:
+            self._cores.ask(op)
 
     def end(self, op: Op) -> None:
         """End a part: all of its exchanges are over, or it has failed."""
