@@ -70,8 +70,8 @@ class Communicator(Handle):
         part.site = op.site
         part.number = 1 if last is None else last.number + 1
         self.last, self.tail = part, op
-        calls = part.calls
-        part.seats = (self._seat(calls[0], part),) if len(calls) == 1 else [self._seat(call, part) for call in calls]
+        for call in part.calls:
+            part.seats.append(self._seat(call, part))
 
     def _seat(self, call: Call, part: Part) -> "tuple[Exchange, int]":
         """Return the exchange in which *call* of *part* takes part, and its seat there."""

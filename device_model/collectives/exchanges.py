@@ -86,10 +86,10 @@ class Exchange:
         self.arrived[seat] = True
         self.left -= 1
         op = part.op
-        assert op is not None, f"{part!r} has no operation"
-        context = op.stream.context
-        if context.error is not None and op.start_ns >= context.failed_ns:
-            clique.lose(part.rank, "its context has failed")
+        if op is not None:  # else it has failed in another of its exchanges
+            context = op.stream.context
+            if context.error is not None and op.start_ns >= context.failed_ns:
+                clique.lose(part.rank, "its context has failed")
         if clique.error is not None:
             part.leave(clique.error)
         else:

@@ -34,7 +34,8 @@ class Part(Work):
         self.op: Op | None = None  # from its queuing to its end
         self.site: object = None  # the line of the host that queued it
         self.number = 0  # among the parts of its rank, from 1 on, once it is queued
-        self.seats: Sequence[tuple[Exchange, int]] = ()  # of each call: where it takes part, and its place there
+        # Of each call: where it takes part, and its place there. One that a fault rule has changed has the same list.
+        self.seats: list[tuple[Exchange, int]] = []
         if len(calls) > 1:
             for call in calls[1:]:
                 self._count(call)
