@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acl_py.callers import Caller, current_caller
+from acl_py.callers import Caller
 from acl_py.calls.acts import Joined
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
@@ -49,23 +49,13 @@ class Communicators:
         self.alive: dict[Clique, None] = {}  # in order, with at least one rank that is not destroyed
         self.groups: dict[Caller, Group] = {}
 
-    def group(self) -> Group | None:
-        """Return the group that the calling task or thread has open."""
-        return self.groups.get(current_caller()) if self.groups else None
 
-
-def join(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> tuple[Op, bool]:
-    """Queue *calls* of *rank* in *stream*, as one part, or put them into the open group.
-
-    Returns the operation, and whether it was queued.
-    """
-    group = runtime.state(Communicators).group()
-    if group is not None:
-        return join_group(group, rank, calls, stream, site), False
+def queue(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
+    """Queue *calls* of *rank* in *stream* as one part; return its operation."""
     part = Part(rank, calls)
     op = Op(part, _LANE, part.nbytes, site)
-    queue(runtime, op, part, stream)
-    return op, True
+    queue_part(runtime, op, rank, stream)
+    return op
 
 
 def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
@@ -85,14 +75,14 @@ def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: 
     return op
 
 
-def queue(runtime: Runtime, op: Op, part: Part, stream: Stream) -> None:
-    """Queue *part* in *stream* as *op*; its calls get their numbers."""
-    rank = part.rank
-    if stream.branch is None and not rank.tail.done:
+def queue_part(runtime: Runtime, op: Op, rank: Communicator, stream: Stream) -> None:
+    """Queue *op*, a part of *rank*, in *stream*; its calls get their numbers."""
+    if not rank.tail.done and stream.branch is None:
         stream.wait(rank.tail)
     runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
-    if stream.branch is None and isinstance(op.work, Part):  # a fault rule may have replaced it
-        rank.take(op.work, op)
+    part = op.work
+    if stream.branch is None and isinstance(part, Part):  # a fault rule may have replaced it
+        rank.take(part, op)
 
 
 def queue_group(runtime: Runtime, group: Group) -> None:
@@ -108,7 +98,7 @@ def queue_group(runtime: Runtime, group: Group) -> None:
         check_part(runtime, op, stream)
     for op, stream in group.ops:
         assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
-        queue(runtime, op, op.work, stream)
+        queue_part(runtime, op, op.work.rank, stream)
     for together in several:
         _join(together)
 

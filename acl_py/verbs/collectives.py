@@ -415,7 +415,7 @@ async def AlltoAllV(
     receives = elements.pieces("recv", recv, recv_counts, recv_displs)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllV.__name__, Known(elements.rank, (made,)), stream)
+    return joined(call, AlltoAllV.__name__, Known(elements.runtime, elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclAlltoAllVC", step="collective")
@@ -460,7 +460,7 @@ async def AlltoAllVC(
     receives = elements.pieces("recv", recv, received, None)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllVC.__name__, Known(elements.rank, (made,)), stream)
+    return joined(call, AlltoAllVC.__name__, Known(elements.runtime, elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclBarrier", step="collective")
@@ -486,7 +486,7 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
     """
     call = begin()
     rank = check_rank(call[1], comm)
-    return joined(call, Barrier.__name__, Known(rank, (_BARRIER,)), stream)
+    return joined(call, Barrier.__name__, Known(call[1], rank, (_BARRIER,)), stream)
 
 
 # --- one rank to one other
@@ -632,4 +632,4 @@ async def BatchSendRecv(
             raise elements.wrong(f"{kind!r} among the items", "use CollectiveKind.SEND and CollectiveKind.RECV")
     if not made:
         raise call[1].error(Kind.INVALID_COLLECTIVE, "BatchSendRecv() without items", "pass at least one")
-    return joined(call, BatchSendRecv.__name__, Known(elements.rank, made), stream)
+    return joined(call, BatchSendRecv.__name__, Known(elements.runtime, elements.rank, made), stream)

@@ -7,10 +7,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.callers import current_caller
 from acl_py.calls.acts import Act, Joined, Plain
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call
-from acl_py.runtime.collectives import check_rank, join
+from acl_py.runtime.collectives import Communicators, check_rank, join_group, queue
+from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Scope
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.copies import locate
@@ -49,7 +51,7 @@ class Elements:
     Where *count* is None it is that of the first buffer, an Array; divided by the ranks if that is *shared* by them.
     """
 
-    __slots__ = ("_names", "_runtime", "count", "dtype", "nbytes", "rank", "size")
+    __slots__ = ("_names", "count", "dtype", "nbytes", "rank", "runtime", "size")
 
     def __init__(
         self,
@@ -61,8 +63,8 @@ class Elements:
         *,
         shared: bool = False,
     ) -> None:
-        self._runtime = call[1]
-        self.rank: Communicator = check_rank(self._runtime, comm)
+        self.runtime = call[1]
+        self.rank: Communicator = check_rank(self.runtime, comm)
         self.size = len(self.rank.clique)
         self.dtype = self._type(data_type, buffers)
         self.count = self._count(count, buffers, self.size if shared else 1)
@@ -75,7 +77,7 @@ class Elements:
 
     def wrong(self, what: str, remedy: str) -> DeviceError:
         """Return the error for an argument that a collective cannot take."""
-        return self._runtime.error(Kind.INVALID_COLLECTIVE, f"{what}, on {self._who}", remedy)
+        return self.runtime.error(Kind.INVALID_COLLECTIVE, f"{what}, on {self._who}", remedy)
 
     @property
     def _who(self) -> str:
@@ -123,7 +125,7 @@ class Elements:
         """Refuse what is no ReduceOp, or one that the rules in force do not have for the type."""
         if not isinstance(op, ReduceOp):
             raise TypeError(f"op must be a ReduceOp, such as ReduceOp.SUM, not {shown(op)}")
-        if self._runtime.rules.collectives is CollectiveRules.NCCL:
+        if self.runtime.rules.collectives is CollectiveRules.NCCL:
             return
         name = self.dtype.name
         if op is ReduceOp.AVERAGE:
@@ -147,7 +149,7 @@ class Elements:
         if buffer is None:
             raise self.wrong("None as a buffer", "pass device memory")
         start, nbytes = first * self.dtype.itemsize, count * self.dtype.itemsize
-        allocation, offset = locate(self._runtime, buffer, start + nbytes, "a buffer of a collective")
+        allocation, offset = locate(self.runtime, buffer, start + nbytes, "a buffer of a collective")
         if allocation.space is Space.PAGEABLE:
             raise self.wrong(f"{allocation!r}, which is pageable host memory", "pass device memory")
         if allocation.space is Space.DEVICE and allocation.device != self.rank.device.ordinal:
@@ -208,12 +210,15 @@ class Known:
     There are none if the rank asks for no elements: that does nothing on all ranks.
     """
 
-    __slots__ = ("calls", "memory", "rank")
+    __slots__ = ("calls", "groups", "memory", "rank")
 
-    def __init__(self, rank: Communicator, made: Sequence[calls.Call], memory: Sequence[Allocation] = ()) -> None:
+    def __init__(
+        self, runtime: Runtime, rank: Communicator, made: Sequence[calls.Call], memory: Sequence[Allocation] = ()
+    ) -> None:
         self.rank = rank
         self.calls = made
         self.memory = memory
+        self.groups = runtime.state(Communicators).groups  # that are open
 
 
 def recall(call: Call, comm: Communicator, key: tuple[object, ...]) -> Known | None:
@@ -239,10 +244,8 @@ def recall(call: Call, comm: Communicator, key: tuple[object, ...]) -> Known | N
 def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known:
     """Return what is known of *made*, for which *key* asks, and keep it for the next call with the same arguments."""
     rank = elements.rank
-    if not made.count:
-        return Known(rank, ())
     memory = tuple(dict.fromkeys(allocation for allocation, _, _ in (*made.sends, *made.receives)))
-    known = Known(rank, (made,), memory)
+    known = Known(elements.runtime, rank, (made,) if made.count else (), memory)
     if all(each is None or isinstance(each, Buffer | Array) for each in key[1:3]):  # an address may have other memory
         if len(rank.known) >= _MOST_KNOWN:
             rank.known.clear()
@@ -268,7 +271,11 @@ def joined(call: Call, name: str, known: Known, stream: StreamLike) -> Completio
         or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
     ):
         stream = _stream_of(scope, name, rank, stream)
-    op, is_queued = join(runtime, rank, made, stream, site)
+    is_queued = not known.groups or current_caller() not in known.groups
+    if is_queued:
+        op = queue(runtime, rank, made, stream, site)
+    else:
+        op = join_group(known.groups[current_caller()], rank, made, stream, site)
     if runtime.hooks.call is not None:
         count = len(made)
         act: Act[Any] = Joined(tuple(made), (rank,) * count, (stream,) * count) if is_queued else Plain((rank, stream))

@@ -25,8 +25,6 @@ from device_model.scheduler import Scheduler
 if TYPE_CHECKING:
     from device_model.device import Device
 
-_SEND = CollectiveKind.SEND  # a member that is read through its enum takes ten times as long
-
 
 class Communicator(Handle):
     """Rank *index* of *clique*, on *device*, as a program holds it; *made* is the line that made it."""
@@ -65,29 +63,29 @@ class Communicator(Handle):
 
     def take(self, part: Part, op: Op) -> None:
         """Give the calls of *part*, which was queued just now as *op*, their numbers and seats."""
-        last = self.last
+        last, clique = self.last, self.clique
         part.op = op
         part.site = op.site
         part.number = 1 if last is None else last.number + 1
         self.last, self.tail = part, op
         for call in part.calls:
-            part.seats.append(self._seat(call, part))
+            if call.peer is None:
+                number = self.made_calls = self.made_calls + 1
+                exchange = clique.exchanges.get((number,)) or clique.exchange((number,), clique.members)
+                seat = self.index
+            else:
+                exchange, seat = self._delivery(call, call.peer)
+            part.seats.append((exchange, seat))
+            exchange.sit(seat, call, part)
 
-    def _seat(self, call: Call, part: Part) -> "tuple[Exchange, int]":
-        """Return the exchange in which *call* of *part* takes part, and its seat there."""
-        me, clique, peer = self.index, self.clique, call.peer
-        if peer is None:
-            number = self.made_calls = self.made_calls + 1
-            exchange = clique.exchanges.get((number,)) or clique.exchange((number,), clique.members)
-            seat = me
-        elif call.kind is _SEND:
-            number = self._sent[peer] = self._sent[peer] + 1
-            exchange, seat = clique.delivery(me, peer, number), 0
-        else:
-            number = self._received[peer] = self._received[peer] + 1
-            exchange, seat = clique.delivery(peer, me, number), 1
-        exchange.sit(seat, call, part)
-        return exchange, seat
+    def _delivery(self, call: Call, peer: int) -> "tuple[Exchange, int]":
+        """Return the exchange of *call*, the next Send to *peer* or Recv from it, and this rank's seat there."""
+        me, clique = self.index, self.clique
+        if call.kind is CollectiveKind.SEND:
+            self._sent[peer] += 1
+            return clique.delivery(me, peer, self._sent[peer]), 0
+        self._received[peer] += 1
+        return clique.delivery(peer, me, self._received[peer]), 1
 
     def destroy(self, site: object) -> None:
         """Leave the clique. The caller has waited for all that was queued."""

@@ -7,7 +7,7 @@ the receiver has a buffer.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from device_model.collectives import results, words
 from device_model.collectives.calls import Call, CollectiveKind, rows_fit
@@ -29,8 +29,8 @@ _SENDER = 0  # its seat; the other one is the receiver's
 class Exchange:
     """Calls that meet, of the *ranks* that have a seat each: all ranks of *clique*, or the sender and the receiver."""
 
-    __slots__ = ("arrived", "calls", "clique", "differs", "facts", "is_over", "is_timed", "key", "left", "parts",
-                 "ranks", "results")  # fmt: skip
+    __slots__ = ("arrived", "calls", "clique", "differs", "facts", "is_over", "is_timed", "is_watched", "key",
+                 "left", "parts", "ranks", "results")  # fmt: skip
 
     def __init__(self, clique: "Clique", key: Key, ranks: Sequence[int]) -> None:
         self.clique = clique
@@ -40,10 +40,11 @@ class Exchange:
         self.parts: list[Part | None] = [None] * len(ranks)
         self.arrived = [False] * len(ranks)
         self.left = len(ranks)  # seats whose part has not had its turn
-        self.results: list[Any] = []  # for each seat, once it is over
+        self.results: list[list[memoryview]] = []  # for each seat: what it receives, once it is over
         self.facts: tuple[object, ...] | None = None  # of the call that was made first
         self.differs = False  # another call does not fit it
         self.is_timed = False  # something is scheduled for it
+        self.is_watched = clique.limit_ns > 0  # an arrival that is not the last one has an effect, too
         self.is_over = False
 
     def __repr__(self) -> str:
@@ -92,7 +93,7 @@ class Exchange:
                 clique.lose(part.rank, "its context has failed")
         if clique.error is not None:
             part.leave(clique.error)
-        else:
+        elif not self.left or self.is_watched:
             self._go_on()
 
     def moves(self, seat: int) -> bool:  # noqa: ARG002 - here all move together
@@ -103,7 +104,7 @@ class Exchange:
         """Do what the last arrival makes possible."""
         clique = self.clique
         if self.left:
-            if clique.limit_ns and self.left == len(self.ranks) - 1:
+            if self.left == len(self.ranks) - 1 and clique.limit_ns:
                 self._at(clique.scheduler.now + clique.limit_ns, Exchange._time_out)
         elif self.agrees:
             self._forget()
@@ -160,7 +161,7 @@ class Exchange:
         for part in there:
             op = part.op
             part.leave(error)
-            if error is None and op is not None and op.error is not None:
+            if op is not None and op.error is not None and error is None:
                 self.clique.lose(part.rank, f"its part has failed: {op.error.what}")
                 error = self.clique.error
 
@@ -223,6 +224,7 @@ class Delivery(Exchange):
 
     def __init__(self, clique: "Clique", key: Key, flow: Flow) -> None:
         super().__init__(clique, key, key[:2])
+        self.is_watched = True
         self._flow = flow
         self._set_out_ns = -1
         self._lasted_ns = -1  # how long the bytes were on their way, once they are in the buffer

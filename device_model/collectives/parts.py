@@ -70,10 +70,11 @@ class Part(Work):
         """Count one of its exchanges as over; with an *error* it ends now, and fails."""
         self.left -= 1
         op = self.op
-        if (error is None and self.left) or op is None or op.done or op.start_ns < 0:
+        if (self.left and error is None) or op is None or op.done or op.start_ns < 0:
             return
-        self.error = self.error or error
-        op.stream.context.device.parts.end(op)
+        if error is not None and self.error is None:
+            self.error = error
+        self.rank.device.parts.end(op)
         if op.done:
             self.op = None  # it has this as its work
 

@@ -38,18 +38,17 @@ class Parts(Engine):
     def offer(self, queue: HardwareQueue, now: bool = False) -> None:  # noqa: ARG002 - no part competes with another
         """Let the parts at the head of *queue* have their turn as soon as they are ready."""
         fifo, scheduler = queue.fifo, self.scheduler
-        while fifo and not fifo[0].blockers:
+        while True:
             op = fifo.popleft()
             if queue.requests:
                 queue.pass_on(op)
-            start = scheduler.now
-            if op.ready_ns > start:
-                start = op.ready_ns
-            op.start_ns = start
+            start = op.start_ns = op.ready_ns if op.ready_ns > scheduler.now else scheduler.now
             if scheduler.choices is not None:
                 scheduler.choices.started(op, 0)
             scheduler.sequence += 1
             heappush(scheduler.heap, (start, scheduler.sequence, self._begin, op))
+            if not fifo or fifo[0].blockers:
+                break
 
     def grant(self) -> None:
         """Do nothing: parts begin when they are ready."""
@@ -64,7 +63,7 @@ class Parts(Engine):
         self.waiting[op] = None
         op.cores_held = 0
         if not self._cores.cores_of_part or self._cores.hold_at_once(op):
-            begin(op)
+            op.work.arrive()  # type: ignore[attr-defined]  # a part
         else:
             self._cores.ask(op)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from device_model.collectives.timing.plan import Plan
 from device_model.collectives.timing.schedules import Step
 from device_model.completions import Nanoseconds
-from device_model.links.fabric import Links, Loads, Transfer
+from device_model.links.fabric import Links, Loads, Transfer, rate_alone
 from device_model.links.spec import Link, LinksSpec
 
 Done = Callable[[Nanoseconds], None]
@@ -21,6 +21,7 @@ class Routed(NamedTuple):
 
 
 Track = tuple[Routed, ...]
+Tracks = tuple[Track, ...]
 
 
 def play(plan: Plan, links: Links, devices: Sequence[int], now: Nanoseconds, done: Done) -> None:
@@ -33,7 +34,11 @@ def play(plan: Plan, links: Links, devices: Sequence[int], now: Nanoseconds, don
         now: When all ranks have their turn.
         done: Called with the time at which the last step ends, when the clock stands there.
     """
-    tracks = _routed(plan, links.spec, tuple(devices))
+    play_tracks(routed(plan, links.spec, tuple(devices)), links, now, done)
+
+
+def play_tracks(tracks: Tracks, links: Links, now: Nanoseconds, done: Done) -> None:
+    """Play the *tracks* of a plan, as `play` does."""
     if not tracks:
         links.scheduler.at(now, done, now)
         return
@@ -74,17 +79,18 @@ class _Playing:
 
 
 @lru_cache(1024)
-def _routed(plan: Plan, spec: LinksSpec | None, devices: tuple[int, ...]) -> tuple[Track, ...]:
+def routed(plan: Plan, spec: LinksSpec | None, devices: tuple[int, ...]) -> Tracks:
     """Return the tracks of *plan* between *devices*."""
     return tuple(tuple(_routed_step(step, spec, devices) for step in track) for track in plan.tracks)
 
 
 def _routed_step(step: Step, spec: LinksSpec | None, devices: tuple[int, ...]) -> Routed:
     if spec is None:
-        return Routed(step.latency_ns, Transfer((), step.nbytes, step.cap))
+        return Routed(step.latency_ns, Transfer((), step.nbytes, step.cap, step.cap))
     latencies = [spec.latency_ns(devices[source], devices[target]) for source, target, _ in step.hops]
     latency = step.latency_ns + step.passed * max(latencies, default=0)
-    return Routed(latency, Transfer(_loads(step, spec, devices), step.nbytes, step.cap))
+    loads = _loads(step, spec, devices)
+    return Routed(latency, Transfer(loads, step.nbytes, step.cap, rate_alone(loads, step.cap, 1, spec.capacity)))
 
 
 def _loads(step: Step, spec: LinksSpec, devices: tuple[int, ...]) -> Loads:
