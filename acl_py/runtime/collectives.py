@@ -23,8 +23,6 @@ from device_model.rules import CollectiveRules
 from device_model.streams import Stream
 from device_model.work import Lane
 
-_LANE = Lane.COLLECTIVE  # a member that is read through its enum takes ten times as long
-
 
 @dataclass(slots=True)
 class Group:
@@ -50,14 +48,6 @@ class Communicators:
         self.groups: dict[Caller, Group] = {}
 
 
-def queue(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
-    """Queue *calls* of *rank* in *stream* as one part; return its operation."""
-    part = Part(rank, calls)
-    op = Op(part, _LANE, part.nbytes, site)
-    queue_part(runtime, op, rank, stream)
-    return op
-
-
 def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
     """Put *calls* of *rank* into *group*; return the operation that they are a part of."""
     if calls[0].peer is not None:
@@ -68,14 +58,14 @@ def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: 
             op.nbytes = part.nbytes
             return op
     part = Part(rank, calls)
-    op = Op(part, _LANE, part.nbytes, site)
+    op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
     group.ops.append((op, stream))
     if calls[0].peer is not None:
         group.open[rank, stream] = op, part
     return op
 
 
-def queue_part(runtime: Runtime, op: Op, rank: Communicator, stream: Stream) -> None:
+def queue(runtime: Runtime, op: Op, rank: Communicator, stream: Stream) -> None:
     """Queue *op*, a part of *rank*, in *stream*; its calls get their numbers."""
     if not rank.tail.done and stream.branch is None:
         stream.wait(rank.tail)
@@ -98,7 +88,7 @@ def queue_group(runtime: Runtime, group: Group) -> None:
         check_part(runtime, op, stream)
     for op, stream in group.ops:
         assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
-        queue_part(runtime, op, op.work.rank, stream)
+        queue(runtime, op, op.work.rank, stream)
     for together in several:
         _join(together)
 

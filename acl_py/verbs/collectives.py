@@ -76,7 +76,7 @@ async def AllReduce(
         elements.check_apart(source, target, inside=0)
         made = Call(CollectiveKind.ALL_REDUCE, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
         known = note(elements, key, made)
-    return joined(call, AllReduce.__name__, known, stream)
+    return joined(call, AllReduce, known, stream)
 
 
 @verb(acl="HcclReduce", cuda="ncclReduce", step="collective")
@@ -130,7 +130,7 @@ async def Reduce(
             receives = ()
         made = Call(CollectiveKind.REDUCE, elements.count, elements.dtype, op, root, sends=(source,), receives=receives)
         known = note(elements, key, made)
-    return joined(call, Reduce.__name__, known, stream)
+    return joined(call, Reduce, known, stream)
 
 
 @verb(acl="HcclBroadcast", cuda="ncclBroadcast", step="collective")
@@ -174,7 +174,7 @@ async def Broadcast(
         sends, receives = (whole, ()) if root == elements.rank.index else ((), whole)
         made = Call(CollectiveKind.BROADCAST, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
         known = note(elements, key, made)
-    return joined(call, Broadcast.__name__, known, stream)
+    return joined(call, Broadcast, known, stream)
 
 
 @verb(acl="HcclAllGather", cuda="ncclAllGather", step="collective")
@@ -218,7 +218,7 @@ async def AllGather(
         elements.check_apart(source, target, inside=elements.own_place)
         made = Call(CollectiveKind.ALL_GATHER, elements.count, elements.dtype, sends=(source,), receives=(target,))
         known = note(elements, key, made)
-    return joined(call, AllGather.__name__, known, stream)
+    return joined(call, AllGather, known, stream)
 
 
 @verb(acl="HcclReduceScatter", cuda="ncclReduceScatter", step="collective")
@@ -267,7 +267,7 @@ async def ReduceScatter(
             CollectiveKind.REDUCE_SCATTER, elements.count, elements.dtype, op, sends=(source,), receives=(target,)
         )
         known = note(elements, key, made)
-    return joined(call, ReduceScatter.__name__, known, stream)
+    return joined(call, ReduceScatter, known, stream)
 
 
 @verb(acl="HcclScatter", cuda="ncclScatter", step="collective")
@@ -316,7 +316,7 @@ async def Scatter(
             elements.check_apart(receives[0], sends[0], inside=elements.own_place)
         made = Call(CollectiveKind.SCATTER, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
         known = note(elements, key, made)
-    return joined(call, Scatter.__name__, known, stream)
+    return joined(call, Scatter, known, stream)
 
 
 @verb(acl="HcclAlltoAll", cuda="ncclAlltoAll", step="collective")
@@ -366,7 +366,7 @@ async def AlltoAll(
         elements.check_apart(source, target, inside=None)
         made = Call(CollectiveKind.ALL_TO_ALL, elements.count, elements.dtype, sends=(source,), receives=(target,))
         known = note(elements, key, made)
-    return joined(call, AlltoAll.__name__, known, stream)
+    return joined(call, AlltoAll, known, stream)
 
 
 @verb(acl="HcclAlltoAllV", step="collective")
@@ -415,7 +415,7 @@ async def AlltoAllV(
     receives = elements.pieces("recv", recv, recv_counts, recv_displs)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllV.__name__, Known(elements.runtime, elements.rank, (made,)), stream)
+    return joined(call, AlltoAllV, Known(elements.runtime, elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclAlltoAllVC", step="collective")
@@ -460,7 +460,7 @@ async def AlltoAllVC(
     receives = elements.pieces("recv", recv, received, None)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllVC.__name__, Known(elements.runtime, elements.rank, (made,)), stream)
+    return joined(call, AlltoAllVC, Known(elements.runtime, elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclBarrier", step="collective")
@@ -486,7 +486,7 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
     """
     call = begin()
     rank = check_rank(call[1], comm)
-    return joined(call, Barrier.__name__, Known(call[1], rank, (_BARRIER,)), stream)
+    return joined(call, Barrier, Known(call[1], rank, (_BARRIER,)), stream)
 
 
 # --- one rank to one other
@@ -541,7 +541,7 @@ async def Send(
             sends=elements.ranges((buf, elements.count)),
         )
         known = note(elements, key, made)
-    return joined(call, Send.__name__, known, stream)
+    return joined(call, Send, known, stream)
 
 
 @verb(acl="HcclRecv", cuda="ncclRecv", step="collective")
@@ -589,7 +589,7 @@ async def Recv(
             receives=elements.ranges((buf, elements.count)),
         )
         known = note(elements, key, made)
-    return joined(call, Recv.__name__, known, stream)
+    return joined(call, Recv, known, stream)
 
 
 @verb(acl="HcclBatchSendRecv", step="collective")
@@ -632,4 +632,4 @@ async def BatchSendRecv(
             raise elements.wrong(f"{kind!r} among the items", "use CollectiveKind.SEND and CollectiveKind.RECV")
     if not made:
         raise call[1].error(Kind.INVALID_COLLECTIVE, "BatchSendRecv() without items", "pass at least one")
-    return joined(call, BatchSendRecv.__name__, Known(elements.runtime, elements.rank, made), stream)
+    return joined(call, BatchSendRecv, Known(elements.runtime, elements.rank, made), stream)

@@ -1,6 +1,6 @@
 """The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -21,14 +21,16 @@ from acl_py.verbs.streams import StreamLike, resolve
 from device_model.collectives import calls
 from device_model.collectives.calls import ReduceOp
 from device_model.collectives.cliques import Communicator
+from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, Completion
 from device_model.dtypes import as_dtype
 from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Buffer, Space
+from device_model.ops import Op
 from device_model.rules import CollectiveRules, ForeignStream
 from device_model.streams import Stream
-from device_model.work import Extent
+from device_model.work import Extent, Lane
 
 DataType: TypeAlias = npt.DTypeLike  # None: that of an Array
 _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
@@ -36,7 +38,9 @@ _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 # What HCCL reduces on an A2 (documented); NCCL reduces all types.
 _REDUCED_BY_HCCL = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32")
 _NO_PROD = ("int16", "bfloat16")
-_REFUSED = ForeignStream.REFUSED  # a member that is read through its enum takes ten times as long
+# A member that is read through its enum takes ten times as long.
+_LANE = Lane.COLLECTIVE
+_REFUSED = ForeignStream.REFUSED
 _MOST_KNOWN = 1024  # calls of a rank that are kept
 
 
@@ -253,12 +257,12 @@ def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known
     return known
 
 
-def joined(call: Call, name: str, known: Known, stream: StreamLike) -> Completion:
-    """Queue what a rank is *known* to call as one part, or add it to the open group."""
+def joined(call: Call, verb: Callable[..., object], known: Known, stream: StreamLike) -> Completion:
+    """Queue what a rank is *known* to call with *verb* as one part, or add it to the open group."""
     scope, runtime, site, enter = call
     rank, made = known.rank, known.calls
     if not made:
-        runtime.brief_call(name, enter, site)
+        runtime.brief_call(verb.__name__, enter, site)
         return NOTHING
     if rank.clique.error is not None:
         raise runtime.operation_error(rank.clique.error)
@@ -270,16 +274,20 @@ def joined(call: Call, name: str, known: Known, stream: StreamLike) -> Completio
         or scope.context.alert
         or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
     ):
-        stream = _stream_of(scope, name, rank, stream)
-    is_queued = not known.groups or current_caller() not in known.groups
-    if is_queued:
-        op = queue(runtime, rank, made, stream, site)
+        stream = _stream_of(scope, verb.__name__, rank, stream)
+    group = known.groups.get(current_caller()) if known.groups else None
+    if group is None:
+        part = Part(rank, made)
+        op = Op(part, _LANE, part.nbytes, site)
+        queue(runtime, op, rank, stream)
     else:
-        op = join_group(known.groups[current_caller()], rank, made, stream, site)
+        op = join_group(group, rank, made, stream, site)
     if runtime.hooks.call is not None:
         count = len(made)
-        act: Act[Any] = Joined(tuple(made), (rank,) * count, (stream,) * count) if is_queued else Plain((rank, stream))
-        runtime.hooks.call(name, enter, runtime.host_ns, site, act)
+        act: Act[Any] = Plain((rank, stream))
+        if group is None:
+            act = Joined(tuple(made), (rank,) * count, (stream,) * count)
+        runtime.hooks.call(verb.__name__, enter, runtime.host_ns, site, act)
     return op
 
 

@@ -7,7 +7,7 @@ the receiver has a buffer.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from device_model.collectives import results, words
 from device_model.collectives.calls import Call, CollectiveKind, rows_fit
@@ -132,12 +132,11 @@ class Exchange:
         if self.is_over:
             return
         error: DeviceError | None = None
-        calls = [call for call in self.calls if call is not None]
         workers = self.clique.ranks[0].device.workers  # all devices have the same
         if workers.flying:  # bodies of earlier work still run in threads
             workers.join_all()
         try:
-            self.results = results.results(calls)
+            self.results = results.results(cast("list[Call]", self.calls))
         except DeviceError as found:
             error = found
         self._leave(error)
@@ -167,6 +166,8 @@ class Exchange:
 
     def _there(self) -> list[Part]:
         """Return the parts that have had their turn and wait for this."""
+        if not self.left:
+            return cast("list[Part]", list(self.parts))
         return [part for part, arrived in zip(self.parts, self.arrived, strict=True) if part is not None and arrived]
 
     def _time_out(self) -> None:

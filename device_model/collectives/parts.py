@@ -27,7 +27,7 @@ class Part(Work):
     def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
         self.rank = rank
         self.calls = calls
-        self.left = len(calls)  # exchanges that are not over
+        self.left = left = len(calls)  # exchanges that are not over
         self.nbytes = calls[0].nbytes
         self.label = calls[0].label
         self.error: DeviceError | None = None  # what ended it before its time
@@ -36,7 +36,7 @@ class Part(Work):
         self.number = 0  # among the parts of its rank, from 1 on, once it is queued
         # Of each call: where it takes part, and its place there. One that a fault rule has changed has the same list.
         self.seats: list[tuple[Exchange, int]] = []
-        if len(calls) > 1:
+        if left > 1:
             for call in calls[1:]:
                 self._count(call)
 
