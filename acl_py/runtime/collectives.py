@@ -65,14 +65,15 @@ def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: 
     return op
 
 
-def queue(runtime: Runtime, op: Op, rank: Communicator, stream: Stream) -> None:
-    """Queue *op*, a part of *rank*, in *stream*; its calls get their numbers."""
-    if not rank.tail.done and stream.branch is None:
-        stream.wait(rank.tail)
+def queue(runtime: Runtime, op: Op, part: Part, stream: Stream) -> None:
+    """Queue *op*, which does *part*, in *stream*; its calls get their numbers."""
+    rank = part.rank
+    tail = rank.tail
+    if not tail.done and stream.branch is None:
+        stream.wait(tail)
     runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
-    part = op.work
-    if stream.branch is None and isinstance(part, Part):  # a fault rule may have replaced it
-        rank.take(part, op)
+    if stream.branch is None and isinstance(op.work, Part):
+        rank.take(op.work, op)  # maybe as a fault rule has changed it
 
 
 def queue_group(runtime: Runtime, group: Group) -> None:
@@ -88,7 +89,7 @@ def queue_group(runtime: Runtime, group: Group) -> None:
         check_part(runtime, op, stream)
     for op, stream in group.ops:
         assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
-        queue(runtime, op, op.work.rank, stream)
+        queue(runtime, op, op.work, stream)
     for together in several:
         _join(together)
 

@@ -231,17 +231,14 @@ def recall(call: Call, comm: Communicator, key: tuple[object, ...]) -> Known | N
     *key* has the verb, its two buffers, of which one may be None, and its other arguments but the stream. A number has
     its type beside it, for 1 is equal to True.
     """
-    if type(comm) is not Communicator or comm.destroyed is not None:
-        return None
     try:
-        known: Known | None = comm.known.get(key)
-    except TypeError:  # an argument has no hash, such as an array
+        known: Known = comm.known[key]
+    except (KeyError, TypeError, AttributeError):  # TypeError: an argument without a hash, such as an array
         return None
-    if known is not None:
-        memory = call[1].memory
-        for allocation in known.memory:
-            if allocation.home is not memory:  # it was freed, or belongs to another simulation
-                return None
+    memory = call[1].memory
+    for allocation in known.memory:
+        if allocation.home is not memory:  # it was freed, or belongs to another simulation
+            return None
     return known
 
 
@@ -279,7 +276,7 @@ def joined(call: Call, verb: Callable[..., object], known: Known, stream: Stream
     if group is None:
         part = Part(rank, made)
         op = Op(part, _LANE, part.nbytes, site)
-        queue(runtime, op, rank, stream)
+        queue(runtime, op, part, stream)
     else:
         op = join_group(group, rank, made, stream, site)
     if runtime.hooks.call is not None:

@@ -76,7 +76,11 @@ class Communicator(Handle):
             else:
                 exchange, seat = self._delivery(call, call.peer)
             part.seats.append((exchange, seat))
-            exchange.sit(seat, call, part)
+            exchange.calls[seat], exchange.parts[seat] = call, part
+            if exchange.facts is None:
+                exchange.facts = call.facts
+            elif exchange.facts != call.facts:
+                exchange.differs = True
 
     def _delivery(self, call: Call, peer: int) -> "tuple[Exchange, int]":
         """Return the exchange of *call*, the next Send to *peer* or Recv from it, and this rank's seat there."""

@@ -71,15 +71,6 @@ class Exchange:
         calls = [call for call in self.calls if call is not None]
         return len(calls) < len(self.ranks) or rows_fit(calls)
 
-    def sit(self, seat: int, call: Call, part: Part) -> None:
-        """Take a seat: *part* was queued, and makes *call* here."""
-        self.calls[seat], self.parts[seat] = call, part
-        facts = self.facts
-        if facts is None:
-            self.facts = call.facts
-        elif facts != call.facts:
-            self.differs = True
-
     def arrive(self, seat: int) -> None:
         """Note that the part of *seat* has its turn; the last one lets the exchange begin."""
         clique, part = self.clique, self.parts[seat]

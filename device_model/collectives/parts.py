@@ -87,7 +87,8 @@ class Part(Work):
         if self.error is not None:
             raise self.error
         for call, (exchange, seat) in zip(self.calls, self.seats, strict=True):
-            results.write(call, exchange.results[seat])
+            if call.receives:
+                results.write(call, exchange.results[seat])
 
     def reads(self) -> Sequence[Extent]:
         """Return the bytes that it sends."""

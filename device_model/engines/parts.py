@@ -63,7 +63,8 @@ class Parts(Engine):
         self.waiting[op] = None
         op.cores_held = 0
         if not self._cores.cores_of_part or self._cores.hold_at_once(op):
-            op.work.arrive()  # type: ignore[attr-defined]  # a part
+            for exchange, seat in op.work.seats:  # type: ignore[attr-defined]  # begin(), written out
+                exchange.arrive(seat)
         else:
             self._cores.ask(op)
 
