@@ -14,6 +14,8 @@ from device_model.collectives.calls import Call, CollectiveKind, rows_fit
 from device_model.collectives.parts import Part
 from device_model.completions import Nanoseconds
 from device_model.errors import DeviceError, Kind
+from device_model.memory import LARGE
+from device_model.ops import Op
 from device_model.scheduler import Action
 
 if TYPE_CHECKING:
@@ -71,21 +73,23 @@ class Exchange:
         calls = [call for call in self.calls if call is not None]
         return len(calls) < len(self.ranks) or rows_fit(calls)
 
-    def arrive(self, seat: int) -> None:
-        """Note that the part of *seat* has its turn; the last one lets the exchange begin."""
-        clique, part = self.clique, self.parts[seat]
-        assert part is not None, f"{self!r} does not know its seat {seat}"
+    def arrive(self, seat: int, op: Op) -> None:
+        """Note that *op*, the part of *seat*, has its turn; the last one lets the exchange begin."""
+        clique = self.clique
         self.arrived[seat] = True
         self.left -= 1
-        op = part.op
-        if op is not None:  # else it has failed in another of its exchanges
-            context = op.stream.context
-            if context.error is not None and op.start_ns >= context.failed_ns:
-                clique.lose(part.rank, "its context has failed")
+        context = op.stream.context
+        if context.error is not None and op.start_ns >= context.failed_ns:
+            clique.lose(self._part(seat).rank, "its context has failed")
         if clique.error is not None:
-            part.leave(clique.error)
+            self._part(seat).leave(clique.error)
         elif not self.left or self.is_watched:
             self._go_on()
+
+    def _part(self, seat: int) -> Part:
+        part = self.parts[seat]
+        assert part is not None, f"{self!r} does not know its seat {seat}"
+        return part
 
     def moves(self, seat: int) -> bool:  # noqa: ARG002 - here all move together
         """Whether the bytes of *seat* move, or have moved."""
@@ -111,6 +115,17 @@ class Exchange:
         if self.is_timed:
             self.is_timed = False
             self.clique.scheduler.forget(self)
+
+    def write(self, seat: int) -> None:
+        """Write what *seat* receives."""
+        call = self.calls[seat]
+        assert call is not None, f"{self!r} has no call at seat {seat}"
+        received = self.results[seat]
+        for index, (allocation, start, stop) in enumerate(call.receives):
+            if allocation.cold is None and stop - start < LARGE:
+                allocation.view[start:stop] = received[index]
+            else:
+                results.write(call, allocation, start, received[index])
 
     def missing(self) -> Iterator[tuple[int, Part | None]]:
         """Yield the ranks whose parts have not had their turn, with the part, if it is queued."""

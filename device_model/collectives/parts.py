@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from device_model.collectives import results
 from device_model.collectives.calls import Call, label_of
 from device_model.errors import DeviceError
 from device_model.ops import Op
@@ -57,11 +56,6 @@ class Part(Work):
         """Return a part for one more operation that makes the same calls."""
         return Part(self.rank, self.calls)
 
-    def arrive(self) -> None:
-        """Note that its turn has come."""
-        for exchange, seat in self.seats:
-            exchange.arrive(seat)
-
     def awaited(self) -> "Exchange | None":
         """Return the first of its exchanges that has not begun; None if bytes move in all, or it has not its turn."""
         return next((each for each, seat in self.seats if each.arrived[seat] and not each.moves(seat)), None)
@@ -70,10 +64,12 @@ class Part(Work):
         """Count one of its exchanges as over; with an *error* it ends now, and fails."""
         self.left -= 1
         op = self.op
-        if (self.left and error is None) or op is None or op.done or op.start_ns < 0:
+        if op is None or op.done or op.start_ns < 0:
             return
-        if error is not None and self.error is None:
-            self.error = error
+        if error is not None:
+            self.error = self.error or error
+        elif self.left:
+            return
         self.rank.device.parts.end(op)
         if op.done:
             self.op = None  # it has this as its work
@@ -86,9 +82,8 @@ class Part(Work):
         """
         if self.error is not None:
             raise self.error
-        for call, (exchange, seat) in zip(self.calls, self.seats, strict=True):
-            if call.receives:
-                results.write(call, exchange.results[seat])
+        for exchange, seat in self.seats:
+            exchange.write(seat)
 
     def reads(self) -> Sequence[Extent]:
         """Return the bytes that it sends."""

@@ -7,6 +7,7 @@ round otherwise.
 """
 
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,13 @@ import numpy.typing as npt
 
 from device_model import memory
 from device_model.collectives.calls import Call, CollectiveKind, ReduceOp
+from device_model.memory import Allocation
 from device_model.work import Extent, check_alive
 
 _Array = npt.NDArray[Any]
+# NumPy keeps in the context whether it warns of an overflow. To enter this one is quicker than numpy.errstate.
+_SILENT = Context()
+_SILENT.run(np.seterr, all="ignore")
 _GATHERED = 1 << 20  # so many bytes of all ranks are copied side by side, and reduced by one call
 _STEPS: dict[ReduceOp, np.ufunc] = {
     ReduceOp.SUM: np.add,
@@ -65,14 +70,10 @@ def results(calls: Sequence[Call]) -> list[list[memoryview]]:
             return [[] for _ in ranks]
 
 
-def write(call: Call, received: Sequence[memoryview]) -> None:
-    """Write the result of one rank to what it receives."""
-    for (allocation, start, stop), data in zip(call.receives, received, strict=True):
-        if allocation.cold is None and stop - start < memory.LARGE:
-            allocation.view[start:stop] = data
-        else:
-            check_alive(call.kind.value, "receive buffer", allocation)
-            memory.array(allocation, start, np.uint8, stop - start)[:] = data
+def write(call: Call, allocation: Allocation, start: int, data: memoryview) -> None:
+    """Write *data*, which *call* receives, to *allocation* from *start* on."""
+    check_alive(call.kind.value, "receive buffer", allocation)
+    memory.array(allocation, start, np.uint8, len(data))[:] = data
 
 
 def _root(call: Call) -> int:
@@ -121,28 +122,29 @@ def _bytes(array: _Array) -> memoryview:
 
 def _reduced(calls: Sequence[Call]) -> _Array:
     """Return the elements of all ranks combined, in the order of the ranks."""
+    combined: _Array = _SILENT.copy().run(_combined, calls, [_read(call) for call in calls])
+    return combined
+
+
+def _combined(calls: Sequence[Call], parts: Sequence[memoryview]) -> _Array:
     dtype, reduction = calls[0].dtype, calls[0].reduction
     assert dtype is not None, f"{calls[0]} has no type"
     assert reduction is not None, f"{calls[0]} combines nothing"
-    step, parts = _STEPS[reduction], [_read(call) for call in calls]
-    nbytes = len(parts[0])
+    step, nbytes = _STEPS[reduction], len(parts[0])
     is_half = dtype.itemsize == 2 and dtype.kind not in "iu"
-    with np.errstate(all="ignore"):
-        if dtype.itemsize < nbytes <= _GATHERED // len(parts) and not is_half:
-            # Down the rows NumPy goes from one to the next. A single column it would add up in pairs.
-            rows = np.ndarray((len(parts), nbytes // dtype.itemsize), dtype, b"".join(parts))
-            total = step.reduce(rows, 0, dtype)
-        else:
-            total = np.frombuffer(parts[0], np.uint8).view(dtype).copy()
-            for part in parts[1:]:
-                other = np.frombuffer(part, np.uint8).view(dtype)
-                if is_half:
-                    total = step(total.astype(np.float32), other.astype(np.float32)).astype(dtype)
-                else:
-                    step(total, other, out=total)
-        if reduction is ReduceOp.AVERAGE:
-            total = _divided(total, len(calls), is_half=is_half)
-    return total
+    if dtype.itemsize < nbytes <= _GATHERED // len(parts) and not is_half:
+        # Down the rows NumPy goes from one to the next. A single column it would add up in pairs.
+        rows = np.ndarray((len(parts), nbytes // dtype.itemsize), dtype, b"".join(parts))
+        total = step.reduce(rows, 0, dtype)
+    else:
+        total = np.frombuffer(parts[0], np.uint8).view(dtype).copy()
+        for part in parts[1:]:
+            other = np.frombuffer(part, np.uint8).view(dtype)
+            if is_half:
+                total = step(total.astype(np.float32), other.astype(np.float32)).astype(dtype)
+            else:
+                step(total, other, out=total)
+    return _divided(total, len(calls), is_half=is_half) if reduction is ReduceOp.AVERAGE else total
 
 
 def _divided(total: _Array, count: int, *, is_half: bool) -> _Array:

@@ -64,7 +64,7 @@ class Parts(Engine):
         op.cores_held = 0
         if not self._cores.cores_of_part or self._cores.hold_at_once(op):
             for exchange, seat in op.work.seats:  # type: ignore[attr-defined]  # begin(), written out
-                exchange.arrive(seat)
+                exchange.arrive(seat, op)
         else:
             self._cores.ask(op)
 
@@ -96,4 +96,5 @@ def begin(op: Op) -> None:
     if op.done:  # aborted meanwhile
         return
     assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
-    op.work.arrive()
+    for exchange, seat in op.work.seats:
+        exchange.arrive(seat, op)
