@@ -66,9 +66,8 @@ async def AllReduce(
     Example:
         await AllReduce(gradients, gradients, None, None, ReduceOp.SUM, comm, stream)  # in place
     """
-    call = begin()
     key = (AllReduce, send, recv, count, type(count), data_type, op)
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (send, recv))
         source, target = elements.ranges((send, elements.count), (recv, elements.count))
@@ -114,9 +113,8 @@ async def Reduce(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    call = begin()
     key = (Reduce, send, recv, count, type(count), data_type, op, root, type(root))
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (send, recv))
         root = elements.check_peer("root", root)
@@ -164,9 +162,8 @@ async def Broadcast(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    call = begin()
     key = (Broadcast, buf, None, count, type(count), data_type, root, type(root))
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (buf,))
         root = elements.check_peer("root", root)
@@ -209,9 +206,8 @@ async def AllGather(
         AclError: INVALID_COLLECTIVE, and the others of AllReduce(), for the same reasons.
         TypeError: As AllReduce().
     """
-    call = begin()
     key = (AllGather, send, recv, send_count, type(send_count), data_type)
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, send_count, data_type, (send, recv))
         source, target = elements.ranges((send, elements.count), (recv, elements.count * elements.size))
@@ -255,9 +251,8 @@ async def ReduceScatter(
         AclError: INVALID_COLLECTIVE, and the others of AllReduce(), for the same reasons.
         TypeError: As AllReduce().
     """
-    call = begin()
     key = (ReduceScatter, send, recv, recv_count, type(recv_count), data_type, op)
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, recv_count, data_type, (recv, send))
         elements.check_reduction(op)
@@ -303,9 +298,8 @@ async def Scatter(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    call = begin()
     key = (Scatter, send, recv, recv_count, type(recv_count), data_type, root, type(root))
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, recv_count, data_type, (recv,))
         root = elements.check_peer("root", root)
@@ -355,9 +349,8 @@ async def AlltoAll(
             have the same number of elements for each rank.
         TypeError: As AllReduce().
     """
-    call = begin()
     key = (AlltoAll, send, recv, send_count, type(send_count), send_type, recv_count, type(recv_count), recv_type)
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, send_count, send_type, (send, recv), shared=True)
         elements.check_same(recv_count, recv_type)
@@ -527,9 +520,8 @@ async def Send(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *peer*.
         TypeError: As AllReduce(), or *peer* is not an int.
     """
-    call = begin()
     key = (Send, buf, None, count, type(count), data_type, peer, type(peer))
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (buf,))
         other = elements.check_peer("peer", peer)
@@ -575,9 +567,8 @@ async def Recv(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *peer*.
         TypeError: As AllReduce(), or *peer* is not an int.
     """
-    call = begin()
     key = (Recv, buf, None, count, type(count), data_type, peer, type(peer))
-    known = recall(call, comm, key)
+    call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (buf,))
         other = elements.check_peer("peer", peer)

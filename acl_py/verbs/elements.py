@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from sys import _getframe
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,8 @@ from acl_py.errors import Kind
 from acl_py.runtime.calls import Call
 from acl_py.runtime.collectives import Communicators, check_rank, join_group, queue
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import Scope
+from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.sites import site_of
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.copies import locate
 from acl_py.verbs.memory import Memory
@@ -225,21 +227,26 @@ class Known:
         self.groups = runtime.state(Communicators).groups  # that are open
 
 
-def recall(call: Call, comm: Communicator, key: tuple[object, ...]) -> Known | None:
-    """Return what `note` has kept for *key* if it is still right; None: all arguments must be looked at.
+def recall(comm: Communicator, key: tuple[Any, ...]) -> tuple[Call, Known | None]:
+    """Begin a call, and return what `note` has kept for *key* if it is still right; None: look at all arguments.
 
     *key* has the verb, its two buffers, of which one may be None, and its other arguments but the stream. A number has
     its type beside it, for 1 is equal to True.
     """
+    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    runtime = scope.runtime
+    if scope.context.alert:
+        runtime.check_call(scope.context, key[0].__name__)
+    call = scope, runtime, site_of(_getframe(2)), runtime.host_ns
     try:
         known: Known = comm.known[key]
     except (KeyError, TypeError, AttributeError):  # TypeError: an argument without a hash, such as an array
-        return None
-    memory = call[1].memory
+        return call, None
+    memory = runtime.memory
     for allocation in known.memory:
         if allocation.home is not memory:  # it was freed, or belongs to another simulation
-            return None
-    return known
+            return call, None
+    return call, known
 
 
 def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known:

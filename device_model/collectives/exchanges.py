@@ -14,15 +14,14 @@ from device_model.collectives.calls import Call, CollectiveKind, rows_fit
 from device_model.collectives.parts import Part
 from device_model.completions import Nanoseconds
 from device_model.errors import DeviceError, Kind
-from device_model.memory import LARGE
 from device_model.ops import Op
 from device_model.scheduler import Action
 
 if TYPE_CHECKING:
     from device_model.collectives.cliques import Clique
 
-# Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived.
-Play = Callable[["Exchange", Callable[[], None]], None]
+# Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived, at that time.
+Play = Callable[["Exchange", Callable[[Nanoseconds], None]], None]
 Key = tuple[int, ...]  # of a collective: its number; of a Send and its Recv: both ranks, and the number for this pair
 
 _SENDER = 0  # its seat; the other one is the receiver's
@@ -116,24 +115,13 @@ class Exchange:
             self.is_timed = False
             self.clique.scheduler.forget(self)
 
-    def write(self, seat: int) -> None:
-        """Write what *seat* receives."""
-        call = self.calls[seat]
-        assert call is not None, f"{self!r} has no call at seat {seat}"
-        received = self.results[seat]
-        for index, (allocation, start, stop) in enumerate(call.receives):
-            if allocation.cold is None and stop - start < LARGE:
-                allocation.view[start:stop] = received[index]
-            else:
-                results.write(call, allocation, start, received[index])
-
     def missing(self) -> Iterator[tuple[int, Part | None]]:
         """Yield the ranks whose parts have not had their turn, with the part, if it is queued."""
         for rank, part, arrived in zip(self.ranks, self.parts, self.arrived, strict=True):
             if not arrived:
                 yield rank, part
 
-    def _end(self) -> None:
+    def _end(self, _: Nanoseconds) -> None:
         """Let all parts have what they receive: the last byte has arrived."""
         if self.is_over:
             return
@@ -275,11 +263,11 @@ class Delivery(Exchange):
                 self._flow.leave(self)
             super()._go_on()
 
-    def _cross(self) -> None:
+    def _cross(self, now: Nanoseconds) -> None:
         """End the Send: its bytes are in the buffer."""
         if self.is_over:
             return
-        self._lasted_ns = self.clique.scheduler.now - self._set_out_ns
+        self._lasted_ns = now - self._set_out_ns
         sender, call = self.parts[_SENDER], self.calls[_SENDER]
         assert sender is not None, f"{self!r} has no sender"
         assert sender.op is not None, f"{sender!r} has no operation"

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from device_model.collectives import results
 from device_model.collectives.calls import Call, label_of
 from device_model.errors import DeviceError
+from device_model.memory import LARGE
 from device_model.ops import Op
 from device_model.work import Extent, Work
 
@@ -83,7 +85,13 @@ class Part(Work):
         if self.error is not None:
             raise self.error
         for exchange, seat in self.seats:
-            exchange.write(seat)
+            call, received = exchange.calls[seat], exchange.results[seat]
+            assert call is not None, f"{exchange!r} has no call at seat {seat}"
+            for index, (allocation, start, stop) in enumerate(call.receives):
+                if allocation.cold is None and stop - start < LARGE:
+                    allocation.view[start:stop] = received[index]
+                else:
+                    results.write(call, allocation, start, received[index])
 
     def reads(self) -> Sequence[Extent]:
         """Return the bytes that it sends."""

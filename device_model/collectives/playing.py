@@ -1,11 +1,11 @@
 """The time of exchanges: the plan of what meets, played on the links between the devices of its ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.exchanges import Exchange
 from device_model.collectives.timing.plan import Plan, plan
-from device_model.collectives.timing.player import Tracks, play_tracks, routed
+from device_model.collectives.timing.player import Done, Tracks, play_tracks, routed
 from device_model.collectives.timing.tuner import allowed_ways
 from device_model.links.collectives import CollectivesSpec
 from device_model.links.fabric import Links
@@ -42,8 +42,8 @@ class Player:
         self._forced = algorithm, protocol
         self._tracks: dict[object, Tracks] = {}  # of what follows from the facts of a call, by these
 
-    def __call__(self, exchange: Exchange, done: Callable[[], None]) -> None:
-        """Play *exchange*, which begins now; call *done* when its last byte has arrived."""
+    def __call__(self, exchange: Exchange, done: Done) -> None:
+        """Play *exchange*, which begins now; call *done* with the time when its last byte has arrived."""
         first = exchange.calls[0]
         assert first is not None, f"{exchange!r} has begun without its first rank"
         tracks = self._tracks.get(first.facts)
@@ -52,7 +52,7 @@ class Player:
             tracks = routed(self._plan(exchange), self._links.spec, tuple(devices))
             if first.kind in _KINDS:
                 self._tracks[first.facts] = tracks
-        play_tracks(tracks, self._links, self._links.scheduler.now, lambda _: done())
+        play_tracks(tracks, self._links, self._links.scheduler.now, done)
 
     def _plan(self, exchange: Exchange) -> Plan:
         """Return how the calls of *exchange*, which are all there, are done."""

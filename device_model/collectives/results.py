@@ -43,23 +43,21 @@ def results(calls: Sequence[Call]) -> list[list[memoryview]]:
     first, ranks = calls[0], range(len(calls))
     match first.kind:
         case CollectiveKind.ALL_REDUCE:
-            whole = _bytes(_reduced(calls))
-            return [[whole] for _ in ranks]
+            return [[_bytes(_reduced(calls))]] * len(calls)
         case CollectiveKind.REDUCE:
             whole = _bytes(_reduced(calls))
             return [[whole] if call.receives else [] for call in calls]
         case CollectiveKind.REDUCE_SCATTER:
             return _shares(_bytes(_reduced(calls)), len(calls))
         case CollectiveKind.ALL_GATHER:
-            whole = memoryview(b"".join([_read(call) for call in calls]))
-            return [[whole] for _ in ranks]
+            return [[memoryview(b"".join(_read(calls)))]] * len(calls)
         case CollectiveKind.BROADCAST:
             whole = sent(calls[_root(first)])
             return [[whole] if call.receives else [] for call in calls]
         case CollectiveKind.SCATTER:
             return _shares(sent(calls[_root(first)]), len(calls))
         case CollectiveKind.ALL_TO_ALL:
-            shares = [_shares(_read(call), len(calls)) for call in calls]
+            shares = [_shares(each, len(calls)) for each in _read(calls)]
             return [[memoryview(b"".join([share[rank][0] for share in shares]))] for rank in ranks]
         case CollectiveKind.ALL_TO_ALL_V:
             pieces = [[_copy(call, extent) for extent in call.sends] for call in calls]
@@ -101,13 +99,17 @@ def _copy(call: Call, extent: Extent) -> memoryview:
     return memory.array(allocation, start, np.uint8, stop - start).copy().data
 
 
-def _read(call: Call) -> memoryview:
-    """Return the bytes that *call* sends, where they are: whoever keeps them needs a copy."""
-    [(allocation, start, stop)] = call.sends
-    if allocation.cold is not None:
-        check_alive(call.kind.value, "send buffer", allocation)
-        return memory.array(allocation, start, np.uint8, stop - start).data
-    return allocation.view[start:stop]
+def _read(calls: Sequence[Call]) -> list[memoryview]:
+    """Return the bytes that each of *calls* sends, where they are: whoever keeps them needs a copy."""
+    found = []
+    for call in calls:
+        [(allocation, start, stop)] = call.sends
+        if allocation.cold is None:
+            found.append(allocation.view[start:stop])
+        else:
+            check_alive(call.kind.value, "send buffer", allocation)
+            found.append(memory.array(allocation, start, np.uint8, stop - start).data)
+    return found
 
 
 def _shares(whole: memoryview, count: int) -> list[list[memoryview]]:
@@ -122,7 +124,7 @@ def _bytes(array: _Array) -> memoryview:
 
 def _reduced(calls: Sequence[Call]) -> _Array:
     """Return the elements of all ranks combined, in the order of the ranks."""
-    combined: _Array = _SILENT.copy().run(_combined, calls, [_read(call) for call in calls])
+    combined: _Array = _SILENT.copy().run(_combined, calls, _read(calls))
     return combined
 
 

@@ -95,7 +95,7 @@ class Links(Flows[OnEnd, Transfer]):
         self._only = transfer, on_end
         self._begun_ns, self.now, self._next_end = self.scheduler.now, 0.0, (0.0 + nbytes) / rate
         self._wake_ns = self._wake_of(self._next_end)
-        self.scheduler.at(self._wake_ns, self._wake, self)
+        self.scheduler.at(self._wake_ns, Links._wake, self)
 
     def _wake_of(self, end: float) -> Nanoseconds:
         """Return when to wake for an *end*: a little less, for what sums of floats add to a whole number."""
@@ -170,9 +170,9 @@ class Links(Flows[OnEnd, Transfer]):
             if self._wake_ns >= 0:
                 self.scheduler.forget(self)
             self._wake_ns = wake
-            self.scheduler.at(wake, self._wake, self)
+            self.scheduler.at(wake, Links._wake, self)
 
-    def _wake(self, _: "Links") -> None:
+    def _wake(self) -> None:
         self._wake_ns = -1
         if self._only is not None:
             _, on_end = self._only

@@ -42,39 +42,54 @@ def play_tracks(tracks: Tracks, links: Links, now: Nanoseconds, done: Done) -> N
     if not tracks:
         links.scheduler.at(now, done, now)
         return
-    playing = _Playing(links, len(tracks), done)
+    if len(tracks) > 1:
+        done = _Last(len(tracks), done)
     for track in tracks:
-        playing.wait(track, 0, now)
+        _Playing(links, track, done).wait(now)
+
+
+class _Last:
+    """Calls *done* when it is called for the last of so many tracks."""
+
+    __slots__ = ("done", "left")
+
+    def __init__(self, left: int, done: Done) -> None:
+        self.left = left
+        self.done = done
+
+    def __call__(self, now: Nanoseconds) -> None:
+        self.left -= 1
+        if not self.left:
+            self.done(now)
 
 
 class _Playing:
-    """A collective that runs."""
+    """A track that runs."""
 
-    __slots__ = ("done", "left", "links")
+    __slots__ = ("done", "index", "links", "track")
 
-    def __init__(self, links: Links, left: int, done: Done) -> None:
+    def __init__(self, links: Links, track: Track, done: Done) -> None:
         self.links = links
-        self.left = left  # tracks that have not ended
+        self.track = track
+        self.index = 0  # of the present step
         self.done = done
 
     def __repr__(self) -> str:
-        return f"<Playing left={self.left}>"
+        return f"<Playing step {self.index + 1} of {len(self.track)}>"
 
-    def wait(self, track: Track, index: int, now: Nanoseconds) -> None:
-        """Begin step *index* of *track* at *now*, with its latency."""
-        self.links.scheduler.at(now + track[index].latency_ns, self._cross, (track, index))
+    def wait(self, now: Nanoseconds) -> None:
+        """Begin the present step at *now*, with its latency."""
+        self.links.scheduler.at(now + self.track[self.index].latency_ns, _Playing._cross, self)
 
-    def _cross(self, at: tuple[Track, int]) -> None:
-        track, index = at
-        self.links.start(track[index].transfer, lambda: self._crossed(track, index + 1))
+    def _cross(self) -> None:
+        self.links.start(self.track[self.index].transfer, self._crossed)
 
-    def _crossed(self, track: Track, following: int) -> None:
+    def _crossed(self) -> None:
+        self.index += 1
         now = self.links.scheduler.now
-        if following < len(track):
-            self.wait(track, following, now)
-            return
-        self.left -= 1
-        if not self.left:
+        if self.index < len(self.track):
+            self.wait(now)
+        else:
             self.done(now)
 
 
