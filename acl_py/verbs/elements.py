@@ -273,9 +273,8 @@ def joined(call: Call, verb: Callable[..., object], known: Known, stream: Stream
     home = stream.home if isinstance(stream, Stream) else None
     if (
         home is None
+        or home.alert
         or home.device is not rank.device
-        or home.error is not None
-        or scope.context.alert
         or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
     ):
         stream = _stream_of(scope, verb.__name__, rank, stream)

@@ -30,7 +30,7 @@ class Communicator(Handle):
     """Rank *index* of *clique*, on *device*, as a program holds it; *made* is the line that made it."""
 
     __slots__ = ("_received", "_sent", "clique", "destroyed", "device", "index", "known", "last", "made", "made_calls",
-                 "stamp", "tail")  # fmt: skip
+                 "made_parts", "stamp", "tail")  # fmt: skip
 
     def __init__(self, clique: "Clique", index: int, device: "Device", made: object) -> None:
         self.clique = clique
@@ -38,7 +38,7 @@ class Communicator(Handle):
         self.device = device
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.made_calls = 0  # collectives that it has queued
+        self.made_parts = self.made_calls = 0  # parts and collectives that it has queued
         self._sent = [0] * len(clique)  # how many Sends to each rank it has queued
         self._received = [0] * len(clique)
         self.last: Part | None = None  # what it has queued last
@@ -63,20 +63,20 @@ class Communicator(Handle):
 
     def take(self, part: Part, op: Op) -> None:
         """Give the calls of *part*, which was queued just now as *op*, their numbers and seats."""
-        last, clique = self.last, self.clique
         part.op = op
         part.site = op.site
-        part.number = 1 if last is None else last.number + 1
+        part.number = self.made_parts = self.made_parts + 1
         self.last, self.tail = part, op
         for call in part.calls:
             if call.peer is None:
                 number = self.made_calls = self.made_calls + 1
+                clique, seat = self.clique, self.index
                 exchange = clique.exchanges.get((number,)) or clique.exchange((number,), clique.members)
-                seat = self.index
             else:
                 exchange, seat = self._delivery(call, call.peer)
             part.seats.append((exchange, seat))
-            exchange.calls[seat], exchange.parts[seat] = call, part
+            exchange.calls[seat] = call
+            exchange.parts[seat] = part
             if exchange.facts is None:
                 exchange.facts = call.facts
             elif exchange.facts != call.facts:

@@ -81,7 +81,7 @@ class Exchange:
         if context.error is not None and op.start_ns >= context.failed_ns:
             clique.lose(self._part(seat).rank, "its context has failed")
         if clique.error is not None:
-            self._part(seat).leave(clique.error)
+            context.device.parts.leave(self._part(seat), clique.error)
         elif not self.left or self.is_watched:
             self._go_on()
 
@@ -153,7 +153,7 @@ class Exchange:
                 break
         for part in there:
             op = part.op
-            part.leave(error)
+            part.rank.device.parts.leave(part, error)
             if op is not None and op.error is not None and error is None:
                 self.clique.lose(part.rank, f"its part has failed: {op.error.what}")
                 error = self.clique.error
@@ -279,7 +279,7 @@ class Delivery(Exchange):
         except DeviceError as found:
             error = found
         op = sender.op
-        sender.leave(error)
+        sender.rank.device.parts.leave(sender, error)
         if op.error is not None:
             self.clique.lose(sender.rank, f"its part has failed: {op.error.what}")
         else:

@@ -62,20 +62,6 @@ class Part(Work):
         """Return the first of its exchanges that has not begun; None if bytes move in all, or it has not its turn."""
         return next((each for each, seat in self.seats if each.arrived[seat] and not each.moves(seat)), None)
 
-    def leave(self, error: DeviceError | None = None) -> None:
-        """Count one of its exchanges as over; with an *error* it ends now, and fails."""
-        self.left -= 1
-        op = self.op
-        if op is None or op.done or op.start_ns < 0:
-            return
-        if error is not None:
-            self.error = self.error or error
-        elif self.left:
-            return
-        self.rank.device.parts.end(op)
-        if op.done:
-            self.op = None  # it has this as its work
-
     def perform(self) -> None:
         """Write what this rank has received.
 

@@ -271,10 +271,10 @@ class Dispatcher(Engine):
 
     def give_back(self, op: Op) -> None:
         """Take back the cores of the part *op*."""
+        held, op.cores_held = op.cores_held, 0
         self.freed = op
-        self.open_cores += op.cores_held
-        self.held_by_parts -= op.cores_held
-        op.cores_held = 0
+        self.open_cores += held
+        self.held_by_parts -= held
         self.resident -= 1
         if self.list:
             self.request_grant()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from device_model.collectives.parts import Part
 from device_model.engines.serial import Finish
+from device_model.errors import DeviceError
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
 from device_model.scheduler import Engine, Scheduler
@@ -62,19 +63,28 @@ class Parts(Engine):
             return
         self.waiting[op] = None
         op.cores_held = 0
-        if not self._cores.cores_of_part or self._cores.hold_at_once(op):
+        cores = self._cores
+        if cores.cores_of_part and not cores.hold_at_once(op):
+            cores.ask(op)
+        else:
             for exchange, seat in op.work.seats:  # type: ignore[attr-defined]  # begin(), written out
                 exchange.arrive(seat, op)
-        else:
-            self._cores.ask(op)
 
-    def end(self, op: Op) -> None:
-        """End a part: all of its exchanges are over, or it has failed."""
-        if self.waiting.pop(op, self) is self:
+    def leave(self, part: Part, error: DeviceError | None) -> None:
+        """Count one of the exchanges of *part* as over. It ends with the last one; with an *error* now, and fails."""
+        part.left -= 1
+        op = part.op
+        if op is None or op.done or op.start_ns < 0:
             return
-        if op.cores_held:
-            self._cores.give_back(op)
-        self._finish(op, self.scheduler.now)
+        if error is not None:
+            part.error = part.error or error
+        elif part.left:
+            return
+        if self.waiting.pop(op, self) is not self:
+            if op.cores_held:
+                self._cores.give_back(op)
+            self._finish(op, self.scheduler.now)
+            part.op = None  # which has it as its work
 
     def lose(self, why: str) -> None:
         """Let all cliques know that the ranks on this device take part in nothing any more, and *why*."""
