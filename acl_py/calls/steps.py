@@ -76,6 +76,14 @@ def _plain(*about: Any) -> Plain[Any]:
     return Plain(about)
 
 
+def _communicators(_: None, names: Any) -> Made[Any]:
+    """Return the act of a step that makes communicators of these *names*, a list; a single `Name` stands for any."""
+    if isinstance(names, Name):
+        return Made(None, names)
+    first, *others = [Name("communicator", name) for name in names]
+    return Made(None, first, tuple(others))
+
+
 def _collective() -> Joined[Any]:
     return Joined((Name("collective"),), (), ())
 
@@ -154,7 +162,7 @@ ROWS: Mapping[str, Row] = {
     "launch_callback": Row(HandedOver, "stream block", stream=f.STREAM, block=f.TIMING, name=f.LABEL),
     "process_report": Row(CallbackBegan, "limit_ms", limit_ms=f.LIMIT),
     "end_report": Row(_plain),
-    "comm_init": Row(Made, "- comms", comms=f.COMMUNICATORS, devices=f.DEVICES),
+    "comm_init": Row(_communicators, "- comms", comms=f.COMMUNICATORS, devices=f.DEVICES),
     "comm_init_rank": Row(
         Made,
         "- comm",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from acl_py.callers import Caller, current_caller
+from acl_py.callers import Caller
 from acl_py.calls.acts import Joined
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
@@ -34,6 +34,7 @@ class Group:
     begun: Site
     depth: int = 1
     ops: list[tuple[Op, Stream]] = field(default_factory=list)
+    open: dict[tuple[Communicator, Stream], tuple[Op, Part]] = field(default_factory=dict)  # of Sends and Recvs
 
 
 class Communicators:
@@ -46,48 +47,33 @@ class Communicators:
         self.alive: dict[Clique, None] = {}  # in order, with at least one rank that is not destroyed
         self.groups: dict[Caller, Group] = {}
 
-    def group(self) -> Group | None:
-        """Return the group that the calling task or thread has open."""
-        return self.groups.get(current_caller()) if self.groups else None
-
-
-def join(runtime: Runtime, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> tuple[Op, bool]:
-    """Queue *calls* of *rank* in *stream*, as one part, or put them into the open group.
-
-    Returns the operation, and whether it was queued.
-    """
-    group = runtime.state(Communicators).group()
-    if group is not None:
-        return join_group(group, rank, calls, stream, site), False
-    part = Part(rank, calls)
-    op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
-    queue(runtime, op, stream)
-    return op, True
-
 
 def join_group(group: Group, rank: Communicator, calls: Sequence[Call], stream: Stream, site: Site) -> Op:
     """Put *calls* of *rank* into *group*; return the operation that they are a part of."""
-    for op, where in group.ops:
-        if where is stream and isinstance(op.work, Part) and op.work.takes(rank, calls):
-            for call in calls:
-                op.work.add(call)
-            op.nbytes = op.work.nbytes
+    if calls[0].peer is not None:
+        found = group.open.get((rank, stream))
+        if found is not None:
+            op, part = found
+            part.add(calls)
+            op.nbytes = part.nbytes
             return op
     part = Part(rank, calls)
     op = Op(part, Lane.COLLECTIVE, part.nbytes, site)
     group.ops.append((op, stream))
+    if calls[0].peer is not None:
+        group.open[rank, stream] = op, part
     return op
 
 
-def queue(runtime: Runtime, op: Op, stream: Stream) -> None:
-    """Queue the part *op* in *stream*; its calls get their numbers."""
-    part = op.work
-    assert isinstance(part, Part), f"{op!r} is no part of a collective"
-    if stream.branch is None and not part.rank.tail.done:
-        stream.wait(part.rank.tail)
+def queue(runtime: Runtime, op: Op, part: Part, stream: Stream) -> None:
+    """Queue *op*, which does *part*, in *stream*; its calls get their numbers."""
+    rank = part.rank
+    tail = rank.tail
+    if not tail.done and stream.branch is None:
+        stream.wait(tail)
     runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
-    if stream.branch is None and isinstance(op.work, Part):  # a fault rule may have replaced it
-        op.work.queued(op)
+    if stream.branch is None and isinstance(op.work, Part):
+        rank.take(op.work, op)  # maybe as a fault rule has changed it
 
 
 def queue_group(runtime: Runtime, group: Group) -> None:
@@ -102,7 +88,8 @@ def queue_group(runtime: Runtime, group: Group) -> None:
     for op, stream in group.ops:
         check_part(runtime, op, stream)
     for op, stream in group.ops:
-        queue(runtime, op, stream)
+        assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
+        queue(runtime, op, op.work, stream)
     for together in several:
         _join(together)
 

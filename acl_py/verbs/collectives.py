@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
-from acl_py.verbs.elements import DataType, Elements, joined, joined_parts
+from acl_py.runtime.collectives import check_rank
+from acl_py.verbs.elements import DataType, Elements, Known, joined, note, recall
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike
 from device_model.collectives.calls import Call, ReduceOp
@@ -22,6 +23,8 @@ from device_model.collectives.cliques import Communicator
 from device_model.completions import Completion
 from device_model.integers import Integer
 from device_model.work import Extent
+
+_BARRIER = Call(CollectiveKind.BARRIER, 0)
 
 
 @verb(acl="HcclAllReduce", cuda="ncclAllReduce", step="collective")
@@ -63,13 +66,16 @@ async def AllReduce(
     Example:
         await AllReduce(gradients, gradients, None, None, ReduceOp.SUM, comm, stream)  # in place
     """
-    call = begin()
-    elements = Elements(call, comm, count, data_type, (send, recv))
-    source, target = elements.ranges((send, elements.count), (recv, elements.count))
-    elements.check_reduction(op)
-    elements.check_apart(source, target, inside=0)
-    made = Call(CollectiveKind.ALL_REDUCE, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
-    return joined(call, AllReduce.__name__, elements.rank, made, stream)
+    key = (AllReduce, send, recv, count, type(count), data_type, op)
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (send, recv))
+        source, target = elements.ranges((send, elements.count), (recv, elements.count))
+        elements.check_reduction(op)
+        elements.check_apart(source, target, inside=0)
+        made = Call(CollectiveKind.ALL_REDUCE, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
+        known = note(elements, key, made)
+    return joined(call, AllReduce, known, stream)
 
 
 @verb(acl="HcclReduce", cuda="ncclReduce", step="collective")
@@ -107,19 +113,22 @@ async def Reduce(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    call = begin()
-    elements = Elements(call, comm, count, data_type, (send, recv))
-    root = elements.check_peer("root", root)
-    elements.check_reduction(op)
-    if root == elements.rank.index:
-        source, target = elements.ranges((send, elements.count), (recv, elements.count))
-        elements.check_apart(source, target, inside=0)
-        receives: tuple[Extent, ...] = (target,)
-    else:
-        [source] = elements.ranges((send, elements.count))
-        receives = ()
-    made = Call(CollectiveKind.REDUCE, elements.count, elements.dtype, op, root, sends=(source,), receives=receives)
-    return joined(call, Reduce.__name__, elements.rank, made, stream)
+    key = (Reduce, send, recv, count, type(count), data_type, op, root, type(root))
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (send, recv))
+        root = elements.check_peer("root", root)
+        elements.check_reduction(op)
+        if root == elements.rank.index:
+            source, target = elements.ranges((send, elements.count), (recv, elements.count))
+            elements.check_apart(source, target, inside=0)
+            receives: tuple[Extent, ...] = (target,)
+        else:
+            [source] = elements.ranges((send, elements.count))
+            receives = ()
+        made = Call(CollectiveKind.REDUCE, elements.count, elements.dtype, op, root, sends=(source,), receives=receives)
+        known = note(elements, key, made)
+    return joined(call, Reduce, known, stream)
 
 
 @verb(acl="HcclBroadcast", cuda="ncclBroadcast", step="collective")
@@ -153,13 +162,16 @@ async def Broadcast(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    call = begin()
-    elements = Elements(call, comm, count, data_type, (buf,))
-    root = elements.check_peer("root", root)
-    whole = elements.ranges((buf, elements.count))
-    sends, receives = (whole, ()) if root == elements.rank.index else ((), whole)
-    made = Call(CollectiveKind.BROADCAST, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
-    return joined(call, Broadcast.__name__, elements.rank, made, stream)
+    key = (Broadcast, buf, None, count, type(count), data_type, root, type(root))
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (buf,))
+        root = elements.check_peer("root", root)
+        whole = elements.ranges((buf, elements.count))
+        sends, receives = (whole, ()) if root == elements.rank.index else ((), whole)
+        made = Call(CollectiveKind.BROADCAST, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
+        known = note(elements, key, made)
+    return joined(call, Broadcast, known, stream)
 
 
 @verb(acl="HcclAllGather", cuda="ncclAllGather", step="collective")
@@ -194,12 +206,15 @@ async def AllGather(
         AclError: INVALID_COLLECTIVE, and the others of AllReduce(), for the same reasons.
         TypeError: As AllReduce().
     """
-    call = begin()
-    elements = Elements(call, comm, send_count, data_type, (send, recv))
-    source, target = elements.ranges((send, elements.count), (recv, elements.count * elements.size))
-    elements.check_apart(source, target, inside=elements.own_place)
-    made = Call(CollectiveKind.ALL_GATHER, elements.count, elements.dtype, sends=(source,), receives=(target,))
-    return joined(call, AllGather.__name__, elements.rank, made, stream)
+    key = (AllGather, send, recv, send_count, type(send_count), data_type)
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, send_count, data_type, (send, recv))
+        source, target = elements.ranges((send, elements.count), (recv, elements.count * elements.size))
+        elements.check_apart(source, target, inside=elements.own_place)
+        made = Call(CollectiveKind.ALL_GATHER, elements.count, elements.dtype, sends=(source,), receives=(target,))
+        known = note(elements, key, made)
+    return joined(call, AllGather, known, stream)
 
 
 @verb(acl="HcclReduceScatter", cuda="ncclReduceScatter", step="collective")
@@ -236,13 +251,18 @@ async def ReduceScatter(
         AclError: INVALID_COLLECTIVE, and the others of AllReduce(), for the same reasons.
         TypeError: As AllReduce().
     """
-    call = begin()
-    elements = Elements(call, comm, recv_count, data_type, (recv, send))
-    elements.check_reduction(op)
-    source, target = elements.ranges((send, elements.count * elements.size), (recv, elements.count))
-    elements.check_apart(target, source, inside=elements.own_place)
-    made = Call(CollectiveKind.REDUCE_SCATTER, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
-    return joined(call, ReduceScatter.__name__, elements.rank, made, stream)
+    key = (ReduceScatter, send, recv, recv_count, type(recv_count), data_type, op)
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, recv_count, data_type, (recv, send))
+        elements.check_reduction(op)
+        source, target = elements.ranges((send, elements.count * elements.size), (recv, elements.count))
+        elements.check_apart(target, source, inside=elements.own_place)
+        made = Call(
+            CollectiveKind.REDUCE_SCATTER, elements.count, elements.dtype, op, sends=(source,), receives=(target,)
+        )
+        known = note(elements, key, made)
+    return joined(call, ReduceScatter, known, stream)
 
 
 @verb(acl="HcclScatter", cuda="ncclScatter", step="collective")
@@ -278,16 +298,19 @@ async def Scatter(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    call = begin()
-    elements = Elements(call, comm, recv_count, data_type, (recv,))
-    root = elements.check_peer("root", root)
-    receives = elements.ranges((recv, elements.count))
-    sends: tuple[Extent, ...] = ()
-    if root == elements.rank.index:
-        sends = elements.ranges((send, elements.count * elements.size))
-        elements.check_apart(receives[0], sends[0], inside=elements.own_place)
-    made = Call(CollectiveKind.SCATTER, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
-    return joined(call, Scatter.__name__, elements.rank, made, stream)
+    key = (Scatter, send, recv, recv_count, type(recv_count), data_type, root, type(root))
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, recv_count, data_type, (recv,))
+        root = elements.check_peer("root", root)
+        receives = elements.ranges((recv, elements.count))
+        sends: tuple[Extent, ...] = ()
+        if root == elements.rank.index:
+            sends = elements.ranges((send, elements.count * elements.size))
+            elements.check_apart(receives[0], sends[0], inside=elements.own_place)
+        made = Call(CollectiveKind.SCATTER, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
+        known = note(elements, key, made)
+    return joined(call, Scatter, known, stream)
 
 
 @verb(acl="HcclAlltoAll", cuda="ncclAlltoAll", step="collective")
@@ -326,14 +349,17 @@ async def AlltoAll(
             have the same number of elements for each rank.
         TypeError: As AllReduce().
     """
-    call = begin()
-    elements = Elements(call, comm, send_count, send_type, (send, recv), shared=True)
-    elements.check_same(recv_count, recv_type)
-    whole = elements.count * elements.size
-    source, target = elements.ranges((send, whole), (recv, whole))
-    elements.check_apart(source, target, inside=None)
-    made = Call(CollectiveKind.ALL_TO_ALL, elements.count, elements.dtype, sends=(source,), receives=(target,))
-    return joined(call, AlltoAll.__name__, elements.rank, made, stream)
+    key = (AlltoAll, send, recv, send_count, type(send_count), send_type, recv_count, type(recv_count), recv_type)
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, send_count, send_type, (send, recv), shared=True)
+        elements.check_same(recv_count, recv_type)
+        whole = elements.count * elements.size
+        source, target = elements.ranges((send, whole), (recv, whole))
+        elements.check_apart(source, target, inside=None)
+        made = Call(CollectiveKind.ALL_TO_ALL, elements.count, elements.dtype, sends=(source,), receives=(target,))
+        known = note(elements, key, made)
+    return joined(call, AlltoAll, known, stream)
 
 
 @verb(acl="HcclAlltoAllV", step="collective")
@@ -382,7 +408,7 @@ async def AlltoAllV(
     receives = elements.pieces("recv", recv, recv_counts, recv_displs)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllV.__name__, elements.rank, made, stream)
+    return joined(call, AlltoAllV, Known(elements.runtime, elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclAlltoAllVC", step="collective")
@@ -427,7 +453,7 @@ async def AlltoAllVC(
     receives = elements.pieces("recv", recv, received, None)
     elements.check_pieces_apart(sends, receives)
     made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllVC.__name__, elements.rank, made, stream)
+    return joined(call, AlltoAllVC, Known(elements.runtime, elements.rank, (made,)), stream)
 
 
 @verb(acl="HcclBarrier", step="collective")
@@ -452,8 +478,8 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
         TypeError: *comm* is no communicator.
     """
     call = begin()
-    elements = Elements(call, comm, 0, "uint8", ())
-    return joined(call, Barrier.__name__, elements.rank, Call(CollectiveKind.BARRIER, 0), stream)
+    rank = check_rank(call[1], comm)
+    return joined(call, Barrier, Known(call[1], rank, (_BARRIER,)), stream)
 
 
 # --- one rank to one other
@@ -494,13 +520,20 @@ async def Send(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *peer*.
         TypeError: As AllReduce(), or *peer* is not an int.
     """
-    call = begin()
-    elements = Elements(call, comm, count, data_type, (buf,))
-    other = elements.check_peer("peer", peer)
-    made = Call(
-        CollectiveKind.SEND, elements.count, elements.dtype, peer=other, sends=elements.ranges((buf, elements.count))
-    )
-    return joined(call, Send.__name__, elements.rank, made, stream)
+    key = (Send, buf, None, count, type(count), data_type, peer, type(peer))
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (buf,))
+        other = elements.check_peer("peer", peer)
+        made = Call(
+            CollectiveKind.SEND,
+            elements.count,
+            elements.dtype,
+            peer=other,
+            sends=elements.ranges((buf, elements.count)),
+        )
+        known = note(elements, key, made)
+    return joined(call, Send, known, stream)
 
 
 @verb(acl="HcclRecv", cuda="ncclRecv", step="collective")
@@ -534,13 +567,20 @@ async def Recv(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *peer*.
         TypeError: As AllReduce(), or *peer* is not an int.
     """
-    call = begin()
-    elements = Elements(call, comm, count, data_type, (buf,))
-    other = elements.check_peer("peer", peer)
-    made = Call(
-        CollectiveKind.RECV, elements.count, elements.dtype, peer=other, receives=elements.ranges((buf, elements.count))
-    )
-    return joined(call, Recv.__name__, elements.rank, made, stream)
+    key = (Recv, buf, None, count, type(count), data_type, peer, type(peer))
+    call, known = recall(comm, key)
+    if known is None:
+        elements = Elements(call, comm, count, data_type, (buf,))
+        other = elements.check_peer("peer", peer)
+        made = Call(
+            CollectiveKind.RECV,
+            elements.count,
+            elements.dtype,
+            peer=other,
+            receives=elements.ranges((buf, elements.count)),
+        )
+        known = note(elements, key, made)
+    return joined(call, Recv, known, stream)
 
 
 @verb(acl="HcclBatchSendRecv", step="collective")
@@ -583,4 +623,4 @@ async def BatchSendRecv(
             raise elements.wrong(f"{kind!r} among the items", "use CollectiveKind.SEND and CollectiveKind.RECV")
     if not made:
         raise call[1].error(Kind.INVALID_COLLECTIVE, "BatchSendRecv() without items", "pass at least one")
-    return joined_parts(call, BatchSendRecv.__name__, elements.rank, made, stream)
+    return joined(call, BatchSendRecv, Known(elements.runtime, elements.rank, made), stream)

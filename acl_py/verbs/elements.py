@@ -1,30 +1,38 @@
 """The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from sys import _getframe
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.callers import current_caller
 from acl_py.calls.acts import Act, Joined, Plain
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call
-from acl_py.runtime.collectives import check_rank, join
+from acl_py.runtime.collectives import Communicators, check_rank, join_group, queue
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import Scope, current_scope, scope_var
+from acl_py.sites import site_of
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.copies import locate
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.collectives import calls
-from device_model.collectives.calls import CollectiveKind, ReduceOp
+from device_model.collectives.calls import ReduceOp
 from device_model.collectives.cliques import Communicator
+from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, Completion
 from device_model.dtypes import as_dtype
 from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
-from device_model.memory import Space
-from device_model.rules import CollectiveRules
-from device_model.work import Extent
+from device_model.memory import Allocation, Buffer, Space
+from device_model.ops import Op
+from device_model.rules import CollectiveRules, ForeignStream
+from device_model.streams import Stream
+from device_model.work import Extent, Lane
 
 DataType: TypeAlias = npt.DTypeLike  # None: that of an Array
 _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
@@ -32,6 +40,10 @@ _TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint6
 # What HCCL reduces on an A2 (documented); NCCL reduces all types.
 _REDUCED_BY_HCCL = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32")
 _NO_PROD = ("int16", "bfloat16")
+# A member that is read through its enum takes ten times as long.
+_LANE = Lane.COLLECTIVE
+_REFUSED = ForeignStream.REFUSED
+_MOST_KNOWN = 1024  # calls of a rank that are kept
 
 
 @cache
@@ -45,7 +57,7 @@ class Elements:
     Where *count* is None it is that of the first buffer, an Array; divided by the ranks if that is *shared* by them.
     """
 
-    __slots__ = ("_names", "_runtime", "count", "dtype", "nbytes", "rank", "size")
+    __slots__ = ("_names", "count", "dtype", "nbytes", "rank", "runtime", "size")
 
     def __init__(
         self,
@@ -57,8 +69,8 @@ class Elements:
         *,
         shared: bool = False,
     ) -> None:
-        self._runtime = call[1]
-        self.rank: Communicator = check_rank(self._runtime, comm)
+        self.runtime = call[1]
+        self.rank: Communicator = check_rank(self.runtime, comm)
         self.size = len(self.rank.clique)
         self.dtype = self._type(data_type, buffers)
         self.count = self._count(count, buffers, self.size if shared else 1)
@@ -71,7 +83,7 @@ class Elements:
 
     def wrong(self, what: str, remedy: str) -> DeviceError:
         """Return the error for an argument that a collective cannot take."""
-        return self._runtime.error(Kind.INVALID_COLLECTIVE, f"{what}, on {self._who}", remedy)
+        return self.runtime.error(Kind.INVALID_COLLECTIVE, f"{what}, on {self._who}", remedy)
 
     @property
     def _who(self) -> str:
@@ -119,7 +131,7 @@ class Elements:
         """Refuse what is no ReduceOp, or one that the rules in force do not have for the type."""
         if not isinstance(op, ReduceOp):
             raise TypeError(f"op must be a ReduceOp, such as ReduceOp.SUM, not {shown(op)}")
-        if self._runtime.rules.collectives is CollectiveRules.NCCL:
+        if self.runtime.rules.collectives is CollectiveRules.NCCL:
             return
         name = self.dtype.name
         if op is ReduceOp.AVERAGE:
@@ -143,7 +155,7 @@ class Elements:
         if buffer is None:
             raise self.wrong("None as a buffer", "pass device memory")
         start, nbytes = first * self.dtype.itemsize, count * self.dtype.itemsize
-        allocation, offset = locate(self._runtime, buffer, start + nbytes, "a buffer of a collective")
+        allocation, offset = locate(self.runtime, buffer, start + nbytes, "a buffer of a collective")
         if allocation.space is Space.PAGEABLE:
             raise self.wrong(f"{allocation!r}, which is pageable host memory", "pass device memory")
         if allocation.space is Space.DEVICE and allocation.device != self.rank.device.ordinal:
@@ -198,26 +210,97 @@ def _overlap(one: Extent, other: Extent) -> bool:
     return one[0] is other[0] and one[1] < other[2] and other[1] < one[2]
 
 
-def joined(call: Call, name: str, rank: Communicator, made: calls.Call, stream: StreamLike) -> Completion:
-    """Queue what *rank* calls, or add it to the open group; a call about no elements does nothing on all ranks."""
-    if not made.count and made.kind not in (CollectiveKind.BARRIER, CollectiveKind.ALL_TO_ALL_V):
-        _, runtime, site, enter = call
-        runtime.brief_call(name, enter, site)
-        return NOTHING
-    return joined_parts(call, name, rank, [made], stream)
+class Known:
+    """Calls of *rank* that were found right, which touch *memory*.
+
+    There are none if the rank asks for no elements: that does nothing on all ranks.
+    """
+
+    __slots__ = ("calls", "groups", "memory", "rank")
+
+    def __init__(
+        self, runtime: Runtime, rank: Communicator, made: Sequence[calls.Call], memory: Sequence[Allocation] = ()
+    ) -> None:
+        self.rank = rank
+        self.calls = made
+        self.memory = memory
+        self.groups = runtime.state(Communicators).groups  # that are open
 
 
-def joined_parts(
-    call: Call, name: str, rank: Communicator, made: Sequence[calls.Call], stream: StreamLike
-) -> Completion:
-    """Queue the calls *made* of *rank* as one part, or add them to the open group."""
+def recall(comm: Communicator, key: tuple[Any, ...]) -> tuple[Call, Known | None]:
+    """Begin a call, and return what `note` has kept for *key* if it is still right; None: look at all arguments.
+
+    *key* has the verb, its two buffers, of which one may be None, and its other arguments but the stream. A number has
+    its type beside it, for 1 is equal to True.
+    """
+    scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
+    runtime = scope.runtime
+    if scope.context.alert:
+        runtime.check_call(scope.context, key[0].__name__)
+    call = scope, runtime, site_of(_getframe(2)), runtime.host_ns
+    try:
+        known: Known = comm.known[key]
+    except (KeyError, TypeError, AttributeError):  # TypeError: an argument without a hash, such as an array
+        return call, None
+    memory = runtime.memory
+    for allocation in known.memory:
+        if allocation.home is not memory:  # it was freed, or belongs to another simulation
+            return call, None
+    return call, known
+
+
+def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known:
+    """Return what is known of *made*, for which *key* asks, and keep it for the next call with the same arguments."""
+    rank = elements.rank
+    memory = tuple(dict.fromkeys(allocation for allocation, _, _ in (*made.sends, *made.receives)))
+    known = Known(elements.runtime, rank, (made,) if made.count else (), memory)
+    if all(each is None or isinstance(each, Buffer | Array) for each in key[1:3]):  # an address may have other memory
+        if len(rank.known) >= _MOST_KNOWN:
+            rank.known.clear()
+        rank.known[key] = known
+    return known
+
+
+def joined(call: Call, verb: Callable[..., object], known: Known, stream: StreamLike) -> Completion:
+    """Queue what a rank is *known* to call with *verb* as one part, or add it to the open group."""
     scope, runtime, site, enter = call
+    rank, made = known.rank, known.calls
+    if not made:
+        runtime.brief_call(verb.__name__, enter, site)
+        return NOTHING
     if rank.clique.error is not None:
         raise runtime.operation_error(rank.clique.error)
-    if stream is None and scope.context.device is not rank.device:
+    home = stream.home if isinstance(stream, Stream) else None
+    if (
+        home is None
+        or home.alert
+        or home.device is not rank.device
+        or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
+    ):
+        stream = _stream_of(scope, verb.__name__, rank, stream)
+    group = known.groups.get(current_caller()) if known.groups else None
+    if group is None:
+        part = Part(rank, made)
+        op = Op(part, _LANE, part.nbytes, site)
+        queue(runtime, op, part, stream)
+    else:
+        op = join_group(group, rank, made, stream, site)
+    if runtime.hooks.call is not None:
+        count = len(made)
+        act: Act[Any] = Plain((rank, stream))
+        if group is None:
+            act = Joined(tuple(made), (rank,) * count, (stream,) * count)
+        runtime.hooks.call(verb.__name__, enter, runtime.host_ns, site, act)
+    return op
+
+
+def _stream_of(scope: Scope, name: str, rank: Communicator, stream: StreamLike) -> Stream:
+    """Return the stream that *stream* means in a call of the verb *name* for *rank*; refuse one of another device."""
+    runtime, current = scope.runtime, scope.context.device
+    if stream is None and current is not rank.device:
         raise runtime.error(
             Kind.INVALID_COLLECTIVE,
-            f"{name}() of {rank!r} on the default stream of device {scope.context.device.ordinal}",
+            f"{name}() of {rank!r} on the default stream of device {current.ordinal}",
             f"SetDevice({rank.device.ordinal}) first, or pass a stream of that device",
         )
     found = resolve(scope, stream, name, captures=True)
@@ -227,8 +310,4 @@ def joined_parts(
             f"{name}() of {rank!r} on {found!r}",
             f"pass a stream of device {rank.device.ordinal}",
         )
-    op, is_queued = join(runtime, rank, made, found, site)
-    count = len(made)
-    act: Act[Any] = Joined(tuple(made), (rank,) * count, (found,) * count) if is_queued else Plain((rank, found))
-    runtime.called(name, enter, site, act)
-    return op
+    return found

@@ -4,11 +4,12 @@ A call of a rank has what it reads and writes there, and *facts* that all ranks 
 part with, and which bytes a result consists of, follow from its kind (`results`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from device_model.work import Extent
+from device_model.work import Extent, Label, Lane
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,8 @@ class CollectiveKind(Enum):
     SEND = "Send"
     RECV = "Recv"
 
+    __hash__ = object.__hash__  # that of Enum is a Python function, and calls are looked up by their facts
+
 
 class ReduceOp(Enum):
     """What a reduction does with two elements; AVERAGE is the sum, divided by the number of ranks."""
@@ -38,6 +41,8 @@ class ReduceOp(Enum):
     MAX = "max"
     MIN = "min"
     AVERAGE = "avg"
+
+    __hash__ = object.__hash__
 
 
 POINT_TO_POINT = (CollectiveKind.SEND, CollectiveKind.RECV)
@@ -56,6 +61,11 @@ class Call:
         peer: The other rank of a Send or a Recv; None for others.
         sends: What it reads: one range, or for AlltoAllV one for each rank; none if it reads nothing.
         receives: What it writes, in the same way.
+
+    Attributes:
+        facts: What the calls of all ranks must have in common; a Send and its Recv, too.
+        nbytes: The bytes of the larger of what it reads and what it writes.
+        label: That of a part which makes this call alone.
     """
 
     kind: CollectiveKind
@@ -66,6 +76,16 @@ class Call:
     peer: int | None = None
     sends: tuple[Extent, ...] = ()
     receives: tuple[Extent, ...] = ()
+    facts: tuple[object, ...] = field(init=False, repr=False, compare=False)  # these follow: all parts read them
+    nbytes: int = field(init=False, repr=False, compare=False)
+    label: Label = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        kind = CollectiveKind.SEND if self.kind is CollectiveKind.RECV else self.kind
+        note = object.__setattr__  # it is frozen
+        note(self, "facts", (kind, self.count, self.dtype, self.reduction, self.root))
+        note(self, "nbytes", max(_size(self.sends), _size(self.receives)))
+        note(self, "label", label_of(self.kind.value))
 
     def __str__(self) -> str:
         return self.text()
@@ -83,16 +103,11 @@ class Call:
             what += f" with root {self.root}"
         return what if self.reduction is None else f"{what} ({self.reduction.value})"
 
-    @property
-    def facts(self) -> tuple[object, ...]:
-        """What the calls of all ranks must have in common; a Send and its Recv, too."""
-        kind = CollectiveKind.SEND if self.kind is CollectiveKind.RECV else self.kind
-        return kind, self.count, self.dtype, self.reduction, self.root
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the larger of what it reads and what it writes."""
-        return max(_size(self.sends), _size(self.receives))
+@cache
+def label_of(what: str) -> Label:
+    """Return the label of parts that do *what*: "AllReduce", or "Send and Recv"."""
+    return Label("collective", Lane.COLLECTIVE, what)
 
 
 def _size(extents: tuple[Extent, ...]) -> int:

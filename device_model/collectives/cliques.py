@@ -12,13 +12,14 @@ report of a hang.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from device_model.collectives.calls import CollectiveKind, fits
+from device_model.collectives.calls import Call, CollectiveKind, fits
 from device_model.collectives.exchanges import Delivery, Exchange, Flow, Key, Play
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.errors import DeviceError, Kind
 from device_model.handles import Handle
 from device_model.names import named
+from device_model.ops import Op
 from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class Communicator(Handle):
     """Rank *index* of *clique*, on *device*, as a program holds it; *made* is the line that made it."""
 
-    __slots__ = ("_received", "_sent", "clique", "destroyed", "device", "index", "last", "made", "made_calls", "stamp",
-                 "tail")  # fmt: skip
+    __slots__ = ("_received", "_sent", "clique", "destroyed", "device", "index", "known", "last", "made", "made_calls",
+                 "made_parts", "stamp", "tail")  # fmt: skip
 
     def __init__(self, clique: "Clique", index: int, device: "Device", made: object) -> None:
         self.clique = clique
@@ -37,12 +38,13 @@ class Communicator(Handle):
         self.device = device
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.made_calls = 0  # collectives that it has queued
+        self.made_parts = self.made_calls = 0  # parts and collectives that it has queued
         self._sent = [0] * len(clique)  # how many Sends to each rank it has queued
         self._received = [0] * len(clique)
         self.last: Part | None = None  # what it has queued last
         self.tail: Completion = NOTHING  # the operation of that
         self.stamp: Any = None  # what an observer keeps with it
+        self.known: dict[tuple[object, ...], Any] = {}  # what the host has found right about calls, by their arguments
         device.parts.ranks[self] = None
 
     def __repr__(self) -> str:
@@ -59,26 +61,40 @@ class Communicator(Handle):
         """The number of its communicator, the same for all ranks of it."""
         return self.clique.number
 
-    def take(self, part: Part) -> None:
-        """Give the calls of *part*, which was queued just now, their numbers and seats."""
-        assert part.op is not None, f"{part!r} has no operation"
-        part.number = 1 if self.last is None else self.last.number + 1
-        self.last, self.tail = part, part.op
-        me, clique = self.index, self.clique
+    def take(self, part: Part, op: Op) -> None:
+        """Give the calls of *part*, which was queued just now as *op*, their numbers and seats."""
+        part.op = op
+        part.site = op.site
+        part.number = self.made_parts = self.made_parts + 1
+        self.last, self.tail = part, op
         for call in part.calls:
             if call.peer is None:
-                self.made_calls += 1
-                clique.exchange((self.made_calls,), range(len(clique))).sit(me, call, part)
-            elif call.kind is CollectiveKind.SEND:
-                self._sent[call.peer] += 1
-                clique.delivery(me, call.peer, self._sent[call.peer]).sit(0, call, part)
+                number = self.made_calls = self.made_calls + 1
+                clique, seat = self.clique, self.index
+                exchange = clique.exchanges.get((number,)) or clique.exchange((number,), clique.members)
             else:
-                self._received[call.peer] += 1
-                clique.delivery(call.peer, me, self._received[call.peer]).sit(1, call, part)
+                exchange, seat = self._delivery(call, call.peer)
+            part.seats.append((exchange, seat))
+            exchange.calls[seat] = call
+            exchange.parts[seat] = part
+            if exchange.facts is None:
+                exchange.facts = call.facts
+            elif exchange.facts != call.facts:
+                exchange.differs = True
+
+    def _delivery(self, call: Call, peer: int) -> "tuple[Exchange, int]":
+        """Return the exchange of *call*, the next Send to *peer* or Recv from it, and this rank's seat there."""
+        me, clique = self.index, self.clique
+        if call.kind is CollectiveKind.SEND:
+            self._sent[peer] += 1
+            return clique.delivery(me, peer, self._sent[peer]), 0
+        self._received[peer] += 1
+        return clique.delivery(peer, me, self._received[peer]), 1
 
     def destroy(self, site: object) -> None:
         """Leave the clique. The caller has waited for all that was queued."""
         self.destroyed = site
+        self.known.clear()
         self.device.parts.ranks.pop(self, None)
 
 
@@ -119,6 +135,7 @@ class Clique:
         self.error: DeviceError | None = None  # why no exchange takes place any more
         self.exchanges: dict[Key, Exchange] = {}  # that are not over
         self._size = len(devices)
+        self.members = range(len(devices))  # all ranks
         self.ranks = [Communicator(self, index, device, made) for index, device in enumerate(devices)]
 
     def __len__(self) -> int:

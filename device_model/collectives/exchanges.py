@@ -5,20 +5,23 @@ do the same (asked of an H200: other counts, other kinds, a missing rank). Only 
 the receiver has a buffer.
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from device_model.collectives import results, words
 from device_model.collectives.calls import Call, CollectiveKind, rows_fit
 from device_model.collectives.parts import Part
+from device_model.completions import Nanoseconds
 from device_model.errors import DeviceError, Kind
+from device_model.ops import Op
+from device_model.scheduler import Action
 
 if TYPE_CHECKING:
     from device_model.collectives.cliques import Clique
 
-# Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived.
-Play = Callable[["Exchange", Callable[[], None]], None]
+# Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived, at that time.
+Play = Callable[["Exchange", Callable[[Nanoseconds], None]], None]
 Key = tuple[int, ...]  # of a collective: its number; of a Send and its Recv: both ranks, and the number for this pair
 
 _SENDER = 0  # its seat; the other one is the receiver's
@@ -27,7 +30,8 @@ _SENDER = 0  # its seat; the other one is the receiver's
 class Exchange:
     """Calls that meet, of the *ranks* that have a seat each: all ranks of *clique*, or the sender and the receiver."""
 
-    __slots__ = ("arrived", "calls", "clique", "is_over", "key", "left", "parts", "ranks", "results")
+    __slots__ = ("arrived", "calls", "clique", "differs", "facts", "is_over", "is_timed", "is_watched", "key",
+                 "left", "parts", "ranks", "results")  # fmt: skip
 
     def __init__(self, clique: "Clique", key: Key, ranks: Sequence[int]) -> None:
         self.clique = clique
@@ -37,7 +41,11 @@ class Exchange:
         self.parts: list[Part | None] = [None] * len(ranks)
         self.arrived = [False] * len(ranks)
         self.left = len(ranks)  # seats whose part has not had its turn
-        self.results: list[Any] = []  # for each seat, once it is over
+        self.results: list[list[memoryview]] = []  # for each seat: what it receives, once it is over
+        self.facts: tuple[object, ...] | None = None  # of the call that was made first
+        self.differs = False  # another call does not fit it
+        self.is_timed = False  # something is scheduled for it
+        self.is_watched = clique.limit_ns > 0  # an arrival that is not the last one has an effect, too
         self.is_over = False
 
     def __repr__(self) -> str:
@@ -56,32 +64,31 @@ class Exchange:
     @property
     def agrees(self) -> bool:
         """Whether the calls that are there so far fit together."""
+        if self.differs:
+            return False
+        first = self.calls[0]
+        if first is None or first.kind is not CollectiveKind.ALL_TO_ALL_V:
+            return True
         calls = [call for call in self.calls if call is not None]
-        facts = calls[0].facts
-        for call in calls:
-            if call.facts != facts:
-                return False
-        is_whole = len(calls) == len(self.ranks)
-        return calls[0].kind is not CollectiveKind.ALL_TO_ALL_V or not is_whole or rows_fit(calls)
+        return len(calls) < len(self.ranks) or rows_fit(calls)
 
-    def sit(self, seat: int, call: Call, part: Part) -> None:
-        """Take a seat: *part* was queued, and makes *call* here."""
-        self.calls[seat], self.parts[seat] = call, part
-        part.seats.append((self, seat))
-
-    def arrive(self, seat: int) -> None:
-        """Note that the part of *seat* has its turn; the last one lets the exchange begin."""
-        clique, part = self.clique, self.parts[seat]
-        assert part is not None, f"{self!r} does not know its seat {seat}"
+    def arrive(self, seat: int, op: Op) -> None:
+        """Note that *op*, the part of *seat*, has its turn; the last one lets the exchange begin."""
+        clique = self.clique
         self.arrived[seat] = True
         self.left -= 1
-        op = part.op
-        if op is not None and op.stream.context.error is not None and op.start_ns >= op.stream.context.failed_ns:
-            clique.lose(part.rank, "its context has failed")
+        context = op.stream.context
+        if context.error is not None and op.start_ns >= context.failed_ns:
+            clique.lose(self._part(seat).rank, "its context has failed")
         if clique.error is not None:
-            part.leave(clique.error)
-        else:
+            context.device.parts.leave(self._part(seat), clique.error)
+        elif not self.left or self.is_watched:
             self._go_on()
+
+    def _part(self, seat: int) -> Part:
+        part = self.parts[seat]
+        assert part is not None, f"{self!r} does not know its seat {seat}"
+        return part
 
     def moves(self, seat: int) -> bool:  # noqa: ARG002 - here all move together
         """Whether the bytes of *seat* move, or have moved."""
@@ -91,12 +98,22 @@ class Exchange:
         """Do what the last arrival makes possible."""
         clique = self.clique
         if self.left:
-            if clique.limit_ns and self.left == len(self.ranks) - 1:
-                clique.scheduler.at(clique.scheduler.now + clique.limit_ns, self._time_out, self)
+            if self.left == len(self.ranks) - 1 and clique.limit_ns:
+                self._at(clique.scheduler.now + clique.limit_ns, Exchange._time_out)
         elif self.agrees:
-            if clique.limit_ns:
-                clique.scheduler.forget(self)
+            self._forget()
             clique.play(self, self._end)
+
+    def _at(self, time: Nanoseconds, action: Action) -> None:
+        """Call *action* with this exchange at *time*."""
+        self.is_timed = True
+        self.clique.scheduler.at(time, action, self)
+
+    def _forget(self) -> None:
+        """Forget what is scheduled for this exchange."""
+        if self.is_timed:
+            self.is_timed = False
+            self.clique.scheduler.forget(self)
 
     def missing(self) -> Iterator[tuple[int, Part | None]]:
         """Yield the ranks whose parts have not had their turn, with the part, if it is queued."""
@@ -104,17 +121,16 @@ class Exchange:
             if not arrived:
                 yield rank, part
 
-    def _end(self) -> None:
+    def _end(self, _: Nanoseconds) -> None:
         """Let all parts have what they receive: the last byte has arrived."""
         if self.is_over:
             return
         error: DeviceError | None = None
-        calls = [call for call in self.calls if call is not None]
-        for part in self.parts:
-            if part is not None and part.op is not None:  # bodies of earlier work may still run in threads
-                part.op.stream.context.device.workers.prepare(part.op)
+        workers = self.clique.ranks[0].device.workers  # all devices have the same
+        if workers.flying:  # bodies of earlier work still run in threads
+            workers.join_all()
         try:
-            self.results = results.results(calls)
+            self.results = results.results(cast("list[Call]", self.calls))
         except DeviceError as found:
             error = found
         self._leave(error)
@@ -127,21 +143,28 @@ class Exchange:
     def _leave(self, error: DeviceError | None) -> None:
         self.is_over = True
         self.clique.exchanges.pop(self.key, None)
-        self.clique.scheduler.forget(self)
+        self._forget()
         there = self._there()
-        # First those that a fault rule has changed: if one fails, the others do.
-        there.sort(key=_is_unchanged)
+        if not self.left:
+            self.parts = []  # each of them has this exchange
         for part in there:
-            part.leave(error)
-            if error is None and part.op is not None and part.op.error is not None:
-                self.clique.lose(part.rank, f"its part has failed: {part.op.error.what}")
+            if type(part) is not Part:  # a fault rule has changed it: if it fails, the others do, so it is first
+                there.sort(key=_is_unchanged)
+                break
+        for part in there:
+            op = part.op
+            part.rank.device.parts.leave(part, error)
+            if op is not None and op.error is not None and error is None:
+                self.clique.lose(part.rank, f"its part has failed: {op.error.what}")
                 error = self.clique.error
 
     def _there(self) -> list[Part]:
         """Return the parts that have had their turn and wait for this."""
+        if not self.left:
+            return cast("list[Part]", list(self.parts))
         return [part for part, arrived in zip(self.parts, self.arrived, strict=True) if part is not None and arrived]
 
-    def _time_out(self, _: "Exchange") -> None:
+    def _time_out(self) -> None:
         """End all work of the clique: ranks have waited here for longer than is allowed."""
         limit_s, mismatch = self.clique.limit_ns / 1e9, self.clique.mismatch()
         why = "not all have had their turn" if mismatch is None else words.mismatch_text(mismatch)
@@ -160,27 +183,27 @@ class Flow:
 
     def __init__(self, room: int) -> None:
         self._room = room
-        self._held: deque[Delivery] = deque()  # Sends that have had their turn and find no room, in order
+        self._held: OrderedDict[Delivery, None] = OrderedDict()  # Sends that have had their turn and find no room
 
     def __repr__(self) -> str:
         return f"<Flow room={self._room} held={len(self._held)}>"
 
     def offer(self, delivery: "Delivery") -> None:
         """Let *delivery* set out as soon as there is room behind the earlier ones."""
-        self._held.append(delivery)
+        self._held[delivery] = None
         self._go_on()
 
     def leave(self, delivery: "Delivery") -> None:
         """Give back the room of *delivery*, or its place among those that wait for room."""
         if delivery.has_set_out:
             self._room += delivery.nbytes
-        elif delivery in self._held:
-            self._held.remove(delivery)
+        else:
+            self._held.pop(delivery, None)
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._held and self._held[0].nbytes <= self._room:
-            delivery = self._held.popleft()
+        while self._held and (delivery := next(iter(self._held))).nbytes <= self._room:
+            del self._held[delivery]
             self._room -= delivery.nbytes
             delivery.set_out()
 
@@ -196,6 +219,7 @@ class Delivery(Exchange):
 
     def __init__(self, clique: "Clique", key: Key, flow: Flow) -> None:
         super().__init__(clique, key, key[:2])
+        self.is_watched = True
         self._flow = flow
         self._set_out_ns = -1
         self._lasted_ns = -1  # how long the bytes were on their way, once they are in the buffer
@@ -239,11 +263,11 @@ class Delivery(Exchange):
                 self._flow.leave(self)
             super()._go_on()
 
-    def _cross(self) -> None:
+    def _cross(self, now: Nanoseconds) -> None:
         """End the Send: its bytes are in the buffer."""
         if self.is_over:
             return
-        self._lasted_ns = self.clique.scheduler.now - self._set_out_ns
+        self._lasted_ns = now - self._set_out_ns
         sender, call = self.parts[_SENDER], self.calls[_SENDER]
         assert sender is not None, f"{self!r} has no sender"
         assert sender.op is not None, f"{sender!r} has no operation"
@@ -254,17 +278,17 @@ class Delivery(Exchange):
             self.results = [[], [results.sent(call)]]
         except DeviceError as found:
             error = found
-        sender.leave(error)
-        if sender.op.error is not None:
-            self.clique.lose(sender.rank, f"its part has failed: {sender.op.error.what}")
+        op = sender.op
+        sender.rank.device.parts.leave(sender, error)
+        if op.error is not None:
+            self.clique.lose(sender.rank, f"its part has failed: {op.error.what}")
         else:
             self._take_out()
 
     def _take_out(self) -> None:
         """Let the Recv, if it has its turn, end when it has taken the bytes out of the buffer."""
         if self._lasted_ns >= 0 and not self.left and self.agrees:
-            scheduler = self.clique.scheduler
-            scheduler.at(max(scheduler.now, self._received_ns + self._lasted_ns), Delivery._taken_out, self)
+            self._at(max(self.clique.scheduler.now, self._received_ns + self._lasted_ns), Delivery._taken_out)
 
     def _taken_out(self) -> None:
         if not self.is_over:

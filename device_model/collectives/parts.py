@@ -1,27 +1,18 @@
 """Parts: what one rank does in a collective, as the work of an operation in one of its streams."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from device_model.collectives import results
-from device_model.collectives.calls import POINT_TO_POINT, Call, CollectiveKind
+from device_model.collectives.calls import Call, label_of
 from device_model.errors import DeviceError
+from device_model.memory import LARGE
 from device_model.ops import Op
-from device_model.work import Extent, Label, Lane, Work
+from device_model.work import Extent, Work
 
 if TYPE_CHECKING:
     from device_model.collectives.cliques import Communicator
     from device_model.collectives.exchanges import Exchange
-
-
-def _label_of(calls: Sequence[Call]) -> Label:
-    return _label(calls[0].kind if len(calls) == 1 else " and ".join(dict.fromkeys(call.kind.value for call in calls)))
-
-
-@cache
-def _label(what: CollectiveKind | str) -> Label:
-    return Label("collective", Lane.COLLECTIVE, what if isinstance(what, str) else what.value)
 
 
 class Part(Work):
@@ -31,59 +22,45 @@ class Part(Work):
     one operation only: each launch of a graph makes new ones.
     """
 
-    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "op", "rank", "seats")
+    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "op", "rank", "seats", "site")
     joins = True
 
     def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
         self.rank = rank
-        self.calls = list(calls)
-        self.left = len(self.calls)  # exchanges that are not over
-        self.nbytes = 0
-        for call in self.calls:
-            self.nbytes += call.nbytes
-        self.label = _label_of(self.calls)
+        self.calls = calls
+        self.left = left = len(calls)  # exchanges that are not over
+        self.nbytes = calls[0].nbytes
+        self.label = calls[0].label
         self.error: DeviceError | None = None  # what ended it before its time
-        self.op: Op | None = None
+        self.op: Op | None = None  # from its queuing to its end
+        self.site: object = None  # the line of the host that queued it
         self.number = 0  # among the parts of its rank, from 1 on, once it is queued
-        self.seats: list[tuple[Exchange, int]] = []  # of each call: where it takes part, and its place there
+        # Of each call: where it takes part, and its place there. One that a fault rule has changed has the same list.
+        self.seats: list[tuple[Exchange, int]] = []
+        if left > 1:
+            for call in calls[1:]:
+                self._count(call)
 
-    def add(self, call: Call) -> None:
-        """Make *call* as well; the part has not been queued yet."""
-        self.calls.append(call)
-        self.left += 1
+    def add(self, calls: Sequence[Call]) -> None:
+        """Make *calls* as well, Sends and Recvs as the others; the part has not been queued yet."""
+        self.calls = own = self.calls if isinstance(self.calls, list) else list(self.calls)
+        for call in calls:
+            own.append(call)
+            self.left += 1
+            self._count(call)
+
+    def _count(self, call: Call) -> None:
         self.nbytes += call.nbytes
-        self.label = _label_of(self.calls)
-
-    def takes(self, rank: "Communicator", calls: Sequence[Call]) -> bool:
-        """Whether *calls* of *rank*, Sends and Recvs of the same group, can be calls of this part."""
-        return self.rank is rank and all(each.kind in POINT_TO_POINT for each in (*self.calls, *calls))
+        if call.label.name not in self.label.name:
+            self.label = label_of(f"{self.label.name} and {call.label.name}")
 
     def again(self) -> "Part":
         """Return a part for one more operation that makes the same calls."""
         return Part(self.rank, self.calls)
 
-    def queued(self, op: Op) -> None:
-        """Note that *op*, which does this, was queued: its calls get their numbers now."""
-        self.op = op
-        self.rank.take(self)
-
-    def arrive(self) -> None:
-        """Note that its turn has come."""
-        for exchange, seat in self.seats:
-            exchange.arrive(seat)
-
     def awaited(self) -> "Exchange | None":
         """Return the first of its exchanges that has not begun; None if bytes move in all, or it has not its turn."""
         return next((each for each, seat in self.seats if each.arrived[seat] and not each.moves(seat)), None)
-
-    def leave(self, error: DeviceError | None = None) -> None:
-        """Count one of its exchanges as over; with an *error* it ends now, and fails."""
-        self.left -= 1
-        op = self.op
-        if (error is None and self.left) or op is None or op.done or op.start_ns < 0:
-            return
-        self.error = self.error or error
-        op.stream.context.device.parts.end(op)
 
     def perform(self) -> None:
         """Write what this rank has received.
@@ -93,8 +70,14 @@ class Part(Work):
         """
         if self.error is not None:
             raise self.error
-        for call, (exchange, seat) in zip(self.calls, self.seats, strict=True):
-            results.write(call, exchange.results[seat])
+        for exchange, seat in self.seats:
+            call, received = exchange.calls[seat], exchange.results[seat]
+            assert call is not None, f"{exchange!r} has no call at seat {seat}"
+            for index, (allocation, start, stop) in enumerate(call.receives):
+                if allocation.cold is None and stop - start < LARGE:
+                    allocation.view[start:stop] = received[index]
+                else:
+                    results.write(call, allocation, start, received[index])
 
     def reads(self) -> Sequence[Extent]:
         """Return the bytes that it sends."""

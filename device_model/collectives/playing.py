@@ -1,11 +1,11 @@
 """The time of exchanges: the plan of what meets, played on the links between the devices of its ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.exchanges import Exchange
 from device_model.collectives.timing.plan import Plan, plan
-from device_model.collectives.timing.player import play
+from device_model.collectives.timing.player import Done, Tracks, play_tracks, routed
 from device_model.collectives.timing.tuner import allowed_ways
 from device_model.links.collectives import CollectivesSpec
 from device_model.links.fabric import Links
@@ -40,25 +40,22 @@ class Player:
         self._links = links
         self._devices = devices
         self._forced = algorithm, protocol
-        self._plans: dict[object, Plan] = {}  # of what follows from the facts of a call, by these
+        self._tracks: dict[object, Tracks] = {}  # of what follows from the facts of a call, by these
 
-    def __call__(self, exchange: Exchange, done: Callable[[], None]) -> None:
-        """Play *exchange*, which begins now; call *done* when its last byte has arrived."""
-        devices = [self._devices[rank] for rank in dict.fromkeys(exchange.ranks)]
-        play(self.plan_of(exchange), self._links, devices, self._links.scheduler.now, lambda _: done())
-
-    def plan_of(self, exchange: Exchange) -> Plan:
-        """Return how the calls of *exchange*, which are all there, are done."""
+    def __call__(self, exchange: Exchange, done: Done) -> None:
+        """Play *exchange*, which begins now; call *done* with the time when its last byte has arrived."""
         first = exchange.calls[0]
         assert first is not None, f"{exchange!r} has begun without its first rank"
-        known = self._plans.get(first.facts)
-        if known is None:
-            known = self._new_plan(exchange)
+        tracks = self._tracks.get(first.facts)
+        if tracks is None:
+            devices = [self._devices[rank] for rank in dict.fromkeys(exchange.ranks)]
+            tracks = routed(self._plan(exchange), self._links.spec, tuple(devices))
             if first.kind in _KINDS:
-                self._plans[first.facts] = known
-        return known
+                self._tracks[first.facts] = tracks
+        play_tracks(tracks, self._links, self._links.scheduler.now, done)
 
-    def _new_plan(self, exchange: Exchange) -> Plan:
+    def _plan(self, exchange: Exchange) -> Plan:
+        """Return how the calls of *exchange*, which are all there, are done."""
         calls = [call for call in exchange.calls if call is not None]
         first, ranks = calls[0], len(set(exchange.ranks))
         if first.kind is CollectiveKind.ALL_TO_ALL_V:

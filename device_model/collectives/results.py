@@ -6,7 +6,8 @@ not on the algorithm, nor on which rank came first. Integers wrap around. A card
 round otherwise.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,15 @@ import numpy.typing as npt
 
 from device_model import memory
 from device_model.collectives.calls import Call, CollectiveKind, ReduceOp
+from device_model.memory import Allocation
 from device_model.work import Extent, check_alive
 
 _Array = npt.NDArray[Any]
-_STEPS: dict[ReduceOp, Callable[..., Any]] = {
+# NumPy keeps in the context whether it warns of an overflow. To enter this one is quicker than numpy.errstate.
+_SILENT = Context()
+_SILENT.run(np.seterr, all="ignore")
+_GATHERED = 1 << 20  # so many bytes of all ranks are copied side by side, and reduced by one call
+_STEPS: dict[ReduceOp, np.ufunc] = {
     ReduceOp.SUM: np.add,
     ReduceOp.PROD: np.multiply,
     ReduceOp.MAX: np.maximum,
@@ -26,8 +32,10 @@ _STEPS: dict[ReduceOp, Callable[..., Any]] = {
 }
 
 
-def results(calls: Sequence[Call]) -> list[list[_Array]]:
-    """Return, for each rank, what is to be written to the ranges that it receives; *calls* are in the order of ranks.
+def results(calls: Sequence[Call]) -> list[list[memoryview]]:
+    """Return, for each rank, the bytes that are to be written to the ranges that it receives.
+
+    *calls* are in the order of the ranks.
 
     Raises:
         DeviceError: Memory that is read has been freed.
@@ -35,28 +43,24 @@ def results(calls: Sequence[Call]) -> list[list[_Array]]:
     first, ranks = calls[0], range(len(calls))
     match first.kind:
         case CollectiveKind.ALL_REDUCE:
-            whole = _reduced(calls)
-            return [[whole] for _ in ranks]
+            return [[_bytes(_reduced(calls))]] * len(calls)
         case CollectiveKind.REDUCE:
-            whole = _reduced(calls)
+            whole = _bytes(_reduced(calls))
             return [[whole] if call.receives else [] for call in calls]
         case CollectiveKind.REDUCE_SCATTER:
-            parts = np.split(_reduced(calls), len(calls))
-            return [[part] for part in parts]
+            return _shares(_bytes(_reduced(calls)), len(calls))
         case CollectiveKind.ALL_GATHER:
-            whole = np.concatenate([_elements(call) for call in calls])
-            return [[whole] for _ in ranks]
+            return [[memoryview(b"".join(_read(calls)))]] * len(calls)
         case CollectiveKind.BROADCAST:
             whole = sent(calls[_root(first)])
             return [[whole] if call.receives else [] for call in calls]
         case CollectiveKind.SCATTER:
-            parts = np.split(sent(calls[_root(first)]), len(calls))
-            return [[part] for part in parts]
+            return _shares(sent(calls[_root(first)]), len(calls))
         case CollectiveKind.ALL_TO_ALL:
-            blocks = [np.split(_elements(call), len(calls)) for call in calls]
-            return [[np.concatenate([blocks[source][rank] for source in ranks])] for rank in ranks]
+            shares = [_shares(each, len(calls)) for each in _read(calls)]
+            return [[memoryview(b"".join([share[rank][0] for share in shares]))] for rank in ranks]
         case CollectiveKind.ALL_TO_ALL_V:
-            pieces = [[_bytes(call, extent) for extent in call.sends] for call in calls]
+            pieces = [[_copy(call, extent) for extent in call.sends] for call in calls]
             return [[pieces[source][rank] for source in ranks] for rank in ranks]
         case CollectiveKind.SEND | CollectiveKind.RECV:
             return [[] if call.kind is CollectiveKind.SEND else [sent(_sender(calls))] for call in calls]
@@ -64,12 +68,10 @@ def results(calls: Sequence[Call]) -> list[list[_Array]]:
             return [[] for _ in ranks]
 
 
-def write(call: Call, arrays: Sequence[_Array]) -> None:
-    """Write the result of one rank to what it receives."""
-    for (allocation, start, stop), array in zip(call.receives, arrays, strict=True):
-        check_alive(call.kind.value, "receive buffer", allocation)
-        assert array.nbytes == stop - start, f"{array.nbytes} bytes for {stop - start} of {call}"
-        memory.array(allocation, start, array.dtype, array.shape)[:] = array
+def write(call: Call, allocation: Allocation, start: int, data: memoryview) -> None:
+    """Write *data*, which *call* receives, to *allocation* from *start* on."""
+    check_alive(call.kind.value, "receive buffer", allocation)
+    memory.array(allocation, start, np.uint8, len(data))[:] = data
 
 
 def _root(call: Call) -> int:
@@ -81,48 +83,70 @@ def _sender(calls: Sequence[Call]) -> Call:
     return next(call for call in calls if call.kind is CollectiveKind.SEND)
 
 
-def sent(call: Call) -> _Array:
-    """Return a copy of the elements that *call* sends.
+def sent(call: Call) -> memoryview:
+    """Return a copy of the bytes that *call* sends.
 
     Raises:
         DeviceError: The memory has been freed.
     """
-    return _elements(call).copy()
+    [extent] = call.sends
+    return _copy(call, extent)
 
 
-def _elements(call: Call) -> _Array:
-    """Return the elements that *call* sends, where they are: whoever keeps them needs a copy."""
-    dtype = call.dtype
-    assert dtype is not None, f"{call} has no type"
-    [(allocation, start, stop)] = call.sends
-    check_alive(call.kind.value, "send buffer", allocation)
-    return memory.array(allocation, start, dtype, (stop - start) // dtype.itemsize)
-
-
-def _bytes(call: Call, extent: Extent) -> _Array:
+def _copy(call: Call, extent: Extent) -> memoryview:
     allocation, start, stop = extent
     check_alive(call.kind.value, "send buffer", allocation)
-    return memory.array(allocation, start, np.uint8, stop - start).copy()
+    return memory.array(allocation, start, np.uint8, stop - start).copy().data
+
+
+def _read(calls: Sequence[Call]) -> list[memoryview]:
+    """Return the bytes that each of *calls* sends, where they are: whoever keeps them needs a copy."""
+    found = []
+    for call in calls:
+        [(allocation, start, stop)] = call.sends
+        if allocation.cold is None:
+            found.append(allocation.view[start:stop])
+        else:
+            check_alive(call.kind.value, "send buffer", allocation)
+            found.append(memory.array(allocation, start, np.uint8, stop - start).data)
+    return found
+
+
+def _shares(whole: memoryview, count: int) -> list[list[memoryview]]:
+    """Return *count* equal parts of *whole*, one for each rank."""
+    nbytes = len(whole) // count
+    return [[whole[rank * nbytes : (rank + 1) * nbytes]] for rank in range(count)]
+
+
+def _bytes(array: _Array) -> memoryview:
+    return array.view(np.uint8).data
 
 
 def _reduced(calls: Sequence[Call]) -> _Array:
     """Return the elements of all ranks combined, in the order of the ranks."""
+    combined: _Array = _SILENT.copy().run(_combined, calls, _read(calls))
+    return combined
+
+
+def _combined(calls: Sequence[Call], parts: Sequence[memoryview]) -> _Array:
     dtype, reduction = calls[0].dtype, calls[0].reduction
     assert dtype is not None, f"{calls[0]} has no type"
     assert reduction is not None, f"{calls[0]} combines nothing"
-    step = _STEPS[reduction]
+    step, nbytes = _STEPS[reduction], len(parts[0])
     is_half = dtype.itemsize == 2 and dtype.kind not in "iu"
-    total = sent(calls[0])
-    with np.errstate(all="ignore"):
-        for call in calls[1:]:
-            other = _elements(call)
+    if dtype.itemsize < nbytes <= _GATHERED // len(parts) and not is_half:
+        # Down the rows NumPy goes from one to the next. A single column it would add up in pairs.
+        rows = np.ndarray((len(parts), nbytes // dtype.itemsize), dtype, b"".join(parts))
+        total = step.reduce(rows, 0, dtype)
+    else:
+        total = np.frombuffer(parts[0], np.uint8).view(dtype).copy()
+        for part in parts[1:]:
+            other = np.frombuffer(part, np.uint8).view(dtype)
             if is_half:
                 total = step(total.astype(np.float32), other.astype(np.float32)).astype(dtype)
             else:
                 step(total, other, out=total)
-        if reduction is ReduceOp.AVERAGE:
-            total = _divided(total, len(calls), is_half=is_half)
-    return total
+    return _divided(total, len(calls), is_half=is_half) if reduction is ReduceOp.AVERAGE else total
 
 
 def _divided(total: _Array, count: int, *, is_half: bool) -> _Array:

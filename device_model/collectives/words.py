@@ -60,7 +60,7 @@ def _called(part: "Part") -> str:
 
 
 def _place(part: "Part | None") -> str:
-    return "" if part is None or part.op is None or part.op.site is None else f" ({part.op.site})"
+    return "" if part is None or part.site is None else f" ({part.site})"
 
 
 def mismatch_text(mismatch: "Mismatch") -> str:

@@ -252,12 +252,29 @@ class Dispatcher(Engine):
         heappush(self.list, (op.stream.priority if priority is None else priority, self.listed, op))
         self.request_grant()
 
+    def hold_at_once(self, op: Op) -> bool:
+        """Give the part *op* its cores if nothing else happens at this instant, so that a grant would do the same.
+
+        Returns whether it has them.
+        """
+        scheduler, count = self.scheduler, self.cores_of_part
+        heap = scheduler.heap
+        if self.list or self._held or self._lead is not None or self.open_cores < count:
+            return False
+        if scheduler.dirty or scheduler.choices is not None or (heap and heap[0][0] == scheduler.now):
+            return False
+        op.cores_held = count
+        self.open_cores -= count
+        self.held_by_parts += count
+        self.resident += 1
+        return True
+
     def give_back(self, op: Op) -> None:
         """Take back the cores of the part *op*."""
+        held, op.cores_held = op.cores_held, 0
         self.freed = op
-        self.open_cores += op.cores_held
-        self.held_by_parts -= op.cores_held
-        op.cores_held = 0
+        self.open_cores += held
+        self.held_by_parts -= held
         self.resident -= 1
         if self.list:
             self.request_grant()

@@ -265,7 +265,7 @@ class Run(Group):
                 op = self.operation(entry, queue)
                 if isinstance(op.work, Part):
                     before = [*before, op.work.rank.tail]
-                    op.work.queued(op)
+                    op.work.rank.take(op.work, op)
                 made[entry.place] = self._submit(op, before)
             else:
                 streak = Streak(row, self, plan.queues[entry.chain][Lane.COMPUTE])

@@ -23,11 +23,25 @@ OnEnd = Callable[[], None]
 
 
 class Transfer(NamedTuple):
-    """A flow's request: *nbytes* over *loads*, at most *cap* bytes per nanosecond."""
+    """A flow's request: *nbytes* over *loads*, at most *cap* bytes per nanosecond.
+
+    *alone* is its rate while nothing else crosses its links, if `rate_alone` was asked before.
+    """
 
     loads: Loads
     nbytes: float
     cap: float
+    alone: float | None = None
+
+
+def rate_alone(loads: Loads, cap: float, flows: int, capacity: "Callable[[Link], float]") -> float:
+    """Return the rate of each of *flows* transfers that have *loads* and *cap*, and their links for themselves."""
+    rate = cap
+    for link, weight in loads:
+        most = capacity(link)
+        if most < rate * weight * flows:
+            rate = most / (weight * flows)
+    return rate
 
 
 class Links(Flows[OnEnd, Transfer]):
@@ -43,9 +57,11 @@ class Links(Flows[OnEnd, Transfer]):
         self._begun_ns: Nanoseconds = 0  # `now` counts from here: when links were last idle
         self._wake_ns = -1  # when `_wake` is called next; -1: not
         self._capacities: dict[Link, float] = {}
+        # The only transfer in progress, and what is called at its end: it is in no class yet.
+        self._only: tuple[Transfer, OnEnd] | None = None
 
     def __repr__(self) -> str:
-        return f"<Links classes={len(self._active[0])}>"
+        return f"<Links classes={len(self._active[0]) or int(self._only is not None)}>"
 
     def loads(self, source: int, target: int) -> Loads:
         """Return what a copy from device *source* to device *target* crosses."""
@@ -58,13 +74,35 @@ class Links(Flows[OnEnd, Transfer]):
     def start(self, transfer: Transfer, on_end: OnEnd) -> None:
         """Start a transfer now; *on_end* is called at the instant at which it ends."""
         if not self._active[0]:
-            self._begun_ns, self.now, self._next_end = self.scheduler.now, 0.0, inf
+            if self._only is None:
+                self._start_only(transfer, on_end)
+                return
+            only, at_its_end = self._only
+            self._only = None
+            self._begin(at_its_end, only)
         self._advance(float(self.scheduler.now - self._begun_ns))
         self._begin(on_end, transfer)
         self._plan_wake()
 
+    def _start_only(self, transfer: Transfer, on_end: OnEnd) -> None:
+        """Start a transfer on idle links. Most end before another one starts; then the sum is short.
+
+        The wake is when `_share` and `_plan_wake` would have it, so the transfer can still enter its class.
+        """
+        loads, nbytes, cap, rate = transfer
+        if rate is None:
+            rate = rate_alone(loads, cap, 1, self._capacity)
+        self._only = transfer, on_end
+        self._begun_ns, self.now, self._next_end = self.scheduler.now, 0.0, (0.0 + nbytes) / rate
+        self._wake_ns = self._wake_of(self._next_end)
+        self.scheduler.at(self._wake_ns, Links._wake, self)
+
+    def _wake_of(self, end: float) -> Nanoseconds:
+        """Return when to wake for an *end*: a little less, for what sums of floats add to a whole number."""
+        return self._begun_ns + ceil(end * (1 - 1e-12) - 1e-6)
+
     def _begin(self, what: OnEnd, ask: Transfer) -> None:
-        loads, nbytes, cap = ask
+        loads, nbytes, cap, _ = ask
         class_ = self._classes.get((loads, cap))
         if class_ is None:
             class_ = self._classes[loads, cap] = Class(cap, loads=loads)
@@ -89,7 +127,8 @@ class Links(Flows[OnEnd, Transfer]):
         rising = list(self._active[0])
         left: dict[Link, float] = {}
         if len(rising) == 1:  # the most frequent case
-            rising[0].rate = self._alone(rising[0])
+            one = rising[0]
+            one.rate = rate_alone(one.loads, one.cap, len(one.ends), self._capacity)
             rising.clear()
         while rising:
             shares: dict[Link, float] = {}
@@ -113,15 +152,6 @@ class Links(Flows[OnEnd, Transfer]):
         ends = [self.now + (each.ends[0][0] - each.given) / each.rate for each in self._active[0]]
         self._next_end, self._is_stale = max(self.now, min(ends, default=inf)), False
 
-    def _alone(self, each: Class[OnEnd]) -> float:
-        """Return the rate of each flow of a class that has its links for itself."""
-        rate, flows, capacities = each.cap, len(each.ends), self._capacities
-        for link, weight in each.loads:
-            capacity = capacities.get(link) or self._capacity(link)
-            if capacity < rate * weight * flows:
-                rate = capacity / (weight * flows)
-        return rate
-
     def _capacity(self, link: "Link") -> float:
         capacity = self._capacities.get(link)
         if capacity is None:
@@ -135,16 +165,20 @@ class Links(Flows[OnEnd, Transfer]):
             self._share()
         if self._next_end is inf:
             return
-        # A little less, for what sums of floats add to a whole number.
-        wake = self._begun_ns + ceil(self._next_end * (1 - 1e-12) - 1e-6)
+        wake = self._wake_of(self._next_end)
         if self._wake_ns < 0 or wake < self._wake_ns:
             if self._wake_ns >= 0:
                 self.scheduler.forget(self)
             self._wake_ns = wake
-            self.scheduler.at(wake, self._wake, self)
+            self.scheduler.at(wake, Links._wake, self)
 
-    def _wake(self, _: "Links") -> None:
+    def _wake(self) -> None:
         self._wake_ns = -1
+        if self._only is not None:
+            _, on_end = self._only
+            self._only = None
+            on_end()
+            return
         ended: list[OnEnd] = []
         now = float(self.scheduler.now - self._begun_ns)
         if self._next_end <= now + 0.5:

@@ -15,10 +15,11 @@ from histories import busy
 import acl_py
 import acl_py as acl
 import acl_py.runtime.blocking
-from acl_py.runtime.blocking import BlockingBridge, finish, take_part
+from acl_py.runtime.blocking import finish, take_part
 from acl_py.runtime.scopes import scope_var
-from acl_py.simulation import Options, build
+from acl_py.simulation import Options
 from device_model.observe import Observer
+from tests.threaded import runtime_of
 
 A = busy("A", 10)
 
@@ -26,16 +27,8 @@ A = busy("A", 10)
 @contextmanager
 def program(rules="cuda", **options):
     """A runtime for threads, in which the calling one takes part; whatever it left waiting would be an error."""
-    runtime, _ = build(Options("tiny", rules, workers=1, **options))
-    runtime.bridge = BlockingBridge(runtime)
-    before = scope_var.get()
-    take_part(runtime)
-    try:
+    with runtime_of(Options("tiny", rules, workers=1, **options)) as runtime:
         yield runtime
-    finally:
-        with runtime.bridge.lock:
-            runtime.close("the program is over")
-        scope_var.set(before)
     assert (runtime.waiters, runtime.limits, runtime.unfinished()) == ({}, {}, [])
 
 

@@ -6,7 +6,6 @@ them in one group. Each call has memory of its own, so that results can be compa
 
 import random
 import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -16,10 +15,10 @@ import numpy as np
 import acl_py
 from acl_py import CollectiveKind as Kind
 from acl_py import DeadlockError, ReduceOp
-from acl_py.runtime.blocking import BlockingBridge, finish, take_part
-from acl_py.runtime.scopes import scope_var
-from acl_py.simulation import Options, build
+from acl_py.runtime.blocking import finish, take_part
+from acl_py.simulation import Options
 from device_model.profile import load
+from tests.threaded import runtime_of
 
 STREAMS = 2
 ROOMS = (0, 24, 16 << 20)
@@ -286,24 +285,10 @@ def _outcome(program, main):
         return str(error)
 
 
-@contextmanager
-def _threads(program):
-    runtime, _ = build(Options(_profile(program.room), "cuda", workers=1, trace=False))
-    runtime.bridge = BlockingBridge(runtime)
-    before = scope_var.get()
-    take_part(runtime)
-    try:
-        yield runtime
-    finally:
-        with runtime.bridge.lock:
-            runtime.close("the program is over")
-        scope_var.set(before)
-
-
 def in_threads(program, _seed):
     """Run *program* with a thread for each device."""
     rig, hangs = Rig(program), []
-    with _threads(program) as runtime:
+    with runtime_of(Options(_profile(program.room), "cuda", workers=1, trace=False)) as runtime:
         finish(rig.set_up())
 
         def rank(device):

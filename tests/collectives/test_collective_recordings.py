@@ -5,6 +5,8 @@ import pytest
 
 import acl_py as acl
 from acl_py import recorded
+from acl_py.calls.acts import Made
+from acl_py.calls.steps import Name
 from acl_py.explain.cases import EditError
 from acl_py.explain.edits import apply, parse_all
 from acl_py.explain.edits import parse as parse_edit
@@ -178,3 +180,8 @@ def test_a_wrong_step_is_refused(steps, problem):
     with pytest.raises(ProgramError) as error:
         parse({"id": "p", "steps": steps})
     assert problem in str(error.value)
+
+
+def test_a_step_that_makes_communicators_says_that_it_makes_each_of_them():
+    [step] = parse({"id": "p", "steps": [COMM]}).steps
+    assert step.act == Made(None, Name("communicator", "c"), (Name("communicator", "d"),))

@@ -256,3 +256,16 @@ def test_a_communicator_that_is_not_destroyed_is_a_leak():
     [finding] = sim.findings
     assert finding.text.startswith("2 communicators never destroyed, made at test_communicators.py:")
     assert "CommDestroy" in (finding.fix or "")
+
+
+@cards
+async def test_a_part_that_a_fault_rule_corrupts_has_received_what_the_others_have_and_one_wrong_byte():
+    async with two_ranks() as (zero, one):
+        with acl.current_simulation().fault(faults.corrupt(op="collective", nth=1)):
+            await reduce_all(zero)
+            await reduce_all(one)
+            await acl.SynchronizeStream(zero.stream)
+            await acl.SynchronizeStream(one.stream)
+        right, wrong = await one.values(), await zero.values()
+        assert right == [3.0] * 4
+        assert [value == 3.0 for value in wrong] == [True, True, False, True]
