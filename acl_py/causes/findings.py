@@ -51,6 +51,7 @@ class Pitfall(StrEnum):
     PRIORITY = "priority"
     ONE_STREAM = "one stream"
     WRONG_RECORD = "record in the wrong stream"
+    EARLY_SEND = "early send"
 
 
 @dataclass(slots=True)
@@ -88,7 +89,8 @@ class Finding:
     @property
     def text(self) -> str:
         """The finding in two sentences."""
-        return f"{self.site}: {self.what}{self.often}, for {us(self.held_ns)}. {self.edit}"
+        lasted = "" if self.pitfall is Pitfall.EARLY_SEND else f"{self.often}, for {us(self.held_ns)}"
+        return f"{self.site}: {self.what}{lasted}. {self.edit}"
 
 
 def findings(timeline: Timeline) -> list[Finding]:

@@ -23,6 +23,7 @@ from acl_py.explain.cases import (
     queues,
     with_fields,
 )
+from acl_py.explain.early_sends import early_sends, goes_on, grouped
 from acl_py.explain.fixes import FIXED, Fixer
 from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
@@ -63,7 +64,7 @@ class Priced:
 
     def with_source(self, source: Source, before: Program) -> "Priced":
         """Return this with the edit of *source*, whose program *before* the edit is given."""
-        if self.answer is None or self.is_minor:
+        if self.answer is None or self.is_minor or self.finding.pitfall is Pitfall.EARLY_SEND:  # words say it better
             return self
         return replace(self, source=tuple(source_edits(source, before, self.answer.run.program)))
 
@@ -74,8 +75,10 @@ class Priced:
 
     @property
     def mends(self) -> bool:
-        """Whether its edit mends a program whose work is without order; these come first, whatever they cost."""
-        return self.finding.pitfall is Pitfall.WRONG_RECORD
+        """Whether its edit mends a program that is wrong: its work is without order, or it hangs with larger messages.
+        These come first, whatever they cost.
+        """
+        return self.finding.pitfall in (Pitfall.WRONG_RECORD, Pitfall.EARLY_SEND)
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
@@ -133,6 +136,7 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
                 of_device[finding.pitfall] = priced[-1]
     priced += _priced_habits(asker, steps)
     priced += _misplaced_records(asker, steps)
+    priced += _early_sends(asker, steps)
     source = Source(timeline)
     priced = [each.with_source(source, asker.case.program) for each in priced]
     return sorted(priced, key=lambda each: each.rank)
@@ -215,6 +219,28 @@ def _misplaced_records(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
         habit = Habit(Pitfall.WRONG_RECORD, records, what, [])
         edit = f"Record it in the stream of {move.work}"
         yield Priced(steps.finding(habit, edit), asker.compare(moved(asker.case, move), edit))
+
+
+_IN_A_GROUP = (
+    "Put them into a group with the Recvs that follow: async with acl.group(). Or let one of the ranks call Recv first"
+)
+
+
+def _early_sends(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
+    """Yield the Sends without whose buffers the program would hang."""
+    found = early_sends(asker.case)
+    if found is None:
+        return
+    lines = {send.line for send in found.sends}
+    sends = [step for step in asker.case.program.steps if step.line in lines]
+    finding = steps.finding(Habit(Pitfall.EARLY_SEND, sends, found.what, []), found.edit)
+    try:
+        case = grouped(asker.case, found.sends)
+        if not goes_on(case):
+            raise EditError("it hangs with a group, too")
+        yield Priced(replace(finding, edit=_IN_A_GROUP), asker.compare(case, _IN_A_GROUP))
+    except EditError as error:
+        yield Priced(finding, None, str(error))
 
 
 class _Steps:
