@@ -15,6 +15,7 @@ from math import isfinite
 
 from acl_py.calls.acts import Made
 from acl_py.calls.steps import OPS, Name
+from acl_py.explain.buckets import bucket
 from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
@@ -28,6 +29,7 @@ from device_model.rules import RULES, DefaultStream
 MOST_STREAMS = 1024  # for streams=N: more than any card runs side by side
 MOST_CHUNKS = 64
 _MOST_CORES = 4096
+_BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +218,17 @@ def _queue_depth(edit: Edit, case: Case) -> Case:
     return case.on_device(queues={"depth": depth})
 
 
+def _buckets(edit: Edit, case: Case) -> Case:
+    size = re.fullmatch(rf"(\d{{1,15}}(?:\.\d{{1,9}})?)({'|'.join(_BYTES)})", edit.value, re.ASCII)
+    limit = 0 if size is None else int(float(size[1]) * _BYTES[size[2]])
+    if not 1 <= limit <= MOST:
+        raise EditError(f"{edit}: the value must be a size, such as 25MB; units are {', '.join(_BYTES)}")
+    try:
+        return bucket(case, limit)
+    except EditError as error:
+        raise EditError(f"{edit}: {error}") from error
+
+
 _MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
     "pinned": _pinned,
     "nonblocking": _nonblocking,
@@ -230,6 +243,7 @@ _MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
     "cores": _cores,
     "device": _device,
     "queue-depth": _queue_depth,
+    "bucket": _buckets,
 }
 _FORMS = {
     "pinned": "pinned or pinned=BUFFER",
@@ -245,6 +259,7 @@ _FORMS = {
     "cores": "cores=N",
     "device": "device=NAME",
     "queue-depth": "queue-depth=N or queue-depth=inf",
+    "bucket": "bucket=25MB",
 }
 _WITHOUT_VALUE, _VALUE_OPTIONAL, _OF_SOMEBODY = ("per-thread",), ("pinned", "nonblocking"), ("kernel",)
 FORMS = ", ".join(_FORMS.values())
