@@ -182,14 +182,19 @@ def _kernel(edit: Edit, case: Case) -> Case:
     def change(step: Step) -> list[Step]:
         if not step.is_kernel or edit.of not in _names(step):
             return [step]
-        times = {"us": round(step.fields["us"] * factor, 3)}
-        if step.fields.get("released"):
-            times["released"] = _scaled(step.fields["released"], factor)
-        if step.fields.get("more"):
-            times["more"] = [[round(us * factor, 3), _scaled(ends, factor)] for us, ends in step.fields["more"]]
-        return [with_fields(step, **times)]
+        return [scaled(step, factor)]
 
     return case.with_steps(change)
+
+
+def scaled(step: Step, factor: float) -> Step:
+    """Return the launch of a kernel that takes *factor* times as long."""
+    times = {"us": round(step.fields["us"] * factor, 3)}
+    if step.fields.get("released"):
+        times["released"] = _scaled(step.fields["released"], factor)
+    if step.fields.get("more"):
+        times["more"] = [[round(us * factor, 3), _scaled(ends, factor)] for us, ends in step.fields["more"]]
+    return with_fields(step, **times)
 
 
 def _cores(edit: Edit, case: Case) -> Case:

@@ -29,6 +29,7 @@ from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
 from acl_py.explain.habits.habit import Habit, best, line_of
 from acl_py.explain.habits.sync_copies import fetched_later
+from acl_py.explain.late_ranks import in_time
 from acl_py.explain.records import moved
 from acl_py.explain.source import Source
 from acl_py.explain.source_edits import source_edits
@@ -91,7 +92,7 @@ class Priced:
     @property
     def is_minor(self) -> bool:
         """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program."""
-        if self.finding.pitfall is Pitfall.LATE_RANK:
+        if self.finding.pitfall is Pitfall.LATE_RANK and self.answer is None:
             return False
         return not self.mends and (self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0])
 
@@ -102,7 +103,7 @@ class Priced:
     @property
     def worth(self) -> str:
         """What the edit of the finding is worth, as plain text."""
-        if self.finding.pitfall is Pitfall.LATE_RANK:  # what would make the rank faster is not known
+        if self.finding.pitfall is Pitfall.LATE_RANK and self.answer is None:
             return f"Worth {us(self.finding.held_ns)} at most."
         if self.answer is None:
             return f"No price: {self.problem}"
@@ -124,9 +125,7 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
     steps, of_device = _Steps(asker, timeline), dict[Pitfall, Priced]()
     priced = []
     for place, finding in enumerate(findings(timeline)):
-        if finding.pitfall is Pitfall.LATE_RANK:
-            priced.append(Priced(finding, None, "what would make the rank faster is not known"))
-        elif finding.pitfall in of_device:  # an edit of the device is the same for all lines
+        if finding.pitfall in of_device:  # an edit of the device is the same for all lines
             priced.append(replace(of_device[finding.pitfall], finding=finding))
         elif place >= MOST_PRICED:
             priced.append(Priced(finding, None, f"only the {MOST_PRICED} longest waits are priced"))
@@ -175,6 +174,9 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
     """Return *finding* with its price; if there are several ways to edit its line, once with the best of each kind."""
     chosen = steps.of(finding)
     try:
+        if finding.pitfall is Pitfall.LATE_RANK:
+            case = in_time(asker.case, steps.timeline, finding, steps.at)
+            return [Priced(finding, asker.compare(case, finding.edit))]
         if not chosen:
             raise EditError("the program has no step for it")
         alike = steps.alike(chosen)
@@ -275,7 +277,7 @@ class _Steps:
             rows: list[Operation | StreamStep] = [*timeline.ops, *timeline.steps]
             for row in rows:
                 if row.site == finding.site and (finding.pitfall is not Pitfall.LEGACY or is_legacy(row)):
-                    found += self._steps_at(row.queued_ns)
+                    found += self.at(row.queued_ns)
         return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
 
     def alike(self, chosen: Sequence[Step]) -> list[Step]:
@@ -311,7 +313,7 @@ class _Steps:
         function = next((call.function for call in self.timeline.calls if call.function), "")
         return reword(edit, function) if function else edit
 
-    def _steps_at(self, at_ns: int) -> list[Step]:
+    def at(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
         step = self._by_exit.get(at_ns) or self._queuing.at(at_ns)
         return [] if step is None else [step]
