@@ -91,8 +91,10 @@ class Priced:
 
     @property
     def is_minor(self) -> bool:
-        """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program."""
-        if self.finding.pitfall is Pitfall.LATE_RANK and self.answer is None:
+        """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program, or is
+        about a late rank.
+        """
+        if self.finding.pitfall is Pitfall.LATE_RANK:  # its worth is per step, and the making of ranks takes long
             return False
         return not self.mends and (self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0])
 
