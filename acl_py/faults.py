@@ -171,17 +171,47 @@ def ecc_error(memory: Buffer | None = None, **where: Any) -> Fault:
     return _fault("ecc_error", Verdict.FAIL, where, said, kind=Kind.ECC_ERROR, touching=touching)
 
 
-def lose_device(**where: Any) -> Fault:
-    """Lose the device of the call or operation. Its unfinished work has no effect, and every call fails until
-    ResetDevice().
+def lose_device(device: Integer | None = None, **where: Any) -> Fault:
+    """Lose the device of the call or operation, or with device= the one of this number, at once or at since_us=. Its
+    unfinished work has no effect, and every call fails until ResetDevice().
+
+    Other ranks of its communicators get their vendor's error for a rank that has failed.
 
     Args:
+        device: The number of the device that is lost when the rule comes into force, or at *since_us*. No other
+            argument may be given with it.
         where: What the rule looks at and when it strikes; see the module.
 
     Raises:
         FaultError: An argument is wrong.
     """
-    return _fault("lose_device", Verdict.LOSE, where, kind=Kind.DEVICE_LOST)
+    if device is None:
+        return _fault("lose_device", Verdict.LOSE, where, kind=Kind.DEVICE_LOST)
+    text = _text("lose_device", {"device": device, **where})
+    if not is_integer(device) or device < 0:
+        raise FaultError(f"{text}: device must be the number of a device, from 0 on, not {device!r}")
+    if where.keys() - {"since_us"}:
+        raise FaultError(f"{text}: give since_us= or nothing with the number of a device, which is lost then")
+    number, since_ns = int(device), _bounds(where)["since_ns"]
+
+    def put(runtime: Runtime, text: str, made: object) -> tuple[Rule, End]:
+        rule = Rule(Verdict.LOSE, text, made, since_ns=since_ns, kind=Kind.DEVICE_LOST)
+        runtime.admit(rule)
+        lost = runtime.device(number)
+
+        def lose(_: object) -> None:
+            rule.count()
+            if runtime.hooks.fault is not None:
+                runtime.hooks.fault(rule, f"device {number}", runtime.scheduler.now)
+            runtime.faults.lose(rule, lost)
+
+        if since_ns <= runtime.scheduler.now:
+            lose(rule)
+        else:
+            runtime.scheduler.at(since_ns, lose, rule)
+        return rule, lambda: runtime.scheduler.forget(rule)
+
+    return Fault(text, site_of(_getframe(1)), put)
 
 
 def out_of_memory(*, beyond: Integer | None = None, **where: Any) -> Fault:

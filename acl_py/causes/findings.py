@@ -8,7 +8,7 @@ behind other work. For that, see `prices`.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -21,10 +21,11 @@ from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leave
 from acl_py.calls.table import FAULTS
 from acl_py.causes.captured import Captured
 from acl_py.causes.lines import us
+from acl_py.causes.partners import Partners
 from acl_py.causes.relation import is_pageable
 from acl_py.causes.slack import successive
 from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
-from acl_py.trace.rows.ranks import Meeting, meetings_of
+from acl_py.trace.rows.ranks import Delivery, Meeting
 from acl_py.trace.rows.reading import as_timeline, launching, site_of_call
 from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, Sleep, StreamStep, Timeline
 from acl_py.wording import reword
@@ -51,6 +52,7 @@ class Pitfall(StrEnum):
     PRIORITY = "priority"
     ONE_STREAM = "one stream"
     WRONG_RECORD = "record in the wrong stream"
+    EARLY_SEND = "early send"
 
 
 @dataclass(slots=True)
@@ -88,7 +90,8 @@ class Finding:
     @property
     def text(self) -> str:
         """The finding in two sentences."""
-        return f"{self.site}: {self.what}{self.often}, for {us(self.held_ns)}. {self.edit}"
+        lasted = "" if self.pitfall is Pitfall.EARLY_SEND else f"{self.often}, for {us(self.held_ns)}"
+        return f"{self.site}: {self.what}{lasted}. {self.edit}"
 
 
 def findings(timeline: Timeline) -> list[Finding]:
@@ -219,10 +222,18 @@ class _Found:
                 self._look_at_host_migration(each, calls.get(each.begin_ns))
 
     def look_at_collectives(self) -> None:
-        """Note which ranks came to collectives much later than all others."""
-        if any(kind.kind == "collective" for kind in self.ops.kinds):
-            for meeting in meetings_of(self.timeline):
-                self._look_at_meeting(meeting)
+        """Note which ranks came to collectives much later than those that waited for them."""
+        partners = Partners(self.timeline, self.ops)
+        for meeting in partners.meetings:
+            self._look_at_meeting(meeting)
+        ranks = {each.send: each.sender for each in partners.deliveries}
+        ranks |= {each.recv: each.receiver for each in partners.deliveries}
+        seen: set[int] = set()  # a part counts once, with the last of those that it has waited for
+        for each in partners.deliveries:
+            for op, other in ((each.send, each.recv), (each.recv, each.send)):
+                if partners.last.get(op) == other and op not in seen:
+                    seen.add(op)
+                    self._look_at_delivery(each, op, other, ranks)
 
     def _look_at_meeting(self, meeting: Meeting) -> None:
         """Note the last rank if the others have waited for longer than the collective took."""
@@ -230,20 +241,32 @@ class _Found:
             return
         ops = {rank: self.timeline.ops[index] for rank, index in meeting.ops.items()}
         *_, before, last = sorted(ops, key=lambda rank: (ops[rank].start_ns, rank))
-        op, since = ops[last], ops[before].start_ns
+        what = f"rank {last} of {meeting.name} is late: the others wait in {meeting.kind}"
+        self._late(meeting.ops[last], last, ops[before].start_ns, what, meeting.number)
+
+    def _look_at_delivery(self, delivery: Delivery, op: int, other: int, ranks: Mapping[int, int]) -> None:
+        """Note the rank of *other* if *op*, the other side of *delivery*, has waited for it longest."""
+        waiting = self.timeline.ops[op]
+        what = f"rank {ranks[other]} of {delivery.name} is late: rank {ranks[op]} waits in {waiting.name}"
+        self._late(other, ranks[other], waiting.start_ns, what, delivery.number)
+
+    def _late(self, last: int, rank: int, since: int, what: str, number: int) -> None:
+        """Note that the operation *last* of *rank* came late to the collective *number*, for which others had waited
+        *since*, if they have waited for longer than it took.
+        """
+        op = self.timeline.ops[last]
         if op.start_ns - since <= max(_LATE_NS, op.end_ns - op.start_ns):
             return
-        what = f"rank {last} of {meeting.name} is late: the others wait in {meeting.kind}"
         cause = None if op.after is None else self.timeline.ops[op.after]
-        edit = f"Queue it earlier on rank {last}"
+        edit = f"Queue it earlier on rank {rank}"
         if cause is not None:
-            edit = f"Give rank {last} less work before it: it waited for {cause.name} ({cause.site})"
+            edit = f"Give rank {rank} less work before it: it waited for {cause.name} ({cause.site})"
         key = Pitfall.LATE_RANK, op.site, what
         known = self.by_place.get(key)
-        first = meeting.number if known is None else known.what.removeprefix(what).split()[0]
+        first = number if known is None else known.what.removeprefix(what).split()[0]
         finding = self._finding(*key, edit, since, op.start_ns)
-        finding.what = f"{what} {first}" if known is None else f"{what} {first} to {meeting.number}"
-        finding.ops.append(meeting.ops[last])
+        finding.what = f"{what} {first}" if known is None else f"{what} {first} to {number}"
+        finding.ops.append(last)
         finding.hold([(since, op.start_ns)])
 
     def _look_at_host_migration(self, migration: Migration, index: int | None) -> None:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from acl_py.causes.host import busy_times, call_around, sleep_before
+from acl_py.causes.partners import Partners
 from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
-from acl_py.trace.rows.ranks import meetings_of
 from acl_py.trace.rows.timeline import Sleep, Timeline
 from device_model.completions import Why
 
@@ -106,12 +106,8 @@ class _Walk:
 
     @cached_property
     def last_ranks(self) -> dict[int, int]:
-        """For each part of a collective the part of the rank that came last, for which all others have waited."""
-        if not any(kind.kind == "collective" for kind in self.ops.kinds):
-            return {}
-        return {
-            op: meeting.last_of(self.start) for meeting in meetings_of(self.timeline) for op in meeting.ops.values()
-        }
+        """For each part of a collective the part of the rank that came last, for which the others have waited."""
+        return Partners(self.timeline, self.ops).last
 
     def parts(self) -> list[Part]:
         at = max([self.timeline.end_ns, *self.end])

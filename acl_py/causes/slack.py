@@ -1,19 +1,20 @@
 """Slack: how much longer an operation could take before the run takes longer.
 
 It follows from the relations in the recording: stream order, events, synchronising calls, the order in which an engine
-ran its operations, and the order of the host's calls. Some relations show in a recording only where they held an
-operation back: the default-stream rule, full cores, a shared hardware queue. So a slack is an upper bound, and the
-slack of an operation on the critical path is 0.
+ran its operations, the order of the host's calls, and that ranks wait for one another in collectives. Some relations
+show in a recording only where they held an operation back: the default-stream rule, full cores, a shared hardware
+queue. So a slack is an upper bound, and the slack of an operation on the critical path is 0.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
 
 from acl_py.calls.acts import Act, Synchronised
 from acl_py.causes.host import BusyTimes, busy_times
+from acl_py.causes.partners import Partners
 from acl_py.causes.path import Cause, Part, makespan_ns
 from acl_py.trace.rows.columns import (
     CallColumns,
@@ -44,22 +45,90 @@ def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
     slack = (end - end_ns).tolist()
     if len(calls):
         slack[-1] = end - timeline.end_ns  # what the host does behind its last call takes as long as before
+    ranks = _Ranks(Partners(timeline, ops), ops)
     for part in path:
         if part.cause is Cause.WORK and part.op is not None:
             slack[part.op] = 0
+    for op, node in ranks.nodes.items():
+        slack[node] = min(slack[node], slack[op])
+    nodes, earlier, spare = ranks.edges(
+        _edges(ops, calls, step_columns(timeline.steps), busy, timeline.handles), begin_ns
+    )
     visit = np.empty(len(end_ns), np.int64)
     visit[np.lexsort((end_ns, begin_ns))[::-1]] = np.arange(len(end_ns))
-    nodes, earlier, spare = _edges(ops, calls, step_columns(timeline.steps), busy, timeline.handles)
     order = np.argsort(visit[nodes])
     edges = nodes[order].tolist(), earlier[order].tolist(), np.maximum(spare[order], 0).tolist()
     for node, before, spare_ns in zip(*edges, strict=True):
         least = slack[node] + spare_ns
         if least < slack[before]:
             slack[before] = least
-    return slack[: len(ops)]
+    return ranks.shared(slack[: len(ops)])
 
 
 _Edges = tuple[Ints, Ints, Ints]  # a node, what comes before it, and by how much that could be later
+
+
+class _Ranks:
+    """What ranks wait for one another changes. The parts of one collective of all ranks are one node, the part that
+    starts last; *nodes* has this node for each part.
+    """
+
+    def __init__(self, partners: Partners, ops: OpColumns) -> None:
+        self._partners = partners
+        self._start, self._end = ops.start_ns, ops.end_ns
+        self.nodes = {op: partners.last[op] for meeting in partners.meetings for op in meeting.ops.values()}
+
+    def shared(self, slack: list[int]) -> list[int]:
+        """Return *slack* of all operations: parts that move the same bytes end together."""
+        for op, node in self.nodes.items():
+            slack[op] = slack[node]
+        for op, others in self._partners.of.items():
+            slack[op] = min([slack[op], *(slack[each] for each in others if self._end[each] == self._end[op])])
+        return slack
+
+    def edges(self, edges: "_Edges", begin_ns: Ints) -> "_Edges":
+        """Return *edges* with the waits of ranks for one another. A part counts from when the last of its partners had
+        its turn: *begin_ns* has that then.
+
+        A part that waits for others could start later by as much. What comes before a part comes before its partners.
+        """
+        if not self._partners.last:
+            return edges
+        nodes, earlier, spare = edges
+        start = self._start
+        waits = np.zeros(len(begin_ns), np.int64)  # for the last of its partners
+        more: list[tuple[int, int, int]] = []  # an edge of a part that another part has, too, and the time to spare
+        of_parts = _grouped(nodes, self._partners.of)
+        for op, others in self._partners.of.items():
+            begin_ns[op] = max(start[each] for each in (op, *others))
+            waits[op] = begin_ns[op] - start[op]
+        for op, others in self._partners.of.items():
+            own = of_parts.get(op, ())
+            more += [(other, edge, begin_ns[other] - start[op]) for other in others for edge in own]
+        for op, node in self.nodes.items():
+            waits[op] = start[node] - start[op]
+        shared = np.array(more, np.int64).reshape(-1, 3).T
+        early = [each for each in self._partners.deliveries if self._partners.is_early(each)]
+        recv, send = (np.array([getattr(each, side) for each in early], np.int64) for side in ("recv", "send"))
+        columns = [
+            (nodes, earlier, spare + waits[nodes]),
+            (shared[0], earlier[shared[1]], spare[shared[1]] + shared[2]),
+            (recv, send, start[recv] - self._end[send] + waits[recv]),
+        ]
+        nodes, earlier, spare = (np.concatenate(each) for each in zip(*columns, strict=True))
+        node_of = np.arange(len(begin_ns))
+        for op, node in self.nodes.items():
+            node_of[op] = node
+        return node_of[nodes], node_of[earlier], spare
+
+
+def _grouped(nodes: Ints, wanted: Container[int]) -> dict[int, list[int]]:
+    """Return the places in *nodes* of each node that is *wanted*."""
+    found: dict[int, list[int]] = {}
+    for place, node in enumerate(nodes.tolist()):
+        if node in wanted:
+            found.setdefault(node, []).append(place)
+    return found
 
 
 def _edges(

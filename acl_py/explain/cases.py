@@ -66,6 +66,11 @@ def queues(step: Step) -> bool:
     )
 
 
+def names_in(step: Step) -> set[tuple[str, str]]:
+    """Return the things that *step* uses, by kind and name; not those that it makes."""
+    return {each for part, field in OPS[step.op].items() for each in field.mentions(step.fields[part])}
+
+
 class Queuing:
     """The steps whose *calls* queue something, each with when it begins and ends: which of them was under way when."""
 

@@ -15,6 +15,7 @@ from math import isfinite
 
 from acl_py.calls.acts import Made
 from acl_py.calls.steps import OPS, Name
+from acl_py.explain.buckets import bucket
 from acl_py.explain.cases import NOTES_OF_PINNED, Case, EditError, with_fields
 from acl_py.explain.chunking import chunk
 from acl_py.explain.relisting import relist
@@ -28,6 +29,7 @@ from device_model.rules import RULES, DefaultStream
 MOST_STREAMS = 1024  # for streams=N: more than any card runs side by side
 MOST_CHUNKS = 64
 _MOST_CORES = 4096
+_BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +182,19 @@ def _kernel(edit: Edit, case: Case) -> Case:
     def change(step: Step) -> list[Step]:
         if not step.is_kernel or edit.of not in _names(step):
             return [step]
-        times = {"us": round(step.fields["us"] * factor, 3)}
-        if step.fields.get("released"):
-            times["released"] = _scaled(step.fields["released"], factor)
-        if step.fields.get("more"):
-            times["more"] = [[round(us * factor, 3), _scaled(ends, factor)] for us, ends in step.fields["more"]]
-        return [with_fields(step, **times)]
+        return [scaled(step, factor)]
 
     return case.with_steps(change)
+
+
+def scaled(step: Step, factor: float) -> Step:
+    """Return the launch of a kernel that takes *factor* times as long."""
+    times = {"us": round(step.fields["us"] * factor, 3)}
+    if step.fields.get("released"):
+        times["released"] = _scaled(step.fields["released"], factor)
+    if step.fields.get("more"):
+        times["more"] = [[round(us * factor, 3), _scaled(ends, factor)] for us, ends in step.fields["more"]]
+    return with_fields(step, **times)
 
 
 def _cores(edit: Edit, case: Case) -> Case:
@@ -216,6 +223,17 @@ def _queue_depth(edit: Edit, case: Case) -> Case:
     return case.on_device(queues={"depth": depth})
 
 
+def _buckets(edit: Edit, case: Case) -> Case:
+    size = re.fullmatch(rf"(\d{{1,15}}(?:\.\d{{1,9}})?)({'|'.join(_BYTES)})", edit.value, re.ASCII)
+    limit = 0 if size is None else int(float(size[1]) * _BYTES[size[2]])
+    if not 1 <= limit <= MOST:
+        raise EditError(f"{edit}: the value must be a size, such as 25MB; units are {', '.join(_BYTES)}")
+    try:
+        return bucket(case, limit)
+    except EditError as error:
+        raise EditError(f"{edit}: {error}") from error
+
+
 _MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
     "pinned": _pinned,
     "nonblocking": _nonblocking,
@@ -230,6 +248,7 @@ _MAKERS: Mapping[str, Callable[[Edit, Case], Case]] = {
     "cores": _cores,
     "device": _device,
     "queue-depth": _queue_depth,
+    "bucket": _buckets,
 }
 _FORMS = {
     "pinned": "pinned or pinned=BUFFER",
@@ -245,6 +264,7 @@ _FORMS = {
     "cores": "cores=N",
     "device": "device=NAME",
     "queue-depth": "queue-depth=N or queue-depth=inf",
+    "bucket": "bucket=25MB",
 }
 _WITHOUT_VALUE, _VALUE_OPTIONAL, _OF_SOMEBODY = ("per-thread",), ("pinned", "nonblocking"), ("kernel",)
 FORMS = ", ".join(_FORMS.values())

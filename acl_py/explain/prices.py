@@ -23,11 +23,13 @@ from acl_py.explain.cases import (
     queues,
     with_fields,
 )
+from acl_py.explain.early_sends import early_sends, goes_on, grouped
 from acl_py.explain.fixes import FIXED, Fixer
 from acl_py.explain.habits.default_stream import in_own_stream, ways_out
 from acl_py.explain.habits.found import habits
 from acl_py.explain.habits.habit import Habit, best, line_of
 from acl_py.explain.habits.sync_copies import fetched_later
+from acl_py.explain.late_ranks import in_time
 from acl_py.explain.records import moved
 from acl_py.explain.source import Source
 from acl_py.explain.source_edits import source_edits
@@ -63,7 +65,7 @@ class Priced:
 
     def with_source(self, source: Source, before: Program) -> "Priced":
         """Return this with the edit of *source*, whose program *before* the edit is given."""
-        if self.answer is None or self.is_minor:
+        if self.answer is None or self.is_minor or self.finding.pitfall is Pitfall.EARLY_SEND:  # words say it better
             return self
         return replace(self, source=tuple(source_edits(source, before, self.answer.run.program)))
 
@@ -74,8 +76,10 @@ class Priced:
 
     @property
     def mends(self) -> bool:
-        """Whether its edit mends a program whose work is without order; these come first, whatever they cost."""
-        return self.finding.pitfall is Pitfall.WRONG_RECORD
+        """Whether its edit mends a program that is wrong: its work is without order, or it hangs with larger messages.
+        These come first, whatever they cost.
+        """
+        return self.finding.pitfall in (Pitfall.WRONG_RECORD, Pitfall.EARLY_SEND)
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
@@ -87,8 +91,10 @@ class Priced:
 
     @property
     def is_minor(self) -> bool:
-        """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program."""
-        if self.finding.pitfall is Pitfall.LATE_RANK:
+        """Whether its edit is worth less than 1 % of the run, or cannot be tried; not if it mends the program, or is
+        about a late rank.
+        """
+        if self.finding.pitfall is Pitfall.LATE_RANK:  # its worth is per step, and the making of ranks takes long
             return False
         return not self.mends and (self.answer is None or 100 * self.answer.gain_ns < self.answer.worked_ns[0])
 
@@ -99,7 +105,7 @@ class Priced:
     @property
     def worth(self) -> str:
         """What the edit of the finding is worth, as plain text."""
-        if self.finding.pitfall is Pitfall.LATE_RANK:  # what would make the rank faster is not known
+        if self.finding.pitfall is Pitfall.LATE_RANK and self.answer is None:
             return f"Worth {us(self.finding.held_ns)} at most."
         if self.answer is None:
             return f"No price: {self.problem}"
@@ -121,9 +127,7 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
     steps, of_device = _Steps(asker, timeline), dict[Pitfall, Priced]()
     priced = []
     for place, finding in enumerate(findings(timeline)):
-        if finding.pitfall is Pitfall.LATE_RANK:
-            priced.append(Priced(finding, None, "what would make the rank faster is not known"))
-        elif finding.pitfall in of_device:  # an edit of the device is the same for all lines
+        if finding.pitfall in of_device:  # an edit of the device is the same for all lines
             priced.append(replace(of_device[finding.pitfall], finding=finding))
         elif place >= MOST_PRICED:
             priced.append(Priced(finding, None, f"only the {MOST_PRICED} longest waits are priced"))
@@ -133,6 +137,7 @@ def prices(asker: Asker, timeline: Timeline) -> list[Priced]:
                 of_device[finding.pitfall] = priced[-1]
     priced += _priced_habits(asker, steps)
     priced += _misplaced_records(asker, steps)
+    priced += _early_sends(asker, steps)
     source = Source(timeline)
     priced = [each.with_source(source, asker.case.program) for each in priced]
     return sorted(priced, key=lambda each: each.rank)
@@ -171,6 +176,9 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
     """Return *finding* with its price; if there are several ways to edit its line, once with the best of each kind."""
     chosen = steps.of(finding)
     try:
+        if finding.pitfall is Pitfall.LATE_RANK:
+            case = in_time(asker.case, steps.timeline, finding, steps.at)
+            return [Priced(finding, asker.compare(case, finding.edit))]
         if not chosen:
             raise EditError("the program has no step for it")
         alike = steps.alike(chosen)
@@ -217,6 +225,28 @@ def _misplaced_records(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
         yield Priced(steps.finding(habit, edit), asker.compare(moved(asker.case, move), edit))
 
 
+_IN_A_GROUP = (
+    "Put them into a group with the Recvs that follow: async with acl.group(). Or let one of the ranks call Recv first"
+)
+
+
+def _early_sends(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
+    """Yield the Sends without whose buffers the program would hang."""
+    found = early_sends(asker.case)
+    if found is None:
+        return
+    lines = {send.line for send in found.sends}
+    sends = [step for step in asker.case.program.steps if step.line in lines]
+    finding = steps.finding(Habit(Pitfall.EARLY_SEND, sends, found.what, []), found.edit)
+    try:
+        case = grouped(asker.case, found.sends)
+        if not goes_on(case):
+            raise EditError("it hangs with a group, too")
+        yield Priced(replace(finding, edit=_IN_A_GROUP), asker.compare(case, _IN_A_GROUP))
+    except EditError as error:
+        yield Priced(finding, None, str(error))
+
+
 class _Steps:
     """The steps of a program by the times of their calls in a recording."""
 
@@ -249,7 +279,7 @@ class _Steps:
             rows: list[Operation | StreamStep] = [*timeline.ops, *timeline.steps]
             for row in rows:
                 if row.site == finding.site and (finding.pitfall is not Pitfall.LEGACY or is_legacy(row)):
-                    found += self._steps_at(row.queued_ns)
+                    found += self.at(row.queued_ns)
         return [*{step.index: step for step in sorted(found, key=lambda step: step.index)}.values()]
 
     def alike(self, chosen: Sequence[Step]) -> list[Step]:
@@ -285,7 +315,7 @@ class _Steps:
         function = next((call.function for call in self.timeline.calls if call.function), "")
         return reword(edit, function) if function else edit
 
-    def _steps_at(self, at_ns: int) -> list[Step]:
+    def at(self, at_ns: int) -> list[Step]:
         """Return the steps whose calls queued something at *at_ns*: at their ends, or while they lasted."""
         step = self._by_exit.get(at_ns) or self._queuing.at(at_ns)
         return [] if step is None else [step]

@@ -5,7 +5,11 @@ import os
 EXEC_TIMEOUT, CONNECT_TIMEOUT = "HCCL_EXEC_TIMEOUT", "HCCL_CONNECT_TIMEOUT"
 _SECONDS = {EXEC_TIMEOUT: 1_800, CONNECT_TIMEOUT: 120}  # CANN's defaults
 _NCCL_ALGORITHMS = {"ring": "ring", "tree": "tree"}
-_HCCL_ALGORITHMS = {"ring": "ring", "fullmesh": "mesh"}
+_NOT_SET = "NA"  # as HCCL_ALGO calls it
+_HCCL_LEVELS = {  # the names of algorithms inside a server, and between servers
+    "level0": {_NOT_SET: None, "ring": "ring", "fullmesh": "mesh"},
+    "level1": {_NOT_SET: None, "ring": "ring", "H-D_R": "halving_doubling", "NHR": "nhr", "pairwise": "pairwise"},
+}
 _PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
 
 
@@ -33,18 +37,26 @@ def forced_by_nccl() -> tuple[str | None, str | None]:
 
 
 def forced_by_hccl() -> tuple[str | None, None]:
-    """Return the algorithm that HCCL_ALGO forces inside a server, as "level0:ring" or "level0:fullmesh"; or None.
+    """Return the algorithm that HCCL_ALGO forces, as "level0:fullmesh" or "level0:NA;level1:NHR"; or None.
+
+    The model has servers of one level. So the first level that is not NA says how all ranks of a communicator do it.
 
     Raises:
         ValueError: It is set to something else.
     """
     text = os.environ.get("HCCL_ALGO", "")
-    levels = dict(each.partition(":")[::2] for each in text.split(";") if each)
-    level0 = levels.get("level0")
-    if text and (level0 not in _HCCL_ALGORITHMS):
-        known = " or ".join(f"level0:{name}" for name in _HCCL_ALGORITHMS)
-        raise ValueError(f"HCCL_ALGO={text!r} must have {known}: the model has servers of one level")
-    return (None if level0 is None else _HCCL_ALGORITHMS[level0]), None
+    forced = None
+    for each in filter(None, text.split(";")):
+        level, _, name = each.strip().partition(":")
+        names = _HCCL_LEVELS.get(level, {})
+        if name not in names:
+            known = ", ".join(f"{level}:{name}" for level, names in _HCCL_LEVELS.items() for name in names)
+            raise ValueError(
+                f"HCCL_ALGO={text!r}: the model has no {each.strip()!r}; it has {known}, with a semicolon between two "
+                "levels, and no algorithms for single operators"
+            )
+        forced = forced or names[name]
+    return forced, None
 
 
 def _one_of(variable: str, names: dict[str, str]) -> str | None:

@@ -13,9 +13,9 @@ from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.sites import Site
 from device_model.collectives.cliques import Clique, Communicator
 from device_model.collectives.playing import Player
-from device_model.completions import Completion, Need
+from device_model.completions import Need
 from device_model.device import Device
-from device_model.errors import shown
+from device_model.errors import listed, shown
 from device_model.handles import Handle
 from device_model.integers import Integer, integer
 from device_model.names import check_name
@@ -35,10 +35,16 @@ class RootInfo(Handle):
         self.size = 0  # as the first rank has it
         self.devices: dict[int, Device] = {}  # by rank, of those that have called
         self.ranks: Sequence[Communicator] = ()  # once all have called
-        self.joined: Completion = Need("all ranks call CommInitRootInfo()", lambda: None, "let the other ranks call it")
+        self.joined = Need("all ranks call CommInitRootInfo()", lambda: None, "let the other ranks call it")
 
     def __repr__(self) -> str:
         return f"<root info made at {self.made}, {len(self.devices)} of {self.size or '?'} ranks>"
+
+    def say_who_lacks(self) -> None:
+        """Let a report of a hang name the ranks that have not called."""
+        missing = [rank for rank in range(self.size) if rank not in self.devices]
+        one = f"rank {missing[0]} of {self.size} calls" if len(missing) == 1 else ""
+        self.joined.what = f"{one or f'ranks {listed(missing)} of {self.size} call'} CommInitRootInfo()"
 
 
 @verb(acl="HcclGetRootInfo", cuda="ncclGetUniqueId")
@@ -101,11 +107,13 @@ async def CommInitRootInfo(
         info.ranks = _clique(runtime, devices, site, name).ranks
         info.joined.complete(runtime.scheduler.now)
     elif not info.joined.done:
+        info.say_who_lacks()
         try:
             await _until_joined(runtime, info, number, site)
         except BaseException:
             if not info.ranks:  # this rank may try again
                 del info.devices[number]
+                info.say_who_lacks()
             raise
     made = info.ranks[number]
     made.made = site
@@ -233,6 +241,9 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
         name=name,
     )
     state.alive[clique] = None
+    for rank in clique.ranks:
+        if rank.device.primary.error is not None:  # it can make no call, so others would wait for it in vain
+            clique.lose(rank, "its device has failed before the communicator was made")
     return clique
 
 

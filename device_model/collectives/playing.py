@@ -6,7 +6,7 @@ from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.exchanges import Exchange
 from device_model.collectives.timing.plan import Plan, plan
 from device_model.collectives.timing.player import Done, Tracks, play_tracks, routed
-from device_model.collectives.timing.tuner import allowed_ways
+from device_model.collectives.timing.tuner import PAIRWISE, allowed_ways
 from device_model.links.collectives import CollectivesSpec
 from device_model.links.fabric import Links
 
@@ -58,8 +58,11 @@ class Player:
         """Return how the calls of *exchange*, which are all there, are done."""
         calls = [call for call in exchange.calls if call is not None]
         first, ranks = calls[0], len(set(exchange.ranks))
+        in_turn = PAIRWISE if self._forced[0] == PAIRWISE else None
         if first.kind is CollectiveKind.ALL_TO_ALL_V:
-            return plan(self._spec, "all_to_all", _rows(calls), ranks)
+            return plan(self._spec, "all_to_all", _rows(calls), ranks, algorithm=in_turn)
+        if first.kind is CollectiveKind.ALL_TO_ALL:
+            return plan(self._spec, "all_to_all", first.nbytes, ranks, algorithm=in_turn)
         if first.peer is not None:  # how many channels it gets depends on the size of the communicator
             if ranks == 1:
                 return plan(self._spec, "send", ((first.nbytes,),), 1)

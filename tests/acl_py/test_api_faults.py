@@ -258,6 +258,41 @@ def test_a_lost_device_fails_everything_until_it_is_reset(rules):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"device": -1}, r"lose_device\(device=-1\): device must be the number of a device, from 0 on, not -1"),
+        ({"device": "3"}, "device must be the number of a device, from 0 on, not '3'"),
+        ({"device": 0, "call": "Malloc"}, "give since_us= or nothing with the number of a device, which is lost then"),
+        ({"device": 0, "since_us": -1}, "since_us"),
+    ],
+)
+def test_a_device_to_lose_is_a_number_and_perhaps_a_time(arguments, message):
+    with pytest.raises(faults.FaultError, match=message):
+        faults.lose_device(**arguments)
+
+
+@tiny
+async def test_a_device_is_lost_at_a_time_unless_the_rule_is_gone_by_then():
+    sim = acl.current_simulation()
+    with sim.fault(faults.parse("lose_device device=0 since_us=1000")):
+        pass
+    await acl.HostWork(2_000)
+    await acl.SynchronizeDevice()
+    with sim.fault(faults.lose_device(0, since_us=3_000)) as rule:
+        await acl.SynchronizeDevice()
+        await acl.HostWork(3_000)
+        assert (await failure(acl.SynchronizeDevice)).kind is acl.Kind.DEVICE_LOST
+    assert rule.struck == 1
+    await acl.ResetDevice(0)
+
+
+@tiny
+async def test_a_device_that_is_not_there_cannot_be_lost():
+    with pytest.raises(acl.AclError, match="there is no device 9"):
+        acl.current_simulation().fault(faults.lose_device(9))
+
+
+@pytest.mark.parametrize(
     ("engine", "expected"),
     [("H2D", (8_192, 4_096, 10_000)), ("D2H", (4_096, 8_192, 10_000)), ("cores", (4_096, 4_096, 20_000))],
 )

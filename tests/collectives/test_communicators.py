@@ -194,6 +194,56 @@ def test_a_lost_device_reaches_the_other_ranks_as_the_error_of_their_vendor(rule
     assert ("ncclRemoteError" if rules == "cuda" else "SUSPECT_REMOTE_ERROR") in text
 
 
+@pytest.mark.parametrize("rules", ["cuda", "acl"])
+@pytest.mark.parametrize(
+    "at", [{}, {"since_us": 40_000}, {"since_us": 150_000}], ids=["at once", "in the init", "then"]
+)
+def test_a_device_that_is_lost_by_its_number_reaches_the_other_ranks(rules, at):
+    """It is lost before the communicator is made, while it is, and while ranks wait in an AllReduce."""
+
+    async def reduce(rank):
+        await acl.SetDevice(rank.index)
+        try:
+            await reduce_all(rank)
+            await acl.SynchronizeStream(rank.stream)
+        except AclError as error:
+            return error
+        return None
+
+    async def main():
+        sim = acl.current_simulation()
+        with sim.fault(faults.lose_device(3, **at)) as rule:
+            comms = await acl.CommInitAll(4)
+            ranks = [await rank_on(device, comm) for device, comm in enumerate(comms[:3])]
+            assert sim.now_ns < 150_000_000
+            errors = await asyncio.gather(*map(reduce, ranks))
+            await acl.SetDevice(3)
+            with pytest.raises(AclError) as caught:
+                await acl.Malloc(4)
+        assert (rule.seen, rule.struck) == (1, 1)
+        return errors, caught.value
+
+    errors, own = acl.run(main, device="h200" if rules == "cuda" else "ascend910b3", rules=rules)
+    assert own.kind is Kind.DEVICE_LOST
+    assert "lose_device(device=3" in str(own)
+    assert [error.kind for error in errors] == [Kind.REMOTE_FAILURE] * 3
+    code = "ncclRemoteError" if rules == "cuda" else "SUSPECT_REMOTE_ERROR"
+    assert all(code in str(error) and "rank 3 of comm 1, on device 3, takes part" in str(error) for error in errors)
+
+
+@cards
+async def test_a_hang_in_the_making_of_a_communicator_names_the_ranks_that_lack():
+    info = await acl.GetRootInfo()
+
+    async def rank(number):
+        await acl.SetDevice(number)
+        await acl.CommInitRootInfo(4, info, number)
+
+    results = await asyncio.gather(*map(rank, (0, 2)), return_exceptions=True)
+    assert [type(each) for each in results] == [acl.DeadlockError] * 2
+    assert "ranks 1, 3 of 4 call CommInitRootInfo(): nothing queued or running can end this wait" in str(results[0])
+
+
 @cards
 async def test_a_rank_whose_kernel_fails_reaches_the_others():
     zero, one = await ranks_of(await acl.CommInitAll(2))

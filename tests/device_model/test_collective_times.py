@@ -46,6 +46,21 @@ def test_a_ring_passes_each_part_to_the_next_rank():
     assert ends_of([(0, ring, (0, 1, 2, 3))]) == [1_000 + 600 + 6_000 + 50]
 
 
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_on_a_mesh_all_to_all_takes_what_one_link_takes_for_the_bytes_of_one_pair(ranks):
+    card, nbytes = load("ascend910b3"), 1 << 20
+    [end] = ends_of([(0, plan(card.collectives, "all_to_all", ranks * nbytes, ranks), range(ranks))], (), card.links)
+    link = nbytes / card.links.mesh.pair_bytes_per_second * 1e9
+    idle = nbytes / card.collectives.pairs.one_way_bytes_per_second * 1e9 if ranks > 2 else 0
+    assert end == pytest.approx(card.collectives.start + card.collectives.pairs.step + idle + link, abs=2)
+
+
+def test_a_channel_with_more_ranks_than_warps_still_moves_bytes():
+    spec = replace(CARD.collectives, channels=1, pairs=replace(CARD.collectives.pairs, warps=2))
+    pairs, _ = pairs_of(spec, ((4_096,) * 8,) * 8)
+    assert min(pair.cap for pair in pairs) == pytest.approx(spec.pairs.warp_bytes_per_second / 1e9)
+
+
 def test_two_collectives_share_the_links_of_their_devices():
     ring = plan(TINY.collectives, "all_gather", 4_000, 2)
     alone = 1_000 + 100 + 100 + 2_000

@@ -61,11 +61,6 @@ def _answer(asker: Asker, way: Way) -> Answer | None:
     return answer if answer.gain_ns > 0 and not answer.conflicts else None
 
 
-def names_in(step: Step) -> set[tuple[str, str]]:
-    """Return the things that *step* uses, by kind and name; not those that it makes."""
-    return {each for part, field in OPS[step.op].items() for each in field.mentions(step.fields[part])}
-
-
 def renamed(step: Step, names: Mapping[tuple[str, str], str]) -> Step:
     """Return *step* with other *names*, by kind and old name, of the things that it uses."""
     changed: dict[str, Any] = {}

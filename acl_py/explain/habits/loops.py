@@ -12,8 +12,8 @@ from functools import partial
 from acl_py.calls.acts import Began, CaptureBegan, CaptureEnded, Destroyed, Ended, Made, Synchronised
 from acl_py.calls.steps import Name
 from acl_py.causes.findings import Pitfall
-from acl_py.explain.cases import Case, queues
-from acl_py.explain.habits.habit import Habit, Way, by_line, by_task, key_of, line_of, names_in, place_of, renamed
+from acl_py.explain.cases import Case, names_in, queues
+from acl_py.explain.habits.habit import Habit, Way, by_line, by_task, key_of, line_of, place_of, renamed
 from acl_py.programs.format import Program, Step
 from device_model.errors import listed
 

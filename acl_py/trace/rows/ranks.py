@@ -6,14 +6,16 @@ their calls, so their order gives them their numbers. An operation of a graph ha
 the call that was captured.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from acl_py.calls.acts import Joined
 from acl_py.trace.rows.reading import queuing_calls, short_site
 from acl_py.trace.rows.timeline import Call, Joint, Operation, Timeline
+from device_model.collectives.calls import CollectiveKind
 
+_SEND = CollectiveKind.SEND.value
 _Key = tuple[int, int]  # a communicator and a stream: their indices in `Timeline.handles`
 
 
@@ -37,10 +39,6 @@ class Meeting:
     number: int
     kind: str
     ops: dict[int, int]
-
-    def last_of(self, start_ns: Sequence[int]) -> int:
-        """Return the part that has started last; *start_ns* are the starts of all operations."""
-        return max(self.ops.values(), key=lambda op: (start_ns[op], op))
 
 
 def parts_of(timeline: Timeline) -> list[Part]:
@@ -101,6 +99,43 @@ def meetings_of(timeline: Timeline) -> list[Meeting]:
                 meeting = found.setdefault((clique, number), Meeting(clique, name, number, joint.kind, {}))
                 meeting.ops[rank] = part.op
     return list(found.values())
+
+
+class Delivery(NamedTuple):
+    """One Send and its Recv: the *number*-th from rank *sender* to rank *receiver* of the communicator called *name*.
+
+    *send* and *recv* are the indices of their operations; in a group, one operation has several of them.
+    """
+
+    name: str
+    sender: int
+    receiver: int
+    number: int
+    send: int
+    recv: int
+
+
+def deliveries_of(timeline: Timeline) -> list[Delivery]:
+    """Return the Sends and Recvs between two ranks that have both ended, in the order of the later of the two."""
+    numbers: dict[tuple[int, int, int, str], int] = {}
+    seen: dict[tuple[int, int, int, int], tuple[str, int]] = {}  # one side, until the other is found
+    found = []
+    for part in parts_of(timeline):
+        options, name = timeline.handles[part.comm].options, timeline.handles[part.comm].name
+        clique, rank = int(options["clique"]), int(options["rank"])
+        for joint in part.joints:
+            if joint.peer in (-1, rank):
+                continue
+            pair = (rank, joint.peer) if joint.kind == _SEND else (joint.peer, rank)
+            side = (clique, *pair, joint.kind)
+            number = numbers[side] = numbers.get(side, 0) + 1
+            other = seen.pop((clique, *pair, number), None)
+            if other is None:
+                seen[clique, *pair, number] = joint.kind, part.op
+            else:
+                send, recv = (part.op, other[1]) if joint.kind == _SEND else (other[1], part.op)
+                found.append(Delivery(name, *pair, number, send, recv))
+    return found
 
 
 def ranks_of(timeline: Timeline) -> dict[int, int]:

@@ -8,9 +8,8 @@ import acl_py as acl
 from acl_py.causes.findings import Pitfall, findings
 from acl_py.causes.lines import by_line
 from acl_py.causes.path import critical_path
-from acl_py.explain.prices import prices, prices_text
-from acl_py.explain.recordings import case_of
-from acl_py.explain.whatif import Asker
+from acl_py.explain.prices import prices
+from acl_py.explain.recordings import asker_of
 
 short, long = busy("short", 100), busy("long", 500)
 
@@ -57,7 +56,7 @@ def test_a_rank_with_more_work_is_a_finding_with_its_work():
     assert (late.pitfall, late.what, late.edit) == (
         Pitfall.LATE_RANK,
         "rank 2 of comm 'data parallel' is late: the others wait in AllReduce 1 to 3",
-        "Give rank 2 less work before it: it waited for long (test_late_ranks.py:28)",
+        "Give rank 2 less work before it: it waited for long (test_late_ranks.py:27)",
     )
     assert late.often == ", 3 times"
     assert late.held_ns == sum(end - begin for begin, end in late.waits)
@@ -69,7 +68,7 @@ def test_a_rank_that_the_host_serves_late_is_one_too():
     [late] = findings(timeline)
     assert late.waits == waits_for(timeline, 1)
     assert late.text == (
-        "test_late_ranks.py:31: rank 1 of comm 'data parallel' is late: the others wait in AllReduce 1, "
+        "test_late_ranks.py:30: rank 1 of comm 'data parallel' is late: the others wait in AllReduce 1, "
         f"for {late.held_ns / 1000:,.1f} us. Queue it earlier on rank 1"
     )
 
@@ -91,9 +90,89 @@ def test_the_critical_path_goes_through_the_rank_that_came_last():
     assert all(line.ranks == set() for line in host)
 
 
-def test_a_report_has_the_finding_with_its_bound():
-    timeline = recorded([short, long])
-    asker = Asker(case_of(timeline, "run"))
-    text = prices_text(prices(asker, timeline), ())
-    [late] = findings(timeline)
-    assert text.splitlines() == ["findings: 1", f"  {late.text}. Worth {late.held_ns / 1000:,.1f} us at most."]
+def priced(timeline):
+    return prices(asker_of(timeline, "run"), timeline)
+
+
+def test_its_price_is_a_run_in_which_the_late_rank_comes_with_the_others():
+    before = recorded([short, short, long, short])
+    [late] = priced(before)
+    [(since, start)] = late.finding.waits
+    faster = busy("long", 500 - (start - since) / 1000)
+    after = asker_of(recorded([short, short, faster, short]), "run")
+    assert late.answer.after_ns == after.before_ns
+    assert late.text == f"{late.finding.text}. Worth {late.answer.gain_ns / 1000:,.1f} us of {worked(late):,.1f} us."
+    assert 0 < late.answer.gain_ns <= late.finding.held_ns
+    [note] = [note for note in late.answer.notes if "late" in note]
+    assert note.startswith("how the late rank could do its work faster")
+
+
+def worked(late):
+    return late.answer.worked_ns[0] / 1000
+
+
+def test_all_rounds_and_the_work_of_the_host_count():
+    [late] = priced(recorded([short, short, long, short], 3))
+    assert late.finding.held_ns == pytest.approx(late.answer.gain_ns, rel=0.01)
+    [late] = priced(recorded([None, None], late_us=200.0))
+    assert late.answer.gain_ns == 200_000
+
+
+def test_a_rank_that_is_late_because_of_a_copy_has_a_bound():
+    async def main():
+        ranks = []
+        for device, comm in enumerate(await acl.CommInitAll(2)):
+            await acl.SetDevice(device)
+            ranks.append((comm, await acl.CreateStream(), await acl.Malloc(1 << 24), await acl.MallocHost(1 << 24)))
+        for device, (comm, stream, memory, host) in enumerate(ranks):
+            await acl.SetDevice(device)
+            if device:
+                await acl.MemcpyAsync(memory, 1 << 24, host, 1 << 24, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+            await acl.Barrier(comm, stream)
+        for device in range(2):
+            await acl.SetDevice(device)
+            await acl.SynchronizeDevice()
+        return acl.current_simulation().trace.timeline()
+
+    [late] = priced(acl.run(main, device="h200"))
+    assert late.worth == f"Worth {late.finding.held_ns / 1000:,.1f} us at most."
+    assert not late.is_minor
+    assert late.problem == "the late rank has waited for nothing that could be shorter"
+
+
+async def hands_on(*kernels, nbytes=1 << 25):
+    """Rank 0 sends to rank 1; each has its kernel before."""
+    ranks = []
+    for device, comm in enumerate(await acl.CommInitAll(2, name="pair")):
+        await acl.SetDevice(device)
+        ranks.append((comm, await acl.CreateStream(), await acl.Malloc(nbytes)))
+    for device, (kernel, (comm, stream, memory)) in enumerate(zip(kernels, ranks, strict=True)):
+        await acl.SetDevice(device)
+        await kernel[1, stream]()
+        call = acl.Recv if device else acl.Send
+        await call(memory, nbytes, "uint8", 1 - device, comm, stream)
+    for device in range(2):
+        await acl.SetDevice(device)
+        await acl.SynchronizeDevice()
+    return acl.current_simulation().trace.timeline()
+
+
+@pytest.mark.parametrize(
+    ("kernels", "late", "other", "kind"), [((long, short), 0, 1, "Recv"), ((short, long), 1, 0, "Send")]
+)
+def test_a_late_send_and_a_late_recv_are_findings(kernels, late, other, kind):
+    timeline = acl.run(hands_on, *kernels, device="h200")
+    [found] = findings(timeline)
+    parts = {op.device: op for op in timeline.ops if op.kind == "collective"}
+    assert found.what == f"rank {late} of comm 'pair' is late: rank {other} waits in {kind} 1"
+    assert found.waits == [(parts[other].start_ns, parts[late].start_ns)]
+    path = critical_path(timeline)
+    assert {timeline.ops[part.op].device for part in path if part.op is not None} == {late}
+
+
+async def small(*kernels):
+    return await hands_on(*kernels, nbytes=1 << 12)
+
+
+def test_a_send_that_does_not_wait_makes_no_rank_late():
+    assert findings(acl.run(small, short, long, device="h200")) == []
