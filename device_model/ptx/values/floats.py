@@ -244,7 +244,7 @@ def _fma32(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
     lost = total.view(np.int64) << 35
     size = result.view(np.uint32) << 1
     size -= 2  # zeros are the largest then, and subnormals the smallest
-    if lost.min() == TIE_OF_F32 or size.min() < SIZE_OF_NORMAL:
+    if np.minimum.reduce(lost, None) == TIE_OF_F32 or np.minimum.reduce(size, None) < SIZE_OF_NORMAL:
         is_suspect = (lost == TIE_OF_F32) | (size < SIZE_OF_NORMAL)
         product, c = (np.broadcast_to(each, result.shape)[is_suspect] for each in (product, c))
         result[is_suspect] = to_f32(to_odd(*two_sum(product, c.astype(np.float64))))
