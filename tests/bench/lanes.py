@@ -46,7 +46,7 @@ def main():
     found = [acl.run(_seconds, texts, hazards, device="h200", rules="cuda") for hazards in (True, False)]
     rows = [(title, *(f"{1000 * seconds[title]:,.3f}" for seconds in found)) for title in found[0]]
     show(
-        f"Launches of kernels in PTX: milliseconds of processor time, the least of {RUNS}; of empty kernels, means of {LAUNCHES:,}",
+        f"Launches of kernels in PTX: milliseconds of processor time, the least of {RUNS}, empty ones of {LAUNCHES:,}",
         ("kernel", "with the check for races", "without"),
         rows,
     )
