@@ -502,8 +502,7 @@ class Device:
         work, context = op.work, op.stream.context
         if not isinstance(work, CoreKernel) or (context.error is not None and op.start_ns >= context.failed_ns):
             return Occupation(0, ((0, op.cores_held),))  # it was aborted, or its context was lost
-        work.begin(op.start_ns)
-        return self._with_pages(op, work, work.run())
+        return self._with_pages(op, work, work.run(op.start_ns))
 
     def resume_core(self, op: Op) -> Occupation | Pause:
         """Let a core kernel go on that has waited, on the memory as it is now; return what it does next."""
@@ -539,10 +538,12 @@ class Device:
     def finish_core(self, op: Op, now: Nanoseconds) -> None:
         """End a core kernel as any other work, then give observers its result and findings."""
         self.finish(op, now)
-        work, hooks = op.work, self.hooks
-        if not isinstance(work, CoreKernel) or work.result is None:  # it was aborted or never ran
+        work = op.work
+        result = work.result if isinstance(work, CoreKernel) else None
+        if result is None:  # it was aborted or never ran
             return
-        self.call_hook(hooks.ran, op, work.result)
-        if hooks.finding is not None and work.result.findings:
-            for finding in work.result.findings:
+        hooks = self.hooks
+        self.call_hook(hooks.ran, op, result)
+        if hooks.finding is not None and result.findings:
+            for finding in result.findings:
                 self.call_hook(hooks.finding, op, finding)

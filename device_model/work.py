@@ -458,11 +458,12 @@ class CoreKernel(Work):
         """Return the bytes that it has written, and all bytes of arguments that it declares as overwritten."""
         return self.writes()
 
-    def begin(self, start_ns: Nanoseconds) -> None:
-        """Note when it starts, just before it runs."""
+    def foreseen_ns(self) -> Nanoseconds | None:
+        """Return how long it takes, if it need not run for that: it then has all its cores to its end."""
+        return None
 
-    def run(self) -> Occupation | Pause:
-        """Run all blocks. If one fails, `perform` raises the failure later."""
+    def run(self, start_ns: Nanoseconds) -> Occupation | Pause:
+        """Run all blocks, which start now, at *start_ns*. If one fails, `perform` raises the failure later."""
         raise NotImplementedError  # pragma: no cover - core kernels are made in one place
 
     def go_on(self, after_ns: Nanoseconds) -> Occupation | Pause:

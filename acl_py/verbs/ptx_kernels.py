@@ -13,23 +13,24 @@ import numpy as np
 
 from acl_py.errors import Kind
 from acl_py.runtime.runtime import Runtime
-from acl_py.runtime.scopes import current_scope
+from acl_py.runtime.scopes import current_scope, scope_var
 from acl_py.sites import site_of
 from acl_py.verbs.arguments import profiles_with
 from acl_py.verbs.arrays import Array
 from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from acl_py.wording import plain
 from device_model.completions import AllOf
+from device_model.device import Device
 from device_model.integers import integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
-from device_model.ptx.arguments import layout, pack
+from device_model.ptx.arguments import NOTHING, Bytes, layout, pack
 from device_model.ptx.code.compiler import check, compile_kernel
 from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
-from device_model.ptx.launch import DriverLaunch, Launch, Shape
+from device_model.ptx.launch import DriverLaunch, Launch, Setup, Shape
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
 from device_model.ptx.text.syntax import Space as StateSpace
@@ -187,6 +188,7 @@ class PtxKernel(Launchable[...]):
         self.hazards = hazards
         self._module = module
         self.label = Label("kernel", Lane.COMPUTE, plain(self.name))
+        self.takes = len(function.parameters)
         self._function = function
         self._program = program
         self._layout = layout(function)
@@ -194,6 +196,7 @@ class PtxKernel(Launchable[...]):
         self._is_cooperative = False
         self._shared_limit = 0
         self._shaped: dict[tuple[int, ...], ShapedKernel] = {}  # by shape
+        self._in_lines: dict[tuple[int, int, int], ShapedKernel] = {}  # by grid, block and shared bytes: the usual ones
         self._plans: dict[Shape, Plan] = {}  # of shapes that were checked
         self._profile: DeviceProfile | None = None  # the one of these plans
 
@@ -204,22 +207,34 @@ class PtxKernel(Launchable[...]):
         """`k[grid, block]`, `k[grid, block, stream]` or `k[grid, block, stream, shared]`: call it with the
         arguments.
         """
-        if not isinstance(where, tuple) or not 2 <= len(where) <= 4:
-            raise TypeError(
-                f"{self!r} is launched as kernel[grid, block, stream, shared]; the last two may be left out"
-            )
-        stream = where[2] if len(where) > 2 else None
-        shared = integer("shared", where[3]) if len(where) > 3 else 0
-        grid, block = where[0], where[1]
+        stream, shared = None, 0
+        match where if type(where) is tuple else ():
+            case grid, block:
+                pass
+            case grid, block, stream:
+                pass
+            case grid, block, stream, nbytes:
+                shared = integer("shared", nbytes)
+            case _:
+                raise TypeError(
+                    f"{self!r} is launched as kernel[grid, block, stream, shared]; the last two may be left out"
+                )
         if type(grid) is int and type(block) is int:
-            shaped = self.shaped(grid, 1, 1, block, 1, 1, shared)
+            shaped = self._in_lines.get((grid, block, shared))
+            if shaped is None:
+                shaped = self._in_line(grid, block, shared)
         else:
             shaped = self.shaped(*_dims("the grid", grid), *_dims("the block", block), shared)
 
-        def launch(*args: Any) -> Coroutine[Any, Any, Op]:
-            return LaunchKernel(shaped, shaped.blocks, args, stream)
+        # A lambda has no annotations, which would be made anew for each launch.
+        return lambda *args: LaunchKernel(shaped, shaped.blocks, args, stream)
 
-        return launch
+    def _in_line(self, grid: int, block: int, shared: int) -> "ShapedKernel":
+        """Return `shaped` for a grid and blocks of one direction, and keep it."""
+        if len(self._in_lines) == _SHAPES:
+            self._in_lines.clear()
+        shaped = self._in_lines[grid, block, shared] = self.shaped(grid, 1, 1, block, 1, 1, shared)
+        return shaped
 
     def shaped(self, *shape: int) -> "ShapedKernel":
         """Return what `LaunchKernel` takes for launches of a *shape*: blocks in each of the three directions, threads
@@ -277,20 +292,19 @@ class PtxKernel(Launchable[...]):
     def _allowed_shared(self, spec: SmSpec) -> int:
         return max(spec.block_shared_static, min(self._shared_limit, spec.block_shared)) - self._program.shared_bytes
 
-    def work_of(self, runtime: Runtime, plan: Plan, shape: Shape, args: Sequence[Any]) -> Work:
-        """Return the work of one launch of *shape*, which uses the card as *plan* says, with *args*."""
+    def pack(self, runtime: Runtime, args: Sequence[Any]) -> tuple[Bytes, Sequence[Extent]]:
+        """Return the parameter memory of a launch with *args*, and the memory that they point to, up to its end."""
         given: list[Extent] = []
-        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)] if args else ()
-        parameters = pack(self._function, values, self._layout)
-        if runtime.runs_ptx:
-            return DriverLaunch(
-                self.label, self._module, self._program.name, shape, parameters, given, self._is_cooperative
-            )
-        device, latency = current_scope().context.device, runtime.profile.latency
-        return Launch(
-            self.label, self._module, plan, shape, parameters, given, runtime.memory, device.ordinal,
-            [*device.reaches], latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, is_cooperative=self._is_cooperative, limit_ns=runtime.state(Launches).limit_ns,
+        values = [self._value(runtime, number, arg, given) for number, arg in enumerate(args)]
+        return pack(self._function, values, self._layout), given
+
+    def setup(self, runtime: Runtime, device: Device, shape: Shape) -> Setup:
+        """Return what launches of *shape* on *device* share."""
+        latency = runtime.profile.latency
+        return Setup(
+            self.label, self._module, self._plan(runtime, shape), shape, runtime.memory, device.ordinal,
+            latency.block + latency.kernel_drain, runtime.captures.conditions,
+            hazards=self.hazards, is_cooperative=self._is_cooperative,
         )  # fmt: skip
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
@@ -389,8 +403,10 @@ class ShapedKernel(Launchable[...]):
         self._kernel = kernel
         self._shape = shape
         self.blocks = prod(shape.grid)
-        self._plans: dict[Shape, Plan] = {}  # those of the kernel when `_plan` was one of them
-        self._plan: Any = None
+        self._plans: dict[Shape, Plan] = {}  # those of the kernel when `_setup` was made
+        self._device: Device | None = None  # for which it was made
+        self._setup: Any = None
+        self._launches: Any = None
 
     def __repr__(self) -> str:
         return repr(self._kernel)
@@ -398,9 +414,15 @@ class ShapedKernel(Launchable[...]):
     def work(self, runtime: Runtime, blocks: int, args: tuple[Any, ...]) -> Work:  # noqa: ARG002 - the grid says it
         """Return the work of the launch."""
         kernel = self._kernel
-        if self._plans is not kernel._plans or kernel._profile is not runtime.profile:
-            self._plan, self._plans = kernel._plan(runtime, self._shape), kernel._plans
-        return kernel.work_of(runtime, self._plan, self._shape, args)
+        device = (scope_var.get() or current_scope()).context.device
+        if self._device is not device or self._plans is not kernel._plans:
+            self._setup = kernel.setup(runtime, device, self._shape)
+            self._device, self._plans, self._launches = device, kernel._plans, runtime.state(Launches)
+        parameters, given = kernel.pack(runtime, args) if args or kernel.takes else (NOTHING, ())
+        if runtime.runs_ptx:
+            return DriverLaunch(self._setup, kernel.program.name, parameters, given)
+        reaches = device.reaches
+        return Launch(self._setup, parameters, given, [*reaches] if reaches else (), self._launches.limit_ns)
 
 
 def _spec(runtime: Runtime, what: str) -> SmSpec:

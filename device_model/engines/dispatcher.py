@@ -382,7 +382,13 @@ class Dispatcher(Engine):
             return False
         op.cores_held = work.cores
         self.open_cores -= work.cores
-        self.scheduler.at(self._start(op), self._run_core, op)
+        start, foreseen_ns = self._start(op), work.foreseen_ns()
+        scheduler = self.scheduler
+        scheduler.sequence += 1
+        if foreseen_ns is None or op.stream.context.error is not None:
+            heappush(scheduler.heap, (start, scheduler.sequence, self._run_core, op))
+        else:
+            heappush(scheduler.heap, (start + foreseen_ns, scheduler.sequence, self._core_ended, op))
         return True
 
     def _run_core(self, op: Op) -> None:
@@ -410,7 +416,7 @@ class Dispatcher(Engine):
         duration_ns, released = outcome
         left = op.cores_held
         if len(released) == 1 and released[0] == (duration_ns, left):
-            self.scheduler.at(max(now, start + duration_ns), self._core_ended_at_once, op)
+            self.scheduler.at(max(now, start + duration_ns), self._core_ended, op)
             return
         for after_ns, count in released:
             left -= count
@@ -427,14 +433,10 @@ class Dispatcher(Engine):
         if self.list:
             self.request_grant()
 
-    def _core_ended_at_once(self, op: Op) -> None:
-        """Free all cores of a core kernel, and end it: for most kernels both are at the same time."""
+    def _core_ended(self, op: Op) -> None:
+        """End a core kernel, and free the cores that it still has."""
         self.open_cores += op.cores_held
         op.cores_held = 0
-        self._core_ended(op)
-
-    def _core_ended(self, op: Op) -> None:
-        """End a core kernel."""
         self.freed = op
         self.resident -= 1
         self.finish_core(op, self.scheduler.now)

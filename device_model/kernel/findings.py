@@ -93,6 +93,9 @@ class Findings:
         self._findings[key] = finding
 
 
+NO_FINDINGS = Findings()  # of launches in which nothing was found
+
+
 class KernelError(Exception):
     """A core kernel cannot go on. *what* says what is wrong, *remedy* what to do about it."""
 

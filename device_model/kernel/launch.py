@@ -101,7 +101,7 @@ class KernelLaunch(CoreKernel, Generic[M]):
         """Return all bytes of Out arguments, and those of InOut arguments that instructions have written."""
         return self.writes() if self._written is None else self._written
 
-    def run(self) -> Occupation:
+    def run(self, start_ns: int) -> Occupation:  # noqa: ARG002 - blocks do not ask for the time
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them.
 
         A launch that fails ends at its start: nothing is known about when a card notices the failure.

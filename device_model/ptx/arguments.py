@@ -13,8 +13,8 @@ from device_model.ptx.text.types import Family
 
 Bytes = npt.NDArray[np.uint8]
 _UNIT = 16  # bytes, of which parameter memory is a multiple
-_NOTHING = np.zeros(_UNIT, np.uint8)
-_NOTHING.flags.writeable = False
+NOTHING = np.zeros(_UNIT, np.uint8)  # the parameter memory of a kernel without parameters
+NOTHING.flags.writeable = False
 
 
 def layout(kernel: Function) -> Struct | None:
@@ -60,7 +60,7 @@ def pack(kernel: Function, values: Sequence[Any], fast: Struct | None = None) ->
         count = len(kernel.parameters)
         raise TypeError(f"kernel {kernel.name} takes {count} argument{'' if count == 1 else 's'}, not {len(values)}")
     if not values:
-        return _NOTHING
+        return NOTHING
     if fast is not None and _NUMBERS.issuperset(map(type, values)):
         try:
             return np.frombuffer(fast.pack(*values), np.uint8)

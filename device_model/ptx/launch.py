@@ -28,7 +28,7 @@ from device_model.ptx.results import Result, Timeline
 from device_model.ptx.runner import Run, Wait
 from device_model.ptx.text.syntax import Module
 from device_model.ptx.timing.estimate import Timing
-from device_model.ptx.timing.plan import Plan
+from device_model.ptx.timing.plan import Plan, Sole
 from device_model.work import CoreKernel, Extent, Label, Occupation, Pause, Work
 
 _BYTE = np.dtype(np.uint8)
@@ -54,33 +54,6 @@ class Shape(NamedTuple):
     shared: int = 0
 
 
-class DriverLaunch(Work):
-    """A launch that a driver makes: the kernel *entry* of *module*, with its parameter memory.
-
-    Which bytes it reads and writes is not known: *given*, the memory that its arguments name, has more.
-    """
-
-    __slots__ = ("entry", "is_cooperative", "label", "module", "nbytes", "parameters", "shape")
-
-    def __init__(
-        self,
-        label: Label,
-        module: Module,
-        entry: str,
-        shape: Shape,
-        parameters: Bytes,
-        given: Sequence[Extent],
-        is_cooperative: bool,
-    ) -> None:
-        self.label = label
-        self.module = module
-        self.entry = entry
-        self.shape = shape
-        self.parameters = parameters
-        self.is_cooperative = is_cooperative
-        self.nbytes = sum([stop - start for _, start, stop in given])
-
-
 class Condition(Protocol):
     """A condition of a graph."""
 
@@ -88,23 +61,77 @@ class Condition(Protocol):
         """Give it a *value*."""
 
 
-class Launch(CoreKernel):
-    """A kernel in PTX with its grid and arguments: the work of one operation.
+class Setup:
+    """What all launches of a kernel in one shape on one device share.
 
     Args:
         label: The name of the kernel, for reports.
         module: The text that the kernel is from.
         plan: The kernel, and how it uses the card.
         shape: How it is launched.
-        parameters: The bytes of its arguments.
-        given: The memory that the arguments point to, from there to its end.
         memory: The living allocations.
         device: The number of the device.
-        peers: The devices that it has access to.
-        overhead_ns: From the end of its blocks to the end of the launch.
+        overhead_ns: From the end of the blocks of a launch to its end.
         conditions: The conditions of graphs, by number.
         hazards: Whether accesses are checked.
-        is_cooperative: Whether its blocks may wait for one another.
+        is_cooperative: Whether blocks may wait for one another.
+    """
+
+    __slots__ = (
+        "conditions", "device", "hazards", "is_cooperative", "label", "memory", "module", "overhead_ns", "plan",
+        "shape",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        label: Label,
+        module: Module,
+        plan: Plan,
+        shape: Shape,
+        memory: Memory,
+        device: int,
+        overhead_ns: int,
+        conditions: Mapping[int, Condition] = MappingProxyType({}),
+        *,
+        hazards: bool = True,
+        is_cooperative: bool = False,
+    ) -> None:
+        self.label = label
+        self.module = module
+        self.plan = plan
+        self.shape = shape
+        self.memory = memory
+        self.device = device
+        self.overhead_ns = overhead_ns
+        self.conditions = conditions
+        self.hazards = hazards
+        self.is_cooperative = is_cooperative
+
+
+class DriverLaunch(Work):
+    """A launch that a driver makes: the kernel *entry* of the module of *setup*, with its parameter memory.
+
+    Which bytes it reads and writes is not known: *given*, the memory that its arguments name, has more.
+    """
+
+    __slots__ = ("entry", "label", "nbytes", "parameters", "setup")
+
+    def __init__(self, setup: Setup, entry: str, parameters: Bytes, given: Sequence[Extent]) -> None:
+        self.label = setup.label
+        self.setup = setup
+        self.entry = entry
+        self.parameters = parameters
+        self.nbytes = sum([stop - start for _, start, stop in given])
+
+
+class Launch(CoreKernel):
+    """A kernel in PTX with its grid and arguments: the work of one operation.
+
+    Args:
+        setup: The kernel, and how and where it is launched.
+        parameters: The bytes of its arguments.
+        given: The memory that the arguments point to, from there to its end.
+        peers: The devices that its device has access to.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
 
     Attributes:
@@ -112,17 +139,15 @@ class Launch(CoreKernel):
     """
 
     __slots__ = (
-        "_began_ns",
         "_checks",
         "_clock",
-        "_conditions",
         "_failure",
+        "_given",
         "_held",
         "_is_due",
         "_memory",
-        "_overhead_ns",
+        "_peers",
         "_polled",
-        "_reached",
         "_read",
         "_run",
         "_settings",
@@ -132,70 +157,48 @@ class Launch(CoreKernel):
         "blocks",
         "cores",
         "has_waited",
-        "hazards",
-        "is_cooperative",
         "label",
         "limit_ns",
-        "may_wait",
-        "module",
         "moves_pages",
         "nbytes",
         "parameters",
         "plan",
         "released",
         "result",
-        "shape",
+        "setup",
     )  # fmt: skip
 
     alone = True  # which bytes it uses is known once it has run
 
     def __init__(
-        self,
-        label: Label,
-        module: Module,
-        plan: Plan,
-        shape: Shape,
-        parameters: Bytes,
-        given: Sequence[Extent],
-        memory: Memory,
-        device: int,
-        peers: Collection[int],
-        overhead_ns: int,
-        conditions: Mapping[int, Condition] = MappingProxyType({}),
-        *,
-        hazards: bool = True,
-        is_cooperative: bool = False,
-        limit_ns: int = 0,
+        self, setup: Setup, parameters: Bytes, given: Sequence[Extent], peers: Collection[int], limit_ns: int = 0
     ) -> None:
-        self.label = label
-        self.module = module
+        plan = setup.plan
+        self.setup = setup
         self.plan = plan
-        self.hazards = hazards
-        self.is_cooperative = is_cooperative
-        self.shape = shape
-        self._conditions = conditions
-        self._settings: dict[int, int] = {}  # the values that this launch has set
-        self.limit_ns = limit_ns
+        self.label = setup.label
         self.blocks = plan.blocks
         self.cores = plan.cores
+        self.parameters = parameters
+        self.limit_ns = limit_ns
+        self._peers = peers
+        self._given = self._read = self._written = given
         self.nbytes = sum([stop - start for _, start, stop in given]) if given else 0
+        self.moves_pages = bool(given) and any(each.pages is not None for each, _, _ in given)  # type: ignore[misc]
         self.result: Result | None = None
         self.released: Sequence[tuple[int, int]] = ()
-        allocations = [allocation for allocation, _, _ in given] if given else []
-        self.moves_pages = bool(given) and any(each.pages is not None for each in allocations)  # type: ignore[misc]
-        self.parameters = parameters
-        self._reached = memory, allocations, device, peers
-        self._read: Sequence[Extent] = given
-        self._written: Sequence[Extent] = given
-        self._failure: DeviceError | None = None
-        self._began_ns = 0
         self.has_waited = False
-        self.may_wait = plan.program.tells_time
-        self._overhead_ns = overhead_ns
-        self._held = self.cores  # that it still takes
-        self._is_due = False  # whether it waits only to publish what it has stored
-        self._shown = 0  # changes of memory that are published
-        self._polled: list[tuple[Ints, Bytes]] = []  # addresses of bytes that lanes look at, and what they found there
+        self._failure: DeviceError | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """How the kernel is launched."""
+        return self.setup.shape
+
+    @property
+    def may_wait(self) -> bool:  # type: ignore[override]
+        """Whether it can look at memory until others change it."""
+        return self.plan.program.tells_time
 
     def failure(self, error: BaseException) -> DeviceError:
         """Return the failure of the kernel: its kind is that of what stopped it."""
@@ -210,27 +213,34 @@ class Launch(CoreKernel):
         """Return what the arguments point to, and once the kernel has run, the bytes that it has written."""
         return self._written
 
-    def begin(self, start_ns: int) -> None:
-        """Note when it starts: lanes can read what time it is."""
-        self._began_ns = start_ns
+    def foreseen_ns(self) -> int | None:
+        """Return how long it takes, if it touches nothing and one of its shape has run."""
+        sole = self.plan.sole
+        return None if sole is None or 0 < self.limit_ns < sole.duration_ns else sole.duration_ns
 
-    def run(self) -> Occupation | Pause:
+    def run(self, start_ns: int) -> Occupation | Pause:
         """Run all blocks on the present contents of the memory; `perform` raises the error if one stops them."""
-        self.result = Result()
-        if self.plan.outcome is not None:
-            return self._took_as_before(*self.plan.outcome)
-        self._settings.clear()
-        self._memory = DeviceMemory(*self._reached, has_workspace=self.is_cooperative)
+        setup, plan = self.setup, self.plan
+        result = self.result = Result()
+        self._failure = None  # a launch of a graph makes the same work once more
+        self.has_waited = False
+        self._settings: dict[int, int] = {}  # the values of conditions that this launch has set
+        self._held = self.cores  # that it still takes
+        self._is_due = False  # whether it waits only to publish what it has stored
+        self._shown = 0  # changes of memory that are published
+        self._polled: list[tuple[Ints, Bytes]] = []  # addresses of bytes that lanes look at, and what they found there
+        given = [allocation for allocation, _, _ in self._given]
+        self._memory = DeviceMemory(setup.memory, given, setup.device, self._peers, has_workspace=setup.is_cooperative)
         launch = lanes.Launch(
-            self.shape.grid, self.shape.block, self.parameters, self._memory, self.shape.shared,
-            sms=self.plan.card.sms, messages=self.result.messages, conditions=self._conditions,
-            settings=self._settings, environment=ENVIRONMENT if self.is_cooperative else {},
+            setup.shape.grid, setup.shape.block, self.parameters, self._memory, setup.shape.shared,
+            sms=plan.card.sms, messages=result.messages, conditions=setup.conditions, settings=self._settings,
+            environment=ENVIRONMENT if setup.is_cooperative else {},
         )  # fmt: skip
-        self._checks = Hazards(self.module, self.plan.program) if self.hazards else None
-        self._timing = Timing(self.plan, launch, self._began_ns)
+        self._checks = Hazards(setup.module, plan.program) if setup.hazards else None
+        self._timing = Timing(plan, launch, start_ns)
         clock = self._clock = launch.clock = self._timing.clock
         launch.watches = tuple(each for each in (self._checks, clock, self._timing.watch) if each is not None)
-        self._run = Run(self.plan.program, launch)
+        self._run = Run(plan.program, launch)
         return self._advance()
 
     def go_on(self, after_ns: int) -> Occupation | Pause:
@@ -290,20 +300,11 @@ class Launch(CoreKernel):
 
     def _ended(self) -> Occupation:
         read, written = self._memory.read(), self._memory.written()
-        timeline = Timeline(self._timing, read, written, self._overhead_ns)
+        timeline = Timeline(self._timing, read, written, self.setup.overhead_ns)
         if self.plan.program.touches_nothing:
-            cores = ((timeline.duration_ns, self.cores),)
-            self.plan.outcome = timeline, Occupation(timeline.duration_ns, cores)
+            took_ns = timeline.duration_ns
+            self.plan.sole = Sole(timeline, took_ns, ((took_ns, self.cores),))
         return self._took(timeline, read, written)
-
-    def _took_as_before(self, timeline: Timeline, occupation: Occupation) -> Occupation:
-        """Take as long as the first launch of a kernel that touches nothing."""
-        if 0 < self.limit_ns < timeline.duration_ns:
-            return self._took(timeline, (), ())
-        assert self.result is not None, "it has begun"
-        self._read = self._written = ()
-        self.result.timeline, self.released = timeline, occupation.released
-        return occupation
 
     def _took(self, timeline: Timeline, read: Sequence[Extent], written: Sequence[Extent]) -> Occupation:
         assert self.result is not None, "it has run"
@@ -329,11 +330,15 @@ class Launch(CoreKernel):
         """Publish what the lanes have stored and set, or raise the error that stopped them."""
         if self._failure is not None:
             raise self._failure
-        if self.plan.outcome is not None:  # it touches nothing
+        sole = self.plan.sole
+        if sole is not None:  # it touches nothing, and need not have run
+            self.result = Result(sole.timeline)
+            self._read = self._written = ()
+            self.released = sole.released
             return
         self._memory.publish()
         for number, value in self._settings.items():
-            self._conditions[number].set(value)
+            self.setup.conditions[number].set(value)
 
 
 def _places(polled: Sequence[Polled]) -> list[Ints]:

@@ -1,10 +1,9 @@
 """The result of a launch of a kernel in PTX: its findings, its times and what its lanes have printed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from device_model.kernel.findings import Findings
+from device_model.kernel.findings import NO_FINDINGS
 from device_model.ptx.timing.estimate import Timing, Touched
 from device_model.sm.instructions import SECTOR
 from device_model.touches import Touches
@@ -48,7 +47,6 @@ class Timeline:
         return f"SM of {program}"
 
 
-@dataclass(slots=True)
 class Result:
     """The result of a launch.
 
@@ -59,10 +57,13 @@ class Result:
         programs: The instructions of blocks, as far as they are kept.
     """
 
-    findings: Findings = field(default_factory=Findings)
-    timeline: Any = None
-    messages: list[tuple[int, int, str]] = field(default_factory=list)
-    programs: Sequence[Any] = ()
+    __slots__ = ("findings", "messages", "programs", "timeline")
+
+    def __init__(self, timeline: Any = None) -> None:
+        self.findings = NO_FINDINGS
+        self.timeline = timeline
+        self.messages: list[tuple[int, int, str]] = []
+        self.programs: Sequence[Any] = ()
 
     @property
     def output(self) -> str:

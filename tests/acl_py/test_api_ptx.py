@@ -90,6 +90,38 @@ def test_each_launch_of_a_kernel_that_touches_nothing_takes_the_time_of_its_own_
     assert run(main) == [small, small, large, small, large]
 
 
+def test_a_launch_whose_time_is_known_before_its_start_holds_its_sms_to_its_end():
+    async def main():
+        module = await ptx.load(f"{HEAD}.visible .entry k() {{ ret; }}")
+        one, other = await acl.CreateStream(), await acl.CreateStream()
+        history = []
+        for _ in range(2):  # the first of all launches runs its lanes
+            op = await module["k"][10_000, 1024, one]()
+            before = op.work.result
+            beside = await module["k"][1, 32, other]()
+            await acl.SynchronizeDevice()
+            history.append((before, op.end_ns - op.start_ns, beside.start_ns - op.end_ns))
+            assert op.work.result.timeline.duration_ns == op.end_ns - op.start_ns
+        return history
+
+    assert run(main) == [(None, 22_815, 0)] * 2
+
+
+def test_a_launch_whose_time_is_known_before_its_start_takes_none_behind_a_failure():
+    async def main():
+        module = await ptx.load(f"{HEAD}.visible .entry k() {{ ret; }} .visible .entry bad() {{ trap; }}")
+        stream = await acl.CreateStream()
+        await module["k"][1, 32, stream]()
+        await module["k"][10_000, 1024, stream]()
+        bad, op = await module["bad"][1, 32, stream](), await module["k"][1, 32, stream]()
+        for _ in range(2):
+            with pytest.raises(acl.AclError, match="trap"):
+                await acl.SynchronizeDevice()
+        return op.start_ns - bad.end_ns, op.end_ns - op.start_ns, op.work.result
+
+    assert run(main) == (750, 0, None)
+
+
 def test_a_variable_of_a_module_is_memory_that_the_host_can_change():
     async def main():
         x, y = await filled(np.ones(N, np.uint32)), await acl.Malloc(4 * N)

@@ -70,8 +70,9 @@ class Modules:
     def launch(self, stream: "CardStream", op: Op) -> None:
         """Launch a kernel in PTX."""
         work: Any = op.work
-        entry = self._entry(work.module, work.entry)
-        entry.launch(self._driver, stream, work.shape, work.parameters, is_cooperative=work.is_cooperative)
+        setup = work.setup
+        entry = self._entry(setup.module, work.entry)
+        entry.launch(self._driver, stream, setup.shape, work.parameters, is_cooperative=setup.is_cooperative)
 
     def spin(self, stream: "CardStream", op: Op) -> None:
         """Hold as many cores as an array kernel has blocks, for as long as it would."""

@@ -36,6 +36,7 @@ from acl_py.trace.rows.timeline import (
     Access,
     Call,
     Copied,
+    CoreRun,
     Export,
     Extent,
     Filled,
@@ -215,7 +216,8 @@ class Decoding:
             for blocks, block_ns, exclusive, reads, writes in store.launches
         ]
         rows = OP.rows(store.op_rows)
-        return PackedOps(rows, kinds, turns, self._callers, dict(store.core_runs), kernels, self._buffer_places,
+        core_runs = {index: CoreRun(*parts) for index, parts in store.core_runs.items()}
+        return PackedOps(rows, kinds, turns, self._callers, core_runs, kernels, self._buffer_places,
                          RUN.rows(store.graphs.runs))  # fmt: skip
 
     @cached_property

@@ -13,12 +13,11 @@ from acl_py.calls.table import verb_of
 from acl_py.trace.rows.accesses import Touched
 from acl_py.trace.rows.decoding import Decoding
 from acl_py.trace.rows.handovers import Place
-from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, SLEEP, STAGED
+from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STAGED
 from acl_py.trace.rows.store import StagedBy, Store, last_of
 from acl_py.trace.rows.timeline import (
     Call,
     CoreInstruction,
-    CoreRun,
     Failure,
     Handle,
     Mark,
@@ -328,17 +327,16 @@ class Trace(Observer):
 
     def ran(self, op: Op, result: "Result") -> None:
         """Store the run of the cores; this follows the row of the operation."""
-        if result.timeline is None:  # the launch was stopped
+        timeline = result.timeline
+        if timeline is None:  # the launch was stopped
             return
-        store, work = self._store, op.work
-        index = len(store) - 1
-        left_out = store.instructions.note(index, op.start_ns, result)
+        store = self._store
+        work: Any = op.work  # a core kernel
+        index = OP.count(store.op_rows) - 1
+        left_out = store.instructions.note(index, op.start_ns, result) if result.programs else 0
         findings = tuple(map(str, result.findings)) if result.findings else ()
-        assert isinstance(work, CoreKernel), f"{op!r} is not a core kernel"
         number = op.capture if isinstance(op, NodeOp) else -1
-        store.core_runs[index] = CoreRun(
-            work.blocks, result.timeline.busy_us, findings, left_out, tuple(work.released), number
-        )
+        store.core_runs[index] = work.blocks, timeline.busy_us, findings, left_out, tuple(work.released), number
 
     def failed(self, op: Op, error: DeviceError) -> None:  # noqa: ARG002 - the calls that fail because of it have it
         """Store a failure."""

@@ -15,7 +15,7 @@ from acl_py.trace.rows.instructions import Instructions
 from acl_py.trace.rows.launches import GraphRows
 from acl_py.trace.rows.packing import LATER, NO_OP, OP, STEP, Numbers
 from acl_py.trace.rows.registered import Registered
-from acl_py.trace.rows.timeline import CoreRun, Extent, Memory
+from acl_py.trace.rows.timeline import Extent, Memory
 from device_model.completions import Completion, FirstOf, Group, Nanoseconds
 from device_model.events import Event
 from device_model.ops import Op
@@ -58,7 +58,7 @@ class Store:
         self.allocations: dict[int, Memory] = {}  # by serial number
         self.registered = Registered()
         self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
-        self.core_runs: dict[int, CoreRun] = {}  # by the index of the operation
+        self.core_runs: dict[int, tuple[Any, ...]] = {}  # the parts of a CoreRun, by the index of the operation
         self.instructions = Instructions(instructions)
         self.accesses = Accesses()
         self.exports = Exports()

@@ -187,7 +187,7 @@ class Hazards(Watch):
             AccessError: It is outside of both.
         """
         offset = address.view(np.int64)
-        low, high = int(offset.min()), int(offset.max())
+        low, high = int(np.minimum.reduce(offset, None)), int(np.maximum.reduce(offset, None))
         size = at.group.shared_bytes if space == "shared" else at.group.local_bytes
         meant = self.variables.meant.get(line)
         is_inside = low >= 0 and high <= size - nbytes

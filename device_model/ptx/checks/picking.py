@@ -6,6 +6,7 @@ them. In global memory the first and the last do.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,8 +22,7 @@ def picked(at: Lanes, address: Array, values: Sequence[Array] = ()) -> tuple[Int
             return at.index[_ends(at.count)], np.repeat(address.view(np.int64).reshape(-1), len(_ends(at.count)))
         return at.index, np.broadcast_to(address.view(np.int64), at.shape).reshape(-1)
     group = at.group
-    blocks = np.arange(group.blocks) if rows > 1 else _ends(group.blocks)
-    return _crossed(group, address, blocks, columns)
+    return _crossed(address, _lanes(group.blocks, group.threads, rows > 1, columns > 1))
 
 
 def picked_of_block(at: Lanes, address: Array, values: Sequence[Array] = ()) -> tuple[Ints, Ints, bool]:
@@ -31,8 +31,7 @@ def picked_of_block(at: Lanes, address: Array, values: Sequence[Array] = ()) -> 
     group = at.group
     if at.index is None:
         is_same = address.shape[0] == 1
-        blocks = np.arange(1 if is_same else group.blocks)
-        return *_crossed(group, address, blocks, columns), is_same
+        return *_crossed(address, _lanes(1 if is_same else group.blocks, group.threads, True, columns > 1)), is_same
     lanes, places = at.index, np.broadcast_to(address.view(np.int64), at.shape).reshape(-1)
     if columns == 1:
         new = np.flatnonzero(np.diff(at.block[0]))
@@ -69,9 +68,16 @@ def table(at: Lanes, value: Array) -> Array:
     return whole.reshape(at.group.blocks, at.group.threads)
 
 
-def _crossed(group: Group, address: Array, blocks: Ints, columns: int) -> tuple[Ints, Ints]:
-    threads = np.arange(group.threads) if columns > 1 else _ends(group.threads)
-    lanes = blocks[:, None] * group.threads + threads
+@lru_cache(32)
+def _lanes(blocks: int, threads: int, all_blocks: bool, all_threads: bool) -> Ints:
+    """Return lanes, with a row for each block: of all blocks or the first and the last one, and so of their threads."""
+    rows = np.arange(blocks) if all_blocks else _ends(blocks)
+    lanes = rows[:, None] * threads + (np.arange(threads) if all_threads else _ends(threads))
+    lanes.flags.writeable = False
+    return lanes
+
+
+def _crossed(address: Array, lanes: Ints) -> tuple[Ints, Ints]:
     places = address.view(np.int64)
     if places.shape != lanes.shape:
         places = np.broadcast_to(places, lanes.shape)

@@ -46,7 +46,7 @@ class Suspects(NamedTuple):
 
 def suspects(words: Array, mine: Array, floor: int) -> Suspects | None:
     """Return the accesses of *mine* that meet earlier ones in *words* of another lane, with a stamp from *floor* on."""
-    if int(words.max()) < floor << STAMP:
+    if np.maximum.reduce(words) < floor << STAMP:
         return None
     apart = (words >= floor << STAMP) & ((words ^ mine) & LANE != 0) & (words & mine & STRONG == 0)
     at = np.flatnonzero(apart)

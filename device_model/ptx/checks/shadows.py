@@ -41,7 +41,7 @@ class Shadow:
         if width < self.granule:
             self._divide(width)
         self._is_new = False
-        first = address // self.granule + row * (self._nbytes // self.granule)
+        first = (address >> self.granule.bit_length() - 1) + row * (self._nbytes // self.granule)
         count = width // self.granule
         if count > 1:
             first = (first[:, None] + np.arange(count)).reshape(-1)
@@ -67,13 +67,15 @@ class Shadow:
             return None
         return self._low[places], self._high[places]
 
-    def read(self, places: Any, mine: Array, is_over: Any) -> None:
-        """Note the readers *mine*; *is_over* says of a reader whether it does not matter any more."""
+    def read(self, places: Any, mine: Array, is_over: Any, oldest: int = 1) -> None:
+        """Note the readers *mine*; *is_over* says of a reader whether it does not matter any more, and none below
+        *oldest* does.
+        """
         if self._low is None or self._high is None:
             self._low, self._high = (np.zeros(len(self.writes), np.int64) for _ in range(2))
         low, high = self._low[places], self._high[places]
         own_low = own_high = mine
-        if high.any():
+        if np.maximum.reduce(high) >= oldest:
             lane = mine & LANE
             own_high = np.where(is_over(high) | (high & LANE <= lane), mine, high)
             own_low = np.where(is_over(low) | (low & LANE >= lane), mine, low)

@@ -54,7 +54,8 @@ class SharedChecks:
         self._check_written(seen, words, access)
         self._check(Rule.RAW, seen, words, access)
         floor = self._floor(seen)
-        self._shadow.read(seen.where, seen.mine, lambda word: word >> STAMP < floor)
+        oldest = self._order.lowest << STAMP
+        self._shadow.read(seen.where, seen.mine, lambda word: word >> STAMP < floor, oldest)
 
     def store(self, at: Lanes, address: Array, nbytes: int, access: Access, values: Sequence[Array]) -> None:
         """Check and note a store."""
@@ -82,8 +83,12 @@ class SharedChecks:
             self.spread()
         elif self._shadow.rows > 1:
             lanes, places = in_all_blocks(group, lanes, places)
-        block, thread = np.divmod(lanes, group.threads)
-        where, count = self._shadow.places(block, places, nbytes)
+        if is_same and self._shadow.rows == 1:
+            block, thread, row = np.zeros_like(lanes), lanes, 0
+        else:
+            block, thread = np.divmod(lanes, group.threads)
+            row = block
+        where, count = self._shadow.places(row, places, nbytes)
         is_strong = access.is_strong and not access.is_volatile
         mine = thread + (self._report.stamp(access) << STAMP | STRONG * is_strong)
         return _Seen(block, thread, places, where, count, np.repeat(mine, count) if count > 1 else mine, nbytes)
@@ -93,7 +98,7 @@ class SharedChecks:
         return order.lowest if order.lowest == order.highest else np.repeat(order.floor[seen.block], seen.granules)
 
     def _check_written(self, seen: _Seen, words: Array, access: Access) -> None:
-        if words.all():
+        if np.minimum.reduce(words):
             return
         nothing = words.reshape(len(seen.thread), -1) == 0
         if seen.granules > access.parts:

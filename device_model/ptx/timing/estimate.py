@@ -127,11 +127,13 @@ class Timing:
         """Find the mean traffic of each access of a warp: its sectors, and all of it in whole numbers."""
         if self._mean:
             return
-        found: Counter[tuple[int, Access]] = Counter()
-        for sample in self.watch.samples:
-            for visits in sample.visits:
-                for _, accesses in visits:
-                    found.update(accesses.items())
+        found = Counter(
+            access
+            for sample in self.watch.samples
+            for visits in sample.visits
+            for _, accesses in visits
+            for access in accesses.items()
+        )
         sums: dict[int, Access] = {}
         counts: Counter[int] = Counter()
         for (line, access), times in found.items():

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from device_model.ptx.lanes.clocks import Rates
 from device_model.ptx.lanes.program import Program
@@ -49,6 +49,16 @@ class Estimate:
     busy: float
 
 
+class Sole(NamedTuple):
+    """The *timeline* of all launches of a kernel that touches nothing, how long they take, and when they give back how
+    many SMs.
+    """
+
+    timeline: Any
+    duration_ns: int
+    released: tuple[tuple[int, int], ...]
+
+
 class Plan:
     """How launches of *program* with *blocks* blocks of *threads* threads, and *shared* bytes of dynamic shared memory,
     use *card*.
@@ -61,11 +71,10 @@ class Plan:
         resident: The same, and 1 if not even one fits.
         places: How many blocks the card holds.
         analysis: What an assembler makes of the kernel.
-        outcome: The times of the first launch and how long it took cores, if the kernel touches nothing, so that those
-            of all launches are these.
+        sole: The times of all launches, if the kernel touches nothing and one has run.
     """
 
-    outcome: Any = None
+    sole: Sole | None = None
 
     def __init__(self, program: Program, card: Card, blocks: int, threads: int, shared: int = 0) -> None:
         self.program = program

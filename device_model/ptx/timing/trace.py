@@ -58,8 +58,8 @@ class Trace(Watch):
     """
 
     __slots__ = (
-        "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "_widths", "atomics", "hot", "needed",
-        "samples", "visits", "work",
+        "_close", "_issues", "_l1", "_line", "_pass", "_slices", "_sums", "_wanted", "_widths", "atomics", "hot",
+        "needed", "samples", "visits", "work",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +76,7 @@ class Trace(Watch):
         self._issues = issues
         self._l1 = l1_sectors
         self.samples: list[Sample] = []
+        self._close: dict[int, list[Sample]] = {}  # by the first block of a group, those to look at closely
         self._pass, self._line = spec.atomic_pass_permille / 1000, spec.atomic_line_permille / 1000
         self._slices = np.zeros(spec.l2_slices)
         self._sums = sums
@@ -106,11 +107,13 @@ class Trace(Watch):
 
     def begin(self, group: Group) -> None:
         """Find the sampled blocks of *group*."""
-        self.samples += [
+        samples = [
             Sample(number, group.threads, close=order % CLOSE == CLOSE // 2 or len(self._wanted) < CLOSE)
             for order, number in enumerate(self._wanted)
             if group.first <= number < group.first + group.blocks
         ]
+        self.samples += samples
+        self._close[group.first] = [sample for sample in samples if sample.close]
 
     def step(self, at: Lanes, code: Code) -> None:
         """Count, and note for the sampled warps, that they run *code*."""
@@ -164,14 +167,11 @@ class Trace(Watch):
 
     def _note(self, at: Lanes, space: str, address: Array, nbytes: int, how: str) -> None:
         group, line = at.group, at.group.launch.line
-        for sample in self.samples:
-            place = sample.place - group.first
-            if not sample.close or not 0 <= place < group.blocks:
-                continue
-            (threads, active), own = _addresses(at, place, address)
+        for sample in self._close[group.first]:
+            (threads, active), own = _addresses(at, sample.place - group.first, address)
             if not active:
                 continue
-            base = int(own.min()) // LINE * LINE
+            base = int(own[0]) // LINE * LINE
             pattern = (own.view(np.int64) - base).tobytes()
             warps = (group.threads + WARP - 1) // WARP
             if space in ("shared", "param"):
@@ -246,7 +246,7 @@ def _addresses(at: Lanes, block: int, address: Array) -> tuple[tuple[bytes, Sequ
     threads = at.group.threads
     if at.index is None:
         row = address[block if address.shape[0] > 1 else 0]
-        return _everyone(threads), np.ascontiguousarray(np.broadcast_to(row, threads))
+        return _everyone(threads), np.ascontiguousarray(row if len(row) == threads else np.broadcast_to(row, threads))
     low, high = np.searchsorted(at.index, (block * threads, (block + 1) * threads))
     active = at.index[low:high] - block * threads
     flat = np.broadcast_to(address, at.shape)[0, low:high]

@@ -36,7 +36,8 @@ QUIET = np.uint64(1 << 51)
 # Between these bounds the error of a product of doubles is exact.
 SMALL = 1e-280
 LARGE = 1e300
-TIE_OF_F32 = np.int64(-(1 << 63))
+TIE_OF_F32 = np.int64(-(1 << 63))  # the bits that f32 loses, shifted to the top: the smallest number
+SIZE_OF_NORMAL = np.uint32((1 << 24) - 1)  # above that of the least normal f32, which may be a rounded subnormal one
 
 
 def canonical(x: Array, *operands: Array) -> Array:
@@ -240,9 +241,11 @@ def _fma32(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
     total = np.asarray(np.add(product, c, dtype=np.float64))
     result = np.asarray(total.astype(np.float32))
     # The second rounding to nearest is wrong only if the first one made a tie. Ties of subnormals have other bits.
-    is_suspect = total.view(np.int64) << 35 == TIE_OF_F32
-    is_suspect |= ((result.view(np.uint32) & 0x7FFFFFFF) - np.uint32(1)) < np.uint32(1 << 23)
-    if is_suspect.any():
+    lost = total.view(np.int64) << 35
+    size = result.view(np.uint32) << 1
+    size -= 2  # zeros are the largest then, and subnormals the smallest
+    if np.minimum.reduce(lost, None) == TIE_OF_F32 or np.minimum.reduce(size, None) < SIZE_OF_NORMAL:
+        is_suspect = (lost == TIE_OF_F32) | (size < SIZE_OF_NORMAL)
         product, c = (np.broadcast_to(each, result.shape)[is_suspect] for each in (product, c))
         result[is_suspect] = to_f32(to_odd(*two_sum(product, c.astype(np.float64))))
     return result

@@ -6,7 +6,6 @@ neighbour whose last bit is 1, so that the second rounding sees that something w
 """
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, ParamSpec
 
@@ -55,21 +54,20 @@ def in_pieces(lanes: int) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     def decorate(function: Callable[P, Array]) -> Callable[P, Array]:
         @functools.wraps(function)
         def pieces(*arguments: P.args, **options: P.kwargs) -> Array:
-            operands = [argument for argument in arguments if isinstance(argument, np.ndarray | np.generic)]
-            if all(operand.size <= lanes for operand in operands):
+            operands: list[Any] = [each for each in arguments if isinstance(each, np.ndarray | np.generic)]
+            if max([operand.size for operand in operands]) <= lanes:
                 return function(*arguments, **options)
-            shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-            flat: list[Any] = [
-                each.reshape(-1) if each.size == 1 or each.shape == shape else np.broadcast_to(each, shape).ravel()
-                for each in operands
-            ]
+            whole = np.broadcast(*operands)
+            shape = whole.shape
+            depth = len(shape) if whole.size // shape[0] <= lanes else 1  # by rows, unless one is too much already
+            count = max(1, lanes * shape[-depth] // whole.size)
             partial: Callable[..., Array] = function
-            rest = arguments[len(operands) :]
-            found = [
-                partial(*(each if each.size == 1 else each[start : start + lanes] for each in flat), *rest, **options)
-                for start in range(0, math.prod(shape), lanes)
-            ]
-            return np.concatenate(found).reshape(shape)
+            found = []
+            for start in range(0, shape[-depth], count):
+                place: Any = (..., slice(start, start + count), *(slice(None),) * (depth - 1))
+                own = [each[place] if each.ndim >= depth and each.shape[-depth] > 1 else each for each in operands]
+                found.append(partial(*own, *arguments[len(operands) :], **options))
+            return np.concatenate(found, -depth)
 
         return pieces
 
