@@ -3,6 +3,7 @@
 The modules:
 
     exports                 the library in this process; its functions import what follows when they are called
+    answering               what C calls: a function for each signature, written as source
     calls                   from C to a coroutine, and back
     state                   the driver of a simulation, and the contexts of a thread
     images wrappers linked  what programs hand over as code of kernels; PTX that stands for machine code; texts that
