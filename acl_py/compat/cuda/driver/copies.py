@@ -24,7 +24,7 @@ _MOST_ENDS = 256  # pairs that are kept
 _NOWHERE = np.empty(0, np.uint8)
 
 
-def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...]) -> tuple[Memory, Memory]:
+def ends_of(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...] = ()) -> tuple[Memory, Memory]:
     """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
     are not looked at. They are the same buffers as before where these are still there, because verbs keep what follows
     from them.
@@ -49,7 +49,7 @@ def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str,
 
 
 async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...] = ()) -> None:
-    to, source = _ends(driver, dst, src, nbytes, on_device)
+    to, source = ends_of(driver, dst, src, nbytes, on_device)
     await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
@@ -60,7 +60,7 @@ def queue_bytes(
     ends, memory = driver.ends.get((dst, src, nbytes)), driver.runtime.memory
     if ends is not None and ends[0].allocation.home is memory and ends[1].allocation.home is memory:  # the hot path
         return native.MemcpyAsync(ends[0], nbytes, ends[1], nbytes, _ANY, stream)
-    to, source = _ends(driver, dst, src, nbytes, on_device)
+    to, source = ends_of(driver, dst, src, nbytes, on_device)
     return native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 
