@@ -7,6 +7,11 @@ from typing import Any
 from acl_py.compat.cuda.face.codes import INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, RefusedError
 
 _FIRST, _STEP = 0x20000000, 0x40
+_WORDS = {
+    "exec": "executable graph",
+    "object": "user object",
+    "physical": "piece of memory",
+}  # of kinds that are no words
 _CODES = {"context": INVALID_CONTEXT} | dict.fromkeys(("graph", "node", "exec", "object"), INVALID_VALUE)
 
 
@@ -38,8 +43,8 @@ class Handles:
         thing = self.tables[kind].get(handle)
         if thing is None:
             known = self.kind_of(handle)
-            code = _CODES.get(kind, INVALID_HANDLE)
-            raise RefusedError(code, f"{handle:#x} is no handle of a {kind}" + (f", but of a {known}" if known else ""))
+            what = f"{handle:#x} is no handle of {_named(kind)}" + (f", but of {_named(known)}" if known else "")
+            raise RefusedError(_CODES.get(kind, INVALID_HANDLE), what)
         return thing
 
     def of_kind(self, kind: str) -> list[Any]:
@@ -62,3 +67,9 @@ class Handles:
         handle = self._handles.pop(id(thing), None)
         if handle is not None:
             del self.tables[self._kinds.pop(handle)][handle]
+
+
+def _named(kind: str) -> str:
+    """Return *kind* with its article."""
+    words = _WORDS.get(kind, kind)
+    return f"{'an' if words[:1] in tuple('aeo') else 'a'} {words}"
