@@ -115,8 +115,8 @@ class Site:
         return f"<Site {self}>"
 
 
-class _Wrapper(dict[Any, Site]):
-    """The sites that call one function of the module acl, by the id of their code object and the instruction in it.
+class _Wrapper(dict[int, Any]):
+    """The sites that call one function of the module acl, by the id of their code object, and by the instruction in it.
 
     *code* is that of the function's wrapper, which is the frame above such a site.
     """
@@ -147,7 +147,8 @@ def site_of(frame: FrameType) -> Site:
             if site is not None:
                 return site
             if type(places) is _Wrapper and (caller := inside.f_back) is not None:
-                site = places.get((id(caller.f_code), caller.f_lasti))
+                behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)
+                site = behind.get(caller.f_lasti)
                 if site is not None:
                     return site
             break
@@ -197,10 +198,11 @@ def _behind(code: CodeType, frame: FrameType) -> Site:
     wrapper = _known.get(id(code))
     if not isinstance(wrapper, _Wrapper):
         wrapper = _known[id(code)] = _Wrapper(code)
-    key = id(frame.f_code), frame.f_lasti
-    if key not in wrapper:
-        wrapper[key] = Site(frame.f_code, frame.f_lasti, wrapper.function)
-    return wrapper[key]
+    places = wrapper.setdefault(id(frame.f_code), {})
+    if frame.f_lasti not in places:
+        places[frame.f_lasti] = Site(frame.f_code, frame.f_lasti, wrapper.function)
+    site: Site = places[frame.f_lasti]
+    return site
 
 
 def _function_of(code: CodeType) -> str:

@@ -21,11 +21,13 @@ import ctypes
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
+from typing import Any
 
 import acl_py
 from acl_py.compat.cuda.face.state import driver_here
+from acl_py.compat.cuda.library.loading import Library
 from acl_py.runtime.scopes import Scope, scope_var
 from tests.cuda import matrix_profiles, public_scripts, sanitized, suites
 from tests.cuda.calling import EMPTY, OUT, Cuda
@@ -75,7 +77,9 @@ def programs(count: str, seed: str) -> None:
 
 
 def cost() -> None:
-    """Print the processor time of calls, and what of it is not the verb's."""
+    """Print the processor time of calls, what of it is not the verb's, and what of that the caller takes by itself."""
+    Library(("libacl_py_nothing.so",), ("nothing",), 0)
+    nothing = ctypes.CDLL("libacl_py_nothing.so")
     with driver("h200") as cuda:
         (_, stream), (_, event) = cuda.get("cuStreamCreate", OUT, 1), cuda.get("cuEventCreate", OUT, 2)
         device, (_, host) = cuda.allocate(64), cuda.get("cuMemAllocHost_v2", OUT, 64)
@@ -84,26 +88,35 @@ def cost() -> None:
         queue, mark = here.handles.find("stream", stream), here.handles.find("event", event)
         kernel = here.handles.find("function", function).kernel
         ends = [here.runtime.memory.at(each, 64, "memory") for each in (device, host)]
-        rows: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-            "record": (_called(cuda, "cuEventRecord", event, stream), lambda: acl_py.RecordEvent(mark, queue)),
-            "wait": (_called(cuda, "cuStreamWaitEvent", stream, event, 0), lambda: acl_py.StreamWaitEvent(queue, mark)),
+        rows: dict[str, tuple[tuple[Any, ...], Callable[[], object]]] = {
+            "record": (("cuEventRecord", event, stream), lambda: acl_py.RecordEvent(mark, queue)),
+            "wait": (("cuStreamWaitEvent", stream, event, 0), lambda: acl_py.StreamWaitEvent(queue, mark)),
             "copy": (
-                _called(cuda, "cuMemcpyHtoDAsync_v2", device, host, 64, stream),
+                ("cuMemcpyHtoDAsync_v2", device, host, 64, stream),
                 lambda: acl_py.MemcpyAsync(ends[0], 64, ends[1], 64, acl_py.MemcpyKind.DEFAULT, queue),
             ),
             "launch": (
-                _called(cuda, "cuLaunchKernel", function, *[1] * 3, *[32, 1, 1], 0, stream, 0, 0),
+                ("cuLaunchKernel", function, *[1] * 3, *[32, 1, 1], 0, stream, 0, 0),
                 lambda: kernel[1, 32, queue](),
             ),
         }
-        for name, (call, verb) in rows.items():
-            in_c, alone = _measured(cuda, stream, call, lambda verb=verb: _finish(verb()), here.thread.scope)
-            print(f"{name:8} {in_c:6.2f} us, the verb {alone:6.2f} us, between {in_c - alone:6.2f} us")
+        for row, ((name, *values), verb) in rows.items():
+            ways = (
+                _called(cuda.library[name], values),
+                lambda verb=verb: _finish(verb()),
+                _called(nothing["nothing"], values),
+            )
+            in_c, alone, caller = _measured(cuda, stream, ways, here.thread.scope)
+            print(
+                f"{row:8} {in_c:6.2f} us, the verb {alone:6.2f} us, between {in_c - alone:6.2f} us; "
+                f"of that the caller's {caller:6.2f} us"
+            )
 
 
-def _called(cuda: Cuda, name: str, *args: int) -> Callable[[], object]:
-    function, values = cuda.library[name], [ctypes.c_uint64(each) for each in args]
-    return lambda: function(*values)
+def _called(function: Any, values: Iterable[int]) -> Callable[[], object]:
+    """Return a call of *function* in C, which needs some time itself: to hand the *values* over."""
+    given = [ctypes.c_uint64(each) for each in values]
+    return lambda: function(*given)
 
 
 def _finish(verb: object) -> None:
@@ -111,21 +124,22 @@ def _finish(verb: object) -> None:
         raise AssertionError("the verb waits")
 
 
-def _measured(
-    cuda: Cuda, stream: int, call: Callable[[], object], verb: Callable[[], object], scope: Scope
-) -> tuple[float, float]:
-    """Return the processor time of *call* and of its *verb*, in microseconds: each the least of many batches."""
-    least = [inf, inf]
-    for number in range(2 * _BATCHES):
-        token = scope_var.set(scope) if number % 2 else None
+def _measured(cuda: Cuda, stream: int, ways: Sequence[Callable[[], object]], scope: Scope) -> list[float]:
+    """Return the processor time of each of the *ways*, in microseconds: each the least of many batches. The second one
+    is a verb, which needs the *scope*.
+    """
+    least = [inf for _ in ways]
+    for number in range(len(ways) * _BATCHES):
+        place = number % len(ways)
+        token = scope_var.set(scope) if place == 1 else None
         begin = time.process_time()
         for _ in range(_BATCH):
-            (verb if number % 2 else call)()
-        least[number % 2] = min(least[number % 2], (time.process_time() - begin) / _BATCH * 1e6)
+            ways[place]()
+        least[place] = min(least[place], (time.process_time() - begin) / _BATCH * 1e6)
         if token is not None:
             scope_var.reset(token)
         cuda("cuStreamSynchronize", stream)
-    return least[0], least[1]
+    return least
 
 
 if __name__ == "__main__":

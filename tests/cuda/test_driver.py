@@ -160,6 +160,34 @@ def test_kernels_of_a_file_are_named_without_a_context_and_asked_with_one(h200, 
     assert h200.get("cuKernelGetParamInfo", kernel, 0, OUT, OUT) == (0, 0, 8)
 
 
+def test_machine_code_has_a_stand_in_where_there_is_ptx_beside_its_file(h200, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = b"\x7fELF\x02\x01\x01" + bytes(range(200))
+    (tmp_path / "kernels.cubin").write_bytes(code)
+
+    def loaded():
+        images = ("cuModuleLoad", b"kernels.cubin"), ("cuModuleLoadData", code), ("cuModuleLoadData", code[:-1] + b"x")
+        return [h200.get(name, OUT, image) for name, image in images]
+
+    assert [result for result, _ in loaded()] == [209] * 3
+    (tmp_path / "kernels.cubin.ptx").write_text(PTX)
+    found = loaded()
+    assert [result for result, _ in found] == [0, 0, 209]
+    assert [h200.get("cuModuleGetFunction", OUT, module, b"add")[0] for _, module in found] == [0, 0, 400]
+    said = "\n".join(current_session().failures.lines())
+    assert "load PTX instead, or put it beside the file, as kernels.cubin.ptx" in said
+    assert "write the image to a file kernels.cubin in the current folder, and its PTX to kernels.cubin.ptx" in said
+
+
+def test_a_handle_that_is_none_is_said_in_words(cuda):
+    _, stream = cuda.get("cuStreamCreate", OUT, 0)
+    wrong = ("cuEventRecord", stream, 0), ("cuGraphLaunch", stream, 0), ("cuMemRelease", 7), ("cuModuleUnload", 7)
+    assert [cuda(*call) for call in wrong] == [400, 1, 400, 400]
+    said = "\n".join(current_session().failures.lines())
+    kinds = ["an event, but of a stream", "an executable graph, but of a stream", "a piece of memory", "a module"]
+    assert [each for each in kinds if f"is no handle of {each}\n" in f"{said}\n"] == kinds
+
+
 def test_dynamic_shared_memory_that_is_available_is_what_a_kernel_may_have(h200):
     function = h200.function()
     assert h200.get("cuOccupancyAvailableDynamicSMemPerBlock", OUT, function, 2, 64) == (0, 48 << 10)
@@ -195,6 +223,7 @@ def test_a_module_that_ends_gives_back_the_memory_of_its_variables_when_its_kern
         (PTX.replace("8.0", "9.1").encode(), 222),
         (PTX.replace("8.0", "2.9").encode(), 801),
         (PTX.replace("ret;\n}", "barrier.cluster.arrive; ret;\n}").encode(), 801),
+        (PTX.replace(".global", ".global .texref t;\n.global", 1).encode(), 801),
         (PTX.replace("ret;\n}", "a_word_that_is_not_supported; ret;\n}").encode(), 218),
         (None, 1),
     ],

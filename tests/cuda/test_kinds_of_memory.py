@@ -176,21 +176,41 @@ def test_several_ranges_move_each_to_its_location(h200):
     assert h200("cuMemDiscardBatchAsync", numbers("Q", h200.allocate(1000)), sizes, 1, 0, 0) == 1
 
 
-def test_a_batch_copies_each_pair(cuda):
+def batch(cuda, dsts, srcs, stream, given=1, count=2):
+    """Copy 32 bytes between each pair of *dsts* and *srcs*."""
+    attributes, firsts = ctypes.create_string_buffer(struct.pack("<I16xI", 1, 0)), numbers("Q", 0)
+    ends = numbers("Q", *dsts), numbers("Q", *srcs), numbers("Q", *[32] * len(dsts))
+    return cuda("cuMemcpyBatchAsync_v2", *ends, count, attributes, firsts, given, stream)
+
+
+def test_a_batch_copies_each_pair_also_of_pageable_memory(cuda):
     source = (ctypes.c_uint8 * 64)(*range(64))
     target = (ctypes.c_uint8 * 64)()
-    devices = [cuda.allocate(32), cuda.allocate(32)]
-    attributes, firsts = ctypes.create_string_buffer(struct.pack("<I16xI", 1, 0)), numbers("Q", 0)
-    sizes = numbers("Q", 32, 32)
-    ends = [numbers("Q", at, at + 32) for at in (ctypes.addressof(source), ctypes.addressof(target))]
-    there = numbers("Q", *devices)
+    _, stream = cuda.get("cuStreamCreate", OUT, 1)
+    there = [cuda.allocate(32), cuda.allocate(32)]
+    ends = [(at, at + 32) for at in (ctypes.addressof(source), ctypes.addressof(target))]
     codes = [
-        cuda("cuMemcpyBatchAsync_v2", there, ends[0], sizes, 2, attributes, firsts, 1, 0),
-        cuda("cuMemcpyBatchAsync_v2", ends[1], there, sizes, 2, attributes, firsts, 1, 0),
-        cuda("cuMemcpyBatchAsync_v2", ends[1], there, sizes, 2, attributes, firsts, 3, 0),
-        cuda("cuMemcpyBatchAsync_v2", ends[1], there, sizes, 0, attributes, firsts, 1, 0),
+        batch(cuda, there, ends[0], stream),
+        batch(cuda, ends[1], there, stream),
+        batch(cuda, ends[1], there, stream, given=3),
+        batch(cuda, ends[1], there, stream, count=0),
+        cuda("cuStreamSynchronize", stream),
     ]
-    assert (codes, list(target)) == ([0, 0, 1, 1], list(range(64)))
+    assert (codes, list(target)) == ([0, 0, 1, 1, 0], list(range(64)))
+
+
+def test_a_batch_of_pinned_memory_is_one_call_and_no_capture_nor_the_legacy_stream_takes_one(cuda):
+    _, stream = cuda.get("cuStreamCreate", OUT, 1)
+    there, (_, pinned) = [cuda.allocate(32), cuda.allocate(32)], cuda.get("cuMemAllocHost_v2", OUT, 64)
+    here = ctypes.create_string_buffer(64)
+    assert [batch(cuda, there, [at, at + 32], 0) for at in (pinned, ctypes.addressof(here))] == [1, 1]
+    assert cuda("cuStreamBeginCapture_v2", stream, 2) == 0
+    assert [batch(cuda, there, [at, at + 32], stream) for at in (pinned, ctypes.addressof(here))] == [900, 900]
+    assert cuda.get("cuStreamEndCapture", stream, OUT)[0] == 0
+    assert (batch(cuda, there, [pinned, pinned + 32], stream), cuda("cuStreamSynchronize", stream)) == (0, 0)
+    calls = current_session().trace.timeline().calls
+    assert [row.name for row in calls if row.name.startswith("Memcpy")] == ["MemcpyBatchAsync"]
+    assert [row.name for row in current_session().trace.timeline().ops] == ["h2d", "h2d"]
 
 
 def test_fills_repeat_words_of_any_bytes_in_rows_too(cuda):

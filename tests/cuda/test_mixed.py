@@ -2,11 +2,15 @@
 
 import ctypes
 
+import structlog
+
 import acl_py
+from acl_py import log
 from acl_py.compat import cuda as switch
 from acl_py.compat.acl import install as install_acl
 from acl_py.compat.acl import object_of, uninstall
 from tests.cuda.calling import OUT, Cuda
+from tests.cuda.conftest import driver
 
 
 async def test_inside_a_simulation_calls_go_to_it_and_wait_in_place():
@@ -62,3 +66,24 @@ def test_acl_and_the_driver_share_the_session_of_the_process():
         assert (code, object_of(stream).context.device.ordinal) == (0, 0)
     finally:
         uninstall()
+
+
+def test_log_events_of_a_call_have_the_context_variables_of_the_program():
+    events = []
+    stop = structlog.DropEvent
+
+    def keep(*event):
+        events.append((event[2]["event"], event[2].get("request")))
+        raise stop
+
+    with driver("tiny") as cuda:
+        device = cuda.allocate(64)
+        structlog.contextvars.bind_contextvars(request=1)
+        log.enable(structlog.wrap_logger(None, [structlog.contextvars.merge_contextvars, keep]))
+        try:
+            codes = [cuda("cuMemsetD8Async", device, 1, 64, 0), cuda("cuMemFree_v2", 1), cuda("cuCtxSynchronize")]
+        finally:
+            log.disable()
+            structlog.contextvars.clear_contextvars()
+    assert (codes, {request for _, request in events}) == ([0, 1, 0], {1})
+    assert {"queued", "ended", "failed", "SynchronizeDevice"} <= {event for event, _ in events}

@@ -4,13 +4,14 @@ from math import prod
 
 from device_model.ptx.text.constants import whole
 from device_model.ptx.text.cursor import Cursor
-from device_model.ptx.text.errors import PtxError
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.initial import initial
 from device_model.ptx.text.lexer import Mark
 from device_model.ptx.text.syntax import Space, Variable
 from device_model.ptx.text.types import TYPES, Type
 
 SPACES = {f".{space.value}": space for space in Space}
+_OPAQUE = (".texref", ".samplerref", ".surfref")
 _MOST_BYTES = 1 << 40  # of a variable
 
 
@@ -46,6 +47,9 @@ def variable(at: Cursor) -> Variable:
             at.skip_to(")")
         elif directive[1:] in TYPES:
             type_ = TYPES[directive[1:]]
+        elif directive in _OPAQUE:
+            what = f"{directive} is not supported: textures and surfaces are not simulated"
+            raise PtxError(token.line, what, kind=Refusal.NOT_SIMULATED)
         else:
             raise at.error(f"{directive} is no directive for a variable", line=token.line)
     if type_ is None or type_.bits < 8:

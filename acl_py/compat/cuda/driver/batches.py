@@ -1,14 +1,18 @@
-"""Batches: several copies in one call, which are queued one by one."""
+"""Batches: several copies in one call."""
 
 from collections.abc import Iterator
 from struct import Struct, unpack
 from typing import Any
 
-from acl_py.compat.cuda.driver.copies import queue_bytes
+import acl_py as native
+from acl_py.compat.cuda.driver.copies import ends_of, queue_bytes
+from acl_py.compat.cuda.driver.streams import stream_of
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
+from acl_py.verbs.memory import Memory
+from device_model.memory import Buffer, Space
 
 _ATTRIBUTES = Struct("<I16sI")  # CUmemcpyAttributes: order of accesses, locations, flags
 _ORDERS = (1, 2, 3)  # CUmemcpySrcAccessOrder: in the stream, during the call, or at any time
@@ -19,11 +23,23 @@ _MOST = 1 << 16  # copies in one call
 async def copy_several(
     driver: Driver, dsts: int, srcs: int, sizes: int, count: int, attributes: int, firsts: int, given: int, stream: Any
 ) -> None:
-    """Queue several copies."""
+    """Queue several copies. Those of pageable memory, which the verb does not take, are queued one by one."""
     copies = list(_copies(dsts, srcs, sizes, count))
     _check_attributes(attributes, firsts, given, count)
+    places = [(ends_of(driver, dst, src, nbytes), nbytes) for dst, src, nbytes in copies]
+    queue = stream_of(stream)
+    takes_none = queue.branch is not None or queue is queue.context.legacy  # and the verb says why
+    if takes_none or all(_is_batched(*ends) for ends, _ in places):
+        await native.MemcpyBatchAsync([(dst, nbytes, src, nbytes) for (dst, src), nbytes in places], stream)
+        return
     for dst, src, nbytes in copies:
         await queue_bytes(driver, dst, src, nbytes, stream)
+
+
+def _is_batched(dst: Memory, src: Memory) -> bool:
+    """Whether the verb for batches takes a copy: of memory that is not pageable, and not of the host at both ends."""
+    spaces = {end.allocation.space for end in (dst, src) if isinstance(end, Buffer)}
+    return Space.PAGEABLE not in spaces and spaces != {Space.PINNED}
 
 
 @answers("cuMemcpyBatchAsync")

@@ -17,53 +17,50 @@ from device_model.contexts import Context
 from device_model.memory import Buffer, Space
 
 _ANY = MemcpyKind.DEFAULT  # the addresses say which kind of copy it is
-_DST, _SRC, _BOTH = "dst", "src", "dst src"  # the ends that a device must reach
+_DST, _SRC, _BOTH = ("dst",), ("src",), ("dst", "src")  # the ends that a device must reach
 ARRAY = 3  # the CUmemorytype of arrays
 _HOST = 1
-_MOST_ENDS = 256  # that are kept
+_MOST_ENDS = 256  # pairs that are kept
 _NOWHERE = np.empty(0, np.uint8)
 
 
-def _ends(driver: Driver, dst: int, src: int, nbytes: int, on_device: str) -> tuple[Memory, Memory]:
+def ends_of(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...] = ()) -> tuple[Memory, Memory]:
     """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
-    are not looked at.
+    are not looked at. They are the same buffers as before where these are still there, because verbs keep what follows
+    from them.
     """
-    memory, ends = driver.runtime.memory, driver.ends
-    to, source = ends.get((dst, nbytes)), ends.get((src, nbytes))
-    if to is not None and source is not None and to.allocation.home is memory and source.allocation.home is memory:
-        return to, source
+    memory, known = driver.runtime.memory, driver.ends
+    ends = known.get((dst, src, nbytes))
+    if ends is not None and ends[0].allocation.home is memory and ends[1].allocation.home is memory:
+        return ends
     driver.check_context()
     if not nbytes:
         return _NOWHERE, _NOWHERE
-    return _end(driver, dst, nbytes, "dst", on_device), _end(driver, src, nbytes, "src", on_device)
+    ends = memory.at(dst, nbytes, "dst"), memory.at(src, nbytes, "src")
+    pageable = [role for role, end in zip(("dst", "src"), ends, strict=True) if end.allocation.space is Space.PAGEABLE]
+    if not pageable:
+        if len(known) >= _MOST_ENDS:
+            known.clear()
+        known[dst, src, nbytes] = ends
+    for role in pageable:
+        if role in on_device:
+            raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
+    return ends
 
 
-def _end(driver: Driver, address: int, nbytes: int, role: str, on_device: str) -> Buffer:
-    """Return one end: the same buffer as before where it is still there, because verbs keep what follows from it."""
-    memory, ends = driver.runtime.memory, driver.ends
-    end = ends.get((address, nbytes))
-    if end is not None and end.allocation.home is memory:
-        return end
-    end = memory.at(address, nbytes, role)
-    if end.allocation.space is not Space.PAGEABLE:
-        if len(ends) >= _MOST_ENDS:
-            ends.clear()
-        ends[address, nbytes] = end
-    elif role in on_device:
-        raise RefusedError(INVALID_VALUE, f"{role} is pageable memory of the host, which no device reaches")
-    return end
-
-
-async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: str = "") -> None:
-    to, source = _ends(driver, dst, src, nbytes, on_device)
+async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...] = ()) -> None:
+    to, source = ends_of(driver, dst, src, nbytes, on_device)
     await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
 def queue_bytes(
-    driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: str = ""
+    driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: tuple[str, ...] = ()
 ) -> Coroutine[Any, Any, Any]:
     """Queue a copy; a device must reach the ends that are named in *on_device*."""
-    to, source = _ends(driver, dst, src, nbytes, on_device)
+    ends, memory = driver.ends.get((dst, src, nbytes)), driver.runtime.memory
+    if ends is not None and ends[0].allocation.home is memory and ends[1].allocation.home is memory:  # the hot path
+        return native.MemcpyAsync(ends[0], nbytes, ends[1], nbytes, _ANY, stream)
+    to, source = ends_of(driver, dst, src, nbytes, on_device)
     return native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
 
 

@@ -10,7 +10,7 @@ from acl_py import ptx
 from acl_py.compat.cuda.driver.device_runtime import with_device_runtime
 from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import FILE_NOT_FOUND, NOT_FOUND, RefusedError
-from acl_py.compat.cuda.face.images import refused, text_at, text_of
+from acl_py.compat.cuda.face.images import refused, text_at, text_in
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
 from acl_py.runtime.scopes import current_scope
@@ -97,10 +97,9 @@ async def load(text: str) -> Module:
 def text_of_file(name: str) -> str:
     """Return the PTX in the file *name*."""
     try:
-        image = Path(name).read_bytes()
+        return text_in(Path(name))
     except OSError as error:
         raise RefusedError(FILE_NOT_FOUND, f"{name}: {error.strerror}") from error
-    return text_of(image)
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -6,24 +6,23 @@ caller wants the results, one value for each. Handles are made for objects among
 call that fails writes nothing.
 """
 
-import gc
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from functools import cache, partial
 from struct import Struct
 from typing import Any, TypeVar
 
 from acl_py import log
 from acl_py.compat.acl.face.failed_calls import sentence
-from acl_py.compat.acl.face.turns import NO_TURN
-from acl_py.compat.cuda.face import codes, images
+from acl_py.compat.acl.face.turns import NO_TURN, Turn
+from acl_py.compat.cuda.face import answering, codes, images
 from acl_py.compat.cuda.face.codes import NotSimulatedError, RefusedError, code_of
-from acl_py.compat.cuda.face.state import Driver, driver_here
+from acl_py.compat.cuda.face.state import Driver, Thread
 from acl_py.compat.cuda.library import own_memory
-from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind
 from acl_py.compat.cuda.library.callbacks import STRUCTURES, Answer
 from acl_py.compat.cuda.library.signatures import NUMBERS, Parameter, Signature, read
 from acl_py.errors import AclError
-from acl_py.runtime.scopes import Barred, scope_var
+from acl_py.runtime.scopes import Barred, Scope, scope_var
 from acl_py.verbs.streams import PER_THREAD_STREAM, StreamLike
 from device_model.contexts import Context
 from device_model.ptx.text.errors import PtxError
@@ -33,7 +32,6 @@ _V = TypeVar("_V", bound=Verb)
 _Reader = Callable[[Driver, int], Any]
 _NUMBER = {"u4": Struct("<I"), "u8": Struct("<Q"), "i4": Struct("<i"), "f4": Struct("<f")}
 _HANDLE = _NUMBER["u8"]
-_UNKNOWN = None, None  # the kind of what is no handle, and its object
 _PLACED = frozenset(("stream", "event", "function", "module", "array"))  # kinds of objects that have a context
 _answers: dict[str, Verb] = {}
 _questions: dict[str, int] = {}  # by function, a code that answers a question and is no failure
@@ -85,73 +83,42 @@ class Entry:
 
     def __init__(self, signature: Signature, verb: Verb, question: int, *, is_twin: bool) -> None:
         self.signature = signature
-        self._verb = verb
+        self.verb = verb
         self._question = question
         self._reads = signature.name in _reading
-        self._is_per_thread = is_twin
         default = PER_THREAD_STREAM if is_twin else None
         parameters = list(enumerate(signature.parameters))
         self._given = [place for place, each in parameters if not each.is_out]
         given = [each for each in signature.parameters if not each.is_out]
-        self._readers = [(place, *reader) for place, each in enumerate(given) if (reader := _reader(each, default))]
+        self.readers = [(place, *reader) for place, each in enumerate(given) if (reader := _reader(each, default))]
         self._wanted = [(place, each) for place, each in parameters if each.is_out]
-        self._placed = [(place, each.kind) for place, each in parameters if not each.is_out and each.kind in _PLACED]
+        self.placed = [(place, each.kind) for place, each in parameters if not each.is_out and each.kind in _PLACED]
+        self.answer = answering.written(self, is_per_thread=is_twin)
 
-    def answer(self, *raw: Any) -> int:
-        """Make the call with what C has passed, in the scope of the driver's thread, and return its code.
+    @property
+    def is_direct(self) -> bool:
+        """Whether a call only reads arguments and runs the verb, which has no results."""
+        return not self._wanted
 
-        All in one function, because the way to the line of the program leads over each frame.
+    def turn_beside(self, thread: Thread, scope: Scope | None) -> tuple[Turn | None, Callable[..., Any]]:
+        """Return the turn of a call that may be made in the middle of another one, in which *scope* is that of the
+        thread, and what runs it. None if the call is put off: a finalizer makes it, and the state must not change.
         """
-        try:
-            NOTHING % FITTED
-        except BaseException as error:
-            return SettingAgain.of(self.answer(*raw), error)
-        try:
-            scope = scope_var.get()
-            driver = driver_here(scope)
-            session = driver.session
-            turn = session.turn
-            if scope is not None and isinstance(scope.context, Barred):
-                turn = NO_TURN
-            elif turn._is_owned() and session.is_in_the_middle():
-                if not self._reads:
-                    return self._put_off(driver, raw)
-                turn = NO_TURN
-            collects = gc.isenabled()
-            gc.disable()  # a finalizer in the middle of a call could not get results
-            try:
-                turn.acquire()
-                own = driver.threads.scope
-                outer, own.is_per_thread = own.is_per_thread, self._is_per_thread
-                place = self._place(driver, raw) if own.context is driver.nowhere else None
-                if place is not None:
-                    own.context = place
-                token = scope_var.set(own)
-                try:
-                    for _ in self.act(driver, raw).__await__():
-                        raise AssertionError(f"{self.signature.name} suspended, and its bridge is a blocking one")
-                    code = codes.SUCCESS
-                except (RefusedError, own_memory.FaultError, PtxError, AclError) as error:
-                    code = self.refused(driver, error)
-                finally:
-                    turn.release()
-                    if place is not None and own.context is place:
-                        own.context = driver.nowhere
-                    own.is_per_thread = outer
-                    scope_var.reset(token)
-            finally:
-                if collects:
-                    gc.enable()
-            if session.pending:
-                session.do_pending()
-            return code
-        except BaseException as error:  # C cannot have it: it would go on with a random code
-            kept = error
-        for _ in raising_behind(kept):
-            return codes.UNKNOWN
-        raise AssertionError("the iterator has one step")
+        session, turn = thread.session, thread.turn
+        is_inside = turn._is_owned()
+        if scope is not None and isinstance(scope.context, Barred):
+            turn = NO_TURN
+        elif is_inside and session.is_in_the_middle():
+            if not self._reads:
+                return None, thread.run
+            turn = NO_TURN
+        if not is_inside and log._logger is None:
+            return turn, thread.run
+        variables = copy_context()  # events have those of the program
+        variables.run(scope_var.set, thread.scope)
+        return turn, variables.run
 
-    def _put_off(self, driver: Driver, raw: tuple[Any, ...]) -> int:
+    def put_off(self, driver: Driver, raw: tuple[Any, ...]) -> int:
         """Make the call later: a finalizer makes it in the middle of another one, whose state must not change."""
         if self._wanted:
             what = "a finalizer asks for a result in the middle of a call"
@@ -175,14 +142,14 @@ class Entry:
                 return self._failed(driver, self.code_of(error), _sentence(driver, error))
         raise error
 
-    def _place(self, driver: Driver, raw: tuple[Any, ...]) -> Context | None:
+    def place(self, driver: Driver, raw: tuple[Any, ...]) -> Context | None:
         """Return the context in which a call is made where none is current: that of the first object which has one
         (measured: all but what names no such object works so).
         """
-        for place, kind in self._placed:
-            known = driver.handles.objects.get(raw[place])
-            if known is not None and known[0] == kind:
-                context: Context = known[1].context
+        for place, kind in self.placed:
+            thing = driver.handles.tables[kind].get(raw[place])
+            if thing is not None:
+                context: Context = thing.context
                 return context
         return None
 
@@ -190,7 +157,7 @@ class Entry:
         """Return the verb's run with what C has passed."""
         if self._wanted:
             return self._answered(driver, raw)
-        return self._verb(driver, *self._read(driver, [*raw]))
+        return self.verb(driver, *self._read(driver, [*raw]))
 
     def code_of(self, error: AclError) -> int:
         """Return the code of a failed verb."""
@@ -202,10 +169,10 @@ class Entry:
 
     def _read(self, driver: Driver, arguments: list[Any]) -> list[Any]:
         """Put what they stand for in the place of the *arguments*, which C has passed."""
-        objects = driver.handles.objects
-        for place, kind, otherwise in self._readers:
-            known, thing = objects.get(arguments[place], _UNKNOWN)
-            arguments[place] = thing if known == kind else otherwise(driver, arguments[place])
+        tables = driver.handles.tables
+        for place, kind, otherwise in self.readers:
+            thing = tables[kind].get(arguments[place])
+            arguments[place] = otherwise(driver, arguments[place]) if thing is None else thing
         return arguments
 
     async def _answered(self, driver: Driver, raw: tuple[Any, ...]) -> None:
@@ -213,7 +180,7 @@ class Entry:
         for place, parameter in self._wanted:
             if raw[place] or not parameter.is_optional:
                 own_memory.check(raw[place], _size(parameter))
-        result = await self._verb(driver, *self._read(driver, [raw[place] for place in self._given]))
+        result = await self.verb(driver, *self._read(driver, [raw[place] for place in self._given]))
         results = result if len(self._wanted) > 1 else (result,)
         for (place, parameter), each in zip(self._wanted, results, strict=True):
             if raw[place]:

@@ -1,14 +1,15 @@
 """Images: what a program hands over as the code of its kernels.
 
-It is text in PTX, or PTX in a wrapper (wrappers.py). Machine code itself is refused.
+It is text in PTX, or PTX in a wrapper (wrappers.py). For machine code itself there may be a stand-in (standins.py).
 """
 
 import re
+from pathlib import Path
 
+from acl_py.compat.cuda.face import standins
 from acl_py.compat.cuda.face.codes import (
     INVALID_IMAGE,
     INVALID_PTX,
-    NO_BINARY_FOR_GPU,
     NOT_SUPPORTED,
     UNSUPPORTED_PTX_VERSION,
     RefusedError,
@@ -28,18 +29,30 @@ def text_at(address: int) -> str:
     """Return the PTX of the image at *address*.
 
     Raises:
-        RefusedError: It is no image (200), machine code (209), or PTX that is newer than the driver (222).
+        RefusedError: It is no image (200), machine code without a stand-in (209), or PTX that is newer than the driver
+            (222).
         FaultError: There is no such memory.
     """
-    return text_of(_image_at(address))
+    image = _image_at(address)
+    return _checked(standins.of_bytes(address) if _is_machine_code(image) else _text_of(image))
 
 
-def text_of(image: bytes) -> str:
-    """Return the PTX in *image*; `RefusedError` as for `text_at`."""
+def text_in(file: Path) -> str:
+    """Return the PTX of the image in *file*; `RefusedError` as for `text_at`."""
+    image = file.read_bytes()
+    return _checked(standins.of_file(file) if _is_machine_code(image) else _text_of(image))
+
+
+def _is_machine_code(image: bytes) -> bool:
+    return unwrapped(image) is None and image.startswith((_FAT, MACHINE_CODE))
+
+
+def _text_of(image: bytes) -> str:
     data = unwrapped(image)
-    if data is None and image.startswith((_FAT, MACHINE_CODE)):
-        raise RefusedError(NO_BINARY_FOR_GPU, "the image is machine code, which cannot be run: load PTX instead")
-    text = (image if data is None else data).rstrip(b"\0").decode(errors="replace")
+    return (image if data is None else data).rstrip(b"\0").decode(errors="replace")
+
+
+def _checked(text: str) -> str:
     check_version(text)
     return text
 

@@ -8,6 +8,7 @@ which verbs run; after it the caller has its own scope back.
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import Context as ContextVariables
 from typing import Any
 
 from acl_py.compat.acl.face import session as sessions
@@ -26,15 +27,24 @@ _PER_THREAD = 2  # the handle of the default stream of the thread
 CARD, RULES = "h200", "cuda"  # where no option says otherwise
 
 
-class Thread(threading.local):
-    """The contexts of the calling thread: that of *scope* is current, and *below* are those that it comes back to."""
+class Thread:
+    """The contexts of one thread: that of *scope* is current, and *below* are those that it comes back to.
 
-    scope: ThreadScope
+    Its calls are run with variables of their own, in which *scope* is that of the verbs.
+    """
+
+    __slots__ = ("_nowhere", "below", "driver", "outer", "pending", "run", "runtime", "scope", "session", "turn")
 
     def __init__(self, driver: "Driver") -> None:
         self._nowhere = driver.nowhere
+        self.driver, self.session, self.runtime = driver, driver.session, driver.runtime
+        self.turn, self.pending = driver.session.turn, driver.session.pending  # those of the session
         self.scope = ThreadScope(driver.runtime, driver.nowhere)
         self.below: list[Context] = []
+        self.outer: Scope | None = None  # that of the call which found that the thread comes here
+        variables = ContextVariables()
+        variables.run(scope_var.set, self.scope)
+        self.run = variables.run
         driver.join()
 
     @property
@@ -81,6 +91,13 @@ class Thread(threading.local):
         self.scope.context = self.below.pop() if self.below else self._nowhere
 
 
+class _Threads(threading.local):
+    """What a driver knows of the calling thread."""
+
+    def __init__(self, driver: "Driver") -> None:
+        self.mine = Thread(driver)
+
+
 class Driver:
     """What the calls on one runtime share."""
 
@@ -91,8 +108,8 @@ class Driver:
         self.nowhere = sessions.nowhere(session.runtime, "call cuCtxSetCurrent() in it first")
         self.handles = Handles()
         self.names = Names()
-        self.ends: dict[tuple[int, int], Buffer] = {}  # of copies, by address and bytes
-        self.threads = Thread(self)
+        self.ends: dict[tuple[int, int, int], tuple[Buffer, Buffer]] = {}  # of copies: by both addresses, and bytes
+        self._threads = _Threads(self)
         self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
         self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost
         self.physicals: dict[Any, Any] = {}  # memory that is mapped by the program, and who holds it
@@ -110,7 +127,7 @@ class Driver:
     @property
     def thread(self) -> Thread:
         """The contexts of the calling thread."""
-        return self.threads
+        return self._threads.mine
 
     def handle(self, kind: str, thing: Any) -> int:
         """Return the handle of *thing*."""
@@ -144,7 +161,24 @@ class _Face:
         self.driver: Driver | None = None
 
 
+class _Near(threading.local):
+    """What the last call of the calling thread was made with."""
+
+    thread: Thread | None = None
+
+
+near = _Near()
 _last: tuple[Scope | None, Driver | None] = None, None  # the scope of the last call, and its driver
+
+
+def thread_here(scope: Scope | None) -> Thread:
+    """Return the contexts of the calling thread at the driver of its calls, whose *scope* that is. Until that has
+    another scope, or the driver ends, they are `near`.
+    """
+    thread = driver_here(scope).thread
+    thread.outer = scope
+    near.thread = thread
+    return thread
 
 
 def driver_here(scope: Scope | None) -> Driver:

@@ -24,9 +24,10 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.argtypes, _new_capsule.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
 _NAME = "acl_py_set_exception"
 
-# A callback first computes `NOTHING % FITTED`: that raises the exception that is on its way, if there is one, because
-# -1 may stand for a failed conversion. No other is raised there, as those of `raising_behind` are behind a call.
-NOTHING, FITTED = b"%*s", (-1, b"")
+# A callback first computes `ZERO % MINUS_ONE`: that raises the exception that is on its way, if there is one, because
+# -1 may stand for a number whose conversion has failed. No other is raised there, as those of `raising_behind` are
+# behind a call.
+ZERO, MINUS_ONE = 0.0, -1
 
 _BEHIND_YIELD_FROM = 2  # where a function goes on; the interpreter begins with nothing else there
 

@@ -10,7 +10,7 @@ from functools import cache
 from types import FunctionType, MethodType
 from typing import Any
 
-from acl_py.compat.cuda.library.behind import FITTED, NOTHING, SettingAgain, raising_behind, undisturbed
+from acl_py.compat.cuda.library.behind import MINUS_ONE, ZERO, SettingAgain, raising_behind, undisturbed
 from acl_py.compat.cuda.library.signatures import Parameter, Signature
 
 Answer = Callable[..., int]  # of what C has passed
@@ -35,14 +35,16 @@ _C_TYPES: dict[str, Any] = STRUCTURES | {
 
 
 def callback_of(signature: Signature, answer: Answer) -> Any:
-    """Return what C calls for the function of *signature*, which the method *answer* answers: it must be kept alive."""
-    assert isinstance(answer, MethodType), "it has an object, and its own code for each function"
-    function: Any = answer.__func__
+    """Return what C calls for the function of *signature*, which *answer* answers, a function with its own code or a
+    method: it must be kept alive.
+    """
+    function: Any = getattr(answer, "__func__", answer)
     # The name of the file tells reports which function was called: see sites.py.
     file = f"{function.__globals__['__file__']}: {signature.name}"
     code = _undisturbed(function.__code__).replace(co_filename=file)
+    own: Any = FunctionType(code, function.__globals__, signature.name)
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *map(_c_type, signature.parameters))
-    return prototype(MethodType(FunctionType(code, function.__globals__, signature.name), answer.__self__))
+    return prototype(MethodType(own, answer.__self__) if isinstance(answer, MethodType) else own)
 
 
 _undisturbed = cache(undisturbed)
@@ -67,7 +69,7 @@ class Late:
     def answer(self, *raw: Any) -> int:
         """Make the answer, and let it answer this call; later ones come here only if they have begun already."""
         try:
-            NOTHING % FITTED
+            ZERO % MINUS_ONE
         except BaseException as error:
             return SettingAgain.of(self.answer(*raw), error)
         try:

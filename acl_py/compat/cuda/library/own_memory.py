@@ -7,12 +7,14 @@ that, as in some containers, they go through a pipe.
 import ctypes
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = 4096
 _PART = 1 << 20  # bytes that are read at once: a size may be wrong, and then as much must not be allocated
 _LONGEST = 1 << 26  # bytes of a text
+_FEW = 64  # words of an array for which there is a class of its own
 _PIPED = 4096  # bytes that go through a pipe at once; each pipe holds that many
 
 
@@ -20,14 +22,7 @@ class FaultError(Exception):
     """There is no such memory."""
 
 
-class _Piece(ctypes.Structure):
-    """struct iovec."""
-
-    _fields_ = (("address", ctypes.c_void_p), ("nbytes", ctypes.c_size_t))
-
-
-_PIECES = ctypes.POINTER(_Piece)
-_TYPES = (ctypes.c_int, _PIECES, ctypes.c_ulong, _PIECES, ctypes.c_ulong, ctypes.c_ulong)
+_TYPES = (ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong)
 _readv, _writev = _LIBC.process_vm_readv, _LIBC.process_vm_writev
 for _function in (_readv, _writev):
     _function.argtypes, _function.restype = _TYPES, ctypes.c_ssize_t
@@ -50,22 +45,25 @@ def read(address: int, nbytes: int) -> bytes:
 def gather(places: Sequence[tuple[int, int]]) -> bytes:
     """Return the bytes at *places*, pairs of address and size, in one piece; `FaultError` if some are not there."""
     nbytes = sum(size for _, size in places)
-    buffer = ctypes.create_string_buffer(nbytes)
-    own = _Piece(ctypes.addressof(buffer), nbytes)
-    pieces = (_Piece * len(places))(*(_Piece(*place) for place in places))
-    _move(_readv, own, pieces, nbytes)
-    return buffer.raw
+    room, begin = _room(places, nbytes)
+    _move(_readv, room, places, nbytes)
+    return bytes(room)[begin : begin + nbytes]
 
 
 def write(address: int, data: bytes) -> None:
     """Write *data* at *address*; `FaultError` if the memory is not there, or cannot be written."""
-    own = _Piece(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value, len(data))
-    _move(_writev, own, (_Piece * 1)(_Piece(address, len(data))), len(data))
+    places = ((address, len(data)),)
+    room, begin = _room(places, len(data))
+    ctypes.memmove(ctypes.addressof(room) + begin, data, len(data))
+    _move(_writev, room, places, len(data))
 
 
 def check(address: int, nbytes: int) -> None:
     """Raise `FaultError` unless *nbytes* at *address* can be written; they stay as they are."""
-    write(address, read(address, nbytes))
+    places = ((address, nbytes),)
+    room, _ = _room(places, nbytes)
+    _move(_readv, room, places, nbytes)
+    _move(_writev, room, places, nbytes)
 
 
 def text(address: int) -> bytes:
@@ -82,27 +80,48 @@ def text(address: int) -> bytes:
     raise FaultError(f"the end of a text within {_LONGEST} bytes")
 
 
-def _move(function: "ctypes._FuncPointer", own: _Piece, pieces: "ctypes.Array[_Piece]", nbytes: int) -> None:
+def _room(places: Sequence[tuple[int, int]], nbytes: int) -> tuple["ctypes.Array[ctypes.c_uint64]", int]:
+    """Return an array with what a move between *places* and *nbytes* of its own takes, and where these bytes begin.
+
+    It is made for one move: a finalizer may make another one in the middle. First comes the piece (struct iovec) of the
+    own bytes, then those of the places: an address and a size, in 8 bytes each.
+    """
+    words = 2 + 2 * len(places)
+    room = _array(words + -(-nbytes // 8))()
+    room[:words] = [ctypes.addressof(room) + 8 * words, nbytes, *chain.from_iterable(places)]
+    return room, 8 * words
+
+
+def _array(words: int) -> "type[ctypes.Array[ctypes.c_uint64]]":
+    """Return the class of an array of so many *words*, or a little more: there are few of them."""
+    return ctypes.c_uint64 * (words if words <= _FEW else 1 << (words - 1).bit_length())
+
+
+def _move(
+    function: Callable[..., int], room: "ctypes.Array[ctypes.c_uint64]", places: Sequence[tuple[int, int]], nbytes: int
+) -> None:
     if not nbytes:
         return
-    moved = function(os.getpid(), ctypes.byref(own), 1, pieces, len(pieces), 0)
+    own = ctypes.addressof(room)
+    moved = function(os.getpid(), own, 1, own + 16, len(places), 0)
     if moved == nbytes:
         return
     if moved < 0 and ctypes.get_errno() in (errno.EPERM, errno.ENOSYS):
-        _move_through_pipe(own, pieces, is_read=function is _readv)
+        _move_through_pipe(room[0], places, is_read=function is _readv)
         return
-    raise FaultError(", ".join(f"{piece.nbytes} bytes at {piece.address or 0:#x}" for piece in pieces))
+    raise FaultError(", ".join(f"{size} bytes at {address:#x}" for address, size in places))
 
 
-def _move_through_pipe(own: _Piece, pieces: "ctypes.Array[_Piece]", *, is_read: bool) -> None:
-    """Move bytes in parts: a system call that takes an address which is not there fails with EFAULT."""
+def _move_through_pipe(place: int, places: Sequence[tuple[int, int]], *, is_read: bool) -> None:
+    """Move bytes in parts, between *place* and *places*: a system call that takes an address which is not there fails
+    with EFAULT.
+    """
     outlet, inlet = os.pipe()
     try:
-        place = own.address
-        for piece in pieces:
-            for start in range(0, piece.nbytes, _PIPED):
-                count = min(_PIPED, piece.nbytes - start)
-                there = (piece.address or 0) + start
+        for address, size in places:
+            for start in range(0, size, _PIPED):
+                count = min(_PIPED, size - start)
+                there = address + start
                 source, target = (there, place) if is_read else (place, there)
                 if _pipe_in(inlet, source, count) != count or _pipe_out(outlet, target, count) != count:
                     raise FaultError(f"{count} bytes at {there:#x}")

@@ -121,6 +121,11 @@ class RuntimeEntry(Entry):
         self._same = function.same
         self._is_found = not is_simulated  # whether its verb is
 
+    @property
+    def is_direct(self) -> bool:
+        """False: a call does more than its verb."""
+        return False
+
     def refused(self, driver: Driver, error: Exception) -> int:
         """Keep the code if it is an error."""
         code = super().refused(driver, error)
@@ -142,9 +147,9 @@ class RuntimeEntry(Entry):
         """Find the verb, once its module is imported."""
         load()
         if self._same:
-            self._verb, self._question = verb_of(self._same)
+            self.verb, self._question = verb_of(self._same)
         else:
-            self._verb = _verbs.get(self.signature.name, not_simulated)
+            self.verb = _verbs.get(self.signature.name, not_simulated)
         self._is_found = True
 
     def code_of(self, error: AclError) -> int:
