@@ -49,12 +49,12 @@ class Player:
         tracks = self._tracks.get(first.facts)
         if tracks is None:
             devices = [self._devices[rank] for rank in dict.fromkeys(exchange.ranks)]
-            tracks = routed(self._plan(exchange), self._links.spec, tuple(devices))
+            tracks = routed(self.plan_of(exchange), self._links.spec, tuple(devices))
             if first.kind in _KINDS:
                 self._tracks[first.facts] = tracks
         play_tracks(tracks, self._links, self._links.scheduler.now, done)
 
-    def _plan(self, exchange: Exchange) -> Plan:
+    def plan_of(self, exchange: Exchange) -> Plan:
         """Return how the calls of *exchange*, which are all there, are done."""
         calls = [call for call in exchange.calls if call is not None]
         first, ranks = calls[0], len(set(exchange.ranks))
