@@ -270,26 +270,28 @@ def joined(call: Call, verb: Callable[..., object], known: Known, stream: Stream
         return NOTHING
     if rank.clique.error is not None:
         raise runtime.operation_error(rank.clique.error)
-    home = stream.home if isinstance(stream, Stream) else None
     if (
-        home is None
-        or home.alert
-        or home.device is not rank.device
-        or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
+        isinstance(stream, Stream)
+        and (home := stream.home) is not None
+        and not home.alert
+        and home.device is rank.device
+        and (home is scope.context or runtime.rules.foreign_stream is not _REFUSED)
     ):
-        stream = _stream_of(scope, verb.__name__, rank, stream)
+        found = stream  # most streams: `_stream_of` would find the same, more slowly
+    else:
+        found = _stream_of(scope, verb.__name__, rank, stream)
     group = known.groups.get(current_caller()) if known.groups else None
     if group is None:
         part = Part(rank, made)
         op = Op(part, _LANE, part.nbytes, site)
-        queue(runtime, op, part, stream)
+        queue(runtime, op, part, found)
     else:
-        op = join_group(group, rank, made, stream, site)
+        op = join_group(group, rank, made, found, site)
     if runtime.hooks.call is not None:
         count = len(made)
-        act: Act[Any] = Plain((rank, stream))
+        act: Act[Any] = Plain((rank, found))
         if group is None:
-            act = Joined(tuple(made), (rank,) * count, (stream,) * count)
+            act = Joined(tuple(made), (rank,) * count, (found,) * count)
         runtime.hooks.call(verb.__name__, enter, runtime.host_ns, site, act)
     return op
 
