@@ -239,7 +239,7 @@ def recall(comm: Communicator, key: tuple[Any, ...]) -> tuple[Call, Known | None
         runtime.check_call(scope.context, key[0].__name__)
     call = scope, runtime, site_of(_getframe(2)), runtime.host_ns
     try:
-        known: Known = comm.known[key]
+        known: Known = comm.known.get(key) or comm.known[_at_places(key)]
     except (KeyError, TypeError, AttributeError):  # TypeError: an argument without a hash, such as an array
         return call, None
     memory = runtime.memory
@@ -249,15 +249,38 @@ def recall(comm: Communicator, key: tuple[Any, ...]) -> tuple[Call, Known | None
     return call, known
 
 
+def _at_places(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return *key* with the bytes that its buffers are: a program may make the same parts of a buffer again and again.
+
+    Raises:
+        TypeError: They are not what handles of memory are, and may be other bytes next time.
+    """
+    verb, first, second, *others = key
+    return verb, _place(first), _place(second), *others
+
+
+def _place(memory: Memory | None) -> tuple[Any, ...]:
+    if memory is None:
+        return ()
+    if isinstance(memory, Array):
+        return *_place(memory.buffer), memory.nbytes, memory.dtype
+    if isinstance(memory, Buffer):
+        return memory.allocation, memory.offset, memory.nbytes
+    raise TypeError("this is no handle of memory")
+
+
 def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known:
     """Return what is known of *made*, for which *key* asks, and keep it for the next call with the same arguments."""
     rank = elements.rank
     memory = tuple(dict.fromkeys(allocation for allocation, _, _ in (*made.sends, *made.receives)))
     known = Known(elements.runtime, rank, (made,) if made.count else (), memory)
-    if all(each is None or isinstance(each, Buffer | Array) for each in key[1:3]):  # an address may have other memory
-        if len(rank.known) >= _MOST_KNOWN:
-            rank.known.clear()
-        rank.known[key] = known
+    try:
+        places = _at_places(key)
+    except TypeError:  # an address, or an object that may have other memory next time
+        return known
+    if len(rank.known) >= _MOST_KNOWN:
+        rank.known.clear()
+    rank.known[key] = rank.known[places] = known
     return known
 
 
