@@ -1,4 +1,8 @@
-"""The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here."""
+"""The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here.
+
+A program makes the same calls again and again, so arguments that were right are kept (`note`), and a call with the same
+ones only looks at what can have changed (`recall`).
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cache
