@@ -82,7 +82,8 @@ async def GroupEnd() -> None:
         except BaseException:
             drop(group, runtime.scheduler.now)
             raise
-        runtime.called(GroupEnd.__name__, enter, site, joined_by(group))
+        if runtime.hooks.call is not None:
+            runtime.called(GroupEnd.__name__, enter, site, joined_by(group))
 
 
 @asynccontextmanager

@@ -1,4 +1,8 @@
-"""The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here."""
+"""The arguments of collectives: how many elements of what type, and where. What is wrong with them is found here.
+
+A program makes the same calls again and again, so arguments that were right are kept (`note`), and a call with the same
+ones only looks at what can have changed (`recall`).
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -239,7 +243,7 @@ def recall(comm: Communicator, key: tuple[Any, ...]) -> tuple[Call, Known | None
         runtime.check_call(scope.context, key[0].__name__)
     call = scope, runtime, site_of(_getframe(2)), runtime.host_ns
     try:
-        known: Known = comm.known[key]
+        known: Known = comm.known.get(key) or comm.known[_at_places(key)]
     except (KeyError, TypeError, AttributeError):  # TypeError: an argument without a hash, such as an array
         return call, None
     memory = runtime.memory
@@ -249,15 +253,38 @@ def recall(comm: Communicator, key: tuple[Any, ...]) -> tuple[Call, Known | None
     return call, known
 
 
+def _at_places(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return *key* with the bytes that its buffers are: a program may make the same parts of a buffer again and again.
+
+    Raises:
+        TypeError: They are not what handles of memory are, and may be other bytes next time.
+    """
+    verb, first, second, *others = key
+    return verb, _place(first), _place(second), *others
+
+
+def _place(memory: Memory | None) -> tuple[Any, ...]:
+    if memory is None:
+        return ()
+    if isinstance(memory, Array):
+        return *_place(memory.buffer), memory.nbytes, memory.dtype
+    if isinstance(memory, Buffer):
+        return memory.allocation, memory.offset, memory.nbytes
+    raise TypeError("this is no handle of memory")
+
+
 def note(elements: Elements, key: tuple[object, ...], made: calls.Call) -> Known:
     """Return what is known of *made*, for which *key* asks, and keep it for the next call with the same arguments."""
     rank = elements.rank
     memory = tuple(dict.fromkeys(allocation for allocation, _, _ in (*made.sends, *made.receives)))
     known = Known(elements.runtime, rank, (made,) if made.count else (), memory)
-    if all(each is None or isinstance(each, Buffer | Array) for each in key[1:3]):  # an address may have other memory
-        if len(rank.known) >= _MOST_KNOWN:
-            rank.known.clear()
-        rank.known[key] = known
+    try:
+        places = _at_places(key)
+    except TypeError:  # an address, or an object that may have other memory next time
+        return known
+    if len(rank.known) >= _MOST_KNOWN:
+        rank.known.clear()
+    rank.known[key] = rank.known[places] = known
     return known
 
 
@@ -270,26 +297,28 @@ def joined(call: Call, verb: Callable[..., object], known: Known, stream: Stream
         return NOTHING
     if rank.clique.error is not None:
         raise runtime.operation_error(rank.clique.error)
-    home = stream.home if isinstance(stream, Stream) else None
     if (
-        home is None
-        or home.alert
-        or home.device is not rank.device
-        or (home is not scope.context and runtime.rules.foreign_stream is _REFUSED)
+        isinstance(stream, Stream)
+        and (home := stream.home) is not None
+        and not home.alert
+        and home.device is rank.device
+        and (home is scope.context or runtime.rules.foreign_stream is not _REFUSED)
     ):
-        stream = _stream_of(scope, verb.__name__, rank, stream)
+        found = stream  # most streams: `_stream_of` would find the same, more slowly
+    else:
+        found = _stream_of(scope, verb.__name__, rank, stream)
     group = known.groups.get(current_caller()) if known.groups else None
     if group is None:
         part = Part(rank, made)
         op = Op(part, _LANE, part.nbytes, site)
-        queue(runtime, op, part, stream)
+        queue(runtime, op, part, found)
     else:
-        op = join_group(group, rank, made, stream, site)
+        op = join_group(group, rank, made, found, site)
     if runtime.hooks.call is not None:
         count = len(made)
-        act: Act[Any] = Plain((rank, stream))
+        act: Act[Any] = Plain((rank, found))
         if group is None:
-            act = Joined(tuple(made), (rank,) * count, (stream,) * count)
+            act = Joined(tuple(made), (rank,) * count, (found,) * count)
         runtime.hooks.call(verb.__name__, enter, runtime.host_ns, site, act)
     return op
 

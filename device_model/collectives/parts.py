@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from device_model.collectives.exchanges import Exchange
 
 
+_TAKEN: list[memoryview] = []
+
+
 class Part(Work):
     """The *calls* that *rank* has queued as one operation: one collective, or any number of Sends and Recvs.
 
@@ -72,6 +75,7 @@ class Part(Work):
             raise self.error
         for exchange, seat in self.seats:
             call, received = exchange.calls[seat], exchange.results[seat]
+            exchange.results[seat] = _TAKEN  # a program may hold this part for long
             assert call is not None, f"{exchange!r} has no call at seat {seat}"
             for index, (allocation, start, stop) in enumerate(call.receives):
                 if allocation.cold is None and stop - start < LARGE:

@@ -319,3 +319,14 @@ async def test_a_part_that_a_fault_rule_corrupts_has_received_what_the_others_ha
         right, wrong = await one.values(), await zero.values()
         assert right == [3.0] * 4
         assert [value == 3.0 for value in wrong] == [True, True, False, True]
+
+
+@cards
+async def test_a_completion_that_is_kept_does_not_keep_the_bytes_of_its_result():
+    async with two_ranks() as (zero, one):
+        arguments = [(each.array, each.array, None, None, ReduceOp.SUM, each.comm, each.stream) for each in (zero, one)]
+        kept = [await acl.AllReduce(*each) for each in arguments]
+        await acl.SynchronizeStream(zero.stream)
+        await acl.SynchronizeStream(one.stream)
+        [[(exchange, _)], _] = [op.work.seats for op in kept]
+        assert exchange.results == [[], []]

@@ -70,8 +70,10 @@ async def test_a_number_that_equals_the_one_before_and_is_no_integer_is_refused(
 async def test_each_argument_counts():
     comm, buffer = await alone(8)
     ops = [await reduce(comm, buffer, 8), await reduce(comm, buffer, 4), await reduce(comm, buffer, 4, "float64")]
-    ops += [await reduce(comm, buffer[16:], 4), await reduce(comm, buffer, 8)]
-    assert [op.nbytes for op in ops] == [32, 16, 32, 16, 32]
+    ops += [await reduce(comm, buffer[first:], 4) for first in (16, 8, 16)]
+    assert [op.nbytes for op in ops] == [32, 16, 32, 16, 16, 16]
+    assert [first for op in ops for _, first, _ in op.work.reads()] == [0, 0, 0, 16, 8, 16]
+    assert ops[3].work.calls is ops[5].work.calls  # another part of the buffer, but the same bytes
     await acl.Memcpy(buffer, 32, np.full(8, 3, np.float32), 32, HERE)
     for op, expected in ((ReduceOp.SUM, 3.0), (ReduceOp.AVERAGE, 3.0)):
         await reduce(comm, buffer, 8, op=op)
