@@ -19,7 +19,9 @@ from types import ModuleType
 from typing import Any
 
 _LIBRARY = os.path.dirname(os.__file__)
-_FIRST = (_LIBRARY, os.path.join(_LIBRARY, "lib-dynload"))
+# Pyodide has most of the standard library in an archive, whose name and place Python gives it.
+_ARCHIVE = os.path.join(os.path.dirname(_LIBRARY), f"python{sys.version_info.major}{sys.version_info.minor}.zip")
+_FIRST = (_LIBRARY, os.path.join(_LIBRARY, "lib-dynload"), *([_ARCHIVE] if os.path.isfile(_ARCHIVE) else []))
 _PUBLIC = re.compile(r"^from ([\w.]+) import (\w+) as \2\b", re.MULTILINE)  # a line of a module `public`
 
 

