@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from device_model.errors import shown
+
 
 class CompileError(ValueError):
     """NVRTC refuses a source; the message is its log."""
@@ -13,8 +15,7 @@ def compile(source: str, options: Sequence[str] = (), *, name: str = "kernel.cu"
     """Return the PTX that NVRTC makes of CUDA C++.
 
     It needs no GPU and no running simulation. Lines of the source are kept (`-lineinfo`), and the target is sm_90,
-    unless
-    *options* say otherwise.
+    unless *options* say otherwise.
 
     Args:
         source: The text of the kernels.
@@ -23,6 +24,7 @@ def compile(source: str, options: Sequence[str] = (), *, name: str = "kernel.cu"
 
     Raises:
         CompileError: NVRTC refuses the source.
+        TypeError: *source* is no str, or *options* is one.
         ImportError: The package is not installed; the message says which extra has it.
     """
     return build(source, options, name=name).ptx
@@ -37,6 +39,10 @@ class Compiled(NamedTuple):
 
 def build(source: str, options: Sequence[str], *, name: str) -> Compiled:
     """Return what NVRTC makes of a source; arguments and errors are those of `compile`."""
+    if not isinstance(source, str):
+        raise TypeError(f"the source must be a str, not {shown(source)}")
+    if isinstance(options, str):
+        raise TypeError(f"options is a sequence of strings, such as [{options!r}], not one string")
     nvrtc = _nvrtc()
     given = [*options]
     if not any(each.startswith(("--gpu-architecture", "-arch")) for each in given):

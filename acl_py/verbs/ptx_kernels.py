@@ -7,7 +7,7 @@ other.
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from math import prod
 from sys import _getframe
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from acl_py.verbs.kernels import Launchable, Launches, LaunchKernel
 from acl_py.wording import plain
 from device_model.completions import AllOf
 from device_model.device import Device
+from device_model.errors import shown
 from device_model.integers import integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
@@ -31,6 +32,7 @@ from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
 from device_model.ptx.lanes.program import Program
 from device_model.ptx.launch import DriverLaunch, Launch, Setup, Shape
+from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.parser import parse
 from device_model.ptx.text.syntax import Module, Variable
 from device_model.ptx.text.syntax import Space as StateSpace
@@ -43,6 +45,10 @@ MOST_BLOCKS: Dim3 = (2**31 - 1, 65535, 65535)  # of a grid, in each direction
 MOST_THREADS: Dim3 = (1024, 1024, 64)  # of a block, in each direction
 _INTS = [int] * 3
 _LOWEST = 1 << 12  # no memory is below it: nothing maps the first page of a process
+_BINARIES = {
+    b"\x7fELF": "machine code (a cubin)", b"\x50\xed\x55\xba": "a container of machine code (a fatbin)",
+    b"BC\xc0\xde": "code for a linker (LTO-IR)", b"\xed\x43\x4e\x7f": "code for a linker (LTO-IR)",
+}  # fmt: skip
 _SHAPES = 256  # of launches of a kernel, whose plans are kept
 
 
@@ -69,7 +75,7 @@ async def load(text: str | bytes, *, hazards: bool = True) -> "PtxModule":
     scope = current_scope()
     runtime = scope.runtime
     _spec(runtime, "a module in PTX")
-    source = text.decode(errors="replace") if isinstance(text, bytes) else text
+    source = _text_of(text)
     module = parse(source)
     check(module)
     module = with_stack(module)
@@ -227,7 +233,9 @@ class PtxKernel(Launchable[...]):
             shaped = self.shaped(*_dims("the grid", grid), *_dims("the block", block), shared)
 
         # A lambda has no annotations, which would be made anew for each launch.
-        return lambda *args: LaunchKernel(shaped, shaped.blocks, args, stream)
+        return lambda *args, **named: LaunchKernel(
+            shaped, shaped.blocks, args if not named else _without_names(self, named), stream
+        )
 
     def _in_line(self, grid: int, block: int, shared: int) -> "ShapedKernel":
         """Return `shaped` for a grid and blocks of one direction, and keep it."""
@@ -266,8 +274,17 @@ class PtxKernel(Launchable[...]):
 
         Stands for cuFuncSetAttribute with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES. Without it a block has up to
         48 KB.
+
+        Raises:
+            AclError: INVALID_VALUE if no block can have so many.
         """
-        self._shared_limit = integer("nbytes", nbytes)
+        nbytes = integer("nbytes", nbytes)
+        runtime = current_scope().runtime
+        most = _spec(runtime, repr(self)).block_shared - self._program.shared_bytes
+        if not 0 <= nbytes <= most:
+            what = f"{self!r} with {nbytes} bytes of dynamic shared memory"
+            raise runtime.error(Kind.INVALID_VALUE, what, f"a block of it has 0 to {most} bytes")
+        self._shared_limit = nbytes
         self._plans = {}
 
     @property
@@ -434,6 +451,24 @@ def _spec(runtime: Runtime, what: str) -> SmSpec:
             f"run it on one that does: {profiles_with('sm')}",
         )
     return spec
+
+
+def _text_of(given: Any) -> str:
+    """Return what `load` is given as text; refuse code of a machine."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, bytes | bytearray | memoryview):
+        raise TypeError(f"a module is the text of PTX, as str or bytes, not {shown(given)}")
+    held = bytes(given)
+    for begin, what in _BINARIES.items():
+        if held.startswith(begin):
+            remedy = "compile to PTX, as ptx.compile() and nvcc -ptx do"
+            raise PtxError(1, f"this is {what}, and PTX is a text", remedy, kind=Refusal.NOT_SIMULATED)
+    return held.decode(errors="replace")
+
+
+def _without_names(kernel: PtxKernel, named: Mapping[str, Any]) -> NoReturn:
+    raise TypeError(f"{kernel!r} takes its arguments in their order, without names such as {next(iter(named))}")
 
 
 def _invalid(runtime: Runtime, what: str, remedy: str) -> Exception:

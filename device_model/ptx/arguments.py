@@ -93,16 +93,21 @@ def _bytes_of(what: str, parameter: Variable, value: Any) -> bytes:
     if isinstance(value, float) and (
         type_.family is Family.FLOAT or (type_.family is Family.BITS and type_.bits >= 32)
     ):
-        return np.array(value, f"f{type_.nbytes}").tobytes()
+        return _float(value, type_.nbytes)
     if not isinstance(value, int):
         raise TypeError(f"{what} is {shown(value)}, and the parameter is {text_of(parameter)}")
     if type_.family is Family.FLOAT:
-        return np.array(float(value), f"f{type_.nbytes}").tobytes()
+        return _float(float(value), type_.nbytes)
     least = -(1 << type_.bits - 1)  # compilers write .u32 for int, too
     most = (1 << type_.bits - (type_.family is Family.SIGNED)) - 1
     if not least <= value <= most:
         raise ValueError(f"{what} is {value}, and {text_of(parameter)} holds {least} to {most}")
     return (value % (1 << type_.bits)).to_bytes(type_.nbytes, "little")
+
+
+def _float(value: float, nbytes: int) -> bytes:
+    with np.errstate(over="ignore"):  # it becomes infinite, as in C
+        return np.array(value).astype(f"f{nbytes}").tobytes()
 
 
 _KINDS = {

@@ -169,6 +169,62 @@ def test_what_does_not_fit_is_refused_before_the_launch():
     run(main)
 
 
+@pytest.mark.parametrize(
+    ("given", "error", "what"),
+    [
+        (None, TypeError, "a module is the text of PTX, as str or bytes, not None"),
+        ([TRIPLE], TypeError, "as str or bytes, not ["),
+        ("kernels.ptx", ptx.PtxError, "does not begin with .version, as PTX does; give the text itself"),
+        (b"\x7fELF\x02", ptx.PtxError, "this is machine code (a cubin), and PTX is a text; compile to PTX"),
+        (b"\x50\xed\x55\xba\x01", ptx.PtxError, "a container of machine code (a fatbin)"),
+    ],
+)
+def test_what_is_no_text_of_ptx_is_refused(given, error, what):
+    async def main():
+        with pytest.raises(error) as caught:
+            await ptx.load(given)
+        return str(caught.value)
+
+    assert what in run(main)
+
+
+def test_a_text_may_be_bytes_of_any_kind():
+    async def main():
+        return [[*await ptx.load(kind(TRIPLE.encode()))] for kind in (bytes, bytearray, memoryview)]
+
+    assert run(main) == [["triple"]] * 3
+
+
+def test_arguments_have_no_names_and_numbers_too_large_for_a_float_are_infinite():
+    text = kernel(".reg .f32 %f; ld.param.f32 %f, [f]; st.global.f32 [%a], %f;", ".param .u64 y, .param .f32 f")
+
+    async def main():
+        y, module = await acl.Malloc(4), await ptx.load(text)
+        with pytest.raises(TypeError, match="takes its arguments in their order, without names such as f"):
+            await module["k"][1, 1](y, f=1.0)
+        await module["k"][1, 1](y, 1e300)
+        await acl.SynchronizeDevice()
+        return (await back(y, np.float32, 1)).tolist()
+
+    assert run(main) == [np.inf]
+
+
+@pytest.mark.parametrize("nbytes", [-1, 10**9])
+def test_no_more_shared_memory_is_allowed_than_a_block_has(nbytes):
+    async def main():
+        module = await ptx.load(TRIPLE)
+        with pytest.raises(AclError, match=r"bytes of dynamic shared memory; a block of it has 0 to 232448 bytes"):
+            module["triple"].allow_shared(nbytes)
+
+    run(main)
+
+
+@pytest.mark.parametrize(("source", "options", "what"), [(5, (), "must be a str, not 5"), ("", "-G", "sequence of")])
+def test_a_compiler_gets_a_text_and_a_sequence_of_options(source, options, what):
+    with pytest.raises(TypeError, match=what):
+        ptx.compile(source, options)
+
+
 def test_structures_and_scalars_of_numpy_are_passed_as_their_bytes():
     body = """
         .reg .u32 %v; .reg .f64 %d; ld.param.u32 %v, [s+8]; st.global.u32 [%a], %v;

@@ -83,8 +83,9 @@ class SharedChecks:
             self.spread()
         elif self._shadow.rows > 1:
             lanes, places = in_all_blocks(group, lanes, places)
+        row: Ints | int = 0
         if is_same and self._shadow.rows == 1:
-            block, thread, row = np.zeros_like(lanes), lanes, 0
+            block, thread = np.zeros_like(lanes), lanes
         else:
             block, thread = np.divmod(lanes, group.threads)
             row = block

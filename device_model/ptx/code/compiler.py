@@ -307,3 +307,5 @@ def check(module: Module) -> None:
     check_constants(module)
     for function in module.functions.values():
         check_function(module, function)
+    for name in module.entries:
+        called(module, module.functions[name])

@@ -113,6 +113,10 @@ def _share(frame: Frame, caller: Function, call: Instruction, function: Function
         if len(given) != len(own):
             raise PtxError(call.line, f"{function.name} has {len(own)} of what the call gives {len(given)} of")
         for name, variable in zip(given, own, strict=True):
+            passed = caller.variables.get(name)
+            if passed is not None and passed.nbytes != variable.nbytes:
+                what = f"{name} has {passed.nbytes} bytes, and {variable.name} of {function.name} has {variable.nbytes}"
+                raise PtxError(call.line, what)
             frame.places[caller.name, name] = frame.places[function.name, variable.name]
 
 

@@ -34,8 +34,8 @@ OPCODES: dict[str, Opcode] = {}
 _REFUSED = {
     "tex": "textures", "tld4": "textures", "txq": "textures", "suld": "surfaces", "sust": "surfaces",
     "sured": "surfaces", "suq": "surfaces", "istypep": "textures and surfaces", "tensormap": "tensor maps",
-    "wgmma": "wgmma",
-    "tcgen05": "tcgen05", "setmaxnreg": "the register counts of warp groups",
+    "wgmma": "instructions of warp groups", "tcgen05": "instructions of the fifth tensor cores",
+    "setmaxnreg": "the register counts of warp groups",
     "clusterlaunchcontrol": "clusters", "mapa": "clusters", "getctarank": "clusters", "multimem": "multicast memory",
 }  # fmt: skip
 

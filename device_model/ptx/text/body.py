@@ -4,11 +4,13 @@ It knows the form of the text and the scopes of names. Which instructions there 
 known where they are translated (`device_model.ptx.code`).
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from device_model.ptx.text import passing
 from device_model.ptx.text.constants import constant, count, whole
 from device_model.ptx.text.cursor import Cursor
-from device_model.ptx.text.declarations import SPACES, declared, type_of
+from device_model.ptx.text.declarations import SPACES, check_length, declared, type_of
 from device_model.ptx.text.errors import PtxError
 from device_model.ptx.text.lexer import Mark, Token
 from device_model.ptx.text.scopes import Scope
@@ -43,9 +45,11 @@ class _Jump(NamedTuple):
 class Body:
     """Reads the body of one function."""
 
-    def __init__(self, at: Cursor, function: Function) -> None:
+    def __init__(self, at: Cursor, function: Function, functions: Mapping[str, Function]) -> None:
         self.at = at
         self.function = function
+        self.functions = functions  # that are declared so far
+        self.given_back: list[tuple[Variable, Register]] = []  # results in registers
         self.scope = Scope(None)
         self.body: list[Instruction | Label] = []
         self.jumps: list[_Jump] = []
@@ -55,9 +59,17 @@ class Body:
 
     def read(self) -> None:
         """Read from the opening brace to the closing one."""
-        for variable in (*self.function.parameters, *self.function.results):
-            self._declare(variable)
+        function = self.function
+        first = Instruction("ld", (), (), None, function.line, None)
+        for variable in function.parameters:
+            if register := self._parameter(variable):
+                self.body.append(passing.load(register, variable, first))
+        for variable in function.results:
+            if register := self._parameter(variable):
+                self.given_back.append((variable, register))
         self._block()
+        if self.given_back:  # a function may end without a return
+            self._append(Instruction("ret", (), (), None, self.at.ahead.line, self.source))
         for place, scope in self.jumps:
             instruction = self.body[place]
             assert isinstance(instruction, Instruction), "labels do not jump"
@@ -79,6 +91,34 @@ class Body:
         self.scope.variables[variable.name] = name
         self.function.variables[name] = variable
         variable.name = name
+
+    def _parameter(self, variable: Variable) -> Register | None:
+        """Declare a parameter or a result; return the register that it is in, if it is in one."""
+        if not variable.is_register:
+            self._declare(variable)
+            return None
+        name = variable.name
+        if name in self.scope.registers:
+            raise PtxError(variable.line, f"{name} is declared twice")
+        self._declare_hidden(variable)
+        return self.scope.add(name, variable.type, self.function)
+
+    def _declare_hidden(self, variable: Variable) -> None:
+        """Declare a variable that the text cannot name."""
+        variable.name = self._unique(f"{variable.name}@")
+        self.function.variables[variable.name] = variable
+
+    def _append(self, instruction: Instruction) -> None:
+        """Add an instruction, with what brings values in registers to calls and back."""
+        if instruction.name == "ret":
+            self.body += [passing.store(variable, register, instruction) for variable, register in self.given_back]
+        if instruction.name != "call":
+            self.body.append(instruction)
+            return
+        for each in passing.through_memory(instruction, self.functions, self._declare_hidden):
+            if each.name == "call":
+                self.jumps.append(_Jump(len(self.body), self.scope))
+            self.body.append(each)
 
     def _unique(self, name: str) -> str:
         unique, number_ = name, 2
@@ -109,6 +149,7 @@ class Body:
             self._registers()
         elif token.text in SPACES:
             for variable in declared(at):
+                check_length(variable)
                 self._declare(variable)
         elif token.text == ".pragma":
             at.skip_to(";")
@@ -192,9 +233,9 @@ class Body:
             if operands:
                 at.expect(",")
             operands.append(self._operand(is_call=name == "call"))
-        if name in ("bra", "brx", "call"):
+        if name in ("bra", "brx"):
             self.jumps.append(_Jump(len(self.body), self.scope))
-        self.body.append(Instruction(name, tuple(modifiers), tuple(operands), guard, opcode.line, self.source))
+        self._append(Instruction(name, tuple(modifiers), tuple(operands), guard, opcode.line, self.source))
 
     def _operand(self, *, is_call: bool = False) -> Operand:
         at = self.at

@@ -13,6 +13,7 @@ from device_model.ptx.text.types import TYPES, Type
 SPACES = {f".{space.value}": space for space in Space}
 _OPAQUE = (".texref", ".samplerref", ".surfref")
 _MOST_BYTES = 1 << 40  # of a variable
+_WIDEST = 128  # bits of a vector
 
 
 def declared(at: Cursor) -> list[Variable]:
@@ -22,6 +23,12 @@ def declared(at: Cursor) -> list[Variable]:
         variables.append(_named(at, first))
     at.expect(";")
     return variables
+
+
+def check_length(variable: Variable) -> None:
+    """Refuse a variable without a length, unless another module or the launch has it."""
+    if 0 in variable.shape and not variable.is_extern:
+        raise PtxError(variable.line, f"{variable.name} has no length", "write how many elements it has, or .extern")
 
 
 def variable(at: Cursor) -> Variable:
@@ -54,6 +61,8 @@ def variable(at: Cursor) -> Variable:
             raise at.error(f"{directive} is no directive for a variable", line=token.line)
     if type_ is None or type_.bits < 8:
         raise at.error("the type of the variable is missing", line=token.line)
+    if vector > 1 and type_.bits * vector > _WIDEST:
+        raise PtxError(token.line, f"{vector} values of type .{type_.name} are more than {_WIDEST} bits")
     like = Variable("", space, type_, align or type_.nbytes * vector, (), token.line, vector, is_pointer=is_pointer)
     return _named(at, like)
 
@@ -77,6 +86,9 @@ def _named(at: Cursor, like: Variable) -> Variable:
     if prod(max(1, length) for length in shape) * like.type.nbytes * like.vector > _MOST_BYTES:
         raise PtxError(token.line, f"{token.text} is larger than any memory")
     if at.accepts("="):
+        if like.space not in (Space.GLOBAL, Space.CONST):
+            what = f"{token.text} is in .{like.space.value} memory, where variables have no initial values"
+            raise PtxError(token.line, what, "store to it in the kernel")
         variable.shape, variable.data, variable.relocations = initial(at, variable)
     return variable
 

@@ -111,6 +111,10 @@ class _Values:
         if type_.family is Family.FLOAT and type_.bits in (16, 32, 64):
             if value.bits is not None and value.width == type_.bits:
                 return value.bits.to_bytes(self.width, "little")
+            if not isinstance(value.value, float):
+                raise self.at.error(
+                    f"{value.value} is no value of type .{type_.name}: write it with a point, or as 0f.."
+                )
             return struct.pack({16: "<e", 32: "<f", 64: "<d"}[type_.bits], value.value)
         if isinstance(value.value, float):
             if value.bits is None or value.width != type_.bits:

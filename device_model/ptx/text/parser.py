@@ -5,13 +5,14 @@ import re
 from device_model.ptx.text.body import Body
 from device_model.ptx.text.constants import whole
 from device_model.ptx.text.cursor import Cursor
-from device_model.ptx.text.declarations import SPACES, declared, type_of, variable
+from device_model.ptx.text.declarations import SPACES, check_length, declared, type_of, variable
 from device_model.ptx.text.errors import PtxError, Refusal
 from device_model.ptx.text.lexer import Mark, tokens
 from device_model.ptx.text.syntax import Function, Module, Space, Variable
 
 OLDEST, NEWEST = (3, 0), (9, 5)
 NEWEST_TARGET = 90
+_PARAMETER_BYTES = 4352, 32764  # of a kernel, before PTX 8.1 and since
 _TARGET = re.compile(r"sm_(\d+)([af]?)|compute_(\d+)([af]?)")
 _LINKAGE = (".extern", ".visible", ".weak", ".common")
 _LIMITS = {
@@ -49,7 +50,8 @@ class _Parser:
     def module(self) -> Module:
         at = self.at
         if at.ahead.text != ".version":
-            raise at.error("the text does not begin with .version, as PTX does")
+            remedy = "give the text itself; ptx.compile() makes it of CUDA C++"
+            raise at.error("the text does not begin with .version, as PTX does", remedy)
         while at.ahead.mark is not Mark.END:
             self._item()
         if not self.target:
@@ -128,6 +130,10 @@ class _Parser:
         elif at.ahead.text in SPACES:
             for variable in declared(at):
                 variable.is_extern = ".extern" in linkage
+                check_length(variable)
+                if variable.space in (Space.LOCAL, Space.PARAM):
+                    what = f"{variable.name} is in .{variable.space.value} memory, and in no function"
+                    raise PtxError(variable.line, what, "declare it in the function that uses it")
                 self._add_variable(variable)
         else:
             raise at.error(f"{at.ahead.text!r} begins no declaration")
@@ -159,7 +165,18 @@ class _Parser:
         if is_extern:
             raise PtxError(name.line, f"{name.text} is .extern and has a body")
         self.functions[name.text] = function
-        Body(at, function).read()
+        if is_entry and any(each.is_register for each in function.parameters):
+            raise PtxError(name.line, f"{name.text} is a kernel and has a parameter in a register", "write .param")
+        if is_entry:
+            self._check_parameters(function)
+        Body(at, function, self.functions).read()
+
+    def _check_parameters(self, function: Function) -> None:
+        most, nbytes = _PARAMETER_BYTES[self.version >= (8, 1)], 0
+        for each in function.parameters:
+            nbytes += -nbytes % each.align + each.nbytes
+        if nbytes > most:
+            raise PtxError(function.line, f"the parameters of {function.name} have {nbytes} bytes, more than {most}")
 
     def _parameters(self) -> list[Variable]:
         at = self.at
@@ -172,7 +189,9 @@ class _Parser:
                 token = at.take()
                 type_ = type_of(at)
                 name = at.word("the name of a parameter").text
-                parameters.append(Variable(name, Space.PARAM, type_, max(1, type_.nbytes), (), token.line))
+                if type_.bits < 8:
+                    raise PtxError(token.line, f"the parameter {name} is a predicate", "give a number")
+                parameters.append(Variable(name, Space.PARAM, type_, type_.nbytes, (), token.line, is_register=True))
             else:
                 parameters.append(variable(at))
         return parameters

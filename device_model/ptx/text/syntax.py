@@ -151,6 +151,7 @@ class Variable:
     relocations: Sequence[Relocation] = ()
     is_extern: bool = False
     is_pointer: bool = False
+    is_register: bool = False  # a parameter of a function that the function has in a register
 
     @property
     def nbytes(self) -> int:

@@ -81,6 +81,20 @@ def test_instructions_are_taken_and_refused_as_by_the_assembler():
         ("ld.global.v4.b64 {%rd1, %rd2, %rd3, %rd4}, [gv];", "this form of it is not simulated"),
         ("redux.sync.min.f32 %f1, %f2, -1;", "is not supported: this form of it is not simulated"),
         ("T: .branchtargets NOWHERE;", "T in k has NOWHERE, which is no label"),
+        ("bar.sync 16;", "bar.sync: there is no barrier 16; a block has the barriers 0 to 15"),
+        ("bar.red.and.pred %p1, 17, %p2;", "there is no barrier 17"),
+        ("bar.arrive 1, 33;", "33 threads are no whole warps, and whole warps arrive at a barrier"),
+        ("cp.async.ca.shared.global [sv], [%rd1], 12;", "it copies 4 or 8 or 16 bytes"),
+        ("cp.async.cg.shared.global [sv], [%rd1], 8;", "it copies 16 bytes"),
+        ("cp.async.ca.shared.global [sv], [%rd1], 4, 8;", "it copies 4 bytes, and reads 8 of them"),
+        ("shfl.up.b32 %r1, %r2, 1, 0;", "PTX 6.4 and newer has it with .sync only"),
+        ("vote.any.pred %p1, %p2;", "PTX 6.4 and newer has it with .sync only"),
+        ("ld.shared.nc.f32 %f1, [sv];", "ld.shared.nc.f32: .nc does not fit behind .shared"),
+        ("mov.b64 %rd1, {%r1, %r2, %r3};", "a vector of 3 is no value of type .b64"),
+        ("mov.b64 %rd1, {%h1, %h2};", "2 registers of type .b16 are no value of type .b64"),
+        ("mov.f64 %fd1, {%r1, %r2};", "a value of type .f64 has no parts: write .b64"),
+        ("mov.u32 %r1, %clock64;", "%clock64 of type .u64 is no value of type .u32"),
+        ("wgmma.fence.sync.aligned;", "is not supported: instructions of warp groups are not simulated"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named_with_its_line(body, what):
@@ -91,6 +105,15 @@ def test_what_does_not_fit_is_named_with_its_line(body, what):
 
 def test_modifiers_that_are_no_types_stand_in_any_order():
     loaded("add.sat.rn.f32 %f1, %f2, %f3; atom.add.relaxed.gpu.global.u32 %r1, [gv], 1; ld.nc.global.u32 %r1, [gv];")
+
+
+def test_older_texts_have_votes_without_sync():
+    old = HEAD.replace("8.0", "6.3").replace("sm_90", "sm_70")
+    check(parse(f"{old}.entry k() {{ .reg .pred %p, %q; vote.any.pred %p, %q; ret; }}\n"))
+
+
+def test_a_conversion_takes_a_special_register():
+    loaded("cvt.u64.u32 %rd1, %tid.x;")
 
 
 def test_functions_that_no_kernel_calls_are_checked_too():

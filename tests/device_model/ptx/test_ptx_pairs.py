@@ -109,7 +109,9 @@ def test_votes_and_matches_of_warps_without_sync():
     body = """
         setp.lt.u32 %p, %t, 3; vote.ballot.b32 %r, %p; vote.all.pred %q, %p; selp.u32 %s, 1, 0, %q;
         mad.wide.u32 %o, %t, 8, %a; st.global.v2.u32 [%o], {%r, %s}; ret;"""
-    assert ran(body, np.zeros((32, 2), np.uint32)).tolist() == [[7, 0]] * 32
+    y = np.zeros((32, 2), np.uint32)
+    launch(kernel(TID + body, Y).replace("8.0", "6.3").replace("sm_90", "sm_70"), y)  # newer texts have them with .sync
+    assert y.tolist() == [[7, 0]] * 32
 
 
 def test_a_barrier_whose_number_and_count_are_in_registers():

@@ -110,6 +110,15 @@ def test_operands_of_all_kinds():
         (HEAD + ".entry k()\n.maxnctapersm 2 { ret; }", 5, "not in PTX any more; write .minnctapersm"),
         (HEAD + ".entry k()\n.reqnctapercluster 2 { ret; }", 5, "clusters are not simulated"),
         (HEAD + ".entry k()\n.maxntid 8\n.reqntid 8\n{ ret; }", 4, "k has .maxntid and .reqntid"),
+        (HEAD + ".global .texref t;", 4, ".texref is not supported: textures and surfaces are not simulated"),
+        (HEAD + ".global .u32 g[];", 4, "g has no length; write how many elements it has, or .extern"),
+        (kernel(".shared .b8 s[];"), 7, "s has no length"),
+        (HEAD + ".global .f32 g = 1;", 4, "1 is no value of type .f32: write it with a point, or as 0f.."),
+        (HEAD + ".shared .u32 s = 1;", 4, "s is in .shared memory, where variables have no initial values"),
+        (HEAD + ".local .u32 v;", 4, "v is in .local memory, and in no function"),
+        (HEAD + ".global .v4 .f64 g;", 4, "4 values of type .f64 are more than 128 bits"),
+        (HEAD + ".entry k(.reg .u32 a) { ret; }", 4, "k is a kernel and has a parameter in a register; write .param"),
+        (HEAD + ".entry k(.param .b8 a[4353]) { ret; }", 4, "the parameters of k have 4353 bytes, more than 4352"),
     ],
 )  # fmt: skip
 def test_bad_text_is_an_error_with_its_line(text, line, what):

@@ -80,7 +80,7 @@ def test_an_exchange_that_names_lanes_which_wait_elsewhere():
     ("body", "what"),
     [
         (".reg .f32 %f; tex.2d.v4.f32.s32 {%f, %f, %f, %f}, [t, {%f, %f}]; ret;", "textures are not simulated"),
-        ("wgmma.fence.sync.aligned; ret;", "wgmma are not simulated"),
+        ("wgmma.fence.sync.aligned; ret;", "instructions of warp groups are not simulated"),
         ("frobnicate.u32 1; ret;", "frobnicate.u32 is no instruction that is run here"),
         (".reg .u32 %r; ld.shared::cluster.u32 %r, [0]; ret;", "clusters are not simulated"),
         (".reg .u32 %r; mov.u32 %r, %nonsense; ret;", "there is no special register %nonsense"),

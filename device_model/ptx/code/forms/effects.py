@@ -5,8 +5,10 @@ cvta           : to? WINDOW u32|u64                                 : t x
 - cvta         : to? shared::cluster u32|u64                        : * *
 isspacep       : WINDOW                                             : pred b64
 isspacep       : shared::cluster                                    : pred b64
-ld             : [weak? SPACE? ca|cg|cs|lu|cv? nc? KEEP1? HINT? AHEAD?] ANY|b128 : t+ mem policy
-ld             : [weak? SPACE? ca|cg|cs|lu|cv? nc? KEEP1? HINT? AHEAD? v2|v4] ANY|b128 : {t+} mem policy
+ld             : [weak? SPACE? ca|cg|cs|lu|cv? KEEP1? HINT? AHEAD?] ANY|b128 : t+ mem policy
+ld             : [weak? SPACE? ca|cg|cs|lu|cv? KEEP1? HINT? AHEAD? v2|v4] ANY|b128 : {t+} mem policy
+ld             : [weak? global ca|cg|cs|lu|cv? nc KEEP1? HINT? AHEAD?] ANY|b128 : t+ mem policy
+ld             : [weak? global ca|cg|cs|lu|cv? nc KEEP1? HINT? AHEAD? v2|v4] ANY|b128 : {t+} mem policy
 ld             : [volatile SPACE? AHEAD?] ANY|b128                  : t+ mem
 ld             : [volatile SPACE? AHEAD? v2|v4] ANY                 : {t+} mem
 ld             : [relaxed|acquire SCOPE SPACE? KEEP1? HINT? AHEAD?] ANY|b128 : t+ mem policy

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from device_model.errors import listed
 from device_model.ptx.code.forms.form import FORMS, Form, forms_of
+from device_model.ptx.code.forms.limits import misfit
 from device_model.ptx.code.forms.operands import Misfit, Names, check_operands, names_of
 from device_model.ptx.code.opcodes import opcode_of
 from device_model.ptx.text.errors import PtxError, Refusal
@@ -24,6 +25,9 @@ def check_function(module: Module, function: Function) -> None:
         if isinstance(item, Instruction):
             opcode_of(item)
             _check_form(names, item)
+            what = misfit(module, item)
+            if what:
+                raise PtxError(item.line, f"{item}: {what}")
     for name, labels in function.tables.items():
         missing = [each for each in labels if each not in names.labels and each not in names.functions]
         if missing:
@@ -43,8 +47,8 @@ def _check_form(names: Names, item: Instruction) -> None:
     for form in forms:
         try:
             check_operands(names, form, item)
-        except Misfit as misfit:
-            misfits.append((misfit.place, misfit.what))
+        except Misfit as error:
+            misfits.append((error.place, error.what))
             continue
         if form.is_simulated:
             return

@@ -154,6 +154,8 @@ class _Operand(NamedTuple):
                 return self._one(kind, inner)
             case Number():
                 return _number_misfit(operand, type_)
+            case Special() if self.item.name == "cvt":
+                return _special_misfit(operand, type_, self.item.line)
             case Special():
                 special_type(operand.name, self.item.line)
                 return f"{operand.name} is a special register: move it into another one first"
@@ -166,15 +168,23 @@ class _Operand(NamedTuple):
         if isinstance(operand, Symbol) and not self.is_result:
             return self._unknown(operand)
         if isinstance(operand, Vector):
-            return next((what for part in operand.parts if (what := self._part(part))), "")
+            return self._packed(operand)
         if isinstance(operand, Special) and not self.is_result:
             return _special_misfit(operand, self._type("t"), self.item.line)
         return self._one("t", operand)
 
-    def _part(self, part: Operand) -> str:
-        """Check a part of a vector whose parts have types of their own."""
-        if isinstance(part, Symbol):
-            return self._unknown(part) or f"{part.name} is no register"
+    def _packed(self, vector: Vector) -> str:
+        """Check the parts of a vector that are one value together."""
+        type_, count = self._type("t"), len(vector.parts)
+        if type_.family is not Family.BITS:
+            return f"a value of type .{type_.name} has no parts: write .b{type_.bits}"
+        if count not in (1, 2, 4):
+            return f"a vector of {count} is no value of type .{type_.name}"
+        for part in vector.parts:
+            if isinstance(part, Symbol):
+                return self._unknown(part) or f"{part.name} is no register"
+            if isinstance(part, Register) and part.type.bits * count != type_.bits:
+                return f"{count} registers of type .{part.type.name} are no value of type .{type_.name}"
         return ""
 
     def _vector(self, kind: str, operand: Operand) -> str:
@@ -240,6 +250,7 @@ def _number_misfit(number: Number, type_: Type) -> str:
 
 def _special_misfit(special: Special, type_: Type, line: int) -> str:
     own = special_type(special.name, line)
-    if (own.family is Family.PREDICATE) != (type_.family is Family.PREDICATE) or own.bits < type_.bits:
+    is_cut = own.bits == 64 and type_.bits < 64 and special.name != "%gridid"  # which had 32 bits once
+    if (own.family is Family.PREDICATE) != (type_.family is Family.PREDICATE) or own.bits < type_.bits or is_cut:
         return f"{special.name} of type .{own.name} is no value of type .{type_.name}"
     return ""
