@@ -107,11 +107,14 @@ def _note(works: Works, rank: int, channel: int, number: int, work: Work) -> Non
 
 
 def _rate(spec: Pairs, works: dict[int, Work], number: int) -> float:
-    """Return how many bytes per nanosecond a channel moves each way in round *number*, beside its other *works*."""
-    warps = max(1, spec.warps // len(works))
+    """Return how many bytes per nanosecond a channel moves each way in round *number*, beside its other *works*.
+
+    If there are fewer warps than that takes, they do one after the other, and each gets its share of a warp.
+    """
+    warps: float = spec.warps // len(works) or spec.warps / len(works)
     work = works[number]
     if work.sends and work.receives and number:  # in round 0 a rank copies its own bytes with all warps
-        warps = max(1, warps // 2 if warps <= 4 else (warps - 1) // 2)
+        warps = (warps // 2 if warps <= 4 else (warps - 1) // 2) or warps / 2
         most = spec.both_ways_bytes_per_second
     else:
         most = spec.one_way_bytes_per_second
