@@ -99,3 +99,26 @@ def test_an_exception_in_the_first_call_is_raised_behind_it(run):
         print("interrupted", cuda.cuInit(0))
     """)  # fmt: skip
     assert lines == ["interrupted 0"]
+
+
+IN_AN_ARCHIVE = """
+import os, sys, zipfile
+folder = os.path.join(sys.argv[1], "lib")
+name = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
+    archive.write(os.path.join(os.path.dirname(os.__file__), "colorsys.py"), "colorsys.py")
+os.__file__ = os.path.join(folder, f"python{sys.version_info.major}.{sys.version_info.minor}", "os.py")
+sys.path.insert(0, os.path.join(folder, name))
+import colorsys
+assert name in colorsys.__file__
+from acl_py.late_imports import standard_library_first
+with standard_library_first():
+    print("colorsys" in sys.modules)
+"""
+
+
+def test_a_standard_library_in_an_archive_is_not_taken_for_modules_of_the_program(tmp_path):
+    """Pyodide has it so: prices in a browser failed, as modules were hidden that others had imported."""
+    (tmp_path / "lib").mkdir()
+    done = subprocess.run([sys.executable, "-c", IN_AN_ARCHIVE, tmp_path], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
