@@ -13,6 +13,7 @@ from acl_py.cli.explaining import explain_recording
 from acl_py.recorded import program
 from acl_py.trace import TraceFileError, chrome, kineto, msprof, read_trace, table
 from acl_py.trace.page import Page
+from tests.campaigns import many
 
 EACH = 40  # changed traces in a test
 
@@ -28,7 +29,7 @@ def use(timeline, folder):
     program(timeline)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 400))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 1 + many(80)))])
 async def test_a_changed_line_of_a_trace_is_a_message_or_a_right_reading(tmp_path, seed):
     """16,000 lines in all."""
     path, rng = tmp_path / "run.acl", random.Random(seed)
