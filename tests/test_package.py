@@ -17,7 +17,7 @@ import acl_py
 from tests.samples.notebooks import AWAIT, FOLDER, NOTEBOOKS, needs_more, output_of
 
 ROOT = Path(__file__).parent.parent
-TWO = [notebook for notebook in NOTEBOOKS if notebook.name.startswith(("8_", "9_"))]
+THREE = [notebook for notebook in NOTEBOOKS if notebook.name.startswith(("8_", "9_", "12_"))]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
@@ -85,9 +85,9 @@ def imports(notebook):
     return {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}.union(*names)
 
 
-def test_two_notebooks_import_all_that_notebooks_import():
+def test_three_notebooks_import_all_that_notebooks_import():
     others = [notebook for notebook in NOTEBOOKS if not needs_more(notebook)]
-    assert set().union(*map(imports, TWO)) == set().union(*map(imports, others))
+    assert set().union(*map(imports, THREE)) == set().union(*map(imports, others))
 
 
 def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, tmp_path):
@@ -120,7 +120,7 @@ def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, 
             capture_output=True, text=True,
         )  # fmt: skip
 
-    for notebook in TWO:
+    for notebook in THREE:
         done = run(books[notebook])
         assert done.returncode == 0, done.stderr
         found = output_of(nbformat.read(books[notebook], as_version=4))

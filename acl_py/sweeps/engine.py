@@ -1,7 +1,7 @@
 """Where the points of a sweep run: in this process, in a pool of processes, or in an executor of the caller.
 
 A worker that dies costs its points only. The points that were in flight then run again, one at a time; a point whose
-worker dies once more is listed as failed.
+worker dies once more is listed as failed. So are points that another executor gives up.
 """
 
 import multiprocessing
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from itertools import islice
 from threading import Thread
+from types import NoneType
 
 from acl_py.sweeps.points import Point
 from acl_py.sweeps.rows import Row
@@ -37,16 +38,24 @@ def rows_of(job: Job, points: Sequence[Point], executor: Executor | None, worker
 
 
 def _in(executor: Executor, job: Job, points: Sequence[Point], ahead: int) -> Iterator[Row]:
-    """Yield the rows as they end, with at most *ahead* points in flight."""
-    left = iter(points)
+    """Yield the rows as they end, with at most *ahead* points in flight.
+
+    A point that the executor gives up runs again behind all others, alone: a worker that dies may have had others, too.
+    """
+    left, given_up = iter(points), []
     flying: dict[Future[Row], Point] = {executor.submit(job, point): point for point in islice(left, ahead)}
     while flying:
         ended, _ = wait(flying, return_when=FIRST_COMPLETED)
         for future in ended:
             point = flying.pop(future)
-            yield _row(future, point)
+            if isinstance(future.exception(), NoneType | BrokenExecutor):
+                yield future.result()
+            else:
+                given_up.append(point)
             for following in islice(left, 1):
                 flying[executor.submit(job, following)] = following
+    for point in given_up:
+        yield _row(executor.submit(job, point), point)
 
 
 def _row(future: "Future[Row]", point: Point) -> Row:
