@@ -48,15 +48,15 @@ def enable(logger: Any = None) -> None:
     disable()
     # Bound once: the lazy proxy that get_logger() gives costs ten times as much per event.
     _logger = structlog.get_logger("acl_py").bind() if logger is None else logger
-    for runtime in _running:
-        listen(runtime)
+    for runtime in list(_running):
+        runtime.state(_Place).start(runtime, _logger)
 
 
 def disable() -> None:
     """Log nothing from now on."""
     global _logger
     _logger = None
-    for runtime in _running:
+    for runtime in list(_running):
         runtime.state(_Place).stop(runtime.hooks)
 
 

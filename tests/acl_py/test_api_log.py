@@ -1,6 +1,7 @@
 """structlog events of calls, operations, waits and faults, off by default."""
 
 import asyncio
+import gc
 import io
 import json
 
@@ -10,6 +11,7 @@ from histories import busy
 
 import acl_py as acl
 from acl_py import faults, log
+from acl_py.simulation import Options, build
 from device_model.completions import Completion
 from tests import forks
 
@@ -164,3 +166,20 @@ def test_a_script_is_logged_by_an_option(tmp_path, form):
     assert "script.py:3" in line
     if form == "json":
         assert json.loads(line)["event"] == "Malloc"
+
+
+def test_logging_begins_where_an_earlier_simulation_is_collected_meanwhile():
+    gc.collect()
+    thresholds = gc.get_threshold()
+    gc.disable()
+    kept = [build(Options("tiny"))[0] for _ in range(2)]
+    for _ in range(3):
+        build(Options("tiny"))  # part of a circle: it stays until the collector runs
+    gc.set_threshold(1)
+    gc.enable()
+    try:
+        log.enable(structlog.wrap_logger(None, [lambda *_: {}]))
+    finally:
+        gc.set_threshold(*thresholds)
+        log.disable()
+    assert len(kept) == 2

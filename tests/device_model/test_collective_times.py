@@ -251,12 +251,12 @@ def test_each_step_of_a_ring_over_two_servers_takes_the_hop_of_the_network_longe
     assert across == inside + 3 * 700
 
 
-@pytest.mark.parametrize("card", ["ascend910b1", "ascend910b3"])
-def test_the_one_copy_engine_of_a_card_divides_its_time_among_all_other_ranks(card):
-    spec, nbytes = load(card).collectives, 1 << 20
+def test_a_channel_of_one_warp_divides_its_time_among_all_other_ranks():
+    spec, nbytes = load("ascend910b3").collectives, 1 << 20
+    spec = replace(spec, pairs=replace(spec.pairs, warps=1))
     counts = tuple(tuple(nbytes if i != j else 0 for j in range(4)) for i in range(4))
     pairs, channels = pairs_of(spec, counts)
     one, _ = pairs_of(spec, ((0, nbytes), (0, 0)))
-    assert (spec.pairs.warps, channels, len(pairs)) == (1, 1, 12)
+    assert (channels, len(pairs)) == (1, 12)
     assert [pair.cap for pair in pairs] == pytest.approx([spec.pairs.warp_bytes_per_second / 1e9 / 3 / 2] * 12)
     assert one[0].cap == min(spec.pairs.warp_bytes_per_second, spec.pairs.one_way_bytes_per_second) / 1e9

@@ -27,7 +27,7 @@ class Stand(CoreKernel):
         self.seen = None
         self.result = None
 
-    def run(self):
+    def run(self, start_ns):
         if self.src is not None:
             self.seen = int(array(self.src, 0, np.uint8, 1)[0])
         return Occupation(self.duration_ns, self.released)
