@@ -47,7 +47,7 @@ async def GroupStart() -> None:
 
 @verb(cuda="ncclGroupEnd", step="collective")
 async def GroupEnd() -> None:
-    """End the group of this task or thread, and queue what it has.
+    """End the group of this task or thread, and queue the calls that were made in it.
 
     Stands for ncclGroupEnd. If a rank has calls in several streams, these are joined before and after the group
     (measured: group-two-streams).

@@ -17,7 +17,7 @@ from acl_py.runtime.collectives import check_rank
 from acl_py.verbs.elements import DataType, Elements, Known, joined, note, recall
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike
-from device_model.collectives.calls import Call, ReduceOp
+from device_model.collectives.calls import POINT_TO_POINT, Call, ReduceOp
 from device_model.collectives.calls import CollectiveKind as CollectiveKind
 from device_model.collectives.cliques import Communicator
 from device_model.completions import Completion
@@ -524,15 +524,7 @@ async def Send(
     call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (buf,))
-        other = elements.check_peer("peer", peer)
-        made = Call(
-            CollectiveKind.SEND,
-            elements.count,
-            elements.dtype,
-            peer=other,
-            sends=elements.ranges((buf, elements.count)),
-        )
-        known = note(elements, key, made)
+        known = note(elements, key, elements.between(CollectiveKind.SEND, buf, peer))
     return joined(call, Send, known, stream)
 
 
@@ -571,15 +563,7 @@ async def Recv(
     call, known = recall(comm, key)
     if known is None:
         elements = Elements(call, comm, count, data_type, (buf,))
-        other = elements.check_peer("peer", peer)
-        made = Call(
-            CollectiveKind.RECV,
-            elements.count,
-            elements.dtype,
-            peer=other,
-            receives=elements.ranges((buf, elements.count)),
-        )
-        known = note(elements, key, made)
+        known = note(elements, key, elements.between(CollectiveKind.RECV, buf, peer))
     return joined(call, Recv, known, stream)
 
 
@@ -613,14 +597,9 @@ async def BatchSendRecv(
     made = []
     for kind, buf, count, data_type, peer in items:
         elements = Elements(call, comm, count, data_type, (buf,))
-        other = elements.check_peer("peer", peer)
-        ranges = elements.ranges((buf, elements.count))
-        if kind is CollectiveKind.SEND:
-            made.append(Call(kind, elements.count, elements.dtype, peer=other, sends=ranges))
-        elif kind is CollectiveKind.RECV:
-            made.append(Call(kind, elements.count, elements.dtype, peer=other, receives=ranges))
-        else:
+        if kind not in POINT_TO_POINT:
             raise elements.wrong(f"{kind!r} among the items", "use CollectiveKind.SEND and CollectiveKind.RECV")
+        made.append(elements.between(kind, buf, peer))
     if not made:
         raise call[1].error(Kind.INVALID_COLLECTIVE, "BatchSendRecv() without items", "pass at least one")
     return joined(call, BatchSendRecv, Known(elements.runtime, elements.rank, made), stream)

@@ -25,7 +25,7 @@ from acl_py.verbs.copies import locate
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model.collectives import calls
-from device_model.collectives.calls import ReduceOp
+from device_model.collectives.calls import CollectiveKind, ReduceOp
 from device_model.collectives.cliques import Communicator
 from device_model.collectives.parts import Part
 from device_model.completions import NOTHING, Completion
@@ -154,6 +154,13 @@ class Elements:
     def ranges(self, *wanted: tuple[Memory | None, int]) -> tuple[Extent, ...]:
         """Return the bytes of each buffer of *wanted*, which has so many elements."""
         return tuple([self._range(buffer, 0, count) for buffer, count in wanted])
+
+    def between(self, kind: CollectiveKind, buffer: Memory, peer: Integer) -> calls.Call:
+        """Return the Send of *buffer* to the rank *peer*, or the Recv from there."""
+        other = self.check_peer("peer", peer)
+        whole = self.ranges((buffer, self.count))
+        sends, receives = (whole, ()) if kind is CollectiveKind.SEND else ((), whole)
+        return calls.Call(kind, self.count, self.dtype, peer=other, sends=sends, receives=receives)
 
     def _range(self, buffer: Memory | None, first: int, count: int) -> Extent:
         if buffer is None:

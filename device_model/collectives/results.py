@@ -100,7 +100,7 @@ def _copy(call: Call, extent: Extent) -> memoryview:
 
 
 def _read(calls: Sequence[Call]) -> list[memoryview]:
-    """Return the bytes that each of *calls* sends, where they are: whoever keeps them needs a copy."""
+    """Return views of the bytes that each of *calls* sends. Copy them to keep them."""
     found = []
     for call in calls:
         [(allocation, start, stop)] = call.sends

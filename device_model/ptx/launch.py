@@ -226,7 +226,7 @@ class Launch(CoreKernel):
         self.has_waited = False
         self._settings: dict[int, int] = {}  # the values of conditions that this launch has set
         self._held = self.cores  # that it still takes
-        self._is_due = False  # whether it waits only to publish what it has stored
+        self._is_due = False  # whether only the publishing of its stores is left
         self._shown = 0  # changes of memory that are published
         self._polled: list[tuple[Ints, Bytes]] = []  # addresses of bytes that lanes look at, and what they found there
         given = [allocation for allocation, _, _ in self._given]
