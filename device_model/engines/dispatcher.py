@@ -383,12 +383,10 @@ class Dispatcher(Engine):
         op.cores_held = work.cores
         self.open_cores -= work.cores
         start, foreseen_ns = self._start(op), work.foreseen_ns()
-        scheduler = self.scheduler
-        scheduler.sequence += 1
         if foreseen_ns is None or op.stream.context.error is not None:
-            heappush(scheduler.heap, (start, scheduler.sequence, self._run_core, op))
+            self.scheduler.at(start, self._run_core, op)
         else:
-            heappush(scheduler.heap, (start + foreseen_ns, scheduler.sequence, self._core_ended, op))
+            self.scheduler.at(start + foreseen_ns, self._core_ended, op)
         return True
 
     def _run_core(self, op: Op) -> None:
