@@ -204,6 +204,28 @@ def test_an_executor_of_the_caller_runs_the_points():
     assert result == acl_py.sweep(programs.fails, {"number": range(4)}, workers=1)
 
 
+def test_a_point_that_an_executor_gives_up_runs_again_alone():
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    class Losing(ThreadPoolExecutor):
+        """Gives up the second and the third job, as if a worker had died with them."""
+
+        begun = 0
+
+        def submit(self, job, point):
+            self.begun += 1
+            if self.begun not in (2, 3):
+                return super().submit(job, point)
+            future = Future()
+            future.set_exception(RuntimeError("lost"))
+            return future
+
+    with Losing(1) as executor:
+        result = acl_py.sweep(programs.chunks, {"count": [1, 2, 4, 8]}, executor=executor)
+    assert executor.begun == 6
+    assert result == acl_py.sweep(programs.chunks, {"count": [1, 2, 4, 8]}, workers=1)
+
+
 @pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_table_and_loses_no_point_with_a_worker(tmp_path):
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
