@@ -32,6 +32,32 @@ async def test_a_part_waits_for_cores_and_a_kernel_behind_it_has_fewer():
         assert (second.start_ns - begin) // 1_000 == 1_001
 
 
+@cards(device="tiny")
+async def test_of_two_parts_at_one_instant_the_urgent_one_has_the_cores_first():
+    """A kernel has two of the four cores for long, and a part takes two. Both parts wait for a copy."""
+    calls = []
+    for priority in (0, -5):
+        for device, comm in enumerate(await acl.CommInitAll(2)):
+            await acl.SetDevice(device)
+            calls.append((comm, await acl.CreateStream(priority=priority), acl.Array(await acl.Malloc(16), "float32")))
+    await acl.SetDevice(0)
+    copies, target, source = await acl.CreateStream(), await acl.Malloc(1 << 16), await acl.MallocHost(1 << 16)
+    ready = await acl.CreateEvent()
+    await waves_of(1_000)[2, await acl.CreateStream()]()
+    copy = await acl.MemcpyAsync(target, 1 << 16, source, 1 << 16, acl.MemcpyKind.HOST_TO_DEVICE, copies)
+    await acl.RecordEvent(ready, copies)
+    ops = []
+    for comm, stream, array in calls:
+        if comm.index == 0:
+            await acl.StreamWaitEvent(stream, ready)
+        ops.append(await acl.AllReduce(array, array, None, None, acl.ReduceOp.SUM, comm, stream))
+    for device in range(2):
+        await acl.SetDevice(device)
+        await acl.SynchronizeDevice()
+    usual, _, urgent, _ = [(op.start_ns - copy.end_ns, op.end_ns - copy.end_ns) for op in ops]
+    assert (usual, urgent) == ((0, 2_432), (0, 1_216))
+
+
 @cards
 async def test_kernels_that_share_cores_do_not_keep_a_part_waiting():
     async with two_ranks() as (zero, one):
