@@ -69,11 +69,15 @@ def queue(runtime: Runtime, op: Op, part: Part, stream: Stream) -> None:
     """Queue *op*, which does *part*, in *stream*; its calls get their numbers."""
     rank = part.rank
     tail = rank.tail
-    if not tail.done and stream.branch is None:
+    if not tail.done and tail is not stream.tail and stream.branch is None:
         stream.wait(tail)
     runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
-    if stream.branch is None and isinstance(op.work, Part):
-        rank.take(op.work, op)  # maybe as a fault rule has changed it
+    if stream.branch is not None:
+        return
+    if op.work is part:
+        rank.take(part, op)
+    elif isinstance(op.work, Part):
+        rank.take_changed(op.work, op)
 
 
 def queue_group(runtime: Runtime, group: Group) -> None:

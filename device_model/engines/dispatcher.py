@@ -257,11 +257,11 @@ class Dispatcher(Engine):
 
         Returns whether it has them.
         """
-        scheduler, count = self.scheduler, self.cores_of_part
-        heap = scheduler.heap
-        if self.list or self._held or self._lead is not None or self.open_cores < count:
+        count, scheduler = self.cores_of_part, self.scheduler
+        if self.list or self._held or self._lead is not None or self.open_cores < count or scheduler.dirty:
             return False
-        if scheduler.dirty or scheduler.choices is not None or (heap and heap[0][0] == scheduler.now):
+        heap = scheduler.heap
+        if scheduler.choices is not None or (heap and heap[0][0] == scheduler.now):
             return False
         op.cores_held = count
         self.open_cores -= count
@@ -271,7 +271,7 @@ class Dispatcher(Engine):
 
     def give_back(self, op: Op) -> None:
         """Take back the cores of the part *op*."""
-        held, op.cores_held = op.cores_held, 0
+        held = op.cores_held
         self.freed = op
         self.open_cores += held
         self.held_by_parts -= held

@@ -5,8 +5,8 @@ them to its end, too. Each stream has a hardware queue of its own for parts, so 
 except that parts of one rank run in the order in which they were queued.
 """
 
-from heapq import heappush
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, cast
 
 from device_model.collectives.parts import Part
 from device_model.engines.serial import Finish
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 class Parts(Engine):
     """Runs the parts of the ranks of one device."""
 
-    __slots__ = ("_begin", "_cores", "_finish", "ranks", "waiting")
+    __slots__ = ("_finish", "cores", "ranks", "waiting")
 
     def __init__(self, scheduler: Scheduler, cores: "Dispatcher", finish: Finish) -> None:
         super().__init__(scheduler, "collectives")
-        self._cores = cores
+        self.cores = cores
         self._finish = finish
         self.ranks: dict[Communicator, None] = {}  # of communicators that are not destroyed
         self.waiting: dict[Op, None] = {}  # parts that have had their turn and have not ended, in order
-        self._begin = self._begun  # bound once
 
     def __repr__(self) -> str:
         return f"<Parts ranks={len(self.ranks)} waiting={len(self.waiting)}>"
@@ -47,7 +46,7 @@ class Parts(Engine):
             if scheduler.choices is not None:
                 scheduler.choices.started(op, 0)
             scheduler.sequence += 1
-            heappush(scheduler.heap, (start, scheduler.sequence, self._begin, op))
+            heappush(scheduler.heap, (start, scheduler.sequence, have_turn, op))
             if not fifo or fifo[0].blockers:
                 break
 
@@ -58,33 +57,31 @@ class Parts(Engine):
         """Take *op* out of its queue."""
         op.queue.drop(op)
 
-    def _begun(self, op: Op) -> None:
-        if op.done:  # aborted meanwhile
-            return
+    def take_up(self, op: Op, *, alone: bool = True) -> bool:
+        """Let *op*, which has its turn, wait for its cores, *alone* of the parts here; return whether it has them."""
         self.waiting[op] = None
         op.cores_held = 0
-        cores = self._cores
-        if cores.cores_of_part and not cores.hold_at_once(op):
-            cores.ask(op)
-        else:
-            for exchange, seat in op.work.seats:  # type: ignore[attr-defined]  # begin(), written out
-                exchange.arrive(seat, op)
+        cores = self.cores
+        if not cores.cores_of_part or (alone and cores.hold_at_once(op)):
+            return True
+        cores.ask(op)
+        return False
 
-    def leave(self, part: Part, error: DeviceError | None) -> None:
-        """Count one of the exchanges of *part* as over. It ends with the last one; with an *error* now, and fails."""
-        part.left -= 1
-        op = part.op
-        if op is None or op.done or op.start_ns < 0:
+    def leave(self, op: Op, error: DeviceError | None) -> None:
+        """Count one of the exchanges of *op* as over. It ends with the last one; with an *error* now, and fails."""
+        waiting = self.waiting
+        if op not in waiting:  # it was aborted, or has failed
             return
+        part: Part = op.work  # type: ignore[assignment]
+        part.left -= 1
         if error is not None:
-            part.error = part.error or error
+            part.error = error
         elif part.left:
             return
-        if self.waiting.pop(op, self) is not self:
-            if op.cores_held:
-                self._cores.give_back(op)
-            self._finish(op, self.scheduler.now)
-            part.op = None  # which has it as its work
+        del waiting[op]
+        if op.cores_held:
+            self.cores.give_back(op)
+        self._finish(op, self.scheduler.now)
 
     def lose(self, why: str) -> None:
         """Let all cliques know that the ranks on this device take part in nothing any more, and *why*."""
@@ -96,9 +93,38 @@ class Parts(Engine):
         if self.waiting.pop(op, self) is self:
             return
         if op.cores_held:
-            self._cores.give_back(op)
-        elif self._cores.cores_of_part:
-            self._cores.drop(op)
+            self.cores.give_back(op)
+        elif self.cores.cores_of_part:
+            self.cores.drop(op)
+
+
+def have_turn(op: Op) -> None:
+    """Let the part *op* have its turn, and all other parts that are due at this instant, before anything follows."""
+    if op.done:  # aborted meanwhile
+        return
+    engine: Parts = op.queue.engine  # type: ignore[assignment]
+    heap = engine.scheduler.heap
+    if heap and heap[0][2] is have_turn and heap[0][0] == engine.scheduler.now:
+        _have_turns(op, engine.scheduler)
+    elif engine.take_up(op):
+        for exchange, seat in op.work.seats:  # type: ignore[attr-defined]  # begin(), written out
+            exchange.arrive(seat, op)
+
+
+def _have_turns(first: Op, scheduler: Scheduler) -> None:
+    """Let *first* and the others that are due have their turn together.
+
+    Those that are alone on their device take their cores at once if nothing but parts is due, as a grant would do.
+    """
+    ops, heap = [first], scheduler.heap
+    while heap and heap[0][2] is have_turn and heap[0][0] == scheduler.now:
+        op = heappop(heap)[3]
+        if not op.done:
+            ops.append(op)
+    engines = [cast(Parts, op.queue.engine) for op in ops]
+    alone = len(set(engines)) == len(ops)
+    for op in [op for op, engine in zip(ops, engines, strict=True) if engine.take_up(op, alone=alone)]:
+        begin(op)
 
 
 def begin(op: Op) -> None:
