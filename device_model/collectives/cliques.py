@@ -30,7 +30,7 @@ class Communicator(Handle):
     """Rank *index* of *clique*, on *device*, as a program holds it; *made* is the line that made it."""
 
     __slots__ = ("_exchanges", "_received", "_sent", "clique", "destroyed", "device", "index", "known", "last", "made",
-                 "made_calls", "made_parts", "stamp", "tail")  # fmt: skip
+                 "made_calls", "stamp", "tail")  # fmt: skip
 
     def __init__(self, clique: "Clique", index: int, device: "Device", made: object) -> None:
         self.clique = clique
@@ -39,7 +39,7 @@ class Communicator(Handle):
         self.device = device
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.made_parts = self.made_calls = 0  # parts and collectives that it has queued
+        self.made_calls = 0  # collectives that it has queued
         self._sent = [0] * len(clique)  # how many Sends to each rank it has queued
         self._received = [0] * len(clique)
         self.last: Part | None = None  # what it has queued last
@@ -64,7 +64,6 @@ class Communicator(Handle):
 
     def take(self, part: Part, op: Op) -> None:
         """Give the calls of *part*, which was queued just now as *op*, their numbers and seats."""
-        part.number = self.made_parts = self.made_parts + 1
         self.last = part
         self.tail = op
         for call in part.calls:

@@ -144,11 +144,16 @@ class Exchange:
             self.ops = []  # each of them has this exchange
         if self.is_changed:  # if a changed part fails, the others do, so it is first
             there.sort(key=_is_unchanged)
-        for op in there:
-            op.queue.engine.leave(op, error)  # type: ignore[attr-defined]  # _engine(), written out
+        results = self.results if error is None and len(self.results) == len(there) else None
+        for seat, op in enumerate(there):
+            engine: Parts = op.queue.engine  # type: ignore[assignment]
+            if results is not None and engine.end_at_once(op, results[seat]):
+                results[seat] = []
+                continue
+            engine.leave(op, error)
             if op.error is not None and error is None:
                 self._lose(op, op.error)
-                error = self.clique.error
+                error, results = self.clique.error, None
 
     def _there(self) -> list[Op]:
         """Return the operations that have had their turn and wait for this."""

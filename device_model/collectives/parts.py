@@ -24,7 +24,7 @@ class Part(Work):
     one operation only: each launch of a graph makes new ones.
     """
 
-    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "rank", "seats")
+    __slots__ = ("calls", "error", "label", "left", "nbytes", "rank", "seats")
     joins = True
 
     def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
@@ -34,7 +34,6 @@ class Part(Work):
         self.nbytes = first.nbytes
         self.label = first.label
         self.left = 1  # exchanges that are not over
-        self.number = 0  # among the parts of its rank, from 1 on, once it is queued
         self.error: DeviceError | None = None  # what ended it before its time
         # Of each call: where it takes part, and its place there. One that a fault rule has changed has the same list.
         self.seats: list[tuple[Exchange, int]] = []

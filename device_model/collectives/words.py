@@ -46,7 +46,8 @@ def _doing(rank: "Communicator") -> str:
         return f"was destroyed at {rank.destroyed}"
     ops = [op for each in rank.clique.exchanges.values() for op in each.ops if op is not None and not op.done]
     unfinished = [(part, op) for part, op in ((cast("Part", op.work), op) for op in ops) if part.rank is rank]
-    part, op = min(unfinished, key=lambda each: each[0].number, default=(None, None))
+    # One at most has had its turn, and that is the first one: parts of a rank run in their order.
+    part, op = min(unfinished, key=lambda each: (each[1].start_ns < 0, each[1].queued_ns), default=(None, None))
     if part is None or op is None:
         if rank.last is None:
             return "has called nothing"

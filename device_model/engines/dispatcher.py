@@ -247,21 +247,26 @@ class Dispatcher(Engine):
 
     def ask(self, op: Op) -> None:
         """List the part *op* of a collective, which begins once it has its cores."""
+        op.cores_held = 0
         self.listed += 1
         priority = op.own_priority
         heappush(self.list, (op.stream.priority if priority is None else priority, self.listed, op))
         self.request_grant()
 
     def hold_at_once(self, op: Op) -> bool:
-        """Give the part *op* its cores if nothing else happens at this instant, so that a grant would do the same.
+        """Give the part *op* its cores if a grant would do the same. Nothing else is due at this instant.
 
         Returns whether it has them.
         """
         count, scheduler = self.cores_of_part, self.scheduler
-        if self.list or self._held or self._lead is not None or self.open_cores < count or scheduler.dirty:
-            return False
-        heap = scheduler.heap
-        if scheduler.choices is not None or (heap and heap[0][0] == scheduler.now):
+        if (
+            self.open_cores < count
+            or self.list
+            or self._held
+            or self._lead is not None
+            or scheduler.dirty
+            or scheduler.choices is not None
+        ):
             return False
         op.cores_held = count
         self.open_cores -= count
