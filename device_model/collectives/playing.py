@@ -1,6 +1,7 @@
 """The time of exchanges: the plan of what meets, played on the links between the devices of its ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.exchanges import Exchange
@@ -25,7 +26,8 @@ _KINDS = {
 class Player:
     """Plays the exchanges of a clique whose rank i is on the device number *devices[i]*.
 
-    *algorithm* and *protocol* are used instead of the vendor's choice, for the kinds that can be done so.
+    The algorithms, by kind of plan.py, and the protocol are used instead of the vendor's choice, for the kinds that can
+    be done so.
     """
 
     def __init__(
@@ -33,13 +35,14 @@ class Player:
         spec: CollectivesSpec,
         links: Links,
         devices: Sequence[int],
-        algorithm: str | None = None,
+        algorithms: Mapping[str, str] = MappingProxyType({}),
         protocol: str | None = None,
     ) -> None:
         self._spec = spec
         self._links = links
         self._devices = devices
-        self._forced = algorithm, protocol
+        self._algorithms = algorithms
+        self._protocol = protocol
         self._tracks: dict[object, Tracks] = {}  # of what follows from the facts of a call, by these
 
     def __call__(self, exchange: Exchange, done: Done) -> None:
@@ -58,7 +61,7 @@ class Player:
         """Return how the calls of *exchange*, which are all there, are done."""
         calls = [call for call in exchange.calls if call is not None]
         first, ranks = calls[0], len(set(exchange.ranks))
-        in_turn = PAIRWISE if self._forced[0] == PAIRWISE else None
+        in_turn = PAIRWISE if self._algorithms.get("all_to_all") == PAIRWISE else None
         if first.kind is CollectiveKind.ALL_TO_ALL_V:
             return plan(self._spec, "all_to_all", _rows(calls), ranks, algorithm=in_turn)
         if first.kind is CollectiveKind.ALL_TO_ALL:
@@ -68,8 +71,9 @@ class Player:
                 return plan(self._spec, "send", ((first.nbytes,),), 1)
             return plan(self._spec, "send", first.nbytes, len(self._devices))
         kind = _KINDS[first.kind]
-        is_forced = self._forced != (None, None) and allowed_ways(self._spec, kind, *self._forced)
-        algorithm, protocol = self._forced if is_forced else (None, None)
+        algorithm, protocol = self._algorithms.get(kind), self._protocol
+        if not allowed_ways(self._spec, kind, algorithm, protocol):
+            algorithm = protocol = None
         nbytes = max(call.nbytes for call in calls)
         return plan(self._spec, kind, nbytes, ranks, algorithm=algorithm, protocol=protocol, root=first.root or 0)
 
