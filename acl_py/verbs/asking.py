@@ -62,14 +62,15 @@ def ask(
         asked = None
     if asked is None:
         asked = check(runtime, comm, *buffers, *others)
+        error = asked.rank.clique.error
+        if error is not None and asked.calls:
+            raise runtime.operation_error(error)
         if asked.memory:
             _keep(asked, key)
     rank, calls = asked.rank, asked.calls
     if not calls:
         runtime.brief_call(verb.__name__, enter, site)
         return NOTHING
-    if rank.clique.error is not None:
-        raise runtime.operation_error(rank.clique.error)
     if (
         type(stream) is Stream
         and (home := stream.home) is asked.home

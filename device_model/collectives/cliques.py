@@ -174,6 +174,8 @@ class Clique:
         """End all exchanges with *error*, and those that follow."""
         if self.error is None:
             self.error = error
+            for rank in self.ranks:
+                rank.known.clear()  # each call is refused from now on
             for exchange in list(self.exchanges.values()):
                 exchange.fail(error)
 

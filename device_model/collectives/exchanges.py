@@ -7,6 +7,7 @@ the receiver has a buffer.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
 from device_model.collectives import results, words
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 Play = Callable[["Exchange", Callable[[Nanoseconds], None]], None]
 Key = tuple[int, ...]  # of a collective: its number; of a Send and its Recv: both ranks, and the number for this pair
 
+# Each rank has one range for what it receives.
+_ALL_RECEIVE = (
+    CollectiveKind.ALL_REDUCE,
+    CollectiveKind.ALL_GATHER,
+    CollectiveKind.REDUCE_SCATTER,
+    CollectiveKind.ALL_TO_ALL,
+)
 _SENDER = 0  # its seat; the other one is the receiver's
 
 
@@ -78,13 +86,13 @@ class Exchange:
         """Note that *op*, the part of *seat*, has its turn; the last one lets the exchange begin."""
         clique = self.clique
         self.arrived[seat] = True
-        self.left -= 1
+        self.left = left = self.left - 1
         context = op.stream.context
         if context.error is not None and op.start_ns >= context.failed_ns:
             clique.lose(clique.ranks[self.ranks[seat]], "its context has failed")
         if clique.error is not None:
             _engine(op).leave(op, clique.error)
-        elif not self.left or self.is_watched:
+        elif not left or self.is_watched:
             self._go_on()
 
     def moves(self, seat: int) -> bool:  # noqa: ARG002 - here all move together
@@ -144,16 +152,24 @@ class Exchange:
             self.ops = []  # each of them has this exchange
         if self.is_changed:  # if a changed part fails, the others do, so it is first
             there.sort(key=_is_unchanged)
-        results = self.results if error is None and len(self.results) == len(there) else None
-        for seat, op in enumerate(there):
+        at_once = error is None and not self.is_changed and self._kind in _ALL_RECEIVE
+        for op, received in zip(there, self.results if at_once else repeat(())):  # noqa: B905
             engine: Parts = op.queue.engine  # type: ignore[assignment]
-            if results is not None and engine.end_at_once(op, results[seat]):
-                results[seat] = []
-                continue
+            if at_once:
+                at_once = engine.end_at_once(op, received[0])
+                if at_once:
+                    continue
             engine.leave(op, error)
             if op.error is not None and error is None:
                 self._lose(op, op.error)
-                error, results = self.clique.error, None
+                error = self.clique.error
+        if at_once:
+            self.results = []  # a program may hold the completions for long
+
+    @property
+    def _kind(self) -> CollectiveKind | None:
+        first = self.calls[0]
+        return None if first is None else first.kind
 
     def _there(self) -> list[Op]:
         """Return the operations that have had their turn and wait for this."""

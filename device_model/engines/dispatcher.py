@@ -74,7 +74,7 @@ class Dispatcher(Engine):
     __slots__ = (
         "_end", "_held", "_lead", "_waves", "begin", "begin_part", "block_overhead_ns",
         "copy_time", "cores", "cores_of_part", "drain_ns", "fill_time", "finish", "finish_core", "freed",
-        "go_on", "held_by_parts", "list", "listed", "move_pages", "node_copy_time", "open_cores", "paged_ns",
+        "go_on", "list", "listed", "move_pages", "node_copy_time", "open_cores", "paged_ns", "parts",
         "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns", "waiting",
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ class Dispatcher(Engine):
         self.finish_core = finish_core
         self.cores_of_part = cores_of_part  # what a part of a collective holds
         self.begin_part = begin_part
-        self.held_by_parts = 0
+        self.parts: dict[Op, None] = {}  # parts that have had their turn; those that hold cores say so
         self.cores = cores  # how many there are
         self.open_cores = cores  # AI cores without an exclusive block
         self.shared_blocks = 0  # running blocks that are not exclusive
@@ -270,7 +270,6 @@ class Dispatcher(Engine):
             return False
         op.cores_held = count
         self.open_cores -= count
-        self.held_by_parts += count
         self.resident += 1
         return True
 
@@ -279,7 +278,6 @@ class Dispatcher(Engine):
         held = op.cores_held
         self.freed = op
         self.open_cores += held
-        self.held_by_parts -= held
         self.resident -= 1
         if self.list:
             self.request_grant()
@@ -289,11 +287,10 @@ class Dispatcher(Engine):
 
         Returns whether they were. Cores that other parts hold are no reason to wait: those may wait for this one.
         """
-        if self.open_cores < min(self.cores_of_part, self.cores - self.held_by_parts):
+        if self.open_cores < min(self.cores_of_part, self.cores - sum(each.cores_held for each in self.parts)):
             return False
         op.cores_held = self.cores_of_part
         self.open_cores -= op.cores_held
-        self.held_by_parts += op.cores_held
         self.scheduler.at(self.scheduler.now, self.begin_part, op)
         return True
 

@@ -5,7 +5,6 @@ them to its end, too. Each stream has a hardware queue of its own for parts, so 
 except that parts of one rank run in the order in which they were queued.
 """
 
-from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, cast
 
@@ -30,12 +29,12 @@ class Parts(Engine):
     def __init__(self, scheduler: Scheduler, cores: "Dispatcher", device: "Device") -> None:
         super().__init__(scheduler, "collectives")
         self.cores = cores
+        cores.parts = self.waiting = {}  # that have had their turn and have not ended, in order
         self._device = device
         self._hooks = device.hooks
         self._flying = device.workers.flying  # bodies in threads
         self._small = min(device.workers.inline_bytes, LARGE)  # fewer bytes are written at once
         self.ranks: dict[Communicator, None] = {}  # of communicators that are not destroyed
-        self.waiting: dict[Op, None] = {}  # parts that have had their turn and have not ended, in order
 
     def __repr__(self) -> str:
         return f"<Parts ranks={len(self.ranks)} waiting={len(self.waiting)}>"
@@ -77,8 +76,8 @@ class Parts(Engine):
             self.cores.give_back(op)
         self._device.finish(op, self.scheduler.now)
 
-    def end_at_once(self, op: Op, received: Sequence[memoryview]) -> bool:
-        """End *op*, an exchange of which is over, if that is its only one, and fills one small range with *received*.
+    def end_at_once(self, op: Op, received: memoryview) -> bool:
+        """End *op*, whose only exchange is over and fills one range with *received*, if that is small.
 
         This is `leave`, `Device.finish` and `Part.perform`, written out: it is the hot path.
 
@@ -87,8 +86,6 @@ class Parts(Engine):
         part, waiting = op.work, self.waiting
         if (
             type(part) is not Part
-            or len(part.calls) != 1
-            or len(received) != 1
             or op.nbytes >= self._small
             or op not in waiting
             or self._flying
@@ -103,7 +100,7 @@ class Parts(Engine):
         if cores.cores_of_part:
             cores.give_back(op)
         op.end_ns = self.scheduler.now
-        allocation.view[start:stop] = received[0]
+        allocation.view[start:stop] = received
         op.done = True
         waiters = op.waiters
         if waiters is not None:
