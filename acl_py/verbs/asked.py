@@ -167,9 +167,9 @@ def all_to_all(
     send: Memory,
     recv: Memory,
     send_count: Integer | None,
-    recv_count: Integer | None,
     send_type: DataType,
     recv_type: DataType,
+    recv_count: Integer | None,
 ) -> Asked:
     """Check the arguments of AlltoAll()."""
     elements = Elements(runtime, comm, send_count, send_type, (send, recv), shared=True)
@@ -222,8 +222,8 @@ def _pieces(elements: Elements, sends: tuple[Extent, ...], receives: tuple[Exten
     return Asked(elements.runtime, elements.rank, (call,))
 
 
-def barrier(runtime: Runtime, comm: Communicator) -> Asked:
-    """Check the arguments of Barrier()."""
+def barrier(runtime: Runtime, comm: Communicator, _count: None) -> Asked:
+    """Check the arguments of Barrier(), which has no count."""
     return Asked(runtime, check_rank(runtime, comm), (_BARRIER,))
 
 

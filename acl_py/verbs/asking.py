@@ -41,7 +41,8 @@ def ask(
 ) -> Completion:
     """Queue what *verb* asks for as one part, or add it to the open group; a verb calls this and nothing else.
 
-    *check* returns what the *buffers* and the *others* ask for, if this is not known yet.
+    *check* returns what the *buffers* and the *others* ask for, if this is not known yet. There is one other or more,
+    and numbers are the first and the last of them.
     """
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime = scope.runtime
@@ -49,7 +50,7 @@ def ask(
     if context.alert:
         runtime.check_call(context, verb.__name__)
     site, enter = site_of(_getframe(2)), runtime.host_ns
-    key = verb, buffers, others, *map(type, others)  # 1 is equal to True
+    key = verb, buffers, others, type(others[0]), type(others[-1])  # 1 is equal to True
     memory = runtime.memory
     asked: Asked | None
     try:

@@ -282,7 +282,7 @@ async def AlltoAll(
         TypeError: As AllReduce().
     """
     types = send_type, recv_type
-    return ask(AlltoAll, asked.all_to_all, comm, stream, (send, recv), send_count, recv_count, *types)
+    return ask(AlltoAll, asked.all_to_all, comm, stream, (send, recv), send_count, *types, recv_count)
 
 
 @verb(acl="HcclAlltoAllV", step="collective")
@@ -387,7 +387,7 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
             NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *comm* is no communicator.
     """
-    return ask(Barrier, asked.barrier, comm, stream, ())
+    return ask(Barrier, asked.barrier, comm, stream, (), None)
 
 
 # --- one rank to one other

@@ -6,7 +6,7 @@ except that parts of one rank run in the order in which they were queued.
 """
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from device_model.collectives.parts import Part
 from device_model.errors import DeviceError
@@ -156,7 +156,7 @@ def _have_turns(first: Op, scheduler: Scheduler) -> None:
     while heap and heap[0][2] is have_turn and heap[0][0] == scheduler.now:
         ops.append(heappop(heap)[3])
     ops = [op for op in ops if not op.done]
-    engines = [cast("Parts", op.queue.engine) for op in ops]
+    engines: list[Parts] = [op.queue.engine for op in ops]  # type: ignore[misc]
     at_once = len(set(engines)) == len(ops) and not (heap and heap[0][0] == scheduler.now)
     begun = []
     for op, engine in zip(ops, engines, strict=True):

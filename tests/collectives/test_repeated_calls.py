@@ -58,7 +58,10 @@ async def test_a_number_that_equals_the_one_before_and_is_no_integer_is_refused(
     comm, buffer = await alone()
     await reduce(comm, buffer, 1)
     await acl.Broadcast(buffer, 1, "float32", 0, comm)
+    await acl.AlltoAll(buffer, 1, "float32", buffer[8:], 1, "float32", comm)
     for wrong in (True, 1.0):
+        with pytest.raises(TypeError, match="recv_count must be an int"):
+            await acl.AlltoAll(buffer, 1, "float32", buffer[8:], wrong, "float32", comm)
         with pytest.raises(TypeError, match="count must be an int"):
             await reduce(comm, buffer, wrong)
     for wrong in (False, 0.0):
