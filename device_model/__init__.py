@@ -29,7 +29,8 @@ From the top down; each line imports only from those below it:
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
     flows                           transfers that share what they cross, max-min fair
     integers names                  numbers that a caller gives; what a program calls its streams and memory
-    errors handles                  errors, and text from outside made safe to print; what a program holds
+    errors frozen handles           errors, and text from outside made safe to print; dataclasses that are quick to
+                                    define; what a program holds
 
 Words, each with one meaning:
 

@@ -19,11 +19,12 @@ How large, how many and how long are not rules. Those numbers belong to a card a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 
 from device_model.errors import Kind
+from device_model.frozen import Frozen
 
 
 class DefaultStream(Enum):
@@ -219,16 +220,14 @@ class HostCall(Enum):
     WAITS_FOR_DEVICE = "it waits for all work of a device"
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Frozen):
     """The number and the name that a vendor gives a kind of failure."""
 
     value: int
     name: str
 
 
-@dataclass(frozen=True)
-class SyncRules:
+class SyncRules(Frozen):
     """One rule set: an answer to each question above.
 
     Attributes:
