@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 import acl_py as acl
 from acl_py import AclError, Array, Cost, In, InOut, Kind, MemcpyKind, Out, ReduceOp, asc, cta, faults, ptx
+from acl_py.explain.optimiser import document
+from acl_py.programs.format import ProgramError, parse
+from acl_py.programs.replay import replay
 from tests.collectives import programs
 
 N, NBYTES = 256, 1024
@@ -476,3 +479,18 @@ def test_collectives_reduce_nothing_and_graphs_run_without_values():
     with_values, without = both(main, device="h200")
     assert without == with_values
     assert len(without) == 4
+
+
+def test_a_stream_program_may_say_that_it_has_no_values():
+    program = {
+        "id": "large",
+        "buffers": {"d": {"space": "device", "bytes": 1 << 36}, "p": {"space": "pinned", "bytes": 1 << 36}},
+        "values": False,
+        "steps": [{"op": "memcpy", "dst": "d", "src": "p", "bytes": 1 << 36}],
+    }
+    parsed = parse(program)
+    assert not parsed.values
+    assert parse(document(parsed)) == parsed
+    assert replay(parsed).makespan_us > 1e6
+    with pytest.raises(ProgramError, match="values: must be true or false, not 0"):
+        parse(program | {"values": 0})
