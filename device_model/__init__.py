@@ -28,6 +28,7 @@ From the top down; each line imports only from those below it:
     scheduler                       the clock, and the heap of what will happen
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
     flows                           transfers that share what they cross, max-min fair
+    grids                           all combinations of some values, and the table of what came of them
     integers names                  numbers that a caller gives; what a program calls its streams and memory
     errors handles                  errors, and text from outside made safe to print; what a program holds
 

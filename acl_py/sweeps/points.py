@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import product
 from typing import Any, TypeAlias
 
 from acl_py import faults
@@ -11,6 +10,7 @@ from acl_py.errors import ProfileError
 from acl_py.options import Options
 from device_model import overlay
 from device_model.errors import shown
+from device_model.grids import combinations
 from device_model.profile import DeviceProfile, load
 
 Point: TypeAlias = Mapping[str, Any]
@@ -31,10 +31,7 @@ def points_of(grid: Grid) -> list[dict[str, Any]]:
     """
     if isinstance(grid, Mapping):
         values = {name: _listed(each) for name, each in grid.items()}
-        empty = [name for name, each in values.items() if not each]
-        if empty:
-            raise ValueError(f"the grid has no value for {', '.join(empty)}")
-        return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
+        return combinations(values)
     points = [dict(point) if isinstance(point, Mapping) else None for point in grid]
     if not all(point is not None for point in points):
         raise TypeError("a grid is a mapping from names to values, or points, each a mapping from names to a value")

@@ -20,17 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What all points of a sweep share: the *program*, and the *version* of acl_py that has begun the sweep."""
+    """What all points of a sweep share: the *program*."""
 
     program: Program
-    version: str
 
     def __call__(self, point: Point) -> Row:
         """Run the program at *point*. Whatever it raises makes the row a failure, and ends no other run."""
-        from acl_py import __version__  # the one of this process
-
-        if __version__ != self.version:
-            return Row(point, error=f"this worker has acl_py {__version__}, and the sweep began with {self.version}")
         begin = time.perf_counter()
         try:
             us, returned, numbers = run(partial(_whole, self.program, point), **options_of(point))

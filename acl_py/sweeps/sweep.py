@@ -4,8 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 
-from acl_py import __version__
-from acl_py.sweeps.engine import rows_of
+from acl_py.many.crew import Crew
 from acl_py.sweeps.points import Grid, Program, check, points_of
 from acl_py.sweeps.rows import Row, Sweep
 from acl_py.sweeps.running import Job
@@ -63,11 +62,11 @@ def sweep(
     """
     points = points_of(grid)
     check(program, points)
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be 1 or more, not {workers}")
+    crew = Crew(executor, 1 if executor is None and len(points) == 1 else workers)
     kept = None if store is None else Store(store, program)
     try:
-        return _swept(Job(program, __version__), points, executor, workers, kept, tell)
+        with crew:
+            return _swept(Job(program), points, crew, kept, tell)
     finally:
         if kept is not None:
             kept.close()
@@ -76,8 +75,7 @@ def sweep(
 def _swept(
     job: Job,
     points: list[dict[str, object]],
-    executor: Executor | None,
-    workers: int | None,
+    crew: Crew,
     store: Store | None,
     tell: Tell | None,
 ) -> Sweep:
@@ -87,7 +85,8 @@ def _swept(
         if index not in known:
             waiting.setdefault(repr(point), []).append(index)
     ended = len(known)
-    for row in rows_of(job, [points[places[0]] for places in waiting.values()], executor, workers):
+    wanted = [points[places[0]] for places in waiting.values()]
+    for _, row in crew.as_they_end(job, wanted, lambda point, why: Row(point, error=why)):
         for index in waiting[repr(row.point)]:
             known[index] = row
             ended += 1

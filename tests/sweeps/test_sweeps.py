@@ -176,7 +176,7 @@ def test_options_of_the_simulation_are_part_of_the_point():
         (programs.chunks, {"count": [1], "rules": ["amd"]}, ValueError, "there are no rules 'amd'"),
         (programs.chunks, {"count": [1], "faults": ["fall"]}, ValueError, "a fault rule begins with"),
         (programs.chunks, {"count": [1], "changes": ["[copies"]}, ValueError, "changes="),
-        (programs.chunks, {"count": []}, ValueError, "the grid has no value for count"),
+        (programs.chunks, {"count": []}, ValueError, "nothing to try for count"),
         (programs.chunks, [], ValueError, "the grid has no points"),
         (programs.chunks, [3], TypeError, "a grid is a mapping"),
     ],
