@@ -15,6 +15,7 @@ only from those below it, and all of them may import device_model:
         demo demo_cores                 the demos; what those on cores have in common
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
+        swept_scripts                   the same script at many points
     advice/         which waits of a recorded run are needed, and what the program is worth without the others
         pairs lines needs               what must stay in order, the lines that wait, what loses its order without them
         steps bounds choosing texts     their edits, what these are worth, which go together, and all of it in words
@@ -42,7 +43,8 @@ only from those below it, and all of them may import device_model:
     public          what programs import from the package
     sweeps/         one program at many points
         sweep points running            the points, and a run at one of them
-        rows store                      the table; the file that keeps rows
+        rows plots progress             the table and its figures; how far a sweep is
+        store files                     what keeps the rows, and where
     simulation      run, simulate, open
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line

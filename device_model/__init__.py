@@ -12,7 +12,7 @@ From the top down; each line imports only from those below it:
     streams                         first in, first out, and the default-stream rule
     queues steps                    hardware queues; entries in a stream that take no engine
     ops                             Op: a piece of work in a stream, and its completion
-    overlay                         the values of another host, laid over a profile; some are in overlays/
+    overlay speeds                  the values of another host, laid over a profile; faster copies and links
     profile                         what a card has and how fast it is; the cards are in profiles/
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
