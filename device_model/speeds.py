@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from device_model.errors import printable
 from device_model.profile import Curve, DeviceProfile
@@ -23,8 +24,8 @@ def faster(profile: DeviceProfile, what: str, factor: float) -> DeviceProfile:
     if what in COPIES:
         points = getattr(profile.copies, what).points
         fixed = points[0][1]
-        curve = Curve([(size, round(fixed + (time - fixed) / factor)) for size, time in points])
-        return replace(profile, copies=replace(profile.copies, **{what: curve}))
+        curve: dict[str, Any] = {what: Curve([(size, round(fixed + (time - fixed) / factor)) for size, time in points])}
+        return replace(profile, copies=replace(profile.copies, **curve))
     links = profile.links
     if links is None:
         raise SpeedError(f"{profile.name} has no table [links]")

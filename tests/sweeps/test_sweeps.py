@@ -250,7 +250,7 @@ def test_faster_links_and_copies_are_changes_of_a_point():
     assert faster.numbers["H2D_us"] == plain.numbers["H2D_us"] / 2
     with pytest.raises(ValueError, match="cores=2x: write h2d=2x, d2h=2x, d2d=2x or links=2x"):
         acl_py.sweep(programs.chunks, {"count": 1, "changes": "cores=2x"}, workers=1)
-    with pytest.raises(ValueError, match="links=0x: write .*, with a factor above 0"):
+    with pytest.raises(ValueError, match=r"links=0x: write .*, with a factor above 0"):
         acl_py.sweep(programs.chunks, {"count": 1, "device": "tiny", "changes": "links=0x"}, workers=1)
 
 
