@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import Edit
-from acl_py.explain.whatif import Asker
+from acl_py.explain.whatif import Answer, Asker
 
 
 class Worth(NamedTuple):
@@ -28,19 +28,25 @@ class _Askers:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Returns what edits are worth in a case, in any process. *key* stands for the case, *pickled* is it."""
+    """Asks a case about edits, in any process. *key* stands for the case, *pickled* is it."""
 
     key: str
     pickled: bytes
 
-    def __call__(self, edits: Sequence[Edit]) -> Worth | None:
-        """Return what *edits* are worth; None if they cannot be made."""
+    def __call__(self, edits: Sequence[Edit]) -> Answer | EditError:
+        """Return the answer to *edits*, or why they cannot be made."""
         if _Askers.key != self.key:
             case: Case = pickle.loads(self.pickled)  # the process that has begun made it
             _Askers.key, _Askers.asker = self.key, Asker(case)
         try:
-            answer = _Askers.asker.ask(edits)
-        except EditError:
+            return _Askers.asker.ask(edits)
+        except EditError as error:
+            return error
+
+    def worth(self, edits: Sequence[Edit]) -> Worth | None:
+        """Return what *edits* are worth; None if they cannot be made."""
+        answer = self(edits)
+        if isinstance(answer, EditError):
             return None
         return Worth(tuple(edits), answer.gain_ns, bool(answer.conflicts))
 

@@ -51,7 +51,7 @@ def optimise(asker: Asker, crew: Crew | None = None) -> Proposal:
     """Return the best of the edits for the case of *asker*. The edited programs run on *crew*, or else in this process;
     the proposal does not depend on it.
     """
-    worths = partial((crew or Crew(workers=1)).in_order, asking_of(asker))
+    worths = partial((crew or Crew(workers=1)).in_order, asking_of(asker).worth)
     best: Worth | None = None
     for worth in worths(_candidates()):
         if _is_safe(worth) and worth.gain_ns > (0 if best is None else best.gain_ns):
