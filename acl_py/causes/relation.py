@@ -19,14 +19,18 @@ from acl_py.calls.acts import Act
 from acl_py.causes.between import Between, Deed, between_calls
 from acl_py.causes.captured import Captured
 from acl_py.causes.recorded_things import Things
-from acl_py.order.order import BEGINNING, Clock, Host, Order, Past, Point, joined
+from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Past, Point, joined
 from acl_py.order.relate import Relate, orders
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedStream
-from acl_py.trace.rows.columns import Columns, Ints, call_columns, op_columns
+from acl_py.trace.rows.columns import CallKind, Columns, Ints, call_columns, op_columns
 from acl_py.trace.rows.timeline import Copied, Memory, Thing, Timeline
+from acl_py.verbs.events import EventElapsedTime, GetEventTimestamp
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, PageableCopy
 
+_TIMES = (EventElapsedTime.__name__, GetEventTimestamp.__name__)
+# What takes a turn in its stream without being an operation.
+_TAKE_TURNS = (acts.Recorded, acts.Waited, acts.Set, acts.Cleared, acts.Awaited, acts.HandedOver)
 _WAKING, _GRANTED, _OP, _CALL, _BETWEEN, _ENTRY = range(6)  # rows of one instant come in this order
 
 
@@ -39,6 +43,7 @@ class At(IntEnum):
     RETURN = 3  # a host, behind a call
     ACCESS = 4  # an access of a host, or an await that finds its operation done
     TOOK = 5  # a host, when it takes a handover
+    GAVE = 6  # a host, when it hands something over
 
 
 class Node(NamedTuple):
@@ -72,7 +77,8 @@ class Relation:
     does a free. *changes* gives the relation of another program.
 
     If *moments* are asked for, accesses of hosts, calls and handovers are nodes, too. `learned` then has each node of a
-    host behind which it knew more than before, with the clocks of before and after.
+    host behind which it knew more than before, with the clocks of before and after, and `asked` what was queued of the
+    subject of each query, by its call.
 
     A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
     nothing.
@@ -91,6 +97,7 @@ class Relation:
     ) -> None:
         self.timeline = timeline
         self.learned: list[tuple[Node, Clock, Clock]] = []
+        self.asked: dict[int, tuple[Point, ...]] = {}
         self._apart = apart
         self._changes = changes = changes or Changes()
         self._moments = moments
@@ -190,6 +197,8 @@ class Relation:
                 return timeline.accesses[place].at_ns
             case At.TOOK:
                 return timeline.handovers[place].at_ns
+            case At.GAVE:
+                return timeline.handovers[place].given_ns
         return timeline.calls[place].exit_ns
 
     def _take(self, row: int, index: int, after: int) -> None:
@@ -245,7 +254,7 @@ class Relation:
             [isinstance(kind.act, acts.Synchronised | acts.Destroyed) for kind in calls.kinds], bool
         )
         synchronises &= ~shown
-        ends = np.array([self._moments and _ends(kind.act) for kind in calls.kinds], bool)
+        ends = np.array([self._moments and (_ends(kind.act) or tells(kind)) for kind in calls.kinds], bool)
         entered = np.flatnonzero((synchronises | ends | (pageable & self._pageable_waits))[calls.kind] & runs)
         queued_ns, nodes = ops.queued_ns.copy(), np.flatnonzero(ops.launch >= 0)
         if len(nodes):  # also those in bodies of IF nodes, which were queued later
@@ -298,6 +307,7 @@ class Relation:
             self._note(node, host)
         elif handover.giver is not None:
             self._given[row] = self._host(handover.giver).point()
+            self._note(Node(At.GAVE, row), self._host(handover.giver))
         elif handover.after is not None:
             point = self._points[handover.after]
             self._given[row] = point._replace(past=Past.of(joined(point.clock, self._known[handover.after])))
@@ -326,8 +336,19 @@ class Relation:
         line = self._relate.act(act, host)
         if self._moments and host.past.clock is not before:  # it has taken a callback, or a device is gone
             self.learned.append((Node(At.RETURN, index), before, host.past.clock))
+        if self._moments and isinstance(act, _TAKE_TURNS):
+            line = self._turn(act)
         if line is not None and self._moments:
             self._at[Node(At.CALL, index)] = line.point()
+
+    def _turn(self, act: Any) -> Line | None:
+        """Begin an epoch of the stream of *act*: queries of the stream, or of the event, tell whether that is over."""
+        line = self._order.lines.get(act.stream)
+        if line is not None:
+            line.count += 1
+            if isinstance(act, acts.Recorded):
+                act.event.stamp = line.point()
+        return line
 
     def _enter(self, index: int) -> None:
         """Take up the begin of a call whose host waits for what was queued by then: other tasks may queue more before
@@ -338,6 +359,8 @@ class Relation:
         match self._act_of(index):
             case acts.Queued(Copied(), RecordedStream() as stream):
                 self._order.learn(host, self._order.work_of_stream(stream))
+            case acts.Asked(subject):
+                self.asked[index] = tuple(self._relate.work_of(subject))
             case act:
                 self._awaited[index] = [*self._waited_for(index, act)]
         self._note(node, host)
@@ -391,6 +414,11 @@ def is_pageable(act: Act[Thing], buffers: Sequence[Memory]) -> bool:
 def _ends(act: Act[Any]) -> bool:
     """Whether the call of *act* ends a life, or changes what is in use, at once."""
     return isinstance(act, acts.Destroyed | acts.GraphUpdated) or (isinstance(act, acts.Ended) and act.stream is None)
+
+
+def tells(kind: CallKind) -> bool:
+    """Whether a call of this *kind* tells its host of a time, or whether work is done."""
+    return kind.name in _TIMES or (isinstance(kind.act, acts.Asked) and kind.act.answer is not None)
 
 
 def _shows(act: Act[Any]) -> bool:
