@@ -13,7 +13,8 @@ import numpy as np
 from acl_py.advice.pairs import Doubt
 from acl_py.calls import acts
 from acl_py.causes.captured import Captured
-from acl_py.causes.relation import At, Node, tells
+from acl_py.causes.relation import At, Node
+from acl_py.causes.walk import tells
 from acl_py.trace.rows.columns import call_columns
 from acl_py.trace.rows.reading import short_site
 from acl_py.trace.rows.timeline import Access, Call, Ref, Timeline

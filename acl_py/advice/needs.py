@@ -145,7 +145,7 @@ class Judge:
         return None
 
     def _relation(self, changes: Changes, *, is_lazy: bool = False) -> Relation:
-        relation = Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=True)
+        relation = Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=True, like=self.base)
         if not is_lazy:
             relation.walk(self._until_ns)
         return relation

@@ -176,11 +176,12 @@ def _loses(program: Program, rules: str, made: Run, gone: int | None) -> bool:
     index = _numbers(program).index(gone)
     case = Case(program, load("tiny"), RULES[rules]).with_steps(lambda step: [] if step.index == index else [step])
     place = {each: each - (each > index) for each in range(len(program.steps)) if each != index}
-    fewer = Run(
-        [place[each] for each in made.order if each in place],
-        *(frozenset(place[each] for each in of if each in place) for of in (made.failed, made.complete, made.uncalled)),
-        {place[each]: place[called] for each, called in made.taken.items()},
+    failed, complete, uncalled = (
+        frozenset(place[each] for each in of if each in place) for of in (made.failed, made.complete, made.uncalled)
     )
+    order = [place[each] for each in made.order if each in place]
+    taken = {place[each]: place[called] for each, called in made.taken.items()}
+    fewer = Run(order, failed, complete, uncalled, taken)
     return bool(pairs(read(case.program, rules, fewer)))
 
 
@@ -189,7 +190,7 @@ def _other(before: Program, after: Program, rules: str, seed: str) -> tuple[str,
     tasks take turns as it happens.
     """
     plain = _seen(before, rules, "strong", None)
-    tried = {"none": ("strong", None), "weak": ("weak", None)}
+    tried: dict[str, tuple[str, Decide | None]] = {"none": ("strong", None), "weak": ("weak", None)}
     tried |= {f"schedule {number}": ("strong", RandomDecisions(f"{seed}/{number}")) for number in range(SCHEDULES)}
     other = tuple(name for name, (effects, chance) in tried.items() if _seen(after, rules, effects, chance) != plain)
     held = (_held_back(before, Random(f"{seed}/{number}")) for number in range(_MORE if other else 0))
