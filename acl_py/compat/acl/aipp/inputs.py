@@ -4,7 +4,7 @@ A `StaticInput` has its settings from a file, a `DynamicInput` those of each exe
 the layout and the type that the model itself has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,13 @@ class Wanted:
             raise AippError(f"input {name} has {channels} channels in {list(dims)}; AIPP gives 1, 3 or 4")
         return cls(name, dtype, by_rows, count, channels, height, width)
 
+    def dims(self, count: int) -> tuple[int, ...]:
+        """Return the dims that the model itself has; *count* is the number of images where it is not fixed."""
+        count = count if self.count == -1 else self.count
+        if self.by_rows:
+            return count, self.height, self.width, self.channels
+        return count, self.channels, self.height, self.width
+
     def laid_out(self, images: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return *images*, which are by rows, as the model wants them."""
         return images if self.by_rows else np.ascontiguousarray(images.transpose(0, 3, 1, 2))
@@ -99,6 +106,11 @@ class StaticInput:
         return cls(wanted, source, area)
 
     @property
+    def layout(self) -> str:
+        """The layout of what the program passes."""
+        return "NHWC"
+
+    @property
     def dims(self) -> tuple[int, ...]:
         """The dims of what the program passes, in uint8; their product is its number of bytes."""
         return self.wanted.count, *self.source.format.dims(self.source.width, self.source.height)
@@ -137,17 +149,27 @@ class DynamicInput:
         return cls(wanted, operator.largest)
 
     @property
+    def layout(self) -> str:
+        """The layout of what the program passes: each execution says it."""
+        return "ND"
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The dims of what the program passes, in uint8."""
+        return (self.largest,)
+
+    @property
     def parameter_bytes(self) -> int:
         """The bytes of the parameters."""
         return parameters.size(self.wanted.count)
 
     def check(self, settings: Parameters) -> None:
         """Raise AippError if *settings* are not for this input."""
+        if len(settings.parts) != self.wanted.count:
+            what = f"the parameters are for {len(settings.parts)} images, and input {self.wanted.name} takes"
+            raise AippError(f"{what} {self.wanted.count}; pass that number to acl.mdl.create_aipp()")
         settings.check()
         source, areas = settings.source, settings.areas
-        if len(areas) != self.wanted.count:
-            what = f"the parameters are for {len(areas)} images, and input {self.wanted.name} takes"
-            raise AippError(f"{what} {self.wanted.count}; pass that number to acl.mdl.create_aipp()")
         if source.nbytes * len(areas) > self.largest:
             what = f"{len(areas)} images of {source.width}x{source.height} in {source.format.name} have"
             raise AippError(f"{what} {source.nbytes * len(areas)} bytes; max_src_image_size is {self.largest}")
@@ -157,3 +179,49 @@ class DynamicInput:
         """Return the model's input of the bytes *data*, as the parameters in *settings* say."""
         source, areas = parameters.read(settings)
         return self.wanted.laid_out(process(data, source, areas, self.wanted.channels, np.dtype(self.wanted.dtype)))
+
+
+Input = StaticInput | DynamicInput
+Inputs = tuple[Input | None, ...]  # of a model: None for an input without AIPP
+Described = tuple[str, str, Sequence[int], str]  # an input of a model: its name, type, dims and layout
+
+
+def inputs_of(operators: Sequence[Operator], described: Sequence[Described]) -> Inputs:
+    """Return what the *operators* make of the inputs *described*.
+
+    Raises:
+        AippError: An operator does not go with an input; the message has its file and line.
+    """
+    made: list[Input | None] = [None] * len(described)
+    for operator in operators:
+        index = _index_of(operator, [name for name, *_ in described])
+        if made[index] is not None:
+            raise AippError(f"{operator.place}: input {described[index][0]} has AIPP already; leave one aipp_op for it")
+        try:
+            wanted = Wanted.of(*described[index])
+        except AippError as error:
+            raise AippError(f"{operator.place}: {error}") from None
+        made[index] = (DynamicInput if operator.is_dynamic else StaticInput).of(operator, wanted)
+    return tuple(made)
+
+
+def _index_of(operator: Operator, names: Sequence[str]) -> int:
+    if operator.name in names:
+        return names.index(operator.name)
+    if operator.name is not None or operator.rank >= len(names):
+        which = f"input {operator.rank}" if operator.name is None else f"input {operator.name!r}"
+        listed = ", ".join(f"{place} {name}" for place, name in enumerate(names))
+        raise AippError(f"{operator.place}: the model has no {which}; its inputs are {listed}")
+    return operator.rank
+
+
+def own_inputs(inputs: Inputs, arrays: Sequence[Any]) -> Iterator[Any]:
+    """Yield the inputs that the model itself has. *arrays* are those that were passed; parameters of AIPP come last."""
+    parameters = iter(arrays[len(inputs) :])
+    for each, array in zip(inputs, arrays, strict=False):
+        if each is None:
+            yield array
+        elif isinstance(each, DynamicInput):
+            yield each(array.reshape(-1), next(parameters))
+        else:
+            yield each(array.reshape(-1))

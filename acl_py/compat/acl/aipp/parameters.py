@@ -39,8 +39,24 @@ class Parameters:
     def __init__(self, count: int) -> None:
         self.head: npt.NDArray[Any] = np.zeros((), _HEAD)
         self.parts: npt.NDArray[Any] = np.zeros(count, _PART)
-        self.head["count"] = count
+        self.head["count"] = np.array(count).astype(np.int8)  # wrong beyond 127, for which no input takes them
         self.parts["scale"] = 1
+
+    @classmethod
+    def of(cls, source: Source, area: Area) -> "Parameters":
+        """Return the parameters of one image."""
+        made = cls(1)
+        head, part = made.head, made.parts[0]
+        head["format"], head["width"], head["height"] = source.format.code, source.width, source.height
+        head["swaps_ends"], head["turns_first"] = source.swaps_ends, source.turns_first
+        if (colours := source.colours) is not None:
+            head["converts"], head["weights"] = 1, colours.weights
+            head["after"], head["before"] = colours.after, colours.before
+        if area.cut is not None:
+            part["cuts"], part["cut"] = 1, area.cut
+        part["pads"], part["border"] = any(area.border), area.border
+        part["mean"], part["least"], part["scale"] = area.mean, area.least, area.scale
+        return made
 
     @property
     def data(self) -> Bytes:
