@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from acl_py.compat.acl.aipp import files as aipp_files
 from acl_py.compat.acl.face.options import brought_in
 from acl_py.compat.acl.standins.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
 from acl_py.compat.acl.standins.skeletons import identifier
 
 SUFFIX = ".toml"
 _TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "precision", "dynamic_batch", "dynamic_hw", "dynamic_dims",
-        "work_size", "weight_size", "bundle")  # fmt: skip
+        "work_size", "weight_size", "bundle", "aipp")  # fmt: skip
 _LONGEST_NAME = 200  # of a function with its module
 _NEAR = (".", "model", "models", "../model", "../models")  # where scripts have their models
 
@@ -57,6 +58,10 @@ cost_us = 1000.0
 # "width", or with "d0", "d1", ...: dims = ["batch", "height // 4"]. cost_us and
 # flops may be lists with one number for each of the values.
 # With -1 and no list, the tensor descriptions of each execution give the shapes.
+
+# A file of AIPP beside this one, as atc --insert_op_conf takes it: the program
+# passes images in uint8, and the function gets the inputs below.
+# aipp = "aipp.cfg"
 {tables}"""
 _TABLE = """
 [[{kind}]]
@@ -182,6 +187,8 @@ def read(sidecar: Path, file: Path) -> Model:
             document.get("weight_size", 0),
             precision=document.get("precision", "float16"),
         )
+        if "aipp" in document:
+            model = model.with_aipp(aipp_files.read(sidecar.parent / document["aipp"]))
     except (TypeError, ValueError) as error:
         raise SidecarError(f"{sidecar}: {error}") from error
     return with_weights(model, file.stat().st_size if file.is_file() else 0)
