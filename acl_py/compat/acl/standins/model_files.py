@@ -48,13 +48,14 @@ def find_in_memory(here: Session, address: int, size: int) -> Model:
     return model
 
 
-def cost_of(profile: DeviceProfile, model: Model, flops: float) -> Cost:
+def cost_of(profile: DeviceProfile, model: Model, flops: float, nbytes: int | None = None) -> Cost:
     """Return what *flops* of *model* cost on a card: the rate is that of large products in the type that the model
-    computes in, or that of the vector units if the card does not multiply matrices of this type.
+    computes in, or that of the vector units if the card does not multiply matrices of this type. It moves *nbytes*; by
+    default, the bytes of its arguments.
     """
     products = None if profile.library is None else profile.library.products
     product: Product | None = getattr(products, model.precision, None)
-    return Cost(flops=flops if product is None else flops * (profile.cores.flops / product.flops))
+    return Cost(flops=flops if product is None else flops * (profile.cores.flops / product.flops), bytes=nbytes)
 
 
 def _check_time(here: Session, model: Model, name: str) -> None:

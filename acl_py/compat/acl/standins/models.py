@@ -165,12 +165,30 @@ class Gears:
         return number
 
 
+def check_precision(name: str) -> None:
+    """Raise ValueError if *name* is not that of a type in which models compute."""
+    if name not in BYTES:
+        raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {name!r}")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What one execution takes: the operations of its products, and the bytes that it moves. *outputs* are the shapes
+    of its outputs; a dim that depends on values is -1.
+    """
+
+    flops: float
+    nbytes: int
+    outputs: tuple[Shape, ...]
+
+
 @dataclass(frozen=True)
 class Model:
     """A model: its tensors, the function that computes the outputs from the inputs, and what an execution costs.
 
     The fields are as in `register_model`. *cost_us* and *flops* have one number, or one for each gear. The vendor's
-    converter makes models that compute in float16, also of those with inputs of float32 or uint8.
+    converter makes models that compute in float16, also of those with inputs of float32 or uint8. A model with a graph
+    has *counted*, which says what an execution with inputs of given shapes takes.
     """
 
     name: str
@@ -184,10 +202,10 @@ class Model:
     weight_size: int = 0
     content: bytes | None = None
     precision: str = "float16"
+    counted: Callable[[Sequence[Shape]], Amounts] | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in BYTES:
-            raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {self.precision!r}")
+        check_precision(self.precision)
         if not self.inputs or not self.outputs:
             raise ValueError("a model has at least one input and one output")
         names = [tensor.name for tensor in self.everything]
@@ -257,6 +275,8 @@ class Model:
         """The shapes of the outputs in *gear*; -1 stays where there are none."""
         if gear is None:
             return [each.shown for each in self.outputs]
+        if self.counted is not None:
+            return list(self.counted(self.input_shapes(gear)).outputs)
         return [self._gears.output(tensor, gear) for tensor in self.outputs]
 
     @property
