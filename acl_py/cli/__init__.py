@@ -9,6 +9,7 @@ from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.comparing import compare_command
+from acl_py.cli.converting import atc_command
 from acl_py.cli.defaults import config_command, give_defaults
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
@@ -41,6 +42,7 @@ app.command("sweep")(sweep_command)
 app.command("explain-error")(explain_error_command)
 app.command("notebooks")(notebooks_command)
 app.command("config")(config_command)
+app.command("atc", context_settings={"ignore_unknown_options": True})(atc_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from acl_py.compat.acl.standins import sidecars, skeletons
+from acl_py.compat.acl.standins import sidecars, skeletons, vendor_files
 from acl_py.compat.acl.standins.graphs import protos
 from acl_py.compat.acl.standins.graphs.graph import Graph
 from acl_py.compat.acl.standins.graphs.packages import GraphError
@@ -52,9 +52,23 @@ def init_command(
         if onnx is not None:
             _write_for_graph(file, onnx, given, wanted)
         else:
-            _write(file, given or sidecars.AN_INPUT, wanted or sidecars.AN_OUTPUT)
+            known = _in_file(file) or vendor_files.Tensors([*sidecars.AN_INPUT], [*sidecars.AN_OUTPUT])
+            _write(file, given or known.inputs, wanted or known.outputs)
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: cannot be written: {error.strerror}") from error
+
+
+def _in_file(file: Path) -> vendor_files.Tensors | None:
+    """Return the inputs and outputs that the model file says, if it is there and the vendor's; else say why not."""
+    if not file.is_file():
+        return None
+    try:
+        tensors = vendor_files.read(file.read_bytes())
+    except vendor_files.VendorFileError as error:
+        typer.echo(f"{file} does not say its inputs and outputs: {error}")
+        return None
+    typer.echo(f"{file} says its inputs and outputs")
+    return tensors
 
 
 def _write(file: Path, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:

@@ -7,14 +7,15 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from acl_py.compat.acl.standins.graph_files import Description
 from acl_py.compat.acl.standins.graphs import protos
 from acl_py.compat.acl.standins.graphs.graph import Graph
-from acl_py.compat.acl.standins.models import Gears, Model, Tensor
+from acl_py.compat.acl.standins.models import Gears, Model, Tensor, gears
 
 _KEPT = 4  # graphs, with their weights: scripts ask for the size of a model and its description before they load it
 
 
-def model_of(name: str, graph: Graph, gears: Gears | None, precision: str) -> Model:
+def model_of(name: str, graph: Graph, sizes: Gears | None, precision: str) -> Model:
     """Return the model *name* that *graph* computes.
 
     Raises:
@@ -25,14 +26,14 @@ def model_of(name: str, graph: Graph, gears: Gears | None, precision: str) -> Mo
         graph.inputs,
         graph.outputs,
         graph.compute,
-        gears=gears,
+        gears=sizes,
         weight_size=graph.weight_bytes,
         precision=precision,
         counted=graph.at,
     )
-    if gears is None:
+    if sizes is None:
         return model
-    shapes = [model.output_shapes(gear) for gear in gears.values]
+    shapes = [model.output_shapes(gear) for gear in sizes.values]
     dims = [[_common(values) for values in zip(*each, strict=True)] for each in zip(*shapes, strict=True)]
     outputs = (replace(tensor, dims=tuple(each)) for tensor, each in zip(model.outputs, dims, strict=True))
     return replace(model, outputs=tuple(outputs))
@@ -64,6 +65,17 @@ def _kept_file(path: Path, _time_ns: int, _size: int, given: tuple[Tensor, ...],
 def _read(path: Path, given: tuple[Tensor, ...], precision: str) -> Graph:
     model = protos.read(path)
     return Graph(model, protos.tensors_with(model, {each.name: each for each in given}), precision)
+
+
+def model_in(description: Description, onnx: bytes, name: str) -> Model:
+    """Return the model *name* of a file that `acl-py atc` wrote.
+
+    Raises:
+        ValueError: It cannot be used.
+    """
+    graph = graph_of(onnx, name, description.inputs, description.precision)
+    sizes = gears(description.dynamic_batch, description.dynamic_hw, description.dynamic_dims)
+    return model_of(name, graph, sizes, description.precision)
 
 
 def graph_of(content: bytes, name: str, inputs: Sequence[Tensor], precision: str) -> Graph:
