@@ -21,6 +21,7 @@ from acl_py.cli.predicting import predict_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
+from acl_py.cli.shelling import shell_command
 from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from acl_py.trace.page import Page
@@ -35,6 +36,7 @@ app.command("devices")(devices_command)
 app.command("calibrate")(calibrate_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
+app.command("shell", context_settings={"allow_interspersed_args": False})(shell_command)
 app.command("predict", context_settings={"allow_interspersed_args": False})(predict_command)
 app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)

@@ -19,7 +19,7 @@ _SUM = struct.Struct("<I")
 
 
 class GraphFileError(ValueError):
-    """A file that begins like those of `acl-py atc`, and is cut off or damaged."""
+    """A file that begins like those of `acl-py atc`, and is cut off, damaged or of another version."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ def unpack(content: bytes) -> tuple[Description, bytes]:
         raise GraphFileError(f"it says that it has {wanted} bytes, and there are {len(content)}: it is cut off")
     if _SUM.unpack_from(content, wanted - _SUM.size)[0] != crc32(content[: -_SUM.size]):
         raise GraphFileError("its bytes are not those that `acl-py atc` wrote: it is damaged")
-    values: dict[str, Any] = json.loads(content[begin : begin + text])
-    values["inputs"] = tuple(Tensor(**each) for each in values["inputs"])
-    return Description(**values), content[begin + text : begin + text + onnx]
+    try:
+        values: dict[str, Any] = json.loads(content[begin : begin + text])
+        values["inputs"] = tuple(Tensor(**each) for each in values["inputs"])
+        description = Description(**values)
+    except (TypeError, ValueError, KeyError) as error:
+        raise GraphFileError(f"another version of acl-py has written it ({error})") from error
+    return description, content[begin + text : begin + text + onnx]

@@ -233,7 +233,7 @@ def _of_graph(sidecar: Path, document: dict[str, Any], file: Path) -> Model:
         precision = document.get("precision", "float16")
         graph = building.graph_in_file(path, {each.name: each for each in given}, precision)
         sizes = gears(*(document.get(f"dynamic_{kind}", ()) for kind in ("batch", "hw", "dims")))
-        model = replace(
+        model: Model = replace(
             building.model_of(file.stem, graph, sizes, precision),
             cost_us=amounts(document.get("cost_us")),
             flops=amounts(document.get("flops")),

@@ -140,7 +140,7 @@ def _tensor(name: str, desc: bytes) -> Tensor:
     values = dict(_fields(desc))
     dtype, shape, layout = values.get(_DTYPE, 0), values.get(_SHAPE, b""), values.get(_LAYOUT, b"ND")
     if not isinstance(dtype, int) or dtype not in _TYPES:
-        raise VendorFileError(f"{name} has elements of the unknown type {dtype}")
+        raise VendorFileError(f"{name} has elements of the unknown type {dtype!r}")
     assert isinstance(shape, bytes), "a message"
     assert isinstance(layout, bytes), "a text"
     known = layout.decode() if layout.decode() in FORMATS else "ND"
