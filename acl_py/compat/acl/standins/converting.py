@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from acl_py.compat.acl.aipp import files as aipp_files
 from acl_py.compat.acl.standins.graph_files import Description, pack
 from acl_py.compat.acl.standins.graphs import packages, protos
 from acl_py.compat.acl.standins.graphs.building import model_in
@@ -96,6 +97,7 @@ def convert(options: Options) -> tuple[Path, Any]:
             output.name,
             inputs,
             chip,
+            aipp=_aipp(options.get("insert_op_conf")),
             **{name: _numbers(option, options.get(option)) for option, name in _GEARS.items()},
         )
         content = model.SerializeToString()
@@ -129,12 +131,18 @@ def _check(options: Options) -> tuple[str, Path, str]:
     layout = options.get("input_format")
     if layout and layout not in _LAYOUTS:
         raise ConversionError(f"E10002: --input_format={layout} must be one of {', '.join(_LAYOUTS)}")
-    if options.get("insert_op_conf"):
-        raise ConversionError("--insert_op_conf is not simulated: preprocess the input in the script")
     given = [option for option in _GEARS if options.get(option)]
     if len(given) > 1:
         raise ConversionError(f"E10009: {' and '.join(f'--{each}' for each in given)} exclude each other")
     return path, Path(output), chip
+
+
+def _aipp(path: str) -> str:
+    """Return the text of the AIPP file *path*, which must be one."""
+    if not path:
+        return ""
+    aipp_files.read(path)
+    return Path(path).read_text(encoding="utf-8")
 
 
 # --- shapes

@@ -33,6 +33,7 @@ class Description:
     dynamic_batch: Sequence[int] = ()
     dynamic_hw: Sequence[Sequence[int]] = ()
     dynamic_dims: Sequence[Sequence[int]] = ()
+    aipp: str = ""  # the text of the file that configures AIPP
 
 
 def pack(description: Description, onnx: bytes) -> bytes:

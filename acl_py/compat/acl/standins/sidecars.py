@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from acl_py.compat.acl.aipp import files as aipp_files
 from acl_py.compat.acl.face.options import brought_in
 from acl_py.compat.acl.standins.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
 from acl_py.compat.acl.standins.skeletons import identifier
@@ -30,7 +31,7 @@ from acl_py.late_imports import import_late
 
 SUFFIX = ".toml"
 _TOP = ("compute", "onnx", "inputs", "outputs", "cost_us", "flops", "precision", "dynamic_batch", "dynamic_hw",
-        "dynamic_dims", "work_size", "weight_size", "bundle")  # fmt: skip
+        "dynamic_dims", "work_size", "weight_size", "bundle", "aipp")  # fmt: skip
 _LONGEST_NAME = 200  # of a function with its module
 _NEAR = (".", "model", "models", "../model", "../models")  # where scripts have their models
 
@@ -59,6 +60,10 @@ cost_us = 1000.0
 # "width", or with "d0", "d1", ...: dims = ["batch", "height // 4"]. cost_us and
 # flops may be lists with one number for each of the values.
 # With -1 and no list, the tensor descriptions of each execution give the shapes.
+
+# A file of AIPP beside this one, as atc --insert_op_conf takes it: the program
+# passes images in uint8, and the function gets the inputs below.
+# aipp = "aipp.cfg"
 {tables}"""
 _GRAPH_TEMPLATE = """\
 # What {file} computes on a simulated device: an ONNX file, by onnxruntime in
@@ -78,6 +83,10 @@ precision = "float16"
 # dynamic_hw = [[224, 224], [448, 448]]
 # dynamic_dims = [[20, 20], [40, 40]]
 # With -1 and no list, the tensor descriptions of each execution give the shapes.
+
+# A file of AIPP beside this one, as atc --insert_op_conf takes it: the program
+# passes images in uint8.
+# aipp = "aipp.cfg"
 {tables}"""
 _TABLE = """
 [[{kind}]]
@@ -213,6 +222,8 @@ def read(sidecar: Path, file: Path) -> Model:
             document.get("weight_size", 0),
             precision=document.get("precision", "float16"),
         )
+        if "aipp" in document:
+            model = model.with_aipp(aipp_files.read(sidecar.parent / document["aipp"]))
     except (TypeError, ValueError) as error:
         raise SidecarError(f"{sidecar}: {error}") from error
     return with_weights(model, file.stat().st_size if file.is_file() else 0)
@@ -239,6 +250,8 @@ def _of_graph(sidecar: Path, document: dict[str, Any], file: Path) -> Model:
             flops=amounts(document.get("flops")),
             work_size=document.get("work_size"),
         )
+        if "aipp" in document:
+            model = model.with_aipp(aipp_files.read(sidecar.parent / document["aipp"]))
     except (TypeError, ValueError) as error:
         raise SidecarError(f"{sidecar}: onnx = {reference!r}: {error}") from error
     brought_in[f"{_shown(sidecar)} computes {_shown(path)} with onnxruntime"] = None

@@ -60,7 +60,8 @@ async def set_gear(here: Session, loaded: LoadedModel, dataset: Dataset, index: 
         )
     wide = np.int64 if buffer.size >= 8 * len(gear) else np.int32
     values = np.array(gear, wide)
-    await native.Memcpy(buffer.address, buffer.size, values, values.nbytes, _HOST_TO_DEVICE)
+    to = reachable(runtime, buffer.address, values.nbytes, GEAR_INPUT, is_written=True)
+    await native.Memcpy(to, values.nbytes, values, values.nbytes, _HOST_TO_DEVICE)
     dataset.gear = loaded.gear = gear
 
 
@@ -142,6 +143,11 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
         _input(runtime, model, tensor, buffer, shape)
         for tensor, buffer, shape in zip(model.inputs, sources, shapes, strict=False)
     ]
+    beside = len(model.described) - len(model.parameters)
+    inputs += [
+        _input(runtime, model, tensor, buffer, tensor.shown)
+        for tensor, buffer in zip(model.parameters, sources[beside:], strict=True)
+    ]
     outputs = [
         _output(runtime, model, tensor, buffer, shape, waits=waits)
         for tensor, buffer, shape in zip(model.outputs, results, model.output_shapes(gear), strict=True)
@@ -153,7 +159,7 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
         inputs,
         outputs,
         _cost(runtime, model, gear, shapes),
-        reads=_own(runtime, loaded, sources[len(model.inputs) :]),
+        reads=_own(runtime, loaded, sources[len(model.inputs) : beside]),
         writes=[] if loaded.work is None else [loaded.work],
         then=execution.describe,
         code=MODEL_EXECUTE,

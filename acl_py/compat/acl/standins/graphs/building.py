@@ -7,6 +7,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from acl_py.compat.acl.aipp import files as aipp_files
 from acl_py.compat.acl.standins.graph_files import Description
 from acl_py.compat.acl.standins.graphs import protos
 from acl_py.compat.acl.standins.graphs.graph import Graph
@@ -75,7 +76,8 @@ def model_in(description: Description, onnx: bytes, name: str) -> Model:
     """
     graph = graph_of(onnx, name, description.inputs, description.precision)
     sizes = gears(description.dynamic_batch, description.dynamic_hw, description.dynamic_dims)
-    return model_of(name, graph, sizes, description.precision)
+    model = model_of(name, graph, sizes, description.precision)
+    return model.with_aipp(aipp_files.parse(description.aipp, "the AIPP file")) if description.aipp else model
 
 
 def graph_of(content: bytes, name: str, inputs: Sequence[Tensor], precision: str) -> Graph:
