@@ -292,8 +292,6 @@ _UNSAFE_UNDER_CUDA = frozenset(
     {HostCall.ALLOCATES, HostCall.FREES, HostCall.SYNCHRONISES, HostCall.QUERIES, HostCall.COPIES}
 )
 
-# cudaError_t; the numbers as in CUDA 13's driver_types.h.
-
 
 def _read_only(values: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(values)
@@ -301,6 +299,7 @@ def _read_only(values: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
 
 pickle_by(MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # rules go to other processes
 
+# cudaError_t; the numbers as in CUDA 13's driver_types.h.
 _CUDA_CODES = MappingProxyType(
     {
         Kind.INVALID_VALUE: Code(1, "cudaErrorInvalidValue"),
