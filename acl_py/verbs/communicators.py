@@ -239,6 +239,7 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
         limit_ns=round(limit_s * 10**9),
         buffer_bytes=buffer_bytes,
         name=name,
+        values=runtime.values,
     )
     state.alive[clique] = None
     for rank in clique.ranks:

@@ -116,7 +116,8 @@ class Clique:
     """The ranks of one communicator, a rank on each of *devices*.
 
     *play* gives an exchange its time. Ranks that wait in one for longer than *limit_ns* fail; 0 is no limit. For each
-    rank that sends to it, a rank has *buffer_bytes*, which a Send can fill before its Recv begins.
+    rank that sends to it, a rank has *buffer_bytes*, which a Send can fill before its Recv begins. Without *values* no
+    bytes move.
     """
 
     def __init__(
@@ -129,7 +130,9 @@ class Clique:
         limit_ns: Nanoseconds = 0,
         buffer_bytes: int = 0,
         name: str | None = None,
+        values: bool = True,
     ) -> None:
+        self.has_values = values
         self.number = number
         self.name = named("comm", number, name)
         self.given_name = name

@@ -133,7 +133,8 @@ class Exchange:
         if workers.flying:  # bodies of earlier work still run in threads
             workers.join_all()
         try:
-            self.results = results.results(cast("list[Call]", self.calls))
+            find = results.results if self.clique.has_values else results.nothing
+            self.results = find(cast("list[Call]", self.calls))
         except DeviceError as found:
             error = found
         self._leave(error)
