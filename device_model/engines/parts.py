@@ -29,7 +29,8 @@ class Parts(Engine):
     def __init__(self, scheduler: Scheduler, cores: "Dispatcher", device: "Device") -> None:
         super().__init__(scheduler, "collectives")
         self.cores = cores
-        cores.parts = self.waiting = {}  # that have had their turn and have not ended, in order
+        self.waiting: dict[Op, None] = {}  # parts that have had their turn and have not ended, in order
+        cores.parts = self.waiting
         self._device = device
         self._hooks = device.hooks
         self._flying = device.workers.flying  # bodies in threads
