@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from acl_py.calls.acts import Joined, Slept
+from acl_py.calls.acts import Joined, Queued, Slept
 from acl_py.causes.findings import Finding
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.edits import scaled
@@ -20,7 +20,6 @@ from device_model.profile import Curve
 NOTE = (
     "how the late rank could do its work faster; its kernels, copies, or host's work are as much shorter as it was late"
 )
-_COPIES = ("memcpy_async", "memcpy_peer_async")  # which are one operation each, if the memory is not pageable
 _CURVES = {"h2d": "h2d", "d2h": "d2h", "d2d": "d2d", "p2p": "peer"}  # of Copies, by kind of row
 
 
@@ -94,7 +93,8 @@ def _of_device(case: Case, row: Operation, queuing: Sequence[Step]) -> Iterator[
     curve: Curve | None = getattr(case.device.copies, _CURVES.get(row.kind, ""), None)
     if step.is_kernel and (each_ns := round(step.fields["us"] * 1000)):
         yield _Work(step, max(1, (row.end_ns - row.start_ns) // each_ns) * each_ns)  # its blocks follow one another
-    elif step.op in _COPIES and curve is not None and row.bytes == step.fields["bytes"]:
+    elif isinstance(step.act, Queued) and curve is not None and row.bytes == step.fields.get("bytes"):
+        # One operation: a copy of pageable memory is several.
         yield _Work(step, max(0, curve[row.bytes] - curve[1]), curve)
 
 
