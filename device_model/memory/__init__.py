@@ -50,6 +50,8 @@ from device_model.memory.transfer import array as array
 from device_model.memory.transfer import copy as copy
 from device_model.memory.transfer import copy2d as copy2d
 from device_model.memory.transfer import fill as fill
+from device_model.memory.transfer import forget as forget
+from device_model.memory.transfer import overwritten as overwritten
 from device_model.memory.transfer import pitched_bytes as pitched_bytes
 from device_model.memory.transfer import poison as poison
 from device_model.memory.transfer import snapshot as snapshot

@@ -494,3 +494,96 @@ def test_a_stream_program_may_say_that_it_has_no_values():
     assert replay(parsed).makespan_us > 1e6
     with pytest.raises(ProgramError, match="values: must be true or false, not 0"):
         parse(program | {"values": 0})
+
+
+# --- launches without values in a run with values
+
+
+async def on_gpu(name, stream, x, y):
+    """Launch a kernel, of which *name* says the kind, without values."""
+    x, y = Array(x, np.float32), Array(y, np.float32)
+    if name == "array":
+        return await double.without_values[4, stream](x, y)
+    if name == "blocks":
+        return await increment.without_values[8, stream](y)
+    if name == "thread blocks":
+        return await add_blocks.without_values[N // 64, stream](x, y, N)
+    module = await ptx.load(TRIPLE)
+    return await module["triple"].without_values[N // 128, 128, stream](x, y, N)
+
+
+NAMES = {"array": "double", "blocks": "increment", "thread blocks": "add_blocks", "ptx": "triple"}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+async def test_what_a_launch_without_values_would_have_written_is_refused_by_name_until_it_is_overwritten(kind):
+    ran.clear()
+    async with acl.simulate(device="h200"):
+        stream = await acl.CreateStream()
+        x, y, z = [await acl.Malloc(NBYTES) for _ in range(3)]
+        for each in (x, y, z):
+            await acl.Memset(each, NBYTES, 1, NBYTES)
+        await on_gpu(kind, stream, x, y)
+        await acl.SynchronizeStream(stream)
+        assert not ran
+        message = f"bytes .* of <Allocation device .* were never computed: kernel {NAMES[kind]} was launched without"
+        with refusal((message,)):
+            await acl.Memcpy(z, NBYTES, y, NBYTES, ACROSS)
+            await acl.SynchronizeDevice()
+    async with acl.simulate(device="h200"):
+        stream, back = await acl.CreateStream(), np.zeros(NBYTES, np.uint8)
+        x, y = [await acl.Malloc(NBYTES) for _ in range(2)]
+        await acl.Memset(x, NBYTES, 1, NBYTES)
+        await acl.Memset(y, NBYTES, 1, NBYTES)
+        await on_gpu(kind, stream, x, y)
+        await acl.MemsetAsync(y, NBYTES, 7, NBYTES, stream)
+        await acl.MemcpyAsync(back, NBYTES, y, NBYTES, DOWN, stream)
+        await acl.SynchronizeStream(stream)
+        assert (back == 7).all()
+
+
+async def test_a_kernel_of_ai_cores_without_values_leaves_what_it_does_not_write():
+    async with acl.simulate(device="ascend910b1"):
+        x, y = [await acl.Malloc(2 * NBYTES) for _ in range(2)]
+        await acl.Memset(x, 2 * NBYTES, 0, 2 * NBYTES)
+        await acl.Memset(y, 2 * NBYTES, 1, 2 * NBYTES)
+        await add_tiles.without_values[2](Array(x[:NBYTES], np.float32), Array(y[:NBYTES], np.float32))
+        await acl.SynchronizeDevice()
+        back = np.zeros(NBYTES, np.uint8)
+        await acl.Memcpy(back, NBYTES, y[NBYTES:], NBYTES, DOWN)
+        assert (back == 1).all()
+        with refusal(("bytes 0 to 1024 of .* were never computed: kernel add_tiles was launched without values",)):
+            await acl.Memcpy(back, NBYTES, y, NBYTES, DOWN)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_a_launch_without_values_takes_as_long_as_with_them(kind):
+    async def main(twin):
+        stream = await acl.CreateStream()
+        x, y = [await acl.Malloc(NBYTES) for _ in range(2)]
+        await acl.Memset(x, NBYTES, 0, NBYTES)
+        await acl.Memset(y, NBYTES, 0, NBYTES)
+        if twin:
+            await on_gpu(kind, stream, x, y)
+        else:
+            program = Program(())
+            program.module = await ptx.load(TRIPLE) if kind == "ptx" else None
+            launches = {"array": array_kernel, "blocks": block_kernel, "ptx": triple, "thread blocks": thread_blocks}
+            target = (Array(y, np.float32),) * 2 if kind == "blocks" else (Array(x, np.float32), Array(y, np.float32))
+            await launches[kind](program, stream, *target)
+        await acl.SynchronizeStream(stream)
+        return [(name, end - start) for name, start, end in history(acl.current_simulation())][2:]
+
+    assert acl.run(main, True, device="h200") == acl.run(main, False, device="h200")
+
+
+async def test_a_part_of_what_is_not_known_may_be_overwritten():
+    async with acl.simulate(device="tiny", rules="cuda"):
+        x, y, back = await acl.Malloc(NBYTES), await acl.Malloc(NBYTES), np.zeros(NBYTES, np.uint8)
+        await acl.Memset(x, NBYTES, 0, NBYTES)
+        await double.without_values[1](Array(x, np.float32), Array(y, np.float32))
+        await acl.Memset(y[:512], 512, 3, 512)
+        await acl.Memcpy(back, 512, y, 512, DOWN)
+        assert (back[:512] == 3).all()
+        with refusal(("bytes 512 to 1024 of",)):
+            await acl.Memcpy(back, NBYTES, y, NBYTES, DOWN)
