@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from acl_py.late_imports import standard_library_first
 from acl_py.parts import NEEDS_MODEL, parts_of
 from device_model.errors import shown
+from device_model.frozen import Frozen
 from device_model.integers import integer
 from device_model.rules import RULES, SyncRules
 
@@ -41,8 +42,7 @@ def placed_on_card(device: object) -> bool:
     return card_of(os.environ.get(DEVICE) or device) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Frozen):
     """How a simulation runs; `simulate` says what each option means. The public functions spell them out in their
     signatures, with the same defaults.
     """

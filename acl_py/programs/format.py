@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from acl_py.calls import fields as f
-from acl_py.calls.acts import Act, Asked, Completed, Made, Plain, Queued
+from acl_py.calls.acts import Act, Asked, Made, Plain
 from acl_py.calls.fields import Field
 from acl_py.calls.steps import GIVE_WAY, OPS, Name, with_buffer
 from acl_py.calls.steps import GRAPH_OPS as GRAPH_OPS
@@ -60,8 +60,7 @@ class Step:
     @property
     def work(self) -> str:
         """The kind of the work that it queues, or lets the host make; empty if there is none."""
-        act = self.act
-        return act.work.kind if isinstance(act, Queued | Completed) and isinstance(act.work, Name) else ""
+        return _ROWS[self.op].work
 
     @property
     def is_kernel(self) -> bool:

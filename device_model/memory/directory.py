@@ -39,6 +39,8 @@ class Directory:
         self._graveyard = Graveyard()
         self._stories = Stories(fail, self._device, self._host, self._graveyard)
         self._serial = 0
+        # What callers know of living allocations, so that they need not look again: emptied whenever one ends.
+        self.known: dict[tuple[int, ...], Any] = {}
         # Makes of each array that the program gets over an allocation the one that it gets; None: it gets that array.
         self.watch_view: WatchView | None = None
         self.watch_managed: WatchView | None = None  # the same for managed memory, whose pages the views move
@@ -181,6 +183,7 @@ class Directory:
         self._space(allocation.address).remove(allocation)
         allocation.freed = True if site is None else site
         allocation.home = None
+        self.known.clear()
         if drop:
             allocation.drop()
         self._graveyard.bury(allocation)

@@ -83,7 +83,8 @@ class Computation(Launchable[...]):
     """One call of *function* on *inputs*, whose results go to *outputs*; *reads* and *writes* are what else it uses.
 
     *then* is called when the results are there. A failure of the function has *code*, if that is not None, and is told
-    with its traceback. A *serial* function touches more than its arguments.
+    with its traceback. A *serial* function touches more than its arguments. *of* is the loaded model that it executes,
+    if it does.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Computation(Launchable[...]):
         then: Callable[[], None] | None = None,
         code: int | None = None,
         serial: bool,
+        of: object = None,
     ) -> None:
         # Not super().__init__(), which looks at the parameters of a kernel's function: here they are any number.
         self.name = name
@@ -110,6 +112,7 @@ class Computation(Launchable[...]):
         self._reads = reads
         self._writes = writes
         self._then = then
+        self.of = of
         self._code = code
         self._serial = serial
 
