@@ -30,6 +30,7 @@ from device_model.memory.allocation import dlpack_device as dlpack_device
 from device_model.memory.allocation import size_text as size_text
 from device_model.memory.backing import CHUNK as CHUNK
 from device_model.memory.backing import POISON as POISON
+from device_model.memory.backing import VALUELESS as VALUELESS
 from device_model.memory.backing import Cold as Cold
 from device_model.memory.backing import create_mapping as create_mapping
 from device_model.memory.backing import write_poison as write_poison
