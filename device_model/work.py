@@ -137,6 +137,8 @@ class Copy(Work):
         """Move the bytes."""
         dst, src = self.dst, self.src
         if dst.cold is not None or src.cold is not None:  # otherwise neither can be gone
+            if dst.cold is src.cold is memory.VALUELESS:
+                return
             self._check()
         elif self.nbytes < memory.LARGE:
             # memory.copy(), written out: this is the hot path.

@@ -152,8 +152,10 @@ def _node(message: Any, name: str) -> Node:
 def _value(attribute: Any) -> Any:
     """Return the value of an attribute; None if it has none."""
     field = attribute.WhichOneof("value")
-    value = None if field is None else getattr(attribute, field)
-    return list(value.values) if field is not None and field.endswith("_list") else value
+    if field is None:
+        return None
+    value: Any = getattr(attribute, field)
+    return list(value.values) if field.endswith("_list") else value
 
 
 # --- the schema: fields by number, so that no code of the protocol compiler is needed

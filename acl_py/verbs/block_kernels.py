@@ -124,7 +124,7 @@ class BlockKernelFunction(Launchable[P]):
             _machine(profile, profile.sm),
             self.options,
             runtime.state(Launches).limit_ns,
-            values=runtime.values,
+            values=runtime.values and self.has_values,
         )
 
     def _check_type(self, name: str, array: Array) -> None:

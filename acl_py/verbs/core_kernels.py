@@ -74,7 +74,7 @@ class CoreKernelFunction(Launchable[P]):
             profile.cores.count,
             self.options,
             runtime.state(Launches).limit_ns,
-            values=runtime.values,
+            values=runtime.values and self.has_values,
         )
 
 

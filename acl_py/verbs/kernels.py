@@ -15,7 +15,7 @@ annotated.
 """
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from inspect import Signature, iscoroutinefunction, isgeneratorfunction, signature
 from sys import _getframe
 from typing import (
@@ -26,6 +26,7 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
+    Self,
     get_args,
     get_origin,
     get_type_hints,
@@ -122,6 +123,7 @@ class Launchable(Generic[P]):
     """
 
     kernel_type: "KernelType | None" = None  # which cores it runs on, if it is a core kernel
+    has_values = True  # whether its launches compute
 
     def __init__(self, function: Callable[..., object], *, skip: int = 0) -> None:
         self.function = function
@@ -147,6 +149,22 @@ class Launchable(Generic[P]):
             return LaunchKernel(self, block_dim, args if plain else self._in_order(args, named), stream)
 
         return launch
+
+    @cached_property
+    def without_values(self) -> Self:
+        """The kernel for launches whose results nobody needs: they take the time that they take, and write nothing.
+
+        What they would have written is not known from their ends on, until other work overwrites it: a copy, a kernel
+        or a view that reads it is refused with the name of the kernel. On a card the kernel computes as ever.
+        """
+        return self._twin()
+
+    def _twin(self) -> Self:
+        """Return a copy of this kernel whose launches compute nothing."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.has_values = False
+        return twin
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return all arguments of a call of the function in their order, with the defaults of those left out."""
@@ -302,9 +320,11 @@ class KernelFunction(Launchable[P]):
         exclusive = cost.us is None if self.exclusive is None else self.exclusive
         held, block_ns = cost.share(self, runtime, blocks, values, nbytes, exclusive=exclusive)
         body: Callable[[], None] = nothing
-        if runtime.values:
+        if runtime.values and self.has_values:
             count = blocks if self.per_block else None
             body = _Body(Barred(runtime, self), self.function, count, values, self._accesses, outs)
+        elif runtime.values:
+            body = partial(_forget, written, f"kernel {self.label}")
         limit_ns = runtime.state(Launches).limit_ns
         if 0 < limit_ns < block_ns:
             block_ns, body = limit_ns, partial(run_out_of_time, self, block_ns)
@@ -320,6 +340,12 @@ class KernelFunction(Launchable[P]):
             serial=self.serial,
         )
         return work, cost is self.cost and cost.is_constant and len(extents) == len(args)
+
+
+def _forget(written: Sequence[Extent], writer: str) -> None:
+    """The body of a launch without values: what it would have written is not known."""
+    for allocation, start, stop in written:
+        model.forget(allocation, start, stop, writer)
 
 
 def run_out_of_time(kernel: Launchable[...], block_ns: int) -> None:

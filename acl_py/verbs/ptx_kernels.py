@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from sys import _getframe
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -257,6 +257,13 @@ class PtxKernel(Launchable[...]):
             shaped = self._shaped[shape] = ShapedKernel(self, Shape(shape[:3], shape[3:6], shape[6]))  # type: ignore[arg-type]
         return shaped
 
+    @cached_property
+    def without_values(self) -> Self:
+        """As that of other kernels."""
+        twin = self._twin()
+        twin._shaped, twin._in_lines, twin._plans = {}, {}, {}
+        return twin
+
     def cooperative(self) -> "PtxKernel":
         """Return the kernel for launches whose blocks all run at the same time, and may wait for one another.
 
@@ -319,7 +326,8 @@ class PtxKernel(Launchable[...]):
 
     def setup(self, runtime: Runtime, device: Device, shape: Shape) -> Setup:
         """Return what launches of *shape* on *device* share."""
-        if not runtime.values and self._need is not None:
+        values = runtime.values and self.has_values
+        if not values and self._need is not None:
             line, what = self._need
             place = self._program.places.get(line, f"line {line}")
             text = f"{self!r} with values=False: {what} what memory holds, in {place}"
@@ -328,7 +336,7 @@ class PtxKernel(Launchable[...]):
         return Setup(
             self.label, self._module, self._plan(runtime, shape), shape, runtime.memory, device.ordinal,
             latency.block + latency.kernel_drain, runtime.captures.conditions,
-            hazards=self.hazards, is_cooperative=self._is_cooperative,
+            hazards=self.hazards, is_cooperative=self._is_cooperative, values=values,
         )  # fmt: skip
 
     @cached_property

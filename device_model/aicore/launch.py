@@ -105,7 +105,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
 
     def image(self, allocation: Allocation, arguments: Sequence[Argument]) -> Image[GlobalMemory]:
         """Return *allocation* as GM."""
-        return Image(allocation, arguments, GlobalMemory, hazards=self.options.hazards)
+        return Image(allocation, arguments, GlobalMemory, hazards=self.options.hazards, values=self.values)
 
     def view(self, argument: Argument, memory: GlobalMemory) -> GlobalBuffer:
         """Return *argument* as a buffer in GM."""

@@ -184,7 +184,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
 
     def image(self, allocation: Allocation, arguments: Sequence[Argument]) -> Image[GlobalMemory]:
         """Return *allocation* as global memory."""
-        return Image(allocation, arguments, GlobalMemory, hazards=self.options.hazards)
+        return Image(allocation, arguments, GlobalMemory, hazards=self.options.hazards, values=self.values)
 
     def view(self, argument: Argument, memory: GlobalMemory) -> Tensor:
         """Return *argument* as a tensor in global memory."""

@@ -62,12 +62,20 @@ Make = Callable[[Bytes, Hashable, str, Sequence[tuple[int, int]]], M]
 class Image(Generic[M]):
     """One allocation as a launch sees it. *memory* is what the language of the kernel makes of it.
 
-    In a run without values it begins with zeros, which nothing may look at, and publishes nothing.
+    Without *values* it begins with zeros, which nothing may look at, and publishes nothing.
     """
 
     __slots__ = ("_allocation", "_before", "_has_values", "_only_read", "_only_written", "_private", "memory")
 
-    def __init__(self, allocation: Allocation, arguments: Sequence[Argument], make: Make[M], *, hazards: bool) -> None:
+    def __init__(
+        self,
+        allocation: Allocation,
+        arguments: Sequence[Argument],
+        make: Make[M],
+        *,
+        hazards: bool,
+        values: bool = True,
+    ) -> None:
         self._allocation = allocation
         # Ranges of bytes to publish, with their old contents if only changes are published.
         self._before: list[tuple[int, int, Bytes | None]] = []
@@ -75,7 +83,7 @@ class Image(Generic[M]):
         self._only_written: list[Argument] = []
         name = "/".join(dict.fromkeys(argument.name for argument in arguments))
         key = (allocation.device, allocation.serial)
-        self._has_values = allocation.has_values
+        self._has_values = values and allocation.has_values
         if not any(argument.is_written for argument in arguments):
             view = self._read_only(arguments)
             view.flags.writeable = False
@@ -147,11 +155,11 @@ class Image(Generic[M]):
         if not self._has_values:
             return
         for start, stop, before in self._before:
-            into = memory.array(self._allocation, start, np.uint8, stop - start)
             written = self._private[start:stop]
             if before is None:
-                into[:] = written
+                memory.overwritten(self._allocation, start, stop - start)[:] = written
             else:
+                into = memory.array(self._allocation, start, np.uint8, stop - start)
                 np.copyto(into, written, where=written != before)
 
 

@@ -9,6 +9,7 @@ are, so that several launches at the same time may each write a part of one buff
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+from device_model import memory
 from device_model.errors import DeviceError
 from device_model.kernel.images import BLOCK, Argument, Image, Memory
 from device_model.kernel.results import Result
@@ -138,6 +139,9 @@ class KernelLaunch(CoreKernel, Generic[M]):
         for image in self._images.values():
             image.publish()
         self._images.clear()
+        if not self.values:
+            for allocation, start, stop in self.bytes_written():
+                memory.forget(allocation, start, stop, f"kernel {self.label}")
 
     def _views(self) -> list[Any]:
         """Return the arguments as the kernel gets them."""

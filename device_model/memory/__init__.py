@@ -30,6 +30,7 @@ from device_model.memory.allocation import dlpack_device as dlpack_device
 from device_model.memory.allocation import size_text as size_text
 from device_model.memory.backing import CHUNK as CHUNK
 from device_model.memory.backing import POISON as POISON
+from device_model.memory.backing import VALUELESS as VALUELESS
 from device_model.memory.backing import Cold as Cold
 from device_model.memory.backing import create_mapping as create_mapping
 from device_model.memory.backing import write_poison as write_poison
@@ -50,6 +51,8 @@ from device_model.memory.transfer import array as array
 from device_model.memory.transfer import copy as copy
 from device_model.memory.transfer import copy2d as copy2d
 from device_model.memory.transfer import fill as fill
+from device_model.memory.transfer import forget as forget
+from device_model.memory.transfer import overwritten as overwritten
 from device_model.memory.transfer import pitched_bytes as pitched_bytes
 from device_model.memory.transfer import poison as poison
 from device_model.memory.transfer import snapshot as snapshot

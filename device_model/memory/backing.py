@@ -17,9 +17,10 @@ import mmap
 import os
 import platform
 import sys
+from collections.abc import Callable
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 
 # Unwritten and freed memory reads as the two bytes FB 7F over and over, 0x7FFB in each aligned 16 bits. That is a quiet
 # NaN as float16, bfloat16, float32 and float64, and an absurdly large integer: 32,763 as int16, 2,147,188,731 as int32,
@@ -238,6 +239,65 @@ class Cold:
     def _set_warm(self, first: int, last: int) -> None:
         self.cold_chunks -= self._flags.count(0, first, last)
         self._flags[first:last] = b"\x01" * (last - first)
+
+
+class Unknown(Cold):
+    """The chunks of a backing of which some bytes were never computed: a launch without values would have written them.
+
+    *before* says which chunks were never written. *refuse* is called with a range of bytes that are to be read and are
+    not known; it raises the error. Bytes that are overwritten are known again.
+    """
+
+    __slots__ = ("_before", "_ranges", "_refuse")
+
+    def __init__(self, before: Cold | None, refuse: Callable[[int, int], NoReturn]) -> None:
+        self._before = before
+        self._refuse = refuse
+        self._ranges: list[tuple[int, int]] = []
+
+    @property
+    def cold_chunks(self) -> int:  # type: ignore[override]
+        """How many chunks are cold, and ranges unknown."""
+        return len(self._ranges) + (0 if self._before is None else self._before.cold_chunks)
+
+    def add(self, start: int, stop: int) -> None:
+        """Note that [*start*, *stop*) is not known."""
+        self._forget(start, stop)
+        self._ranges.append((start, stop))
+
+    def prepare_read(self, view: memoryview, start: int, stop: int) -> None:
+        """Refuse a read of what is not known; else prepare it."""
+        for first, last in self._ranges:
+            if first < stop and start < last:
+                self._refuse(max(first, start), min(last, stop))
+        if self._before is not None:
+            self._before.prepare_read(view, start, stop)
+
+    def prepare_write(self, view: memoryview, start: int, stop: int) -> None:
+        """Prepare [*start*, *stop*) for being overwritten: it is known from now on."""
+        self._forget(start, stop)
+        if self._before is not None:
+            self._before.prepare_write(view, start, stop)
+
+    def write_poison(self, view: memoryview, start: int, stop: int) -> None:
+        """Write poison over [*start*, *stop*)."""
+        self._forget(start, stop)
+        if self._before is None:
+            renew_poison(view, start, stop)
+        else:
+            self._before.write_poison(view, start, stop)
+
+    def is_cold(self, start: int, stop: int) -> bool:
+        """Whether nothing of [*start*, *stop*) was ever written or viewed, and all of it is known."""
+        is_known = not any(first < stop and start < last for first, last in self._ranges)
+        return is_known and self._before is not None and self._before.is_cold(start, stop)
+
+    def _forget(self, start: int, stop: int) -> None:
+        """Take [*start*, *stop*) out of what is not known."""
+        left = []
+        for first, last in self._ranges:
+            left += [(a, b) for a, b in ((first, min(last, start)), (max(first, stop), last)) if a < b]
+        self._ranges = left
 
 
 # A dropped allocation has these instead of a backing. GONE stays cold, so hot paths, which test for cold memory anyway,

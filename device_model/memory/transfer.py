@@ -6,13 +6,14 @@ have no effect. Memory of a run without values is neither read nor written, and 
 """
 
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from device_model.errors import Kind
 from device_model.memory.allocation import Allocation, Origin, Space
-from device_model.memory.backing import NOTHING, POISON, VALUELESS, renew_poison, write_poison
+from device_model.memory.backing import NOTHING, POISON, VALUELESS, Unknown, renew_poison, write_poison
 
 # Below this size, slice assignment is faster than making two arrays. Above it, np.copyto releases the GIL.
 LARGE = 64 * 1024
@@ -119,6 +120,30 @@ def poison(allocation: Allocation, offset: int, nbytes: int) -> None:
         renew_poison(allocation.view, offset, offset + nbytes)
     elif not allocation.is_dropped and allocation.cold is not VALUELESS:
         allocation.cold.write_poison(allocation.view, offset, offset + nbytes)
+
+
+def forget(allocation: Allocation, start: int, stop: int, writer: str) -> None:
+    """Note that *writer* would have written these bytes and has not: a read of them is refused with its name."""
+    cold = allocation.cold
+    if cold is VALUELESS or allocation.is_dropped or start == stop:
+        return
+    if not isinstance(cold, Unknown):
+
+        def refuse(first: int, last: int) -> NoReturn:
+            what = (
+                f"bytes {first} to {last} of {allocation!r} were never computed: {writer} was launched without values"
+            )
+            raise allocation.fail(Kind.NOT_SUPPORTED, what, "launch it with values, or leave out what reads them")
+
+        cold = allocation.cold = Unknown(cold, refuse)
+    cold.add(start, stop)
+
+
+def overwritten(allocation: Allocation, start: int, nbytes: int) -> npt.NDArray[np.uint8]:
+    """Return a writable array over bytes of which all are about to be written."""
+    if allocation.cold is not None and not allocation.is_dropped:
+        _prepare_write(allocation, start, nbytes)
+    return array(allocation, start, np.uint8, nbytes)
 
 
 def _prepare_write(allocation: Allocation, offset: int, nbytes: int) -> None:

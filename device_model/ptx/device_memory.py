@@ -29,14 +29,16 @@ class DeviceMemory:
         ordinal: The device.
         peers: The devices that it has access to.
         has_workspace: Whether the launch has a workspace.
+        values: Whether memory has values; without them a launch begins with zeros, and publishes nothing.
     """
 
-    __slots__ = ("_given", "_of_allocation", "_ordinal", "_peers", "_recent", "_registry", "_workspace")
+    __slots__ = ("_given", "_has_values", "_of_allocation", "_ordinal", "_peers", "_recent", "_registry", "_workspace")
 
     def __init__(
         self, registry: Memory, given: Sequence[Allocation], ordinal: int, peers: Collection[int], *,
-        has_workspace: bool = False,
+        has_workspace: bool = False, values: bool = True,
     ) -> None:  # fmt: skip
+        self._has_values = values
         self._workspace = _workspace() if has_workspace else None
         self._registry = registry
         self._given = given
@@ -57,7 +59,7 @@ class DeviceMemory:
             return None
         region = self._of_allocation.get(allocation)
         if region is None:
-            region = self._of_allocation[allocation] = Region(_contents(allocation), allocation.address)
+            region = self._of_allocation[allocation] = Region(self._contents(allocation), allocation.address)
         self._recent = region
         return region
 
@@ -97,19 +99,18 @@ class DeviceMemory:
             return NOTHING
         return Touches([(each, region.written()) for each, region in self._of_allocation.items()])
 
+    def _contents(self, allocation: Allocation) -> Array:
+        """Return the bytes of *allocation*; zeros, which a kernel must not look at, without values."""
+        if not (self._has_values and allocation.has_values):
+            return np.frombuffer(memory.create_mapping(max(1, allocation.nbytes)), np.uint8)[: allocation.nbytes]
+        return memory.array(allocation, 0, np.uint8, allocation.nbytes)
+
     def publish(self) -> None:
         """Copy what lanes have written to where it belongs, and let them see what others have written."""
         self._recent = None
         for allocation, region in self._of_allocation.items():
             if not allocation.is_dropped:
-                region.show(_contents(allocation))
-
-
-def _contents(allocation: Allocation) -> Array:
-    """Return the bytes of *allocation*; zeros, which a kernel must not look at, in a run without values."""
-    if not allocation.has_values:
-        return np.frombuffer(memory.create_mapping(max(1, allocation.nbytes)), np.uint8)[: allocation.nbytes]
-    return memory.array(allocation, 0, np.uint8, allocation.nbytes)
+                region.show(self._contents(allocation))
 
 
 def _workspace() -> Region:

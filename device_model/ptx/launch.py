@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from device_model.errors import DeviceError, Kind
-from device_model.memory import Memory
+from device_model.memory import Memory, forget
 from device_model.ptx.arguments import Bytes
 from device_model.ptx.checks.hazards import Hazards
 from device_model.ptx.device_memory import ENVIRONMENT, DeviceMemory
@@ -75,11 +75,12 @@ class Setup:
         conditions: The conditions of graphs, by number.
         hazards: Whether accesses are checked.
         is_cooperative: Whether blocks may wait for one another.
+        values: Whether memory has values.
     """
 
     __slots__ = (
         "conditions", "device", "hazards", "is_cooperative", "label", "memory", "module", "overhead_ns", "plan",
-        "shape",
+        "shape", "values",
     )  # fmt: skip
 
     def __init__(
@@ -95,7 +96,9 @@ class Setup:
         *,
         hazards: bool = True,
         is_cooperative: bool = False,
+        values: bool = True,
     ) -> None:
+        self.values = values
         self.label = label
         self.module = module
         self.plan = plan
@@ -230,7 +233,9 @@ class Launch(CoreKernel):
         self._shown = 0  # changes of memory that are published
         self._polled: list[tuple[Ints, Bytes]] = []  # addresses of bytes that lanes look at, and what they found there
         given = [allocation for allocation, _, _ in self._given]
-        self._memory = DeviceMemory(setup.memory, given, setup.device, self._peers, has_workspace=setup.is_cooperative)
+        self._memory = DeviceMemory(
+            setup.memory, given, setup.device, self._peers, has_workspace=setup.is_cooperative, values=setup.values
+        )  # fmt: skip
         launch = lanes.Launch(
             setup.shape.grid, setup.shape.block, self.parameters, self._memory, setup.shape.shared,
             sms=plan.card.sms, messages=result.messages, conditions=setup.conditions, settings=self._settings,
@@ -336,7 +341,11 @@ class Launch(CoreKernel):
             self._read = self._written = ()
             self.released = sole.released
             return
-        self._memory.publish()
+        if self.setup.values:
+            self._memory.publish()
+        else:
+            for allocation, start, stop in self._written:
+                forget(allocation, start, stop, f"kernel {self.label}")
         for number, value in self._settings.items():
             self.setup.conditions[number].set(value)
 

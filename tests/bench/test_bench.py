@@ -35,6 +35,7 @@ SIZES = {  # of each part, so that it is over in a moment
     "explore": {"OPS": 48, "RUNS": 1},
     "blocks": {"FILES": "[bms]*.json"},  # tests/cta/test_cta_pipelines.py has rows of the two others
     "kernels": {"ABLATION": False},
+    "values": {"COPIES": 16, "DEVICES": (8,), "RUNS": 1, "ELEMENTS": 1024, "TILE": 128, "LAUNCHES": 1},
     "attention": {"HEADS": 1, "LENGTH": 64, "BLOCKS": 1, "ROUNDS": 1},
 }
 LONG = (

@@ -20,6 +20,7 @@ from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, 
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
+from device_model.aicore.core.unknown import Unknown
 from device_model.kernel.findings import WITHOUT_VALUES, Finding, Findings, KernelError
 from device_model.kernel.greenlets import getcurrent
 from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
@@ -217,7 +218,6 @@ class Core:
 
     def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
         """Read the element at byte *at* with the scalar pipe."""
-        self.check_values(f"GetValue({index}) of {tensor!r}")
         values: list[Any] = []
         self.issue(
             Pipe.S,
@@ -228,7 +228,7 @@ class Core:
             (),
             lambda: values.append(tensor.view.item(index)),
         )
-        return values[0]
+        return values[0] if self.values else Unknown(f"GetValue({index}) of {tensor!r} at {self.site()}")
 
     def scalar_write(self, tensor: Any, index: int, at: int, value: Any) -> None:
         """Write the element at byte *at* with the scalar pipe."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from device_model.aicore.core.names import RoundMode
 from device_model.aicore.core.tensors import LocalTensor
+from device_model.aicore.core.unknown import Unknown
 from device_model.aicore.vector.casts import CASTS, cast
 from device_model.aicore.vector.masks import (
     BINARY,
@@ -178,7 +179,9 @@ def partial_last(compute: Compute, inputs: Sequence[Any], out: Any) -> Compute:
 
 
 def typed(name: str, scalar: Any, dtype: np.dtype[Any]) -> Any:
-    """Return *scalar* as a value of *dtype*."""
+    """Return *scalar* as a value of *dtype*; one that is unknown as it is."""
+    if isinstance(scalar, Unknown):
+        return scalar
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if int(scalar) != scalar or not limits.min <= scalar <= limits.max:
