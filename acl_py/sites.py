@@ -38,7 +38,7 @@ _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they co
 _TESTS = f"{os.sep}tests{os.sep}"  # in a library: programs like a user's
 _LIBRARIES = (
     "asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy", "cuda", "numba",
-    "numba_cuda",
+    "numba_cuda", "numba_cuda_mlir",
 )  # fmt: skip
 
 _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run time before Python 3.13
