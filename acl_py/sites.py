@@ -153,7 +153,7 @@ def _find(frame: FrameType) -> Site:
             if site is not None:
                 return site
             if (caller := inside.f_back) is not None:  # of a wrapper: no other code has an id as a key
-                behind: Any = places.get(id(caller.f_code), _NOWHERE)
+                behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)  # type: ignore[assignment]
                 site = behind.get(caller.f_lasti)
                 if site is not None:
                     return site
