@@ -38,7 +38,7 @@ _DEMOS = f"{PACKAGE}tools{os.sep}demo"  # programs like a user's, though they co
 _TESTS = f"{os.sep}tests{os.sep}"  # in a library: programs like a user's
 _LIBRARIES = (
     "asyncio", "concurrent.futures", "contextlib", "anyio", "uvloop", "pytest_asyncio", "numpy", "cuda", "numba",
-    "numba_cuda",
+    "numba_cuda", "numba_cuda_mlir",
 )  # fmt: skip
 
 _Coroutine: TypeAlias = "CoroutineType[Any, Any, Any]"  # no subscript at run time before Python 3.13
@@ -153,7 +153,7 @@ def _find(frame: FrameType) -> Site:
             if site is not None:
                 return site
             if (caller := inside.f_back) is not None:  # of a wrapper: no other code has an id as a key
-                behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)
+                behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)  # type: ignore[assignment]
                 site = behind.get(caller.f_lasti)
                 if site is not None:
                     return site

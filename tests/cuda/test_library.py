@@ -49,6 +49,15 @@ def test_a_function_goes_where_its_place_in_the_table_says(library, seven):
     library.clear(3)
 
 
+def test_functions_of_a_private_library_are_found_by_their_places_only(seven):
+    private = Library(("libacl_py_private.so",), NAMES, 3, is_private=True)
+    private.put(NAMES[42], address_of(seven))
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
+    assert [function(private.address(name))(1) for name in NAMES[41:44]] == [3, 8, 3]
+    with pytest.raises(AttributeError):
+        ctypes.CDLL("libacl_py_private.so")[NAMES[42]]
+
+
 def test_a_place_that_is_filled_takes_arguments_in_registers_and_on_the_stack(library):
     kinds = [ctypes.c_int, ctypes.c_float, ctypes.c_uint64] * 5
     taken = []

@@ -16,17 +16,31 @@ def run(text, cwd, **variables):
     return forks.run("-m", "acl_py", "run", "-c", dedent(text), cwd=cwd, env={"PATH": "", **variables})
 
 
-def test_a_driver_elsewhere_and_a_wheel_of_another_version_are_told(monkeypatch):
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """Puts wheels, as "name-version", in front of those that are installed."""
+
+    def install(*wheels):
+        for wheel in wheels:
+            (tmp_path / f"{wheel}.dist-info").mkdir()
+        monkeypatch.syspath_prepend(tmp_path)
+
+    return install
+
+
+def test_a_driver_elsewhere_and_a_wheel_of_another_version_are_told(monkeypatch, installed):
     monkeypatch.setenv("NUMBA_CUDA_DRIVER", "/usr/lib/libcuda.so.1")
-    monkeypatch.setattr(packages, "version_of", lambda name: {"cuda-bindings": "11.8.7"}.get(name, "13.0.88"))
+    installed("cuda_bindings-11.8.7", "nvidia_nvvm-13.0.88")
     elsewhere, wheel = packages.troubles()
     assert elsewhere.startswith("NUMBA_CUDA_DRIVER is '/usr/lib/libcuda.so.1', so numba loads that")
-    assert wheel.endswith(" 11.8.7 is for CUDA 11, and the simulated driver for CUDA 13: install 'cuda-bindings==13.*'")
+    assert wheel == (
+        "cuda-bindings 11.8.7 is for CUDA 11, and the simulated driver for CUDA 13: install 'cuda-bindings==13.*'"
+    )
 
 
-def test_nothing_is_told_of_packages_that_fit_or_are_not_there(monkeypatch):
+def test_nothing_is_told_of_packages_that_fit_or_are_not_there(monkeypatch, installed):
     monkeypatch.delenv("NUMBA_CUDA_DRIVER", raising=False)
-    monkeypatch.setattr(packages, "version_of", lambda name: "12.9.1")
+    installed("cuda_bindings-12.9.1", "nvidia_nvvm-13.0.88", "cuda_python-11.0")
     assert list(packages.troubles()) == []
 
 

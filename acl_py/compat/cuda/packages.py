@@ -16,22 +16,22 @@ def troubles() -> Iterator[str]:
     """Yield a sentence for each thing that keeps a package from the driver, before any of them is imported."""
     if path := os.environ.get(_ELSEWHERE):
         yield f"{_ELSEWHERE} is {path!r}, so numba loads that and not the simulated card: unset the variable"
-    for name in _WHEELS:
-        installed = version_of(name)
-        major = int(installed.partition(".")[0] or 0)
-        if installed and major not in _MAJORS:
+    for name, installed in _versions().items():
+        major = int(installed.partition(".")[0])
+        if major not in _MAJORS:
             remedy = f"install '{name}=={_MAJORS[-1]}.*'"
             yield f"{name} {installed} is for CUDA {major}, and the simulated driver for CUDA {_MAJORS[-1]}: {remedy}"
 
 
-def version_of(name: str) -> str:
-    """Return the version of a wheel that is installed; "" if it is not.
+def _versions() -> dict[str, str]:
+    """Return the versions of the wheels that are installed.
 
-    The name of its folder of metadata has it. To read the metadata takes longer than all else before a script.
+    The name of the folder of metadata has it. To read the metadata takes longer than all else before a script.
     """
-    start, end = f"{name.replace('-', '_')}-", ".dist-info"
-    files = (file for folder in sys.path if os.path.isdir(folder) for file in os.listdir(folder))
-    return next((file[len(start) : -len(end)] for file in files if file.startswith(start) and file.endswith(end)), "")
+    end = ".dist-info"
+    files = (file for folder in reversed(sys.path) if os.path.isdir(folder) for file in os.listdir(folder))
+    found = dict(file.removesuffix(end).rpartition("-")[::2] for file in files if file.endswith(end))
+    return {name: found[key] for name in _WHEELS if (key := name.replace("-", "_")) in found}
 
 
 def failed_before() -> str:

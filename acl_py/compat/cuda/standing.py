@@ -34,9 +34,12 @@ class Standing:
         self._count = 0
 
     def look(self, frame: FrameType | None) -> None:
-        """Look once at the script, which is at *frame*, and tell the line of a loop that makes no call."""
+        """Look once at *frame*, and tell the line of a loop of the script that makes no call."""
         session = current_session()
         if session is None or frame is None or session.runtime.scheduler.is_empty:
+            self._seen = None
+            return
+        if is_installed(frame.f_code.co_filename):  # of this package or of another one
             self._seen = None
             return
         variables = {name: id(value) for name, value in frame.f_locals.items() if type(value) is not int}
@@ -58,18 +61,13 @@ def watching() -> Iterator[None]:
         yield
         return
     watch = Standing(lambda text: print(f"acl-py: {text}", file=sys.stderr, flush=True))
-    signal.signal(_SIGNAL, lambda _, frame: watch.look(_of_script(frame)))
+    signal.signal(_SIGNAL, lambda _, frame: watch.look(frame))
     signal.siginterrupt(_SIGNAL, False)
     try:
         with _timer(_SIGNAL):
             yield
     finally:
         signal.signal(_SIGNAL, signal.SIG_IGN)  # one may be on its way
-
-
-def _of_script(frame: FrameType | None) -> FrameType | None:
-    """Return *frame* if it is in the script; None if it is elsewhere, such as in a call or a package."""
-    return None if frame is None or is_installed(frame.f_code.co_filename) else frame
 
 
 @contextmanager

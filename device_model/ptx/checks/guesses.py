@@ -7,7 +7,7 @@ what was there. So the load does not race with atomic operations.
 from collections.abc import Iterable
 
 from device_model.ptx.code.flow import writes
-from device_model.ptx.text.syntax import Address, Function, Instruction, Operand, Register
+from device_model.ptx.text.syntax import Address, Function, Instruction, Operand, Register, Symbol
 
 _COPIES = frozenset(("mov", "cvta"))
 _OWN = frozenset(("local", "param", "const"))  # what no other thread changes
@@ -24,7 +24,7 @@ def guesses(function: Function) -> Iterable[int]:
 
 
 def _copied(items: Iterable[Instruction]) -> dict[Operand, Operand]:
-    """Return the registers that are written once, and with the value of another one."""
+    """Return the registers that are written once, and with the value of another one or the address of a variable."""
     writers: dict[Operand, list[Instruction]] = {}
     for item in items:
         for register in writes(item):
@@ -32,7 +32,7 @@ def _copied(items: Iterable[Instruction]) -> dict[Operand, Operand]:
     return {
         register: made[0].operands[1]
         for register, made in writers.items()
-        if len(made) == 1 and made[0].name in _COPIES and isinstance(made[0].operands[1], Register)
+        if len(made) == 1 and made[0].name in _COPIES and isinstance(made[0].operands[1], Register | Symbol)
     }
 
 
@@ -42,4 +42,6 @@ def _place(item: Instruction, copied: dict[Operand, Operand]) -> tuple[Operand, 
     place: Operand = base
     while place in copied:
         place = copied[place]
+    if isinstance(place, Symbol):
+        return Symbol(place.name), offset + place.offset
     return place, offset

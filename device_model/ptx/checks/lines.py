@@ -78,8 +78,9 @@ class Lines:
                     item, has_fences=has_fences, is_used=any(each in used for each in writes(item))
                 )
                 if item.name == "ld":
-                    access = self._accesses[key]._replace(unused=_unused(item, used))
-                    self._accesses[key] = access._replace(is_strong=access.is_strong or item.line in guessed)
+                    self._accesses[key] = self._accesses[key]._replace(unused=_unused(item, used))
+                    if item.line in guessed:
+                        self._accesses[key] = self._accesses[key]._replace(is_strong=True, is_volatile=False)
             elif item.name in ("bar", "barrier"):
                 count = 2 + 2 * ("red" in item.modifiers)
                 self._barriers[item.line] = Waiting(len(item.operands) >= count, "arrive" in item.modifiers)

@@ -48,6 +48,19 @@ def test_a_volatile_variable_does_not_order_lanes_of_a_warp_but_is_a_flag_betwee
     assert found(body.replace("{}", "128"), block=(64, 1, 1)) == []
 
 
+@pytest.mark.parametrize("place", ["", "+4"])
+def test_a_volatile_load_may_guess_what_a_compare_and_swap_then_checks(place):
+    """As numba makes the largest of f64, in a variable whose address a register gets first."""
+    body = f"""
+        .reg .u32 %d, %n; setp.ne.u32 %p, %t, 0; @%p bra MEET; st.shared.u32 [s{place}], 0; MEET: bar.sync 0;
+        ld.volatile.shared.u32 %r, [s{place}]; mov.u32 %d, s;
+        LOOP: mov.u32 %n, %r; atom.shared.cas.b32 %r, [%d{place}], %n, %t;
+        setp.ne.u32 %p, %r, %n; @%p bra LOOP; ret;"""
+    assert found(body) == []
+    unchecked = body.replace(f"atom.shared.cas.b32 %r, [%d{place}], %n, %t", f"atom.shared.add.u32 %n, [%d{place}], %t")
+    assert found(unchecked.replace("@%p bra LOOP;", "")) == [("WAR", "syncwarp")]
+
+
 def test_lanes_that_met_in_parts_know_their_own_part_only():
     """Halves of a warp meet: lane 0 reads what lane 8 wrote, or what lane 16 wrote."""
     body = """

@@ -32,8 +32,8 @@ _SUCCESS, _INVALID_INPUT, _INTERNAL = 0, 3, 6  # nvJitLinkResult
 _PTX, _LTOIR, _ANY = 2, 3, 10  # nvJitLinkInputType
 _ARCHIVE = b"!<arch>\n"  # how a library begins
 _IR = b"\xed\x43\x4e\x7f"  # how LTOIR begins
-_VERSION = re.compile(rb"^\s*\.version\s", re.MULTILINE)
-_REGISTERS = re.compile(rb"-{1,2}maxrregcount[= ](\d+)")
+_VERSION = rb"(?m)^\s*\.version\s"
+_REGISTERS = rb"-{1,2}maxrregcount[= ](\d+)"
 _TYPES = {
     "u4": ctypes.c_uint32,
     "u8": ctypes.c_uint64,
@@ -63,7 +63,7 @@ class _Link:
         if data.startswith(_ARCHIVE):
             return
         if kind == _ANY:
-            kind = _LTOIR if data.startswith(_IR) else _PTX if _VERSION.search(data) else kind
+            kind = _LTOIR if data.startswith(_IR) else _PTX if re.search(_VERSION, data) else kind
         self.inputs.append((kind, data))
 
     def of(self, kind: int) -> list[bytes]:
@@ -78,7 +78,7 @@ class _Link:
     @property
     def registers(self) -> int:
         """The most that a thread may have, or 0."""
-        found = [_REGISTERS.fullmatch(option) for option in self.options]
+        found = [re.fullmatch(_REGISTERS, option) for option in self.options]
         return next((int(each[1]) for each in found if each), 0)
 
 

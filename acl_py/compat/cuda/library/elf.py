@@ -14,6 +14,7 @@ from acl_py.compat.cuda.library.machine import ENTRY_BYTES, MACHINES
 
 ANSWER = "acl_py_answer"  # the symbol of the word with the answer
 TABLE = "acl_py_table"  # the symbol of the table, which has a pointer for each name in their order
+ENTRIES = "acl_py_entries"  # the symbol of the entries, which are in the same order
 
 _PAGE = 0x10000
 _SHARED_OBJECT, _CURRENT_VERSION = 3, 1
@@ -41,6 +42,7 @@ def shared_object(
     answer: int = 0,
     needed: Sequence[str] = (),
     takes_capsules: bool = False,
+    is_private: bool = False,
 ) -> bytes:
     """Return the file of a library.
 
@@ -51,14 +53,17 @@ def shared_object(
         answer: What functions return while their place in the table is empty.
         needed: The sonames of libraries whose functions are also found through this one.
         takes_capsules: The functions take a capsule, and jump with the class of what it holds, and with that.
+        is_private: The loader does not know the names.
     """
-    strings = _Strings((soname, *needed, ANSWER, TABLE, *names))
+    exported = () if is_private else names
+    strings = _Strings((soname, *needed, ANSWER, TABLE, ENTRIES, *exported))
     kind = MACHINES[machine]
     before = kind.unpacked if takes_capsules else b""
-    nbytes = ENTRY_BYTES * (2 if takes_capsules else 1)
+    nbytes = entry_bytes(takes_capsules=takes_capsules)
+    count = len(exported) + 3
     at_symbols = _HEADER.size + _SEGMENTS * _SEGMENT.size
-    at_hash = at_symbols + _SYMBOL.size * (len(names) + 3)
-    at_strings = at_hash + 4 * (2 + len(names) + 3 + _buckets(names))
+    at_hash = at_symbols + _SYMBOL.size * (count + 1)
+    at_strings = at_hash + 4 * (2 + count + 1 + _buckets(count))
     at_code = _aligned(at_strings + len(strings.data), ENTRY_BYTES)
     in_file = _aligned(at_code + nbytes * len(names), 16)
     at_dynamic = in_file + _PAGE
@@ -74,7 +79,8 @@ def shared_object(
     symbols = [
         _Symbol(ANSWER, _OBJECT, at_answer, 4),
         _Symbol(TABLE, _OBJECT, at_table, 8 * len(names)),
-        *(_Symbol(name, _FUNCTION, at, nbytes) for name, at in zip(names, entries, strict=True)),
+        _Symbol(ENTRIES, _FUNCTION, at_code, nbytes * len(names)),
+        *(_Symbol(name, _FUNCTION, at, nbytes) for name, at in zip(exported, entries, strict=not is_private)),
     ]
     tags = [
         *((_NEEDED, strings.at[name]) for name in needed), (_SONAME, strings.at[soname]), (_HASH, at_hash),
@@ -90,7 +96,7 @@ def shared_object(
     parts = {
         0: _header(kind.number) + b"".join(_SEGMENT.pack(*each) for each in segments),
         at_symbols: _symbol_table(symbols, strings),
-        at_hash: _hash_table([each.name for each in symbols], _buckets(names)),
+        at_hash: _hash_table([each.name for each in symbols], _buckets(count)),
         at_strings: strings.data,
         at_code: code,
         in_file: writable,
@@ -98,15 +104,21 @@ def shared_object(
     return _joined(parts)
 
 
+def entry_bytes(*, takes_capsules: bool) -> int:
+    """Return how far an entry is behind the one before it."""
+    return ENTRY_BYTES * (2 if takes_capsules else 1)
+
+
 class _Strings:
     """The table of strings: *data*, and where in it each string is."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.data = b"\0"
         self.at: dict[str, int] = {}
+        end = 1
         for text in texts:
-            self.at[text] = len(self.data)
-            self.data += text.encode() + b"\0"
+            self.at[text] = end
+            end += len(text) + 1
+        self.data = b"\0" + "".join(f"{text}\0" for text in self.at).encode("ascii")
 
 
 def _header(machine: int) -> bytes:
@@ -140,8 +152,8 @@ def _hash(name: str) -> int:
     return value
 
 
-def _buckets(names: Sequence[str]) -> int:
-    return len(names) | 1
+def _buckets(count: int) -> int:
+    return count | 1
 
 
 def _aligned(at: int, unit: int) -> int:

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Sequence
 from contextlib import suppress
 
-from acl_py.compat.cuda.library.elf import ANSWER, TABLE, shared_object
+from acl_py.compat.cuda.library.elf import ANSWER, ENTRIES, TABLE, entry_bytes, shared_object
 from acl_py.compat.cuda.library.machine import MACHINES
 
 
@@ -15,22 +15,34 @@ class Library:
 
     It is never unloaded. A function for which `put` has not given an address returns the *answer*. If it
     *takes_capsules*, its functions take a capsule, and get the class of what it holds, and with that: see machine.py.
+    If it *is_private*, nobody finds its functions but by `address`.
 
     Raises:
         RuntimeError: This process can load no such library; the message says why.
     """
 
     def __init__(
-        self, sonames: Sequence[str], names: Sequence[str], answer: int, *, takes_capsules: bool = False
+        self,
+        sonames: Sequence[str],
+        names: Sequence[str],
+        answer: int,
+        *,
+        takes_capsules: bool = False,
+        is_private: bool = False,
     ) -> None:
         first, *others = sonames
         machine = _machine()
-        self._library = _loaded(shared_object(first, names, machine, answer=answer, takes_capsules=takes_capsules))
+        file = shared_object(
+            first, names, machine, answer=answer, takes_capsules=takes_capsules, is_private=is_private
+        )  # fmt: skip
+        self._library = _loaded(file)
         for soname in others:  # the loader searches them, and then the first one
             _loaded(shared_object(soname, (), machine, needed=(first,)))
         self._places = {name: place for place, name in enumerate(names)}
         self._answer = ctypes.c_int.in_dll(self._library, ANSWER)
         self._table = (ctypes.c_void_p * len(names)).in_dll(self._library, TABLE)
+        self._entries = ctypes.addressof(ctypes.c_char.in_dll(self._library, ENTRIES))
+        self._entry_bytes = entry_bytes(takes_capsules=takes_capsules)
 
     def put(self, name: str, address: int) -> None:
         """Let calls of the function *name* go to *address* from now on."""
@@ -47,7 +59,7 @@ class Library:
 
     def address(self, name: str) -> int:
         """Return the address of the function *name* in the library."""
-        return ctypes.cast(self._library[name], ctypes.c_void_p).value or 0
+        return self._entries + self._entry_bytes * self._places[name]
 
 
 def _machine() -> str:

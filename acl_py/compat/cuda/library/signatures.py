@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FILE = Path(__file__).with_name("functions.txt")
-_VERSION = re.compile(r"_v\d+$")
+_VERSION = r"_v\d+$"
 NUMBERS = {"u1": 1, "u2": 2, "u4": 4, "u8": 8, "i4": 4, "f4": 4}  # kinds of numbers, and their bytes
 
 
@@ -49,7 +49,7 @@ class Signature(NamedTuple):
     @property
     def base(self) -> str:
         """The name without its version, by which programs ask for a function."""
-        return _VERSION.sub("", self.name)
+        return re.sub(_VERSION, "", self.name)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from acl_py.compat.cuda.runtime.table import function_of
 from acl_py.late_imports import import_late
 
 MODULE = "cuda.bindings.cyruntime"
-_SONAME, _PREFIX = "libacl_py_runtime.so", "acl_py_"  # no name of the vendor's, which other libraries look for
+_SONAME = "libacl_py_runtime.so"
 _OWN = ("cudaRuntimeGetVersion", "getLocalRuntimeVersion")  # these need no driver, and stay the package's
 _PER_THREAD = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"  # the variable with which the package names stream 0
 _get_name = ctypes.pythonapi.PyCapsule_GetName
@@ -39,8 +39,8 @@ class Functions:
         self._is_per_thread = is_per_thread
         self._callbacks = {name: self._late(name) for name in counts}
         self._kept = list(self._callbacks.values())  # C may hold them anywhere
-        names = [f"{_PREFIX}{name}" for name in self._callbacks]
-        self._library = Library((_SONAME,), names, codes.NOT_INITIALIZED)
+        # Private: other libraries look for the vendor's names.
+        self._library = Library((_SONAME,), list(counts), codes.NOT_INITIALIZED, is_private=True)
         os.register_at_fork(after_in_child=self._end_in_child)
         _made.append(self)
 
@@ -57,12 +57,12 @@ class Functions:
         answer: Answer = entries.answer_of(name, self._counts[name], is_per_thread=self._is_per_thread)
         self._callbacks[name] = callback_of(self._signature(name), answer)
         self._kept.append(self._callbacks[name])
-        if self._library.has(f"{_PREFIX}{name}"):
+        if self._library.has(name):
             self._put(name)
         return answer
 
     def _put(self, name: str) -> None:
-        self._library.put(f"{_PREFIX}{name}", address_of(self._callbacks[name]))
+        self._library.put(name, address_of(self._callbacks[name]))
 
     def put(self) -> None:
         """Let calls come here from now on, unless this process can have no driver."""
@@ -81,7 +81,7 @@ class Functions:
 
     def address(self, name: str) -> int:
         """Return the address of the function *name*."""
-        return self._library.address(f"{_PREFIX}{name}")
+        return self._library.address(name)
 
 
 def functions(counts: Mapping[str, int]) -> Functions:
