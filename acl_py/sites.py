@@ -152,7 +152,7 @@ def _find(frame: FrameType) -> Site:
             site = places.get(inside.f_lasti)
             if site is not None:
                 return site
-            if type(places) is _Wrapper and (caller := inside.f_back) is not None:
+            if (caller := inside.f_back) is not None:  # of a wrapper: no other code has an id as a key
                 behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)
                 site = behind.get(caller.f_lasti)
                 if site is not None:

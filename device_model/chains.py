@@ -187,7 +187,7 @@ def _look_at_part(part: Part) -> tuple[Relation, Completion | None]:
     exchange = part.awaited()
     if exchange is None:
         return Relation.RUNS, None
-    parts = [other for _, other in exchange.missing()]
-    if parts and exchange.agrees and parts[0] is not None:
-        return Relation.MEETS, parts[0].op
+    first = next(exchange.missing(), None)
+    if first is not None and exchange.agrees:
+        return Relation.MEETS, first
     return Relation.ALONE, None

@@ -19,9 +19,11 @@ How large, how many and how long are not rules. Those numbers belong to a card a
 """
 
 from collections.abc import Mapping
+from copyreg import pickle as pickle_by
 from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 from device_model.errors import Kind
 from device_model.frozen import Frozen
@@ -289,6 +291,13 @@ class SyncRules(Frozen):
 _UNSAFE_UNDER_CUDA = frozenset(
     {HostCall.ALLOCATES, HostCall.FREES, HostCall.SYNCHRONISES, HostCall.QUERIES, HostCall.COPIES}
 )
+
+
+def _read_only(values: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
+
+
+pickle_by(MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # rules go to other processes
 
 # cudaError_t; the numbers as in CUDA 13's driver_types.h.
 _CUDA_CODES = MappingProxyType(

@@ -326,7 +326,10 @@ ASKING = {"record": "RecordEvent", "wait": "StreamWaitEvent"}  # the calls that 
 
 
 class Mark(NamedTuple):
-    """What the program marked: the time from *begin_ns* to *end_ns* as *name*; a single instant if they are equal."""
+    """What the program marked: the time from *begin_ns* to *end_ns* as *name*; a single instant if they are equal.
+
+    *caller* is the task or the thread that marked it, or the stream whose work the time is that of.
+    """
 
     name: str
     begin_ns: int
