@@ -52,8 +52,8 @@ class Stream(Protocol):
         """Its context."""
 
     @property
-    def order(self) -> object:
-        """Not None if it takes part in the default-stream rule."""
+    def is_blocking(self) -> bool:
+        """Whether it is under the default-stream rule, and is not the legacy stream."""
 
     @property
     def bound(self) -> object:
