@@ -153,7 +153,8 @@ def _find(frame: FrameType) -> Site:
             if site is not None:
                 return site
             if (caller := inside.f_back) is not None:  # of a wrapper: no other code has an id as a key
-                behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)  # type: ignore[assignment]
+                wrapped: dict[int, Any] = places
+                behind: dict[int, Site] = wrapped.get(id(caller.f_code), _NOWHERE)
                 site = behind.get(caller.f_lasti)
                 if site is not None:
                     return site

@@ -31,6 +31,7 @@ that time or later ends with the error of its context, and changes nothing.
 `failed_op` is the operation whose failure lost the context, for messages; None if it was not lost by an operation.
 """
 
+from collections.abc import Iterable, Iterator
 from sys import maxsize
 from typing import TYPE_CHECKING, ClassVar
 
@@ -41,7 +42,7 @@ from device_model.handles import Handle
 from device_model.names import named
 from device_model.ops import Op
 from device_model.rules import DefaultStream, EventClass, KernelFailure
-from device_model.streams import LegacyOrder, LegacyStream, Stream, UnorderedStream
+from device_model.streams import LegacyOrder, LegacyStream, Roll, Stream, UnorderedStream
 
 if TYPE_CHECKING:
     from device_model.device import Device
@@ -64,8 +65,8 @@ class Context(Handle):
     """
 
     __slots__ = (
-        "_ending", "alert", "default", "destroyed", "device", "error", "failed_ns", "failed_op", "flags", "id",
-        "legacy", "made", "order", "outside", "per_thread", "primary", "streams",
+        "_ending", "alert", "apart", "default", "destroyed", "device", "error", "failed", "failed_ns", "failed_op",
+        "flags", "id", "legacy", "made", "order", "outside", "per_thread", "primary", "streams",
     )  # fmt: skip
     # Most streams and events are of these types, which verbs use with the fewest checks.
     stream_type: ClassVar[type[Stream]] = Stream
@@ -84,11 +85,12 @@ class Context(Handle):
         where = "" if primary else f" of context {id_}"
         # Under the default-stream rule a context has two default streams, otherwise one.
         self.order: LegacyOrder | None = None
+        self.apart = Roll()  # of the streams outside that rule
         self.legacy: Stream | None = None
         self.per_thread: Stream | None = None
         self.default: Stream  # the stream that None means in a call
         if device.rules.default_stream is DefaultStream.INDEPENDENT:
-            self.default = Stream(self, 0, f"default{where}", device.queues(-1), None, 0, None)
+            self.default = Stream(self, 0, f"default{where}", device.queues(-1), self.apart, 0, None)
             device.stream_ids.take()  # it counts among the streams of the card
         else:
             self.order = LegacyOrder()
@@ -100,6 +102,7 @@ class Context(Handle):
         self.streams: dict[int, Stream] = {}  # by id, without those destroyed
         self.flags: dict[FlagEvent, None] = {}  # flag events, which hold an id of the device each, in order
         self._ending: dict[Stream, None] = {}  # destroyed, with work left, in order
+        self.failed: dict[Stream, None] = {}  # with a failure that no host has seen yet, in order
 
     def __repr__(self) -> str:
         state = (
@@ -136,7 +139,7 @@ class Context(Handle):
             index + 1,
             named("stream", index + 1, name),
             self.device.private_queues(index) if bound else self.device.queues(index),
-            None if nonblocking else self.order,
+            self.apart if nonblocking or self.order is None else self.order,
             min(max(priority, most), least),
             made,
         )
@@ -163,8 +166,8 @@ class Context(Handle):
     def forget(self, stream: Stream) -> None:
         """Drop every reference to *stream*, which is destroyed and idle: programs may make and destroy any number."""
         self._ending.pop(stream, None)
-        if self.order is not None:
-            self.order.streams.pop(stream, None)
+        if stream.order is not None:
+            stream.order.streams.pop(stream, None)
 
     def create_event(
         self,
@@ -188,7 +191,25 @@ class Context(Handle):
 
     def work(self) -> Completion:
         """Return the completion of everything queued so far in the streams of this context, destroyed ones included."""
-        return AllOf([stream.backlog() for stream in self.everything() if not stream.bound])
+        return AllOf([stream.backlog() for stream in self.busy() if not stream.bound])
+
+    def busy(self) -> list[Stream]:
+        """Return the streams that have work left, and the legacy stream, in the order of `everything`."""
+        if self.legacy is None or self.order is None:
+            return _in_order(self.apart.busy())
+        return [self.legacy, *_in_order([*self.order.busy(), *self.apart.busy()])]
+
+    def failing(self) -> Iterator[Stream]:
+        """Return the streams with a failure that a host finds which begins to wait for this context now. It is asked
+        for them when it has waited.
+        """
+        for stream in [stream for stream in self.failed if stream.destroyed is not None and stream not in self._ending]:
+            del self.failed[stream]
+
+        def found() -> Iterator[Stream]:
+            yield from _in_order(self.failed)
+
+        return found()
 
     def everything(self) -> list[Stream]:
         """Return all its streams: the default ones, those created, and those destroyed that still have work."""
@@ -261,8 +282,13 @@ class Context(Handle):
         """
         if self.device.rules.kernel_failure is KernelFailure.PER_STREAM and not stream.stops_on_failure:
             if stream.error is None:
-                stream.error = error if op is None else _naming_op(op, error)
+                stream.keep_error(error if op is None else _naming_op(op, error))
         elif self.error is None:
             self.lose(error)
             self.failed_ns = self.device.scheduler.now if op is None else op.end_ns
             self.failed_op = op
+
+
+def _in_order(streams: Iterable[Stream]) -> list[Stream]:
+    """Return *streams* in the order in which they were made, and those behind that are destroyed."""
+    return sorted(streams, key=lambda stream: (stream.destroyed is not None, stream.id))

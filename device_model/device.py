@@ -379,7 +379,7 @@ class Device:
         if stream.idle:
             return
         ops = [op for op in self.unfinished() if op.stream is stream]
-        stream.error = error
+        stream.keep_error(error)
         # From the last to the first: when the head of a queue is dropped, the operation behind it may start.
         for op in reversed(ops):
             if op.start_ns < 0:

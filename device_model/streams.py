@@ -16,7 +16,7 @@ stream order. The next legacy operation waits for the tails of the streams noted
 because the legacy work that ended those has waited for them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from device_model import handles
@@ -50,7 +50,7 @@ class Stream(handles.Stream):
         id_: int,
         name: str,
         queues: "tuple[HardwareQueue, ...]",
-        order: "LegacyOrder | None",
+        order: "Roll | None",
         priority: int,
         made: object,
     ) -> None:
@@ -64,8 +64,8 @@ class Stream(handles.Stream):
         self.name = name
         self.given_name: str | None = None  # as the program calls it
         self.queues = queues  # one for each Lane
-        # The default-stream rule. None for non-blocking streams, for all streams of rules without a legacy stream, and
-        # for the legacy stream itself, which has it in LegacyStream.rule.
+        # The default-stream rule, or, for streams outside it, what only notes which of them have work. None for the
+        # legacy stream itself, which has the rule in LegacyStream.rule.
         self.order = order
         self.priority = priority
         self.made = made
@@ -83,6 +83,11 @@ class Stream(handles.Stream):
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else "" if self.idle else " busy"
         made = f" made at {self.made}" if self.made is not None else ""
         return f"<Stream {self.name} of device {self.context.device.ordinal}{made}{state}>"
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it is under the default-stream rule, and is not the legacy stream."""
+        return self.order is not None and self.order is self.context.order
 
     @property
     def idle(self) -> bool:
@@ -183,6 +188,11 @@ class Stream(handles.Stream):
                     del pending[each]
             pending[completion] = why
 
+    def keep_error(self, error: DeviceError) -> None:
+        """Keep a failure of its work for the next host that synchronises with it."""
+        self.error = error
+        self.context.failed[self] = None
+
     def stop_on_failure(self) -> None:
         """Let a failure of its work lose the whole context."""
         self.stops_on_failure = True
@@ -228,20 +238,40 @@ class UnorderedStream(Stream):
         return NOTHING
 
 
-class LegacyOrder:
-    """The default-stream rule of one context; the head of this file explains it."""
+class Roll:
+    """Notes which streams have work, so that nobody has to ask all others."""
 
-    __slots__ = ("barrier", "epoch", "streams")
+    __slots__ = ("epoch", "streams")
 
     def __init__(self) -> None:
         self.epoch = 1
-        self.barrier: Completion = NOTHING  # the legacy work with which this epoch began
-        self.streams: dict[Stream, None] = {}  # the blocking streams with work of this epoch, in order
+        self.streams: dict[Stream, None] = {}  # those that got work in this epoch, in order
 
     def enter(self, stream: Stream) -> None:
-        """Note *stream*, which gets its first work of this epoch; that work waits for the barrier."""
+        """Note *stream*, which gets its first work of this epoch."""
         stream.epoch = self.epoch
         self.streams[stream] = None
+
+    def busy(self) -> Iterable[Stream]:
+        """Return the noted streams with work left; the others are noted again when they get some."""
+        for stream in [stream for stream in self.streams if stream.idle]:
+            del self.streams[stream]
+            stream.epoch = 0
+        return self.streams
+
+
+class LegacyOrder(Roll):
+    """The default-stream rule of one context; the head of this file explains it."""
+
+    __slots__ = ("barrier",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.barrier: Completion = NOTHING  # the legacy work with which this epoch began
+
+    def enter(self, stream: Stream) -> None:
+        """Note *stream*, whose first work of this epoch waits for the barrier."""
+        super().enter(stream)
         if not self.barrier.done:
             stream.pending[self.barrier] = Why.LEGACY
 

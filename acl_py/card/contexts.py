@@ -85,6 +85,14 @@ class CardContext(Context):
         with self.device.runtime.on(self):
             return super().work()
 
+    def busy(self) -> list[Stream]:
+        """Return all streams: which of them have work is known only when a card is asked."""
+        return self.everything()
+
+    def failing(self) -> Iterator[Stream]:
+        """Return all streams: pyACL tells a failure when it is asked."""
+        return iter(self.everything())
+
     def update_alert(self) -> None:
         """Each call asks first whether a card can do it."""
         self.alert = True
@@ -145,7 +153,7 @@ class CardContext(Context):
 
     def blocking(self) -> Iterator[CardStream]:
         """The streams that the legacy stream waits for, those included that were destroyed with work left."""
-        return (stream for stream in self.all_streams() if stream.order is not None)
+        return (stream for stream in self.all_streams() if stream.is_blocking)
 
     def all_streams(self) -> Iterator[CardStream]:
         """All streams with work, in order."""

@@ -48,9 +48,9 @@ class Things:
         context = self._context(device, int(options.get("context", 0)))
         if name.startswith("no stream"):
             return RecordedStream(context), False
-        takes_part = None if options.get("nonblocking") else context.legacy
+        is_blocking = context.legacy is not None and not options.get("nonblocking")
         stream = context.legacy if name.startswith("legacy") else None
-        self._streams[place] = stream or RecordedStream(context, takes_part)
+        self._streams[place] = stream or RecordedStream(context, is_blocking)
         return self._streams[place], True
 
     def _context(self, device: int, number: int = 0) -> RecordedContext:

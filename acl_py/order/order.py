@@ -52,8 +52,8 @@ class Stream(Protocol):
         """Its context."""
 
     @property
-    def order(self) -> object:
-        """Not None if it takes part in the default-stream rule."""
+    def is_blocking(self) -> bool:
+        """Whether it is under the default-stream rule, and is not the legacy stream."""
 
     @property
     def bound(self) -> object:
@@ -318,7 +318,7 @@ class Order:
 
     def _rule_of(self, stream: Stream) -> Rule | None:
         context = stream.context
-        if context.legacy is None or (stream.order is None and stream is not context.legacy):
+        if context.legacy is None or not (stream.is_blocking or stream is context.legacy):
             return None
         rule = self._rules.get(context)
         if rule is None:

@@ -17,10 +17,10 @@ class RecordedContext:
 
 @dataclass(eq=False, slots=True)
 class RecordedStream:
-    """A stream of *context*; *order* is None if it takes no part in the default-stream rule."""
+    """A stream of *context*; if it *is_blocking* it is under the default-stream rule."""
 
     context: RecordedContext
-    order: object = None
+    is_blocking: bool = False
     bound: None = None
 
 

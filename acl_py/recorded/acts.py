@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from acl_py.calls.acts import (
     Asked,
     Batched,
-    CallbackBegan,
-    Completed,
     Destroyed,
-    Ended,
     GraphLaunched,
     Made,
     Plain,
@@ -20,7 +17,7 @@ from acl_py.calls.acts import (
 )  # fmt: skip
 from acl_py.calls.table import all_verbs
 from acl_py.recorded.translations import AWAIT, Fields, Translator, asleep, asleep_since, at_work, in_us, site_of
-from acl_py.trace.rows.timeline import Access, Call, Copied, Ref, Timeline
+from acl_py.trace.rows.timeline import Access, Call, Timeline
 
 
 @dataclass(slots=True)
@@ -92,7 +89,7 @@ def _steps_of(row: int, call: Call, translator: Translator) -> Iterator[Act]:
     awake.naps = tuple((sleep.begin_ns, sleep.number) for sleep in call.sleeps[1:])
     if fields is not None and not _was_cut_short(call):
         awake.fields = fields
-        awake.pauses = _pauses(call, fields, translator.timeline)
+        awake.pauses = translator.pauses(call)
         match call.act:
             case Asked(_, answer) if answer is not None:
                 awake.done = bool(answer)
@@ -130,20 +127,6 @@ def _has_effect(call: Call) -> bool:
             return True
     verb = all_verbs().get(call.name)
     return verb is not None and verb.is_setting
-
-
-def _pauses(call: Call, fields: Fields, timeline: Timeline) -> bool:
-    """Whether other tasks may run in *call* even if there is nothing to wait for."""
-    match call.act:
-        case Synchronised() | Completed() | CallbackBegan() | Ended(_, None) | Queued(Copied()):
-            return True
-        case Destroyed(Ref(place)):
-            return timeline.handles[place].kind == "stream"
-        case Asked(_, answer):
-            return answer is not None
-        case Slept():
-            return bool(fields["op"] == "sleep")
-    return False
 
 
 def _was_cut_short(call: Call) -> bool:

@@ -2,20 +2,25 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from acl_py.calls.acts import (
     Act,
+    Asked,
     Began,
     CallbackBegan,
+    Completed,
+    Destroyed,
+    Ended,
     Joined,
     Made,
     Plain,
     Queued,
     Recorded,
+    Slept,
     Synchronised,
     Waited,
     Word,
@@ -70,8 +75,8 @@ class Translator:
             (op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function" and op.launch is None
         }
         self.graphs = Graphs(timeline)
-        # Calls of one kind share an act: what it has, by step and identity, and the act itself, which keeps that.
-        self._known: dict[tuple[str, int], tuple[Act[Any], Fields | None]] = {}
+        # Calls of one kind share an act: what is known of both, by the name of the call and the identity of its act.
+        self._known: dict[tuple[str, int], _Known] = {}
 
     def _names_made(self) -> Iterator[str]:
         """Return the names of the handles and buffers that calls of the run have made."""
@@ -106,22 +111,29 @@ class Translator:
 
     def translated(self, call: Call) -> Fields | None:
         """Return the fields of the step that makes the same call; None if the format has none."""
-        verb = all_verbs().get(call.name)
-        op = _OTHERS.get(call.name) if verb is None else verb.step
-        if not op:
-            match call.act:
-                case Synchronised(Ref() as stream, None) if asleep_since(call) >= 0:  # of another face
-                    return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
-            return None
-        key = op, id(call.act)
+        key = call.name, id(call.act)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = call.act, self._fields(op, call)
-        if known[1] is None:
+            known = self._known[key] = self._look_up(call)
+        if known.fields is None:
+            match call.act:
+                case Synchronised(Ref() as stream, None) if known.is_foreign and asleep_since(call) >= 0:
+                    return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
             return None
-        fields = dict(known[1])
-        special = getattr(self, f"_{op}", None)
-        return fields if special is None else special(fields, call)
+        fields = dict(known.fields)
+        return fields if known.special is None else known.special(fields, call)
+
+    def pauses(self, call: Call) -> bool:
+        """Whether other tasks may run in *call*, which is a step, even if there is nothing to wait for."""
+        known = self._known[call.name, id(call.act)]
+        return known.pauses
+
+    def _look_up(self, call: Call) -> "_Known":
+        """Return what calls with the name and the act of *call* have in common."""
+        verb = all_verbs().get(call.name)
+        op = _OTHERS.get(call.name) if verb is None else verb.step
+        fields = self._fields(op, call) if op else None
+        return _Known(call.act, not op, fields, getattr(self, f"_{op}", None), _pauses(call, op, self.timeline))
 
     def _fields(self, op: str, call: Call) -> Fields | None:
         """Return the fields of the step *op* that the act of *call* has; None if it says too little."""
@@ -390,6 +402,29 @@ class Translator:
         return name
 
 
+class _Known(NamedTuple):
+    """What calls of one name with one act have in common."""
+
+    act: Act[Any]  # alive, so that its identity stays its own
+    is_foreign: bool  # no step makes such a call
+    fields: Fields | None  # of the step; None if the act says too little
+    special: Callable[[Fields, Call], Fields | None] | None  # adds what is of the single call
+    pauses: bool
+
+
+def _pauses(call: Call, op: str | None, timeline: Timeline) -> bool:
+    match call.act:
+        case Synchronised() | Completed() | CallbackBegan() | Ended(_, None) | Queued(Copied()):
+            return True
+        case Destroyed(Ref(place)):
+            return timeline.handles[place].kind == "stream"
+        case Asked(_, answer):
+            return answer is not None
+        case Slept():
+            return op == "sleep"
+    return False
+
+
 _NOWHERE = Extent(-1, 0, 0)
 _OTHERS = {"await": AWAIT["op"], FAULTS: "host_access", "EndReport": "end_report"}  # steps of what is no verb
 _WORK = ("copy", "fill", "kernel", "prefetch")  # parts of an act that are several fields of its step
@@ -425,12 +460,12 @@ def asleep_since(call: Call) -> int:
 
 def site_of(call: Call | Access) -> str:
     """Return the line of *call*; empty if it has none."""
-    return f"{_last_part(call.file)}:{call.line}" if call.file else ""
+    return _short(call.file, call.line)
 
 
 @lru_cache(maxsize=4096)
-def _last_part(file: str) -> str:
-    return Path(file).name
+def _short(file: str, line: int) -> str:
+    return f"{Path(file).name}:{line}" if file else ""
 
 
 def _declared(handle: Handle) -> Fields:

@@ -443,8 +443,10 @@ class Runtime:
         """Raise the first failure that *streams* remember; all of them forget theirs."""
         error: DeviceError | None = None
         for stream in streams:
-            error = error or stream.error
-            stream.error = None
+            if stream.error is not None:
+                error = error or stream.error
+                stream.error = None
+                stream.context.failed.pop(stream, None)
         if error is not None:
             raise self.operation_error(error)
 

@@ -1,6 +1,7 @@
 """Starting and ending, devices and contexts."""
 
 from enum import IntEnum
+from itertools import chain
 
 from acl_py.calls.acts import Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
@@ -295,7 +296,7 @@ async def _synchronize(call: Call, name: str, limit: Limit | None) -> None:
     whole = runtime.rules.device_sync is DeviceSync.DEVICE
     completion = device.work() if whole else scope.context.work()
     contexts = device.contexts if whole else [scope.context]
-    streams = [stream for context in contexts for stream in context.everything()]
+    streams = chain.from_iterable([context.failing() for context in contexts])
     what = f"{name}() of {device!r}"
     subjects = (device if whole else scope.context,)
     await runtime.synchronize(

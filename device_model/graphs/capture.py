@@ -124,7 +124,7 @@ class Capture:
 
     def has_blocking_stream_of(self, context: "Context") -> bool:
         """Whether a stream of it takes part in the default-stream rule of *context*."""
-        return any(stream.context is context and stream.order is not None for stream in self.branches)
+        return any(stream.context is context and stream.is_blocking for stream in self.branches)
 
     def draw_in(self, stream: Stream, frontier: Iterable[Node], site: object) -> None:
         """Let *stream*, which does not capture yet, take part from now on, behind *frontier*."""

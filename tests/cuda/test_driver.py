@@ -668,3 +668,11 @@ def test_a_call_without_a_context_is_made_in_that_of_the_object_it_names(h200):
     assert {name: h200(name, *arguments) for name, arguments in calls.items()} == dict.fromkeys(calls, 0)
     assert [h200("cuStreamSynchronize", 0), h200.get("cuEventCreate", OUT, 0)[0]] == [201, 201]
     assert h200.get("cuCtxGetCurrent", OUT) == (0, 0)
+
+
+def test_a_stream_has_the_flags_that_it_was_made_with(cuda):
+    """The default streams have those of a stream that waits for the legacy one."""
+    cuda.begin()
+    made = {flags: cuda.get("cuStreamCreate", OUT, flags)[1] for flags in (0, 1)}
+    assert [cuda.get("cuStreamGetFlags", made[flags], OUT) for flags in made] == [(0, 0), (0, 1)]
+    assert [cuda.get("cuStreamGetFlags", stream, OUT) for stream in (0, 1, 2)] == [(0, 0)] * 3

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rig import Rig, tiny
 
 from device_model.completions import NOTHING
+from device_model.errors import DeviceError, Kind
 
 WIDE = tiny(
     queues={"compute": 64}, cores={"resident_kernels": 10**6}
@@ -295,3 +296,29 @@ def test_a_long_run_keeps_nothing_of_what_is_over():
 
     few = rounds(20)
     assert rounds(500) - few < 100
+
+
+def test_only_streams_with_work_are_asked_for_it(rig):
+    """A host that waits for a device looks at the streams that have got work, not at all that there are."""
+    context = rig.context
+    streams = [rig.stream() for _ in range(3)] + [rig.stream(nonblocking=True) for _ in range(3)]
+    rig.kernel(streams[4], 10)
+    rig.kernel(streams[1], 10)
+    assert context.busy() == [rig.legacy, streams[1], streams[4]]
+    rig.run()
+    assert context.busy() == [rig.legacy]
+    rig.kernel(streams[4], 10)
+    assert (context.busy(), context.work().done) == ([rig.legacy, streams[4]], False)
+
+
+def test_a_failure_is_found_by_the_host_that_waits_for_its_context(rig):
+    """Also if its stream was destroyed and has ended meanwhile; a host that begins to wait later does not find it."""
+    context = rig.context
+    stream = rig.stream()
+    rig.kernel(stream, 10)
+    context.destroy_stream(stream, "here")
+    failing = context.failing()
+    stream.keep_error(DeviceError(Kind.UNKNOWN, "it failed"))
+    rig.run()
+    assert list(failing) == [stream]
+    assert list(context.failing()) == []

@@ -57,7 +57,7 @@ MUTANTS = {
     **{name: (Relate, rule, "pass") for name, rule in RELATES.items() if name != OF_WORDS},
     "legacy work is behind blocking streams": (Order, BEHIND_BLOCKING, "pass"),
     "blocking streams are behind legacy work": (Order, "line.join(rule.barrier)", "pass"),
-    "non-blocking streams take no part": (Order, "(stream.order is None and stream is not context.legacy)", "False"),
+    "non-blocking streams take no part": (Order, "not (stream.is_blocking or stream is context.legacy)", "False"),
     "legacy operations are a barrier": (Order, "line.count += 1" + BARRIER, "line.count += 1"),
     "legacy waits are a barrier": (Order, "line.join(points)" + BARRIER, "line.join(points)"),
     "a record has its turn": (Order, "self.make_ready(stream, host).point()", "self.line(stream).point()"),

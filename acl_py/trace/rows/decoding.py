@@ -282,7 +282,7 @@ def _described(handle: object) -> Handle:
     if isinstance(handle, Stream):
         options: dict[str, bool | int | str] = {}
         legacy = handle.context.legacy
-        if handle.order is None and legacy is not None and handle is not legacy:
+        if legacy is not None and handle is not legacy and not handle.is_blocking:
             options["nonblocking"] = True
         if handle.priority:
             options["priority"] = handle.priority

@@ -98,7 +98,7 @@ async def get_priority(_: Driver, stream: Any) -> int:
 async def get_flags(_: Driver, stream: Any) -> int:
     """Whether a stream takes no part in the order of the legacy stream."""
     found = stream_of(stream)
-    return _NONBLOCKING if found.order is None else 0
+    return 0 if found.is_blocking or found is found.context.legacy else _NONBLOCKING
 
 
 @answers("cuStreamGetId")
