@@ -30,7 +30,8 @@ From the top down; each line imports only from those below it:
     flows                           transfers that share what they cross, max-min fair
     grids                           all combinations of some values, and the table of what came of them
     integers names                  numbers that a caller gives; what a program calls its streams and memory
-    errors handles                  errors, and text from outside made safe to print; what a program holds
+    errors frozen handles           errors, and text from outside made safe to print; dataclasses that are quick to
+                                    define; what a program holds
 
 Words, each with one meaning:
 

@@ -77,6 +77,7 @@ def document(program: Program) -> dict[str, object]:
     return {
         "id": program.id,
         **({} if program.gap_ns is None else {"gap_us": program.gap_ns / 1000}),
+        **({} if program.values else {"values": False}),
         "notes": list(program.notes),
         "buffers": program.buffers,
         "streams": program.streams,

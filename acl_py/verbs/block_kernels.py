@@ -124,6 +124,7 @@ class BlockKernelFunction(Launchable[P]):
             _machine(profile, profile.sm),
             self.options,
             runtime.state(Launches).limit_ns,
+            values=runtime.values,
         )
 
     def _check_type(self, name: str, array: Array) -> None:

@@ -74,6 +74,7 @@ class CoreKernelFunction(Launchable[P]):
             profile.cores.count,
             self.options,
             runtime.state(Launches).limit_ns,
+            values=runtime.values,
         )
 
 

@@ -234,9 +234,12 @@ class Trace(Observer):
             )
         )  # fmt: skip
 
-    def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
-        """Store a row."""
-        self._store.marks.append((name, begin_ns, end_ns, site, self._writers.caller_number()))
+    def marked(
+        self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object, stream: Stream | None = None
+    ) -> None:
+        """Store a row, of the calling task or thread or of *stream*."""
+        by = self._writers.caller_number() if stream is None else stream.name
+        self._store.marks.append((name, begin_ns, end_ns, site, by))
 
     def allocated(self, allocation: Allocation, since: Completion) -> None:
         """Store a row, whose begin is known when *since* is done."""
