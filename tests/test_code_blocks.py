@@ -24,6 +24,7 @@ ELSEWHERE = {
     ("aicore", "acl-py compare tests/acl_py/compared.py:wrong refe"): "tests/acl_py/test_compare.py",
     ("aicore", "result 0: 4,096 of 32,768 elements differ"): "tests/acl_py/test_compare.py",
     ("card", "0 of 90 operations begin before their calls"): "real times of a card",
+    ("sweeps", "acl-py sweep samples/sweeps/streams_and_chunks.py "): "tests/sweeps/test_sweep_cli.py",
     ("traces", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
     ("accuracy", "AI cores: AddCustom with queues of 8160 x 8192 hal"): "real times, as make bench prints them",
 }

@@ -11,7 +11,7 @@ from tests import forks
 # Those that take seconds; their parts are run by the fast tests of tests/samples and tests/cta.
 LONG = (
     "15_copy_pipeline", "aicore", "double_buffer", "experts", "five_stages", "listings", "matmul", "moe", "progression",
-    "pipeline", "server", "streaming", "tensor_parallel", "tuned_add", "tuning",
+    "pipeline", "server", "streaming", "streams_and_chunks", "tensor_parallel", "tuned_add", "tuning",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "samples"
 SAMPLES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
@@ -48,7 +48,7 @@ def test_a_sample_says_what_it_shows_and_in_which_scenario():
 def test_a_sample_runs_on_the_simulated_clock():
     for sample in (*SAMPLES, *APPS):
         text = sample.read_text(encoding="utf-8")
-        assert re.search(r"\b(acl|acl_py)\.run\b", text), sample
+        assert re.search(r"\b(acl|acl_py)\.(run|sweep)\b", text), sample
         assert not re.search(r"\b(asyncio|anyio)\.run\b|\.simulate\(|clock=", text), sample
 
 

@@ -12,7 +12,6 @@ import typer
 
 from acl_py.cli.common import complain, console, is_written
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
-from acl_py.late_imports import imported
 from acl_py.many.crew import WorkerError
 from acl_py.sweeps.files import filesystem_of, is_remote
 from acl_py.sweeps.plots import check_plot, save_figure
@@ -23,7 +22,15 @@ from acl_py.sweeps.running import Job
 from acl_py.sweeps.store import state_of
 from acl_py.sweeps.sweep import swept
 from acl_py.tools.compare import CompareError, load
-from acl_py.tools.swept_scripts import ARG, ENV, ScriptJob, check_points, is_function, state_of_script
+from acl_py.tools.swept_scripts import (
+    ARG,
+    ENV,
+    ScriptJob,
+    check_points,
+    is_function,
+    modules_of,
+    state_of_script,
+)
 
 FAILED = 4
 
@@ -85,9 +92,13 @@ Traces = Annotated[
     str,
     typer.Option(metavar="FOLDER", help="Save the trace of each point in this folder, or address.", show_default=False),
 ]
+By = Annotated[
+    str,
+    typer.Option(metavar="VALUE", help="What counts: us, a number of the report, or one that the program returned."),
+]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Draw the times, as .svg or .png; it needs matplotlib.", show_default=False),
+    typer.Option(metavar="FILE", help="Draw what counts, as .svg or .png; it needs matplotlib.", show_default=False),
 ]
 
 
@@ -101,6 +112,7 @@ def sweep_command(
     out: Out = None,
     resume: Resume = False,
     traces: Traces = "",
+    by: By = "us",
     plot: Plot = None,
     workers: Workers = None,
     dask: Dask = "",
@@ -119,16 +131,18 @@ def sweep_command(
             raise ValueError(f"{out} exists: add --resume to go on with it, or name another file")
         if plot is not None:
             check_plot(plot)
-        with crew_of(workers, dask) as crew, Progress() as shown:
-            if dask:
-                _ship(job)
+        with crew_of(workers, dask, _files_of(job)) as crew, Progress() as shown:
             result = swept(job, name, state, points, crew, out, [shown], lambda text: complain(f"acl-py: {text}"))
     except (CompareError, CrewError, WorkerError, ValueError, TypeError, ImportError, OSError, SyntaxError) as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
-    console().print(result.table())
-    if plot is not None and not is_written(lambda: save_figure(result.plot(), plot), plot):
-        raise typer.Exit(1)
+    try:
+        console().print(result.table(by))
+        if plot is not None and not is_written(lambda: save_figure(result.plot(by), plot), plot):
+            raise typer.Exit(1)
+    except (KeyError, ValueError) as error:
+        complain(f"acl-py: {error.args[0]}")
+        raise typer.Exit(2) from error
     failed: list[Row] = [row for row in result if row.error]
     if failed:
         complain(f"{len(failed)} of {len(result)} points have failed")
@@ -151,11 +165,12 @@ def _job(
     return Job(function, traces), name, partial(state_of, function)
 
 
-def _ship(job: Callable[[Point], Row]) -> None:
-    """Let the program's module travel as it is: workers elsewhere may not have its file."""
-    cloudpickle = imported("cloudpickle")
-    if isinstance(job, Job) and cloudpickle is not None:
-        cloudpickle.register_pickle_by_value(sys.modules[job.program.__module__])
+def _files_of(job: Callable[[Point], Row]) -> list[Path]:
+    """Return the files of the folder that the program imports, and then its own; none of what is in a package."""
+    if not isinstance(job, Job) or "." in job.program.__module__:
+        return []
+    file = sys.modules[job.program.__module__].__file__
+    return [] if file is None else [*reversed(list(modules_of(Path(file))))]
 
 
 def _exists(out: str) -> bool:

@@ -4,7 +4,7 @@ The answers do not depend on it. A worker that dies costs its points only: those
 time, and a point whose worker dies once more is given up. So is a point that another executor gives up twice.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from itertools import islice
@@ -176,7 +176,7 @@ class Crew:
 
     def in_order(
         self, function: Callable[[Point], Answer], points: Iterable[Point], lost: Lost = raise_lost
-    ) -> Iterator[Answer]:
+    ) -> Generator[Answer, None, None]:
         """Yield the answer at each of *points*, in their order; see `as_they_end`."""
         early: dict[int, Ended] = {}
         following = 0

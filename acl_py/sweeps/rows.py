@@ -118,27 +118,52 @@ class Sweep:
         _library("xarray")
         return frame.to_xarray()
 
-    def table(self) -> "Table":
-        """Return a table for rich."""
+    def table(self, by: str = "us") -> "Table":
+        """Return a table for rich; the best by the value *by* is marked. What mappings returned has columns of its own.
+
+        Raises KeyError if a row has no such value.
+        """
         from rich.table import Table  # imported here: a sweep in a script shows none
 
-        names = self.axes()
+        names, given = self.axes(), self._returned()
         shown = Table(box=None)
         for name in names:
             shown.add_column(name)
-        for name in ("us", "host waits"):
+        for name in ("us", "host waits", *given):
             shown.add_column(name, justify="right")
-        shown.add_column("returned" if any(row.returned is not None for row in self.rows) else "")
-        ends = [row.us for row in self.rows if row.us is not None]
+        shown.add_column("returned" if not given and any(row.returned is not None for row in self.rows) else "")
+        ended = [row for row in self.rows if not row.error]
+        best = min((float(row.value(by)) for row in ended), default=None)
         for row in self.rows:
             cells = [str(row.point.get(name, "")) for name in names]
             if row.us is None:
-                shown.add_row(*cells, "-", "-", row.error.splitlines()[0])
+                shown.add_row(*cells, *["-"] * (2 + len(given)), row.error.splitlines()[0])
                 continue
-            mark = " best" if row.us == min(ends) else ""
-            waits = f"{row.numbers.get('host_waits_us', 0.0):,.1f}"
-            shown.add_row(*cells, f"{row.us:,.1f}{mark}", waits, "" if row.returned is None else str(row.returned))
+            values = {
+                "us": row.us,
+                "host waits": row.numbers.get("host_waits_us", 0.0),
+                **{n: row.value(n) for n in given},
+            }
+            for name, value in values.items():
+                cells.append(f"{value:,.1f}" if isinstance(value, float) else f"{value:,}")
+                cells[-1] += " best" if name == by and value == best else ""
+            shown.add_row(*cells, "" if given or row.returned is None else str(row.returned))
         return shown
+
+    def _returned(self) -> list[str]:
+        """Return the names of numbers that all rows returned; none if one returned something else."""
+        found: list[str] | None = None
+        for row in self.rows:
+            if row.error:
+                continue
+            if not isinstance(row.returned, Mapping) or not all(
+                isinstance(each, int | float) for each in row.returned.values()
+            ):
+                return []
+            if found is not None and found != list(row.returned):
+                return []
+            found = list(row.returned)
+        return found or []
 
     def plot(self, value: str = "us", x: str | None = None, y: str | None = None) -> "Figure":
         """Return a figure of matplotlib: a heat map of *value* over *x* and *y*, a panel for each point of the rest.

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +34,7 @@ class Job:
         try:
             us, returned, numbers, trace = run(partial(_whole, self.program, point, self.traces), **options_of(point))
         except Exception as error:
-            return Row(point, error=f"{type(error).__name__}: {error}", wall_s=time.perf_counter() - begin)
+            return Row(point, error=_text_of(error), wall_s=time.perf_counter() - begin)
         except SystemExit as error:
             return Row(point, error=f"SystemExit: {error.code}", wall_s=time.perf_counter() - begin)
         wall_s = time.perf_counter() - begin
@@ -58,17 +59,24 @@ async def _whole(program: Program, point: Point, traces: str) -> tuple[float, An
     return us, returned, numbers_of(sim.trace.ops, sim.trace.calls, len(sim.findings)), trace
 
 
+def _text_of(error: Exception) -> str:
+    """Return what an error says; of one that says nothing, the line where it was raised."""
+    if str(error) or error.__traceback__ is None:
+        return f"{type(error).__name__}: {error}"
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(at.filename).name}:{at.lineno}: {at.line}"
+
+
 def numbers_of(operations: Sequence[Operation], of_host: Sequence[Call], findings: int) -> dict[str, float]:
     """Return the numbers of a report that cost little: see `Row`."""
     ops, calls = op_columns(operations), call_columns(of_host)
     found: dict[str, float] = {"operations": len(ops), "calls": len(calls), "findings": findings}
     waits = calls.sleeps
     found["host_waits_us"] = float((waits.end_ns - waits.begin_ns).sum()) / 1000
-    busy = np.bincount(ops.kind, ops.end_ns - ops.start_ns, len(ops.kinds)) if len(ops) else ()
-    for kind, busy_ns in zip(ops.kinds, busy, strict=False):
-        name = f"{kind.engine}_us"
-        found[name] = found.get(name, 0.0) + float(busy_ns) / 1000
-    return found
+    busy: dict[str, float] = {}
+    for kind, kind_ns in zip(ops.kinds, np.bincount(ops.kind, ops.end_ns - ops.start_ns, len(ops.kinds)), strict=True):
+        busy[kind.engine] = busy.get(kind.engine, 0.0) + float(kind_ns)
+    return found | {f"{engine}_us": busy_ns / 1000 for engine, busy_ns in busy.items()}
 
 
 def save_trace(timeline: Timeline, folder: str, point: Point) -> str:

@@ -7,7 +7,7 @@ version of acl_py. A row that was made by another state of these is kept in the 
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -99,7 +99,7 @@ def _json_of(point: Point) -> str:
     return plain_json(dict(point), sort_keys=True)
 
 
-def check_points(points: list[dict[str, Any]]) -> None:
+def check_points(points: Sequence[Point]) -> None:
     """Refuse points that could not be found again in a store.
 
     Raises:
@@ -151,7 +151,7 @@ def state_of(program: Program) -> str:
 def _text_of(value: Any) -> str:
     """Return a plain value as text, in any process the same; "" for other things."""
     if isinstance(value, np.ndarray):
-        return f"{value.dtype}{value.shape}{hashlib.sha256(np.ascontiguousarray(value)).hexdigest()}"
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, set | frozenset):
         return str(sorted(map(repr, value)))
     return repr(value) if isinstance(value, int | float | str | bytes | tuple | list | dict | bool | None) else ""

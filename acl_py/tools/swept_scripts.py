@@ -99,12 +99,14 @@ def check_points(script: str, points: Sequence[Point]) -> None:
 def state_of_script(script: str) -> str:
     """Return what stands for *script*: its text, and those of the modules of its folder that it imports."""
     digest = hashlib.sha256(__version__.encode())
-    for path in _modules(Path(script), {}):
+    for path in modules_of(Path(script)):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:24]
 
 
-def _modules(file: Path, seen: dict[Path, None]) -> Iterator[Path]:
+def modules_of(file: Path, seen: dict[Path, None] | None = None) -> Iterator[Path]:
+    """Yield *file* and the modules of its folder that it imports, and that these import; none of those *seen*."""
+    seen = {} if seen is None else seen
     seen[file] = None
     yield file
     for node in ast.walk(ast.parse(file.read_bytes(), str(file))):
@@ -113,7 +115,7 @@ def _modules(file: Path, seen: dict[Path, None]) -> Iterator[Path]:
         for name in names:
             path = file.parent / f"{name.partition('.')[0]}.py"
             if path not in seen and path.is_file():
-                yield from _modules(path, seen)
+                yield from modules_of(path, seen)
 
 
 def _named(point: Point, kind: str) -> Iterator[tuple[str, str]]:

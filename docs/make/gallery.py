@@ -28,6 +28,7 @@ TITLES = {
     "flash": "FlashAttention",
     "aicore": "Kernels on AI cores",
     "parallel": "Several devices",
+    "sweeps": "Many runs",
     "ptx": "Kernels in PTX",
     "acl": "Scripts of acl",
 }

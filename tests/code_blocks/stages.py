@@ -56,6 +56,21 @@ async def upload(streams, chunk):
     await acl.SynchronizeDevice()
 """
 
+SWEPT = """\
+import json
+import os
+import sys
+
+import acl
+
+acl.rt.set_device(0)
+batch = int(sys.argv[1].partition("=")[2])
+buffers = [acl.rt.malloc(batch * 1024, 0)[0] for _ in range(int(os.environ["STREAMS"]))]
+for buffer in buffers:
+    acl.rt.free(buffer)
+print(json.dumps({"images": batch}))
+"""
+
 # Two copies and a kernel, which overlap and are in order.
 PIPELINE = """\
 import numpy as np
@@ -276,6 +291,7 @@ STAGES: dict[tuple[str, str], Stage] = {
         "    device, pinned = await Malloc(nbytes), await MallocHost(nbytes)\n"
     ),
     ("sweeps", "acl-py sweep upload.py:upload --grid streams=1,2,4"): Stage(files={"upload.py": UPLOAD}),
+    ("sweeps", "acl-py sweep infer.py --env STREAMS=1,2 --arg=--ba"): Stage(files={"infer.py": SWEPT}, says="images"),
     ("explore", "acl-py explore tests/explore/planted/missing_wait."): Stage(
         says="fails: AssertionError: stale input", codes=(4,)
     ),

@@ -38,6 +38,14 @@ def test_a_failing_schedule_and_its_replay():
 
 
 @pytest.mark.slow
+def test_two_schedules_at_the_same_time_print_what_one_does():
+    alone = explore("--seed", "1", "--runs=50", "missing_wait.py")
+    assert explore("--seed", "1", "--runs=50", "--workers", "2", "missing_wait.py") == alone
+    both = explore("--workers", "2", "--dask", "tcp://127.0.0.1:9", "missing_wait.py")
+    assert both == (2, "", "acl-py: --workers and --dask: a cluster has its own workers, so give one of the two\n")
+
+
+@pytest.mark.slow
 def test_a_failing_schedule_as_data(tmp_path):
     out_file = tmp_path / "out.json"
     code, out, _ = explore("--schedule", "delay@1=2", "--json", str(out_file), "missing_wait.py")

@@ -1,11 +1,14 @@
 """The search: shrinking and strategies, on programs that are only a list of choice points."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from acl_py.explore.explorer import DefaultFailsError, explore
 from acl_py.explore.outcomes import Outcome
 from acl_py.explore.shrinking import shrink
 from acl_py.explore.strategies import strategy
+from acl_py.many.crew import Crew
 from acl_py.schedules import Deviation, Point
 from device_model.choices import Choice
 
@@ -75,3 +78,18 @@ def test_a_program_that_fails_anyway():
 def test_no_such_strategy(name, options, message):
     with pytest.raises(ValueError, match=message):
         strategy(name, **options)
+
+
+@pytest.mark.parametrize("culprits", [((17, 2),), ((3, 1), (29, 2)), ((1, 3),)], ids=str)
+@pytest.mark.parametrize("name", ["random", "pct", "exhaustive"])
+def test_any_number_of_runs_at_the_same_time_finds_the_same_in_the_same_order(name, culprits):
+    def searched(crew):
+        told, seen = [], []
+        found = explore(
+            Program(*culprits), strategy(name, bound=2), 300, told.append, crew=crew,
+            saw=lambda outcome: seen.append(outcome.deviations),
+        )  # fmt: skip
+        return found, told, seen
+
+    with ThreadPoolExecutor(3) as executor:
+        assert searched(Crew(executor, ahead=7)) == searched(None)

@@ -1,6 +1,7 @@
 """Crews: the same answers in the same order from one process, from threads and from a pool."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -9,28 +10,30 @@ from acl_py.many.crew import Crew, WorkerError
 from tests import many
 
 
-class Backwards(ThreadPoolExecutor):
-    """Runs each four jobs at once, the last one first."""
+class Late:
+    """Three points. The first one ends only once the second has ended and the third was asked for."""
 
     def __init__(self):
-        super().__init__(1)
-        self._held = []
+        self.may_end = Event()
 
-    def submit(self, job, point):
-        future = Future()
-        self._held.append((future, job, point))
-        if len(self._held) == 4:
-            while self._held:
-                held, job, point = self._held.pop()
-                held.set_result(job(point))
-        return future
+    def __iter__(self):
+        yield from (0, 1)
+        self.may_end.set()
+        yield 2
+
+    def run(self, point):
+        assert point or self.may_end.wait(30)
+        return 10 * point
 
 
 def test_answers_come_in_the_order_of_the_points():
-    with Backwards() as executor:
-        crew = Crew(executor, ahead=4)
-        assert list(crew.in_order(many.half, range(0, 16, 2))) == list(range(8))
-        assert list(crew.as_they_end(many.half, range(0, 8, 2))) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    with ThreadPoolExecutor(2) as executor:
+        late = Late()
+        assert list(Crew(executor, ahead=2).in_order(late.run, late)) == [0, 10, 20]
+        late = Late()
+        place, answer = next(Crew(executor, ahead=2).as_they_end(late.run, late))
+        assert (place, answer) == (1, 10)
+        late.may_end.set()
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])

@@ -1,7 +1,8 @@
 """Do the tests notice a change of the code? `python -m tests.mutants [mutants] [seed]`, or `make mutants`.
 
 60 mutants are drawn with seed 1, at least 4 from each of the `ROOMS` (drawing.py). They are made in copies of the
-working tree, two at a time, so nothing here is changed.
+working tree, two at a time, so nothing here is changed. With WORKERS=8 there are eight, and with DASK=ADDRESS they are
+made on the workers of a cluster, which share this file system.
 
 First all tests run once without a change. That shows whether they pass, and which test files run which functions
 (reach.py); the result is kept in build/mutants.json until a file of the project changes. Then each mutant meets the
@@ -21,14 +22,16 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
-from queue import Queue
+from platform import node
 from tempfile import TemporaryDirectory
 
+from acl_py.cli.crews import crew_of_processes
 from tests.mutants.drawing import ROOMS, ROOT, Mutant, draw, files_of, places
 from tests.mutants.reach import FILES, NOTES, Reach, merged
 
@@ -124,21 +127,28 @@ def stages(mutant: Mutant, reach: Reach) -> Iterator[list[str]]:
     yield near[count:] + others
 
 
-def check(mutant: Mutant, reach: Reach, trees: "Queue[Path]") -> str | None:
-    """What notices *mutant*, in a free one of *trees*, which is put right again."""
-    if reason(mutant) is not None:
-        return None
-    tree = trees.get()
-    file = tree / mutant.file
-    try:
-        file.write_text(mutant.text, encoding="utf-8")
-        for tests in stages(mutant, reach):
-            if tests and (failed := failures(run(tree, "-x", "-p", "no:xdist", *tests))):
-                return failed[0]
-        return None
-    finally:
-        file.write_text(mutant.original, encoding="utf-8")
-        trees.put(tree)
+@dataclass(frozen=True)
+class Check:
+    """Says what notices a mutant, in a copy of the tree in *folder*, one for each worker; it is put right again."""
+
+    folder: str
+    reach: Reach
+
+    def __call__(self, mutant: Mutant) -> str | None:
+        if reason(mutant) is not None:
+            return None
+        tree = Path(self.folder, f"{node()}-{os.getpid()}-{threading.get_ident()}")
+        if not tree.exists():
+            copy_tree(tree)
+        file = tree / mutant.file
+        try:
+            file.write_text(mutant.text, encoding="utf-8")
+            for tests in stages(mutant, self.reach):
+                if tests and (failed := failures(run(tree, "-x", "-p", "no:xdist", *tests))):
+                    return failed[0]
+            return None
+        finally:
+            file.write_text(mutant.original, encoding="utf-8")
 
 
 def reason(mutant: Mutant) -> str | None:
@@ -154,15 +164,14 @@ def main(count: int = COUNT, seed: int = SEED) -> int:
     everything = list(places())
     drawn = draw(everything, count, seed, LEAST)
     print(f"{len(drawn)} of {len(everything)} mutants of {', '.join(ROOMS)}, drawn with seed {seed}", flush=True)
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
-        trees: Queue[Path] = Queue()
-        for number in range(AT_ONCE):
-            copy_tree(Path(folder) / str(number))
-            trees.put(Path(folder) / str(number))
-        reach = reach_of(Path(folder) / "0")
+    dask = os.environ.get("DASK", "")
+    workers = None if dask else int(os.environ.get("WORKERS", AT_ONCE))
+    with TemporaryDirectory() as folder, crew_of_processes(workers, dask) as crew:
+        copy_tree(Path(folder) / "first")
+        reach = reach_of(Path(folder) / "first")
         print(f"the tests pass without a change ({time.monotonic() - begin:.0f} s)", flush=True)
-        checks = {pool.submit(check, mutant, reach, trees): mutant for mutant in drawn}
-        survivors = [checks[done] for done in as_completed(checks) if report(checks[done], done.result())]
+        noticed = crew.as_they_end(Check(folder, reach), drawn)
+        survivors = [drawn[place] for place, by in noticed if report(drawn[place], by)]
     unexplained = sum(reason(each) is None for each in survivors)
     print(f"{len(survivors)} of {len(drawn)} survive, {unexplained} of them without a reason in equivalent.toml")
     print(f"{time.monotonic() - begin:.0f} s")

@@ -1,12 +1,15 @@
 """`acl-py sweep`: what it prints, and what it refuses."""
 
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from acl_py.cli import app
 
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import acl_py as acl
 
@@ -32,7 +35,7 @@ def swept(tmp_path, monkeypatch):
 
     def run(*args):
         done = CliRunner().invoke(app, ["sweep", "swept_program.py", "--workers", "1", "--device", "tiny", *args])
-        return done.exit_code, re.sub(r" +", " ", done.output)
+        return done.exit_code, re.sub(r" +", " ", done.stdout + done.stderr)
 
     return run
 
@@ -42,7 +45,7 @@ def test_a_table_has_a_row_for_each_point(swept):
     assert code == 0
     rows = [line.split() for line in text.splitlines()]
     assert rows[0] == ["streams", "us", "us", "host", "waits", "returned"]
-    assert [row[:2] for row in rows[1:]] == [["1", "10"], ["1", "20"], ["2", "10"], ["2", "20"]]
+    assert [row[:2] for row in rows[1:5]] == [["1", "10"], ["1", "20"], ["2", "10"], ["2", "20"]]
     assert rows[3][3] == "best"
 
 
@@ -132,3 +135,20 @@ def test_an_address_nobody_answers_is_a_sentence(swept):
     assert (
         "acl-py: --dask tcp://127.0.0.1:9: nobody answers there; is it the address that `dask scheduler`" in done.stderr
     )
+
+
+@pytest.mark.slow
+def test_the_figure_of_the_docs_is_what_the_command_in_it_draws(tmp_path, monkeypatch):
+    """Its texts, which another version of matplotlib may place elsewhere."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^acl-py (sweep samples/sweeps.*?--plot sweep\.svg)$", page, re.DOTALL | re.MULTILINE)
+    (tmp_path / "samples").symlink_to(ROOT / "samples")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " ")))
+    assert done.exit_code == 0, done.output
+    drawn = [
+        re.findall(r"<text[^>]*>([^<]+)", path.read_text()) for path in (Path("sweep.svg"), ROOT / "docs/sweep.svg")
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(drawn[0]) > 75
