@@ -18,10 +18,9 @@ from acl_py.advice.choosing import Advice, Chooser
 from acl_py.advice.lines import WaitLine
 from acl_py.advice.needs import Edit
 from acl_py.advice.steps import Steps
-from acl_py.calls.acts import SLEPT
 from acl_py.causes.path import makespan_ns
 from acl_py.errors import DeadlockError
-from acl_py.explain.cases import Case, EditError, made_like
+from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import with_edges
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Asker
@@ -206,7 +205,7 @@ def _held_back(program: Program, rng: Random) -> Program:
     """*program*, whose tasks sleep now and then."""
 
     def change(step: Step) -> list[Step]:
-        sleep = made_like(step, SLEPT, us=rng.choice((1, 5, 100)))
+        sleep = Step(step.index, "sleep", None, {"us": rng.choice((1, 5, 100))}, task=step.task, site=step.site)
         return [sleep, step] if rng.random() < 0.2 else [step]
 
     return Case(program, load("tiny"), RULES["cuda"]).with_steps(change).program
