@@ -87,7 +87,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A checked program. The `buffers`, `streams` and `events` exist before its first call. The host takes `gap_ns`
-    between two calls; None: as the profile says. `notes` say what a recorded program could not keep of the run.
+    between two calls; None: as the profile says. `notes` say what a recorded program could not keep of the run. Without
+    `values` no bytes move in a run of it.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Program:
     steps: tuple[Step, ...]
     gap_ns: int | None = None
     notes: tuple[str, ...] = ()
+    values: bool = True
 
     @property
     def is_recorded(self) -> bool:
@@ -209,7 +211,10 @@ def parse(document: object, where: str = "program") -> Program:
         _refuse(where, "notes", "a list of strings", document)
     shown = tuple(printable(note) for note in notes)
     gap_ns = None if gap_us is None else round(gap_us * 1000)
-    return Program(id_, buffers, streams, events, tuple(steps), gap_ns, shown)
+    values = document.get("values", True)
+    if not isinstance(values, bool):
+        _refuse(where, "values", "true or false", document)
+    return Program(id_, buffers, streams, events, tuple(steps), gap_ns, shown, values)
 
 
 def _checked(entry: object, where: str) -> Program | ProgramError:

@@ -131,6 +131,20 @@ def test_a_model_reads_and_writes_arrays_of_python_on_a_board(board, doubling):
     assert target.tolist() == [0, 2, 4, 6]
 
 
+def test_the_gear_of_a_model_on_a_board_lies_in_an_array_of_python(board):
+    register_model("g.om", [Tensor("x", "int8", (-1,))], [Tensor("y", "int8", ("batch",))], dynamic_batch=[1, 2])(
+        lambda x: x + 1
+    )
+    arrays = np.array([1, 2], np.int8), np.zeros(1, np.int64), np.zeros(2, np.int8)
+    given, wanted = board.mdl.create_dataset(), board.mdl.create_dataset()
+    for dataset, array in zip((given, given, wanted), arrays, strict=True):
+        board.mdl.add_dataset_buffer(dataset, board.create_data_buffer(array.ctypes.data, array.nbytes))
+    model = made(board.mdl.load_from_file("g.om"))
+    done(board.mdl.set_dynamic_batch_size(model, given, 1, 2), board.mdl.execute(model, given, wanted))
+    assert (arrays[1].tolist(), arrays[2].tolist()) == ([2], [2, 3])
+    unregister_model("g.om")
+
+
 def test_a_model_on_a_board_is_refused_memory_that_is_not_there(board, doubling):
     target = made(board.rt.malloc(16, 0))
     assert execute(board, doubling, 0x1000, target) == 107000

@@ -15,7 +15,7 @@ SUBMODULES = ("rt", "mdl", "op", "media", "util", "prof", "blas", "himpi", "fv")
 NAMES = ("acl", *(f"acl.{name}" for name in SUBMODULES))
 ORIGIN = "acl_py.compat.acl"
 IMPORTED = Path(PACKAGE, "compat", "path", "acl", "__init__.py")  # what `import acl` finds by the path alone
-_MANAGEMENT = "hccl"
+_BESIDE = ("hccl", "mstx", "aclruntime", "ais_bench")  # what scripts import beside acl: in the folder of IMPORTED
 _FACE = __package__
 _SESSION = f"{_FACE}.session"
 _NEVER_WRONG = {"on_hang"}  # options that need no check
@@ -71,7 +71,7 @@ def install(*, replace: bool = False, **options: Any) -> ModuleType:
         if before is not None and not _is_ours(before):
             _replaced[name] = before
         sys.modules[name] = module
-    _let_find_management()
+    _let_find_others()
     return modules["acl"]
 
 
@@ -88,21 +88,21 @@ def install_at_import(**options: Any) -> None:
     else:
         import_late(_SESSION).begin_anew(import_late(f"{_FACE}.options").SessionOptions(**options))
     sys.meta_path.insert(0, _Maker())
-    _let_find_management()
+    _let_find_others()
 
 
-class _Management:
-    """Finds `hccl`, CANN's management of ranks, in the folder that processes have in their path."""
+class _Beside:
+    """Finds the vendor's other modules in the folder that processes have in their path."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004
-        """Find `hccl`; what is in it is found by its path."""
-        return PathFinder.find_spec(name, [str(IMPORTED.parent.parent)]) if name == _MANAGEMENT else None
+        """Find one of them; what is in it is found by its path."""
+        return PathFinder.find_spec(name, [str(IMPORTED.parent.parent)]) if name in _BESIDE else None
 
 
-def _let_find_management() -> None:
-    if _Management not in sys.meta_path:
-        sys.meta_path.insert(0, _Management)
+def _let_find_others() -> None:
+    if _Beside not in sys.meta_path:
+        sys.meta_path.insert(0, _Beside)
 
 
 class _Maker:
@@ -142,10 +142,10 @@ def is_installed() -> bool:
 
 def uninstall() -> None:
     """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
-    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker) and each is not _Management]
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker) and each is not _Beside]
     for name, module in list(sys.modules.items()):
         is_ours = str(getattr(module, "__file__", "")).startswith(str(IMPORTED.parent.parent))
-        if is_ours and name.partition(".")[0] == _MANAGEMENT:
+        if is_ours and name.partition(".")[0] in _BESIDE:
             del sys.modules[name]
     if groups := imported(f"{_FACE}.rank_groups"):
         groups.forget()

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.compat.acl.aipp import files as aipp_files
+from acl_py.compat.acl.aipp.inputs import DynamicInput, Inputs, inputs_of, own_inputs
 from acl_py.compat.acl.face.dtypes import DATA_TYPES
 from acl_py.compat.acl.standins.arithmetic import evaluate
 from device_model.dtypes import as_dtype
@@ -29,6 +31,7 @@ FORMATS: Mapping[str, int] = {
     "FRACTAL_NZ": 29, "NCDHW": 30, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33, "NC": 35, "NCL": 47,
 }  # fmt: skip
 GEAR_INPUT = "ascend_mbatch_shape_data"  # the vendor's name for the input that says which gear
+AIPP_INPUT = "ascend_dynamic_aipp_data"  # and for the one with the parameters of dynamic AIPP
 
 Dim = int | str
 Shape = tuple[int, ...]
@@ -165,12 +168,31 @@ class Gears:
         return number
 
 
+def check_precision(name: str) -> None:
+    """Raise ValueError if *name* is not that of a type in which models compute."""
+    if name not in BYTES:
+        raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {name!r}")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What one execution takes: the operations of its products, and the bytes that it moves. *outputs* are the shapes
+    of its outputs; a dim that depends on values is -1.
+    """
+
+    flops: float
+    nbytes: int
+    outputs: tuple[Shape, ...]
+
+
 @dataclass(frozen=True)
 class Model:
     """A model: its tensors, the function that computes the outputs from the inputs, and what an execution costs.
 
     The fields are as in `register_model`. *cost_us* and *flops* have one number, or one for each gear. The vendor's
-    converter makes models that compute in float16, also of those with inputs of float32 or uint8.
+    converter makes models that compute in float16, also of those with inputs of float32 or uint8. *aipp* says for each
+    input what AIPP makes of it, if any has AIPP; then *inputs* are what a program passes, and *compute* includes AIPP.
+    A model with a graph has *counted*, which says what an execution with inputs of given shapes takes.
     """
 
     name: str
@@ -184,10 +206,11 @@ class Model:
     weight_size: int = 0
     content: bytes | None = None
     precision: str = "float16"
+    aipp: Inputs = ()
+    counted: Callable[[Sequence[Shape]], Amounts] | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in BYTES:
-            raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {self.precision!r}")
+        check_precision(self.precision)
         if not self.inputs or not self.outputs:
             raise ValueError("a model has at least one input and one output")
         names = [tensor.name for tensor in self.everything]
@@ -227,15 +250,28 @@ class Model:
 
     @cached_property
     def everything(self) -> tuple[Tensor, ...]:
-        """Inputs and outputs, without the input that says the gear."""
+        """Inputs and outputs, without the input that says the gear and those with parameters of AIPP."""
         return (*self.inputs, *self.outputs)
 
     @cached_property
     def described(self) -> tuple[Tensor, ...]:
-        """The inputs as a description has them: with gears, the last one says which."""
-        if self.gears is None:
-            return self.inputs
-        return (*self.inputs, Tensor(GEAR_INPUT, "int64", (len(self.gears.names),)))
+        """The inputs as a description has them: with gears, one says which; parameters of dynamic AIPP come last."""
+        gear = () if self.gears is None else (Tensor(GEAR_INPUT, "int64", (len(self.gears.names),)),)
+        return (*self.inputs, *gear, *self.parameters)
+
+    @cached_property
+    def parameters(self) -> tuple[Tensor, ...]:
+        """The inputs with the parameters of dynamic AIPP, in the order of the inputs that they belong to."""
+        sizes = [each.parameter_bytes for each in self.aipp if isinstance(each, DynamicInput)]
+        names = [AIPP_INPUT, *(f"{AIPP_INPUT}_{number}" for number in range(1, len(sizes)))]
+        return tuple(Tensor(name, "uint8", (size,)) for name, size in zip(names, sizes, strict=False))
+
+    def parameters_of(self, index: int) -> int | None:
+        """Return which of the described inputs has the parameters of AIPP for input *index*; None if it needs none."""
+        if index >= len(self.aipp) or not isinstance(self.aipp[index], DynamicInput):
+            return None
+        before = sum(isinstance(each, DynamicInput) for each in self.aipp[:index])
+        return len(self.described) - len(self.parameters) + before
 
     @cached_property
     def is_free(self) -> bool:
@@ -249,6 +285,30 @@ class Model:
             return None
         return max(self.gears.values, key=lambda gear: sum(map(prod, self.input_shapes(gear))))
 
+    def with_aipp(self, operators: Sequence[aipp_files.Operator]) -> "Model":
+        """Return this model with the *operators* of an AIPP file before its inputs, which are images in uint8 then.
+
+        Raises:
+            AippError: An operator does not go with an input; the message has its file and line.
+        """
+        aipp = inputs_of(operators, [(each.name, each.dtype, each.shown, each.format) for each in self.inputs])
+        passed = tuple(
+            tensor if each is None else Tensor(tensor.name, "uint8", each.dims, each.layout)
+            for tensor, each in zip(self.inputs, aipp, strict=True)
+        )
+
+        def compute(*arrays: Any) -> Any:
+            return self.compute(*own_inputs(aipp, arrays))
+
+        own = self.counted
+
+        def counted(shapes: Sequence[Shape]) -> Amounts:
+            assert own is not None, "it is called if the model has a graph"
+            pairs = zip(shapes, aipp, strict=True)
+            return own([shape if each is None else each.wanted.dims(shape[0]) for shape, each in pairs])
+
+        return replace(self, inputs=passed, compute=compute, aipp=aipp, counted=None if own is None else counted)
+
     def input_shapes(self, gear: Gear | None) -> list[Shape]:
         """The shapes of the inputs in *gear*; -1 stays where there are none."""
         return [each.shown for each in self.inputs] if gear is None else self._gears.inputs(self.inputs, gear)
@@ -257,6 +317,8 @@ class Model:
         """The shapes of the outputs in *gear*; -1 stays where there are none."""
         if gear is None:
             return [each.shown for each in self.outputs]
+        if self.counted is not None:
+            return list(self.counted(self.input_shapes(gear)).outputs)
         return [self._gears.output(tensor, gear) for tensor in self.outputs]
 
     @property
@@ -266,8 +328,8 @@ class Model:
 
     def input_size(self, index: int) -> int:
         """The most bytes that an input takes; 0 if that is not known beforehand."""
-        if index == len(self.inputs):
-            return nbytes_of(np.int64, (len(self._gears.names),))
+        if index >= len(self.inputs):
+            return nbytes_of(self.described[index].numpy, self.described[index].shown)
         return self._largest_size(self.inputs[index], [self.input_shapes(gear)[index] for gear in self._settings])
 
     def output_size(self, index: int) -> int:
@@ -311,6 +373,7 @@ def register_model(
     weight_size: int = 0,
     content: bytes | None = None,
     precision: str = "float16",
+    aipp: str | Path | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Say in Python what a model file computes; it needs no sidecar then.
 
@@ -336,6 +399,8 @@ def register_model(
         weight_size: Bytes of device memory for the weights.
         content: The bytes of the model file, for scripts that load it from memory.
         precision: The type that the model computes in, for *flops*: "float16", "bfloat16", "float32", "tf32" or "int8".
+        aipp: A file of AIPP, as `atc --insert_op_conf` takes it. Programs then pass images in uint8 for the inputs that
+            it is about; *inputs* stay those of the function.
 
     Returns:
         A decorator, which returns the function unchanged.
@@ -345,7 +410,7 @@ def register_model(
     """
 
     def register(compute: Callable[..., Any]) -> Callable[..., Any]:
-        _registered[str(file_name)] = Model(
+        model = Model(
             Path(file_name).stem,
             tuple(inputs),
             tuple(outputs),
@@ -358,6 +423,7 @@ def register_model(
             content,
             precision,
         )
+        _registered[str(file_name)] = model if aipp is None else model.with_aipp(aipp_files.read(aipp))
         return compute
 
     return register

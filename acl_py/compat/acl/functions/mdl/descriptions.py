@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from acl_py.compat.acl.aipp.inputs import StaticInput
 from acl_py.compat.acl.face.binding import does, gives, takes
 from acl_py.compat.acl.face.session import INVALID_PARAM, SUCCESS, Session, session
 from acl_py.compat.acl.standins import model_files
@@ -203,22 +204,28 @@ def _check_index(here: Session, index: int, tensors: Sequence[Tensor]) -> None:
         raise here.error(INVALID_PARAM, f"index {index} is out of range: there are {len(tensors)} tensors")
 
 
-def _input_dims(here: Session, handle: int, index: int) -> Dims:
-    inputs = here.known(handle, ModelDesc).inputs
-    _check_index(here, index, inputs)
-    return _dims(inputs[index].name, inputs[index].shown)
+def _input_of(here: Session, handle: int, index: int) -> tuple[Model, Tensor]:
+    desc = here.known(handle, ModelDesc)
+    _check_index(here, index, desc.inputs)
+    assert desc.model is not None, "it has inputs"
+    return desc.model, desc.inputs[index]
 
 
 @gives("kk", failure={})
 def get_input_dims(here: Session, handle: int, index: int) -> Dims:
-    """The dims of an input, -1 where they are dynamic: {"name", "dimCount", "dims"}; {} if there is none."""
-    return _input_dims(here, handle, index)
+    """The dims of an input, -1 where they are dynamic: {"name", "dimCount", "dims"}; {} if there is none. With static
+    AIPP they are those of the images that are passed.
+    """
+    model, tensor = _input_of(here, handle, index)
+    aipp = model.aipp[index] if index < len(model.aipp) else None
+    return _dims(tensor.name, aipp.image_dims if isinstance(aipp, StaticInput) else tensor.shown)
 
 
 @gives("kk", failure={})
 def get_input_dims_v2(here: Session, handle: int, index: int) -> Dims:
-    """get_input_dims: there is no static AIPP, of which it would tell."""
-    return _input_dims(here, handle, index)
+    """get_input_dims; with static AIPP, the dims of the bytes that are passed: their product is the size."""
+    _, tensor = _input_of(here, handle, index)
+    return _dims(tensor.name, tensor.shown)
 
 
 def _output_dims(here: Session, handle: int, index: int, *, current: bool) -> Dims:

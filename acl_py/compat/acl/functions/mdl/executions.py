@@ -60,7 +60,8 @@ async def set_gear(here: Session, loaded: LoadedModel, dataset: Dataset, index: 
         )
     wide = np.int64 if buffer.size >= 8 * len(gear) else np.int32
     values = np.array(gear, wide)
-    await native.Memcpy(buffer.address, buffer.size, values, values.nbytes, _HOST_TO_DEVICE)
+    to = reachable(runtime, buffer.address, values.nbytes, GEAR_INPUT, is_written=True)
+    await native.Memcpy(to, values.nbytes, values, values.nbytes, _HOST_TO_DEVICE)
     dataset.gear = loaded.gear = gear
 
 
@@ -137,9 +138,15 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
     gear = _gear(runtime, loaded, given)
     sources = _data_buffers(here, runtime, model, given, model.described, "input")
     results = _data_buffers(here, runtime, model, wanted, model.outputs, "output")
+    shapes = _shapes(runtime, model, given, gear)
     inputs = [
         _input(runtime, model, tensor, buffer, shape)
-        for tensor, buffer, shape in zip(model.inputs, sources, _shapes(runtime, model, given, gear), strict=False)
+        for tensor, buffer, shape in zip(model.inputs, sources, shapes, strict=False)
+    ]
+    beside = len(model.described) - len(model.parameters)
+    inputs += [
+        _input(runtime, model, tensor, buffer, tensor.shown)
+        for tensor, buffer in zip(model.parameters, sources[beside:], strict=True)
     ]
     outputs = [
         _output(runtime, model, tensor, buffer, shape, waits=waits)
@@ -151,12 +158,13 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
         model.compute,
         inputs,
         outputs,
-        _cost(runtime, model, gear),
-        reads=_own(runtime, loaded, sources[len(model.inputs) :]),
+        _cost(runtime, model, gear, shapes),
+        reads=_own(runtime, loaded, sources[len(model.inputs) : beside]),
         writes=[] if loaded.work is None else [loaded.work],
         then=execution.describe,
         code=MODEL_EXECUTE,
         serial=True,
+        of=loaded,
     )
     return execution
 
@@ -251,7 +259,16 @@ def _own(runtime: Runtime, loaded: LoadedModel, gear_inputs: Sequence[DataBuffer
     return read
 
 
-def _cost(runtime: Runtime, model: Model, gear: Gear | None) -> Cost:
+def _cost(runtime: Runtime, model: Model, gear: Gear | None, shapes: Sequence[Shape]) -> Cost:
     if model.flops:
         return cost_of(runtime.profile, model, model.amount(model.flops, gear))
-    return Cost(us=model.amount(model.cost_us, gear)) if model.cost_us else Cost(flops=0)
+    if model.cost_us:
+        return Cost(us=model.amount(model.cost_us, gear))
+    if model.counted is None:
+        return Cost(flops=0)
+    try:
+        amounts = model.counted(shapes)
+    except ValueError as error:
+        remedy = "give the inputs shapes that the graph can have"
+        raise runtime.error(Kind.INVALID_VALUE, f"{model.name}: {error}", remedy, code=INVALID_PARAM) from error
+    return cost_of(runtime.profile, model, amounts.flops, amounts.nbytes)

@@ -16,14 +16,12 @@ from acl_py.compat.acl.functions.mdl import executions
 from acl_py.compat.acl.functions.mdl.datasets import Dataset
 from acl_py.compat.acl.functions.mdl.executions import Execution
 from acl_py.compat.acl.standins import loading, model_files
-from acl_py.compat.acl.standins.loading import GE_PARAM_INVALID, LoadedModel, loaded_model
+from acl_py.compat.acl.standins.loading import LoadedModel, loaded_model
 from acl_py.compat.acl.standins.models import Gear, Model
 from acl_py.errors import AclError
 from device_model.streams import Stream
 
 INVALID_BUNDLE_MODEL_ID = 148053
-AIPP_NOT_EXIST = 145015
-_NO_INDEX = 0xFFFFFFFF
 
 
 # --- loading
@@ -280,27 +278,6 @@ def _dims(dims: dict[str, Any]) -> list[int]:
     if count > len(values) or not all(isinstance(each, int) for each in values[:count]):
         raise TypeError(f"set_input_dynamic_dims args parse failed: dims must be a list of {count} ints")
     return values[:count]
-
-
-# --- preprocessing inside a model
-
-
-@gives("uk", failure=(0, _NO_INDEX))
-def get_aipp_type(here: Session, model: int, index: int) -> tuple[int, int]:
-    """Which preprocessing an input has: 0, none, and no input that belongs to it. What a model does is in its
-    function.
-    """
-    described = loaded_model(here, model).model
-    if index >= len(described.described):
-        raise here.error(GE_PARAM_INVALID, f"{described.name} has no input {index}")
-    return 0, _NO_INDEX
-
-
-@gives("uk", failure=None)
-def get_first_aipp_info(here: Session, model: int, index: int) -> None:
-    """The static preprocessing of an input: there is none."""
-    name = loaded_model(here, model).model.name
-    raise here.error(AIPP_NOT_EXIST, f"input {index} of {name} has no static AIPP")
 
 
 # --- bundles
