@@ -27,6 +27,7 @@ From the top down; each line imports only from those below it:
     rules observe ids               which call waits for what; observers; what a device has a limited number of
     scheduler                       the clock, and the heap of what will happen
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
+    display                         what notebooks show of a stream, an event, memory, a graph
     flows                           transfers that share what they cross, max-min fair
     grids                           all combinations of some values, and the table of what came of them
     integers names                  numbers that a caller gives; what a program calls its streams and memory

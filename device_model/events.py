@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from device_model import handles
 from device_model.completions import NOTHING, Completion, Nanoseconds, Then
+from device_model.display import table
 from device_model.ids import Ids
 from device_model.names import named
 from device_model.rules import EventClass
@@ -69,15 +70,23 @@ class Event(handles.Event):
         """As messages call it, whatever its state."""
         return named("Event", self.id, self.given_name)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        stream = None if self.stream is None else self.stream.name
+        rows = {"recorded in": stream, "timing": "yes" if self.timing else "no", "made at": self.made}
+        return table(self.name, {"state": self._state or "done", **rows})
+
     def __repr__(self) -> str:
-        if self.destroyed is not None:
-            state = f" destroyed at {self.destroyed}"
-        elif self.work is None:
-            state = " never recorded"
-        else:
-            state = "" if self.work.done else " pending"
         made = f" made at {self.made}" if self.made is not None else ""
-        return f"<{self.name}{made}{state}>"
+        return f"<{self.name}{made}{self._state and f' {self._state}'}>"
+
+    @property
+    def _state(self) -> str:
+        if self.destroyed is not None:
+            return f"destroyed at {self.destroyed}"
+        if self.work is None:
+            return "never recorded"
+        return "" if self.work.done else "pending"
 
     @property
     def done(self) -> bool:

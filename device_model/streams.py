@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_model import handles
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Why
+from device_model.display import table
 from device_model.errors import DeviceError
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
@@ -83,6 +84,12 @@ class Stream(handles.Stream):
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else "" if self.idle else " busy"
         made = f" made at {self.made}" if self.made is not None else ""
         return f"<Stream {self.name} of device {self.context.device.ordinal}{made}{state}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        state = f"destroyed at {self.destroyed}" if self.destroyed is not None else "idle" if self.idle else "busy"
+        rows = {"device": self.context.device.ordinal, "priority": self.priority, "made at": self.made}
+        return table(self.name, {"state": state, **rows})
 
     @property
     def is_blocking(self) -> bool:

@@ -185,6 +185,7 @@ class Choice:
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
         self._needless: set[tuple[str, str]] = set()  # the keys of lines that can go
         self._weaker_ways: dict[tuple[str, str], Way] = {}  # the last one of each other line, by its key
+        self._known_beside: dict[tuple[str, str], tuple[Edit, Way | Verdict]] = {}  # by line, and what was chosen
 
     @cached_property
     def _bound(self) -> Bound:
@@ -194,12 +195,12 @@ class Choice:
         """Return the advice about *lines* that can be followed together."""
         first = [self._way(line, Edit(), one=True) if line.count else Verdict(line) for line in lines]
         self._needless = {way.line.key for way in first if isinstance(way, Way)}
-        advice, together = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
-        chosen = {each.way.line.key for each in advice}
+        so_far = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
+        advice, chosen = so_far.advice, so_far.keys
         left = [each for each in first if each.line.key not in chosen]
-        verdicts = [self._verdict(each, _edit_of(each.way for each in advice)) for each in left]
+        verdicts = [self._verdict(each, so_far.edit) for each in left]
         self._hide([each for each in left if isinstance(each, Way)], advice)
-        return Chosen(advice, verdicts, together)
+        return Chosen(advice, verdicts, so_far.answer)
 
     def _verdict(self, alone: Way | Verdict, chosen: Edit) -> Verdict:
         """Return what is known of a line that stays beside what is *chosen*; *alone* is what is known without that.
@@ -208,7 +209,7 @@ class Choice:
         """
         if isinstance(alone, Verdict) and (alone.pair is None or not chosen.behind):
             return alone
-        beside = self._way(alone.line, chosen, one=True)
+        beside = self._beside(alone.line, chosen)
         if isinstance(beside, Way) or (isinstance(alone, Way) and beside.pair is None):
             return Verdict(alone.line)
         return beside
@@ -267,6 +268,14 @@ class Choice:
         told = self._doubtful.told(line, *waits_of((*chosen.lines, line)))
         return self._judge.loss(chosen + Edit((line,)), one=one, told=told)
 
+    def _beside(self, line: WaitLine, chosen: Edit) -> Way | Verdict:
+        """Return what `_way` says for one reason, and remember it until something else is chosen."""
+        known, answer = self._known_beside.get(line.key, (None, None))
+        if answer is None or known is not chosen:
+            answer = self._way(line, chosen, one=True)
+            self._known_beside[line.key] = chosen, answer
+        return answer
+
     def _made(
         self, line: WaitLine, form: Form, edit: Edit, chosen: Edit, pairs: tuple[Pair, ...] = ()
     ) -> Way | Verdict:
@@ -299,8 +308,8 @@ class Choice:
 
     # --- several lines
 
-    def _together(self, lines: Sequence[WaitLine]) -> tuple[list[Advice], Answer | None]:
-        """Return what is chosen of *lines*, and the answer of all of it.
+    def _together(self, lines: Sequence[WaitLine]) -> _SoFar:
+        """Return what is chosen of *lines*.
 
         In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
         those that cost no more than their calls.
@@ -321,14 +330,13 @@ class Choice:
             before, so_far = so_far, self._with_cheap(lines, so_far)
             goes_on = so_far is not before
             tries = self._tries(lines, so_far) if goes_on else []
-        advice, together = so_far.advice, so_far.answer
-        while advice and not self._is_in_order(self._steps.edited(_edit_of(each.way for each in advice))):
-            advice = advice[:-1]
+        while so_far.advice and not self._is_in_order(self._steps.edited(so_far.edit)):
+            advice = so_far.advice[:-1]
             edit = _edit_of(each.way for each in advice)
-            together = (
-                self._asker.compare(self._steps.edited(edit).case, "all of this", order_only=True) if advice else None
-            )
-        return advice, together
+            case = self._steps.edited(edit).case
+            answer = self._asker.compare(case, "all of this", order_only=True) if advice else None
+            so_far = _SoFar(advice, edit, answer)
+        return so_far
 
     def _tries(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> list[Tried]:
         """Return what makes the run shorter beside what is chosen so far, with those of *lines* that are not."""
@@ -392,7 +400,7 @@ class Choice:
         together, are_replaced = so_far, bool(so_far.edit.behind)
         left = (line for line in lines if (are_replaced or line.key in self._needless) and line.key not in so_far.keys)
         for line in sorted(left, key=lambda line: line.strength):
-            way = self._way(line, together.edit, one=True)
+            way = self._beside(line, together.edit)
             if isinstance(way, Way) and way.form is Form.REMOVE:
                 together = _SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
         cheap = [each.way for each in together.advice[len(so_far.advice) :]]
@@ -402,7 +410,7 @@ class Choice:
             first.added_ns, first.below = answer.gain_ns - so_far.gain_ns, len(others)
             return _SoFar([*so_far.advice, first, *others], together.edit, answer)
         for way in cheap if len(cheap) > 1 else ():
-            one = self._way(way.line, so_far.edit, one=True)
+            one = self._beside(way.line, so_far.edit)
             answer = self._run(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
             if isinstance(one, Way) and answer is not None:
                 so_far = so_far.with_(one, answer, None)

@@ -145,7 +145,7 @@ def _renumbered(program: Program, pieces: Sequence[Sequence[Step]], last: Sequen
             for each in (*sleeps, replace(step, after=after)):
                 latest[each.task] = len(steps)
                 new = None if each.after is None else ends[each.after]
-                steps.append(replace(each, index=len(steps), after=new))
+                steps.append(Step(len(steps), each.op, each.id, each.fields, each.thread, each.task, new, each.site))
         ends.append(latest.get(old.task))
     steps += [replace(step, index=len(steps) + place, after=None) for place, step in enumerate(last)]
     return replace(program, steps=tuple(steps))

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -358,9 +358,14 @@ class Translator:
         """Return the fields of the step that queues *op*."""
         stream = self._handle(op.in_stream)
         if op.kind != "kernel":
-            [read], [write] = op.reads or [_NOWHERE], op.writes or [_NOWHERE]
-            copy = Copied(op.kind, write.buffer, write.start, read.buffer, read.start, op.bytes)
-            return {"op": "memcpy_async", **self._copy(copy), "stream": stream}
+            reads, writes = op.reads or [_NOWHERE], op.writes or [_NOWHERE]
+            copy = Copied(op.kind, writes[0].buffer, writes[0].start, reads[0].buffer, reads[0].start, op.bytes)
+            if (height := max(len(reads), len(writes))) > 1:
+                width = op.bytes // height
+                copy = copy._replace(
+                    width=width, height=height, dst_pitch=_pitch(writes, width), src_pitch=_pitch(reads, width)
+                )
+            return {"op": "memcpy2d_async" if height > 1 else "memcpy_async", **self._copy(copy), "stream": stream}
         fields: Fields = {"op": "launch", "stream": stream, "us": in_us(op.block_ns), "name": op.name}
         if op.cores is not None:
             released = [[in_us(at), count] for at, count in op.cores.released]
@@ -501,3 +506,8 @@ def _run(ns: int, released: Iterable[tuple[int, int]]) -> tuple[float, list[list
 def in_us(ns: int) -> float:
     """Return microseconds; whole ones as an int, so that a program is easier to read."""
     return ns // 1000 if ns % 1000 == 0 else ns / 1000
+
+
+def _pitch(rows: Sequence[Extent], width: int) -> int:
+    """Return how far apart *rows* begin; those that leave no gaps are one range."""
+    return rows[1].start - rows[0].start if len(rows) > 1 else width

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from enum import Enum
 
+from device_model.display import drawing
 from device_model.errors import Fail, Kind
 from device_model.events import Event
 from device_model.graphs.dependencies import dot, picture
@@ -168,6 +169,10 @@ class Graph(Handle):
         state = f" destroyed at {self.destroyed}" if self.destroyed is not None else ""
         count = f"{len(self.nodes)} node{'' if len(self.nodes) == 1 else 's'}"
         return f"<{self.name} of {count} made at {self.made}{state}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the picture of `draw`."""
+        return drawing(repr(self).strip("<>"), self.draw())
 
     @property
     def edges(self) -> list[tuple[Node, Node]]:

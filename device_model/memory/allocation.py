@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
+from device_model.display import table
 from device_model.dtypes import as_dtype
 from device_model.errors import Fail, Kind
 from device_model.handles import Handle
@@ -331,6 +332,17 @@ class Buffer(Handle):
 
     def __repr__(self) -> str:
         return f"<Buffer {describe(self.allocation, self.offset, self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows. The bytes themselves are not shown: to read them is an access of the host."""
+        whole, allocation = (0, self.allocation.nbytes), self.allocation
+        size = f"{size_text(self.nbytes)} ({self.nbytes:,} bytes)"
+        part = f"from byte {self.offset:,} of {size_text(whole[1])}" if (self.offset, self.nbytes) != whole else ""
+        # That of host memory is another one in each run.
+        address = hex(allocation.address + self.offset) if allocation.space is Space.DEVICE else ""
+        rows = {"memory": _place(allocation), "size": size, "part": part, "address": address}
+        ended = _end_text(allocation).removeprefix(", ")
+        return table(allocation.name, {**rows, "made at": allocation.made, "state": ended})
 
 
 def cuda_array(buffer: Buffer, dtype: "np.dtype[Any]", shape: tuple[int, ...]) -> dict[str, Any]:

@@ -55,6 +55,7 @@ RUN = Packing(launch="i", first="i", count="i")  # of a launch: its first operat
 # In place of an operation: none; one that ended at that instant; it is known later, and stored by the row of the step;
 # a staged copy, whose waits are the rows before it: STAGED minus the number of the copy.
 NO_OP, ANY_OP, LATER, STAGED = -1, -2, -3, -4
+BY_ROWS = -5  # as the source of a copy: its destination is the number of a launch that touches the same bytes
 
 
 class Numbers(dict[_K, int]):

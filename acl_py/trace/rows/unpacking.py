@@ -30,7 +30,7 @@ from acl_py.trace.rows.columns import (
     fields_of,
 )  # fmt: skip
 from acl_py.trace.rows.launches import Outcome, Submitted
-from acl_py.trace.rows.packing import ANY_OP, LATER, STAGED
+from acl_py.trace.rows.packing import ANY_OP, BY_ROWS, LATER, STAGED
 from acl_py.trace.rows.reasons import Turns, reasons
 from acl_py.trace.rows.store import Launch
 from acl_py.trace.rows.timeline import Call, CoreRun, Extent, GraphLaunch, Operation, Sleep
@@ -92,6 +92,8 @@ class PackedOps(NamedTuple):
     def _touched(self, kind: str, dst: int, src: int, dst_offset: int, src_offset: int, nbytes: int) -> Launch:
         if kind in ("kernel", "host_function", "collective"):
             return _NO_LAUNCH if dst < 0 else self.launches[dst]
+        if src == BY_ROWS:
+            return self.launches[dst]
         return 0, 0, False, self._bytes(src, src_offset, nbytes), self._bytes(dst, dst_offset, nbytes)
 
     def _bytes(self, serial: int, offset: int, nbytes: int) -> tuple[Extent, ...]:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from acl_py.callers import Caller, Callers, current_caller, task_of
 from acl_py.calls.acts import Act, Word, mapped
-from acl_py.trace.rows.packing import CALL, NO_OP, OP, STEP, Numbers
+from acl_py.trace.rows.packing import BY_ROWS, CALL, NO_OP, OP, STEP, Numbers
 from acl_py.trace.rows.store import Launch, Store
 from acl_py.trace.rows.timeline import Copied, Extent, Filled, Joint, Launched, Memory, Prefetched
 from device_model.collectives.calls import Call
@@ -34,6 +34,7 @@ _ORDER = Why.ORDER  # a member that is read through its enum takes ten times as 
 _HOST = Why.HOST
 _RECORD, _WAIT = "record", "wait"
 MOST_EXTENTS = 4096  # of an allocation, that the row of a kernel keeps
+MOST_ROWS = 256  # of a copy by rows
 # Objects that would live as long as the trace, and tuples, which may have some.
 _NOT_KEPT = (Work, Allocation, Graph, Executable, TaskGroup, tuple)
 
@@ -275,6 +276,8 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
         reads, writes = work.reads(), work.writes()
         touched = (_extents(reads), _extents(writes)) if reads or writes else _NOTHING
         return launches[work.blocks, 0, True, *touched], NO_OP, 0, 0
+    if isinstance(work, PitchedCopy):
+        return launches[0, 0, False, *_rows(work)], BY_ROWS, 0, 0
     if isinstance(work, Copy):
         return work.dst.serial, work.src.serial, work.dst_offset, work.src_offset
     if isinstance(work, Fill):
@@ -285,6 +288,13 @@ def _ends(work: Work, launches: Numbers[Launch]) -> tuple[int, int, int, int]:
     if isinstance(work, Part):
         return launches[0, 0, False, *_touched(work)], NO_OP, 0, 0
     return NO_OP, NO_OP, 0, 0
+
+
+def _rows(work: PitchedCopy) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
+    """Return the rows that *work* reads and writes; the gaps of very many rows are closed."""
+    if work.height > MOST_ROWS:
+        return _extents(work.reads()), _extents(work.writes())
+    return _extents(work.read_rows()), _extents(work.written_rows())
 
 
 def _touched(work: Work) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from random import Random
 from typing import Any
 
@@ -18,16 +18,15 @@ from acl_py.advice.choosing import Advice, Chooser
 from acl_py.advice.lines import WaitLine
 from acl_py.advice.needs import Edit
 from acl_py.advice.steps import Steps
-from acl_py.calls.acts import SLEPT
 from acl_py.causes.path import makespan_ns
 from acl_py.errors import DeadlockError
-from acl_py.explain.cases import Case, EditError, made_like
+from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import with_edges
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Asker
 from acl_py.explore.strategies import RandomDecisions
 from acl_py.programs.format import Program, Step, parse
-from acl_py.schedules import Decide, Schedule, following
+from acl_py.schedules import Schedule, following
 from acl_py.trace.rows.timeline import Timeline
 from device_model.profile import load
 from device_model.rules import RULES
@@ -190,26 +189,31 @@ def _other(before: Program, after: Program, rules: str, seed: str) -> tuple[str,
     tasks take turns as it happens.
     """
     plain = _seen(before, rules, "strong", None)
-    tried: dict[str, tuple[str, Decide | None]] = {"none": ("strong", None), "weak": ("weak", None)}
-    tried |= {f"schedule {number}": ("strong", RandomDecisions(f"{seed}/{number}")) for number in range(SCHEDULES)}
+    chances = [f"{seed}/{number}" for number in range(SCHEDULES)]
+    tried: dict[str, tuple[str, str | None]] = {"none": ("strong", None), "weak": ("weak", None)}
+    tried |= {f"schedule {number}": ("strong", chance) for number, chance in enumerate(chances)}
     other = tuple(name for name, (effects, chance) in tried.items() if _seen(after, rules, effects, chance) != plain)
-    held = (_held_back(before, Random(f"{seed}/{number}")) for number in range(_MORE if other else 0))
-    return None if any(_seen(each, rules, "strong", None) != plain for each in held) else other
+    if not other:
+        return other
+    held = (_held_back(before, Random(f"{seed}/{number}")) for number in range(_MORE))
+    as_it_is = (_seen(each, rules, "strong", None) for each in held)
+    others = chain((_seen(before, rules, "strong", chance) for chance in chances), as_it_is)
+    return None if any(each != plain for each in others) else other
 
 
 def _held_back(program: Program, rng: Random) -> Program:
     """*program*, whose tasks sleep now and then."""
 
     def change(step: Step) -> list[Step]:
-        sleep = made_like(step, SLEPT, us=rng.choice((1, 5, 100)))
+        sleep = Step(step.index, "sleep", None, {"us": rng.choice((1, 5, 100))}, task=step.task, site=step.site)
         return [sleep, step] if rng.random() < 0.2 else [step]
 
     return Case(program, load("tiny"), RULES["cuda"]).with_steps(change).program
 
 
-def _seen(program: Program, rules: str, effects: str, chance: Decide | None) -> Any:
+def _seen(program: Program, rules: str, effects: str, chance: str | None) -> Any:
     """What the host and the kernels of *program* read, and all bytes in the end. Tasks may read in another order."""
-    with following(Schedule(chance)) if chance is not None else nullcontext():
+    with nullcontext() if chance is None else following(Schedule(RandomDecisions(chance))):
         seen = see(program, rules, effects, _numbers(program))
     return {name: sorted(values) if name == "host" else values for name, values in seen.reads.items()}, seen.bytes
 

@@ -13,7 +13,9 @@ from acl_py.advice.choosing import Form
 from acl_py.errors import DeadlockError
 from acl_py.explain.recordings import asker_of
 from acl_py.programs.format import parse
+from tests.acl_py.advice.campaign import total
 from tests.acl_py.advice.planting import outcomes as outcomes_of_planted
+from tests.acl_py.advice.table import notebooks, unexplained
 from tests.campaigns import many
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.reading import read, unrun
@@ -131,3 +133,18 @@ def test_planted_waits_go_again(seeds):
     """60 of 62 were, of the first 80 numbers; in 15 more, a query or an unseen use made some waits doubtful."""
     found = [each for each in outcomes_of_planted(seeds) if not each.doubts]
     assert sum(each.is_undone for each in found) >= 0.9 * len(found) > 0
+
+
+@pytest.mark.parametrize("seeds", [range(2, 3), pytest.param(range(many(10)), marks=pytest.mark.slow)])
+def test_the_reader_of_all_advice_sees_the_same_bytes_in_no_more_time(seeds):
+    """116 programs were tried when it was longer. They showed that copies by rows had the wrong bytes in recordings."""
+    found = total(seeds)
+    assert found.programs > 0
+    assert [each for each in found.wrong if "longer" not in each] == []
+    assert len(found.unconfirmed) <= 0.1 * found.needed
+    assert found.doubts.total() <= 0.1 * found.waits
+
+
+@pytest.mark.slow
+def test_each_piece_of_advice_about_programs_of_notebooks_has_a_reason():
+    assert unexplained([*notebooks()]) == []

@@ -319,3 +319,22 @@ def test_a_wait_that_another_one_hides_is_judged_again_when_that_is_gone():
         "SynchronizeDevice()  # another time": "REMOVE",
         "SynchronizeDevice()": "stays",
     }
+
+
+def test_a_copy_by_rows_touches_its_rows_and_not_what_lies_between():
+    async def program():
+        one, two, event = await two_streams(nonblocking=True)
+        x, host = await acl_py.Malloc(64), await acl_py.MallocHost(64)
+        await acl_py.Memcpy2dAsync(x, 16, host, 16, 4, 4, H2D, one)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await acl_py.MemsetAsync(x[48:52], 4, 1, 4, stream=two)  # the last row
+        await acl_py.SynchronizeStream(one)
+        await acl_py.MemsetAsync(x[52:56], 4, 1, 4, stream=two)  # behind it
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "StreamWaitEvent(two, event)": "needed",
+        "SynchronizeStream(one)": "REMOVE",
+        "SynchronizeDevice()": "stays",
+    }
