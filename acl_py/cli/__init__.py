@@ -9,6 +9,7 @@ from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
 from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
 from acl_py.cli.comparing import compare_command
+from acl_py.cli.converting import atc_command
 from acl_py.cli.defaults import config_command, give_defaults
 from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
@@ -20,6 +21,7 @@ from acl_py.cli.predicting import predict_command
 from acl_py.cli.replays import replay_command
 from acl_py.cli.reports import diff_command, report_command
 from acl_py.cli.scripts import run_command
+from acl_py.cli.shelling import shell_command
 from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from acl_py.trace.page import Page
@@ -34,6 +36,7 @@ app.command("devices")(devices_command)
 app.command("calibrate")(calibrate_command)
 # Everything after the script is an argument of the script, even if it looks like an option.
 app.command("run", cls=Sanitizable, context_settings={"allow_interspersed_args": False})(run_command)
+app.command("shell", context_settings={"allow_interspersed_args": False})(shell_command)
 app.command("predict", context_settings={"allow_interspersed_args": False})(predict_command)
 app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
@@ -41,6 +44,7 @@ app.command("sweep")(sweep_command)
 app.command("explain-error")(explain_error_command)
 app.command("notebooks")(notebooks_command)
 app.command("config")(config_command)
+app.command("atc", context_settings={"ignore_unknown_options": True})(atc_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -40,10 +40,12 @@ def test_a_model_without_a_sidecar_is_told_the_one_to_write(acl, tmp_path, capsy
     assert f"write {path}.toml. `acl-py model init {path}` writes this one:" in told
     assert 'compute = "resnet50:infer"' in told
     path.write_bytes(b"a model")
-    assert acl.mdl.load_from_file(str(path)) == (0, 145002)
-    assert "a model file cannot run here" in capsys.readouterr().err
-    assert acl.mdl.query_size(str(path)) == (0, 0, 145002)
-    assert "145002" in acl.get_recent_err_msg()
+    assert acl.mdl.load_from_file(str(path)) == (0, 145006)
+    told = capsys.readouterr().err
+    assert "a card takes no such file: it does not begin with IMOD, as files of the vendor's compiler do" in told
+    assert f"write {path}.toml" in told
+    assert acl.mdl.query_size(str(path)) == (0, 0, 145006)
+    assert "145006" in acl.get_recent_err_msg()
 
 
 def test_what_is_told_can_be_used(acl, tmp_path, capsys):

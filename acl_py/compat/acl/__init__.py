@@ -4,6 +4,7 @@ The rooms, from the top down:
 
     public                          what programs import from the package
     processes hanging report        processes of a script; what a hang prints; the summary of a session
+    inference/                      aclruntime and ais_bench: sessions of model files, over the functions
     functions/                      base rt mdl op blas media prof util: a folder for each module of the binding
     standins/                       models, operators and kernel binaries, described in Python or in files
     aipp/                           what AIPP makes of images: its files, its parameters, its pixels

@@ -166,6 +166,12 @@ class Trace(Observer):
 
         save(self.timeline(), path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process as what was recorded so far."""
+        from acl_py.trace.rows.files import SavedTrace, saved  # imported here: as above
+
+        return SavedTrace, tuple(saved(self.timeline()))
+
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:  # noqa: ARG002
         """Note the caller: the device queues the parts of *copy*, while any task may run."""
         caller = self._writers.caller_number()

@@ -6,13 +6,13 @@ timeline; a *site* is a line of the program, as "file.py:12".
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from acl_py.calls.acts import PLAIN, Act
 from acl_py.trace.rows.hosts import Handover, Host
 from acl_py.trace.rows.source import SourceLine
 from device_model.completions import Why
+from device_model.frozen import Frozen
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
 PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3", *_UNITS)  # those of AI cores as data passes them
@@ -446,8 +446,7 @@ class CoreInstruction(NamedTuple):
     waited_for: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Frozen):
     """One recording: operations and calls in the order of their ends, all else in the order in which it came.
 
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of

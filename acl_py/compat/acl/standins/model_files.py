@@ -1,6 +1,7 @@
 """Finds the model of a model file, by its path or its content.
 
-A file without a sidecar is an AclError, and the sidecar to write is printed.
+What is registered comes first, then a sidecar, then the file itself if `acl-py atc` wrote it. Any other file without a
+sidecar is an AclError, and the sidecar to write is printed.
 """
 
 import ctypes
@@ -8,14 +9,15 @@ from pathlib import Path
 
 from acl_py.compat.acl.face.session import INVALID_PARAM, Session
 from acl_py.compat.acl.face.tracebacks import traceback_text
-from acl_py.compat.acl.standins import sidecars
+from acl_py.compat.acl.standins import graph_files, sidecars, vendor_files
 from acl_py.compat.acl.standins.computations import warn
 from acl_py.compat.acl.standins.models import Model
 from acl_py.errors import AclError
+from acl_py.late_imports import import_late
 from acl_py.verbs.kernels import Cost
 from device_model.library.spec import Product
 from device_model.memory import DEVICE_BASE, host
-from device_model.profile import DeviceProfile
+from device_model.profile import DeviceProfile, names
 
 MODEL_PATH_INVALID, MODEL_DATA_SIZE_INVALID, MODEL_ADDR_INVALID = 145002, 145006, 145007
 LOAD_MODEL = 545001
@@ -30,7 +32,7 @@ def find(here: Session, path: str) -> Model:
     except sidecars.SidecarError as error:
         raise _broken(here, error) from error
     if model is None:
-        raise _unknown(here, path)
+        model = _in_file(here, path)
     _check_time(here, model, path)
     return model
 
@@ -43,18 +45,66 @@ def find_in_memory(here: Session, address: int, size: int) -> Model:
     except sidecars.SidecarError as error:
         raise _broken(here, error) from error
     if model is None:
-        raise _unknown_content(here, size)
+        if not content.startswith(graph_files.MAGIC):
+            raise _unknown_content(here, content)
+        model = _of_graph(here, content, f"the model of {size} bytes", None)
     _check_time(here, model, model.name)
     return model
 
 
-def cost_of(profile: DeviceProfile, model: Model, flops: float) -> Cost:
+def _in_file(here: Session, path: str) -> Model:
+    """Return the model in the file *path*, if `acl-py atc` wrote it; else print what to do and raise AclError."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(len(graph_files.MAGIC))
+            if head == graph_files.MAGIC:
+                return _of_graph(here, head + file.read(), path, Path(path).stem)
+    except FileNotFoundError:
+        pass  # _unknown() says so
+    except OSError as error:
+        raise here.error(MODEL_PATH_INVALID, f"{path}: {error.strerror}") from error
+    raise _unknown(here, path)
+
+
+def _of_graph(here: Session, content: bytes, path: str, name: str | None) -> Model:
+    """Return the model in *content*, which `acl-py atc` wrote, under *name* or the one that it was made with."""
+    try:
+        description, onnx = graph_files.unpack(content)
+    except graph_files.GraphFileError as error:
+        warn(f"{path}: {error}", "write it anew with acl-py atc, or copy it again")
+        raise here.error(MODEL_DATA_SIZE_INVALID, f"{path}: {error}") from error
+    building = import_late(f"{__package__}.graphs.building")
+    try:
+        model: Model = building.model_in(description, onnx, name or description.name)
+    except ValueError as error:
+        warn(f"{path}: {error}", "")
+        raise here.error(LOAD_MODEL, f"{path}: {error}") from error
+    _check_chip(here, description.soc_version, path)
+    return model
+
+
+def _check_chip(here: Session, chip: str, path: str) -> None:
+    """Note a finding if a model was made for another chip than that of the run."""
+    card = here.runtime.profile.name
+    known = [each for each in names() if chip.lower().startswith(each)]
+    if max(known, key=len, default=chip.lower()) != card:
+        here.warn_once(
+            f"{path} was made for {chip}, and the card is {card}: make it with `acl-py atc --soc_version={_soc(card)}`"
+        )
+
+
+def _soc(card: str) -> str:
+    return "Ascend" + card.removeprefix("ascend").upper() if card.startswith("ascend") else card
+
+
+def cost_of(profile: DeviceProfile, model: Model, flops: float, nbytes: int | None = None) -> Cost:
     """Return what *flops* of *model* cost on a card: the rate is that of large products in the type that the model
-    computes in, or that of the vector units if the card does not multiply matrices of this type.
+    computes in, or that of the vector units if the card does not multiply matrices of this type. It moves *nbytes*; by
+    default, the bytes of its arguments.
     """
     products = None if profile.library is None else profile.library.products
     product: Product | None = getattr(products, model.precision, None)
-    return Cost(flops=flops if product is None else flops * (profile.cores.flops / product.flops))
+    return Cost(flops=flops if product is None else flops * (profile.cores.flops / product.flops), bytes=nbytes)
 
 
 def _check_time(here: Session, model: Model, name: str) -> None:
@@ -105,7 +155,7 @@ def find_bundle_in_memory(here: Session, address: int, size: int) -> list[str]:
     content = bytes_at(here, address, size)
     file = sidecars.bundle_file(content, _directories(here))
     if file is None:
-        raise _unknown_content(here, size)
+        raise _unknown_content(here, content)
     return find_bundle(here, str(file))
 
 
@@ -115,17 +165,35 @@ def _directories(here: Session) -> list[Path]:
 
 def _unknown(here: Session, path: str) -> AclError:
     file = Path(path)
-    there = (
-        "a model file cannot run here" if file.is_file() else "there is no such file, and a model file cannot run here"
-    )
-    warn(
-        f"{path}: {there}; write {sidecars.sidecar_of(file)}. `acl-py model init {path}` writes this one:",
-        sidecars.template(file),
-    )
-    return here.error(MODEL_PATH_INVALID, f"{path} has no sidecar {sidecars.sidecar_of(file).name}")
+    if not file.is_file():
+        there, code, tensors = "there is no such file, and a model file cannot run here", MODEL_PATH_INVALID, None
+    else:
+        there, code, tensors = _told(file.read_bytes())
+    example = sidecars.template(file) if tensors is None else sidecars.template(file, tensors.inputs, tensors.outputs)
+    warn(f"{path}: {there}; write {sidecars.sidecar_of(file)}. `acl-py model init {path}` writes this one:", example)
+    return here.error(code, f"{path} has no sidecar {sidecars.sidecar_of(file).name}; {there}")
 
 
-def _unknown_content(here: Session, size: int) -> AclError:
+def _told(content: bytes) -> tuple[str, int, vendor_files.Tensors | None]:
+    """Return what to say of a model file that has no sidecar, the code of a card, and the tensors in the file."""
+    try:
+        tensors = vendor_files.read(content)
+    except vendor_files.VendorFileError as error:
+        if error.is_cut:
+            return f"a card takes no such file: {error}", MODEL_DATA_SIZE_INVALID, None
+        return f"a model file cannot run here, and this one does not say its inputs: {error}", MODEL_PATH_INVALID, None
+    return "a model file cannot run here", MODEL_PATH_INVALID, tensors
+
+
+def _unknown_content(here: Session, content: bytes) -> AclError:
+    size = len(content)
+    try:
+        vendor_files.read(content)
+    except vendor_files.VendorFileError as error:
+        if error.is_cut:
+            what = f"the {size} bytes are no model file: {error}"
+            warn(what, "a sidecar of a file with these bytes would say what they compute")
+            return here.error(MODEL_DATA_SIZE_INVALID, what)
     warn(
         f"no model file with these {size} bytes has a sidecar in the current directory, the script's, or model/ or "
         "models/ in or beside them",

@@ -168,6 +168,23 @@ class Gears:
         return number
 
 
+def check_precision(name: str) -> None:
+    """Raise ValueError if *name* is not that of a type in which models compute."""
+    if name not in BYTES:
+        raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {name!r}")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What one execution takes: the operations of its products, and the bytes that it moves. *outputs* are the shapes
+    of its outputs; a dim that depends on values is -1.
+    """
+
+    flops: float
+    nbytes: int
+    outputs: tuple[Shape, ...]
+
+
 @dataclass(frozen=True)
 class Model:
     """A model: its tensors, the function that computes the outputs from the inputs, and what an execution costs.
@@ -175,6 +192,7 @@ class Model:
     The fields are as in `register_model`. *cost_us* and *flops* have one number, or one for each gear. The vendor's
     converter makes models that compute in float16, also of those with inputs of float32 or uint8. *aipp* says for each
     input what AIPP makes of it, if any has AIPP; then *inputs* are what a program passes, and *compute* includes AIPP.
+    A model with a graph has *counted*, which says what an execution with inputs of given shapes takes.
     """
 
     name: str
@@ -189,10 +207,10 @@ class Model:
     content: bytes | None = None
     precision: str = "float16"
     aipp: Inputs = ()
+    counted: Callable[[Sequence[Shape]], Amounts] | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in BYTES:
-            raise ValueError(f"precision must be one of {', '.join(BYTES)}, not {self.precision!r}")
+        check_precision(self.precision)
         if not self.inputs or not self.outputs:
             raise ValueError("a model has at least one input and one output")
         names = [tensor.name for tensor in self.everything]
@@ -282,7 +300,14 @@ class Model:
         def compute(*arrays: Any) -> Any:
             return self.compute(*own_inputs(aipp, arrays))
 
-        return replace(self, inputs=passed, compute=compute, aipp=aipp)
+        own = self.counted
+
+        def counted(shapes: Sequence[Shape]) -> Amounts:
+            assert own is not None, "it is called if the model has a graph"
+            pairs = zip(shapes, aipp, strict=True)
+            return own([shape if each is None else each.wanted.dims(shape[0]) for shape, each in pairs])
+
+        return replace(self, inputs=passed, compute=compute, aipp=aipp, counted=None if own is None else counted)
 
     def input_shapes(self, gear: Gear | None) -> list[Shape]:
         """The shapes of the inputs in *gear*; -1 stays where there are none."""
@@ -292,6 +317,8 @@ class Model:
         """The shapes of the outputs in *gear*; -1 stays where there are none."""
         if gear is None:
             return [each.shown for each in self.outputs]
+        if self.counted is not None:
+            return list(self.counted(self.input_shapes(gear)).outputs)
         return [self._gears.output(tensor, gear) for tensor in self.outputs]
 
     @property

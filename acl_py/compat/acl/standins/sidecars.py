@@ -1,7 +1,7 @@
 """Sidecars: `resnet50.om.toml` beside `resnet50.om` says what the model computes.
 
 A model file of the vendor's compiler cannot run here. Its sidecar names the inputs, the outputs and a Python function
-that computes the outputs from the inputs.
+that computes the outputs from the inputs; or an ONNX file, which says all of this.
 
 The function is `module:name`: of an installed module, or of the Python file of that name beside the sidecar. Installed
 modules come first, so a file beside a sidecar cannot replace numpy or json, neither for the sidecar nor for the imports
@@ -11,12 +11,13 @@ for the summary of a run.
 
 import importlib
 import importlib.util
+import json
 import os
 import sys
 import threading
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,11 @@ from acl_py.compat.acl.aipp import files as aipp_files
 from acl_py.compat.acl.face.options import brought_in
 from acl_py.compat.acl.standins.models import Model, Tensor, amounts, gears, registered, registered_with, with_weights
 from acl_py.compat.acl.standins.skeletons import identifier
+from acl_py.late_imports import import_late
 
 SUFFIX = ".toml"
-_TOP = ("compute", "inputs", "outputs", "cost_us", "flops", "precision", "dynamic_batch", "dynamic_hw", "dynamic_dims",
-        "work_size", "weight_size", "bundle", "aipp")  # fmt: skip
+_TOP = ("compute", "onnx", "inputs", "outputs", "cost_us", "flops", "precision", "dynamic_batch", "dynamic_hw",
+        "dynamic_dims", "work_size", "weight_size", "bundle", "aipp")  # fmt: skip
 _LONGEST_NAME = 200  # of a function with its module
 _NEAR = (".", "model", "models", "../model", "../models")  # where scripts have their models
 
@@ -63,9 +65,32 @@ cost_us = 1000.0
 # passes images in uint8, and the function gets the inputs below.
 # aipp = "aipp.cfg"
 {tables}"""
+_GRAPH_TEMPLATE = """\
+# What {file} computes on a simulated device: an ONNX file, by onnxruntime in
+# one thread. It computes in the types of that file, mostly float32; the
+# vendor's converter makes models that compute in float16 by default.
+onnx = {onnx}
+
+# The time of one execution is the greater of two: the products of the graph at
+# the card's rate for this precision, and its weights, inputs and outputs at
+# the rate of the memory. That is a bound; cost_us or flops say another time.
+precision = "float16"
+# cost_us = 1000.0
+
+# Dynamic shapes: write -1 in dims, and at most one of these lists of values.
+# dynamic_dims has one value for each -1 of the inputs, in their order.
+# dynamic_batch = [1, 2, 4, 8]
+# dynamic_hw = [[224, 224], [448, 448]]
+# dynamic_dims = [[20, 20], [40, 40]]
+# With -1 and no list, the tensor descriptions of each execution give the shapes.
+
+# A file of AIPP beside this one, as atc --insert_op_conf takes it: the program
+# passes images in uint8.
+# aipp = "aipp.cfg"
+{tables}"""
 _TABLE = """
 [[{kind}]]
-name = "{name}"
+name = {name}
 dtype = "{dtype}"
 dims = [{dims}]
 {rest}"""
@@ -89,10 +114,18 @@ def template(file: Path, inputs: Sequence[Tensor] = AN_INPUT, outputs: Sequence[
     return _TEMPLATE.format(file=file.name, module=identifier(file.stem), arguments=arguments, tables="".join(tables))
 
 
+def graph_template(file: Path, onnx: Path, inputs: Sequence[Tensor]) -> str:
+    """Return the text of a sidecar for the ONNX file *onnx*, with the dims of its *inputs*."""
+    path = json.dumps(os.path.relpath(onnx, file.parent), ensure_ascii=False)  # a text in TOML, too
+    return _GRAPH_TEMPLATE.format(file=file.name, onnx=path, tables="".join(_table("inputs", each) for each in inputs))
+
+
 def _table(kind: str, tensor: Tensor) -> str:
     dims = ", ".join(f'"{dim}"' if isinstance(dim, str) else str(dim) for dim in tensor.dims)
     rest = "" if tensor.format == "ND" else f'format = "{tensor.format}"\n'
-    return _TABLE.format(kind=kind, name=tensor.name, dtype=tensor.dtype, dims=dims, rest=rest)
+    return _TABLE.format(
+        kind=kind, name=json.dumps(tensor.name, ensure_ascii=False), dtype=tensor.dtype, dims=dims, rest=rest
+    )
 
 
 def module_of(file: Path) -> Path:
@@ -171,9 +204,11 @@ def known_files(directories: Sequence[Path], near: Sequence[str] = _NEAR) -> Ite
 def read(sidecar: Path, file: Path) -> Model:
     """The model that *sidecar* describes, for the model *file*, which gives its weights a size if it exists."""
     document = document_of(sidecar)
+    if "onnx" in document:
+        return _of_graph(sidecar, document, file)
     for name in ("compute", "inputs", "outputs"):
         if name not in document:
-            raise SidecarError(f"{sidecar}: {name} is missing; a model needs compute, inputs and outputs")
+            raise SidecarError(f"{sidecar}: {name} is missing; a model needs compute, inputs and outputs, or onnx")
     try:
         model = Model(
             file.stem,
@@ -192,6 +227,35 @@ def read(sidecar: Path, file: Path) -> Model:
     except (TypeError, ValueError) as error:
         raise SidecarError(f"{sidecar}: {error}") from error
     return with_weights(model, file.stat().st_size if file.is_file() else 0)
+
+
+def _of_graph(sidecar: Path, document: dict[str, Any], file: Path) -> Model:
+    """The model of a sidecar that names an ONNX file, which says all but the dims and what the model costs."""
+    for name in ("compute", "outputs"):
+        if name in document:
+            raise SidecarError(f"{sidecar}: the ONNX file says what {name} would: leave out {name}, or onnx")
+    reference = document["onnx"]
+    if not isinstance(reference, str) or not reference:
+        raise SidecarError(f'{sidecar}: onnx must be the path of an ONNX file, as in onnx = "resnet50.onnx"')
+    path = sidecar.parent / reference
+    building = import_late(f"{__package__}.graphs.building")
+    try:
+        given = [_tensor("inputs", entry) for entry in document.get("inputs", ())]
+        precision = document.get("precision", "float16")
+        graph = building.graph_in_file(path, {each.name: each for each in given}, precision)
+        sizes = gears(*(document.get(f"dynamic_{kind}", ()) for kind in ("batch", "hw", "dims")))
+        model: Model = replace(
+            building.model_of(file.stem, graph, sizes, precision),
+            cost_us=amounts(document.get("cost_us")),
+            flops=amounts(document.get("flops")),
+            work_size=document.get("work_size"),
+        )
+        if "aipp" in document:
+            model = model.with_aipp(aipp_files.read(sidecar.parent / document["aipp"]))
+    except (TypeError, ValueError) as error:
+        raise SidecarError(f"{sidecar}: onnx = {reference!r}: {error}") from error
+    brought_in[f"{_shown(sidecar)} computes {_shown(path)} with onnxruntime"] = None
+    return replace(model, weight_size=document["weight_size"]) if "weight_size" in document else model
 
 
 def document_of(sidecar: Path, known: Sequence[str] = _TOP) -> dict[str, Any]:

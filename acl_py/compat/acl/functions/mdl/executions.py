@@ -138,9 +138,10 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
     gear = _gear(runtime, loaded, given)
     sources = _data_buffers(here, runtime, model, given, model.described, "input")
     results = _data_buffers(here, runtime, model, wanted, model.outputs, "output")
+    shapes = _shapes(runtime, model, given, gear)
     inputs = [
         _input(runtime, model, tensor, buffer, shape)
-        for tensor, buffer, shape in zip(model.inputs, sources, _shapes(runtime, model, given, gear), strict=False)
+        for tensor, buffer, shape in zip(model.inputs, sources, shapes, strict=False)
     ]
     beside = len(model.described) - len(model.parameters)
     inputs += [
@@ -157,7 +158,7 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
         model.compute,
         inputs,
         outputs,
-        _cost(runtime, model, gear),
+        _cost(runtime, model, gear, shapes),
         reads=_own(runtime, loaded, sources[len(model.inputs) : beside]),
         writes=[] if loaded.work is None else [loaded.work],
         then=execution.describe,
@@ -258,7 +259,16 @@ def _own(runtime: Runtime, loaded: LoadedModel, gear_inputs: Sequence[DataBuffer
     return read
 
 
-def _cost(runtime: Runtime, model: Model, gear: Gear | None) -> Cost:
+def _cost(runtime: Runtime, model: Model, gear: Gear | None, shapes: Sequence[Shape]) -> Cost:
     if model.flops:
         return cost_of(runtime.profile, model, model.amount(model.flops, gear))
-    return Cost(us=model.amount(model.cost_us, gear)) if model.cost_us else Cost(flops=0)
+    if model.cost_us:
+        return Cost(us=model.amount(model.cost_us, gear))
+    if model.counted is None:
+        return Cost(flops=0)
+    try:
+        amounts = model.counted(shapes)
+    except ValueError as error:
+        remedy = "give the inputs shapes that the graph can have"
+        raise runtime.error(Kind.INVALID_VALUE, f"{model.name}: {error}", remedy, code=INVALID_PARAM) from error
+    return cost_of(runtime.profile, model, amounts.flops, amounts.nbytes)

@@ -1,0 +1,1 @@
+"""What `import ais_bench.infer` finds: see `interface`."""
