@@ -15,6 +15,7 @@ only from those below it, and all of them may import device_model:
         demo demo_cores                 the demos; what those on cores have in common
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
+        swept_scripts                   the same script at many points
     advice/         which waits of a recorded run are needed, and what the program is worth without the others
         pairs lines needs               what must stay in order, the lines that wait, what loses its order without them
         steps bounds choosing texts     their edits, what these are worth, which go together, and all of it in words
@@ -23,7 +24,7 @@ only from those below it, and all of them may import device_model:
         acl/                            `acl`, the vendor's Python binding
         cuda/                           the driver of CUDA, which packages load as a library
     explain/        what would make a recorded run faster, or a wrong one right
-        prices whatif                   programs run again with an edit
+        prices whatif asking            programs run again with an edit, here or in other processes
         edits cases                     the edits, and what they change
         fixes edges rewrites            the order that a program lacks, and the program that has it
         recordings                      recordings of runs, as programs
@@ -42,7 +43,8 @@ only from those below it, and all of them may import device_model:
     public          what programs import from the package
     sweeps/         one program at many points
         sweep points running            the points, and a run at one of them
-        rows store engine               the table; the file that keeps rows; where the points run
+        rows plots progress             the table and its figures; how far a sweep is
+        store files                     what keeps the rows, and where
     simulation      run, simulate, open
     causes/         why a recorded run took as long as it did
         path slack lines                the critical path, and how much longer each operation could be, by line
@@ -105,6 +107,8 @@ only from those below it, and all of them may import device_model:
     calls/          calls as data
         table acts                      what is known of each verb; what a call has done
         steps fields                    the steps of programs that make calls; which values their fields have
+    many/           a function at many points, in processes or in an executor
+        crew pools                      where the points run, and in which order; pools of processes
     callers codes errors parts projects ranges sites signatures whole_files late_imports
                     the ground: tasks, return codes, exceptions, parts of the sanitizer, tables of a pyproject.toml,
                     ranges of bytes, lines of the user's program, the functions of `acl`, files that are written whole

@@ -16,7 +16,7 @@ A rule without the last five strikes whenever it matches. If several rules would
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from inspect import getdoc
 from sys import _getframe
@@ -32,6 +32,7 @@ from acl_py.sites import site_of
 from device_model.errors import listed
 from device_model.faults import Rule as Rule
 from device_model.faults import SlowCurve, Verdict
+from device_model.frozen import Frozen
 from device_model.integers import Integer, is_integer
 from device_model.memory import Buffer, Limit, size_text
 from device_model.scheduler import END_NS, nanoseconds
@@ -47,8 +48,7 @@ class FaultError(ValueError):
 End = Callable[[], None]  # takes a rule out of force
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Frozen):
     """A rule that is not in force yet, for `Simulation.fault`; *made* is the line that made it."""
 
     text: str

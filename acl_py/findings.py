@@ -6,11 +6,12 @@ A finding is kept once for each kind, its lines and its names; when the same lin
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from acl_py.late_imports import import_late
+from device_model.frozen import Frozen
 
 if TYPE_CHECKING:  # most programs have no core kernel, and the package takes as long to import as all the rest
     from device_model.kernel.findings import KernelRule
@@ -44,8 +45,7 @@ class Kind(StrEnum):
         return self.value.replace(" ", "-")
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Frozen):
     """One access to memory, or one use of a stream, an event or another object.
 
     Attributes:
@@ -90,8 +90,7 @@ def line_text(site: object) -> str:
     return "" if site is None or site is True else str(site)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Frozen):
     """A range of bytes of a buffer: from *start* to *stop*, without *stop*, counted from its begin.
 
     *buffer* is the name that the program gave it, as "'weights'", or the line that made it, as "the memory made at
@@ -106,8 +105,7 @@ class Span:
         return f"{self.buffer}[{self.start:,}:{self.stop:,}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Frozen):
     """What came of a fix when it was tried.
 
     Attributes:
@@ -121,8 +119,7 @@ class Trial:
     cost_us: float = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Frozen):
     """One finding.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from acl_py.late_imports import standard_library_first
 from acl_py.parts import NEEDS_MODEL, parts_of
 from device_model.errors import shown
+from device_model.frozen import Frozen
 from device_model.integers import integer
 from device_model.rules import RULES, SyncRules
 
@@ -41,8 +42,7 @@ def placed_on_card(device: object) -> bool:
     return card_of(os.environ.get(DEVICE) or device) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Frozen):
     """How a simulation runs; `simulate` says what each option means. The public functions spell them out in their
     signatures, with the same defaults.
     """
@@ -61,6 +61,7 @@ class Options:
     overlay: str | Path | None = None
     bodies: str | None = None
     hccl_timeout_s: float | None = None
+    values: bool = True
 
     @property
     def card(self) -> Card | None:
@@ -78,8 +79,9 @@ class Options:
         if placed.card is None:
             return placed
         return replace(
-            placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None, hccl_timeout_s=None
-        )
+            placed, workers=None, instructions=0, overlay=None, host_time=HOST_TIMES[0], clock=None,
+            hccl_timeout_s=None, values=True,
+        )  # fmt: skip
 
     def check(self) -> None:
         """Check all but the device, the overlay and the rules, which `profile_and_rules` reads, and *sanitize* and
@@ -102,6 +104,10 @@ class Options:
             _check_seconds("hang_after", self.hang_after)
         if self.hccl_timeout_s is not None:
             _check_seconds("hccl_timeout_s", self.hccl_timeout_s)
+        if not isinstance(self.values, bool):
+            raise TypeError(f"values must be True or False, not {shown(self.values)}")
+        if not self.values:
+            self._check_without_values()
         if self.host_time not in HOST_TIMES:
             raise ValueError(f"host_time must be one of {', '.join(HOST_TIMES)}, not {self.host_time!r}")
         if self.clock not in _CLOCKS:
@@ -112,6 +118,19 @@ class Options:
             self._check_card()
         elif self.bodies is not None:
             raise ValueError(f"bodies={self.bodies!r} is for cards: on the model each body runs, in its modelled time")
+
+    def _check_without_values(self) -> None:
+        """Refuse options that look at bytes."""
+        if self.effects not in (None, "strong"):
+            raise ValueError(
+                f"effects={self.effects!r} with values=False: which bytes a reader sees is a question about values; "
+                "leave one of the two out"
+            )
+        if isinstance(self.sanitize, str) and (asked := parts_of(self.sanitize) & NEEDS_MODEL):
+            raise ValueError(
+                f"sanitize={self.sanitize!r} with values=False: the part {' or '.join(sorted(asked))} looks at bytes; "
+                "leave it out, or run with values"
+            )
 
     def _check_card(self) -> None:
         """Refuse options that a card has no use for."""
@@ -127,6 +146,7 @@ class Options:
             ("overlay", self.overlay, "calls take the time that they take"),
             ("host_time", None if self.host_time == HOST_TIMES[0] else self.host_time, "time is real"),
             ("hccl_timeout_s", self.hccl_timeout_s, "a communicator is made on the model only"),
+            ("values", None if self.values else False, "a card computes all values"),
             ("clock", "simulated" if self.clock == "simulated" else None, "time is real"),
         ):
             if value is not None:

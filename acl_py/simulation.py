@@ -83,6 +83,13 @@ class Simulation(Handle):
         return self._trace
 
     @property
+    def values(self) -> bool:
+        """Whether the simulation computes values: False with `values=False`. A program can ask before it fills or reads
+        memory of the host.
+        """
+        return self.runtime.values
+
+    @property
     def rng(self) -> "np.random.Generator":
         """Random numbers for the program: the same for the same seed."""
         return self.runtime.rng
@@ -203,7 +210,7 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
     profile, rules = options.profile_and_rules()
     effects = effects_of(options.effects)
     runtime = _HOST_TIMES[options.host_time](
-        profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after
+        profile, rules, workers=options.workers, seed=options.seed, hang_after=options.hang_after, values=options.values
     )
     runtime.hccl_timeout_s = options.hccl_timeout_s
     if effects is not Effects.STRONG:
@@ -212,9 +219,18 @@ def build(options: Options) -> "tuple[Runtime, Trace | None]":
     recorder = _recorder(options, runtime, instructions) if options.trace else None
     if watch is not None:
         watch.keep(runtime, recorder)
+    if not options.values:
+        parts = _without_bytes(runtime, parts)
     if parts or effects is not Effects.STRONG:
         _sanitize(runtime, parts)
     return runtime, recorder
+
+
+def _without_bytes(runtime: Runtime, parts: frozenset[SanitizerPart]) -> frozenset[SanitizerPart]:
+    """Return the *parts* that a run without values can look at, and note what it does not look at."""
+    if parts & NEEDS_MODEL:
+        runtime.state(Findings).note("reads of unwritten bytes are not looked for: values are off (values=False)")
+    return parts - NEEDS_MODEL
 
 
 def _recorder(options: Options, runtime: Runtime, instructions: int) -> "Trace":
@@ -310,6 +326,7 @@ async def simulate(
     overlay: str | Path | None = None,
     bodies: str | None = None,
     hccl_timeout_s: float | None = None,
+    values: bool = True,
 ) -> AsyncIterator[Simulation]:
     """Begin a simulation in a running event loop, for the calling task and the tasks that it makes; end it with the
     block.
@@ -351,6 +368,8 @@ async def simulate(
             its cost says, and no byte changes (docs/card.md).
         hccl_timeout_s: Under ACL's rules: after how many seconds ranks that wait for each other in a collective fail;
             0: never. None: as HCCL_EXEC_TIMEOUT in the environment says, or after 1,800.
+        values: False: no bytes move, functions of array kernels do not run, and collectives reduce nothing; times are
+            as with values (docs/values.md). What needs a value is refused by name.
 
     Raises:
         TypeError: An option is of a type that it cannot be of.
@@ -376,6 +395,7 @@ async def simulate(
             overlay,
             bodies,
             hccl_timeout_s,
+            values,
         ).placed()
     ) as sim:
         yield sim
@@ -397,6 +417,7 @@ def open(  # noqa: A001 - acl_py.open is the name
     overlay: str | Path | None = None,
     bodies: str | None = None,
     hccl_timeout_s: float | None = None,
+    values: bool = True,
 ) -> Simulation:
     """Begin a simulation for every task of the process that is in no other, until `await sim.close()`.
 
@@ -423,6 +444,7 @@ def open(  # noqa: A001 - acl_py.open is the name
             overlay,
             bodies,
             hccl_timeout_s,
+            values,
         ).placed()
     )
     opened.append(scope)
@@ -448,6 +470,7 @@ def run(
     overlay: str | Path | None = None,
     bodies: str | None = None,
     hccl_timeout_s: float | None = None,
+    values: bool = True,
 ) -> _T:
     """Run the coroutine function *main* with *args* in a new simulation, and return its result.
 
@@ -483,6 +506,7 @@ def run(
         bodies: On a card only: what launches of kernels with a body in Python do: "refuse", "host" or "time".
         hccl_timeout_s: Under ACL's rules: after how many seconds ranks that wait for each other in a collective fail;
             0: never. None: as HCCL_EXEC_TIMEOUT in the environment says, or after 1,800.
+        values: False: no bytes move and nothing is computed; times are as with values (docs/values.md).
 
     Raises:
         TypeError: *main* is not a function, but perhaps what calling it returned.
@@ -504,6 +528,7 @@ def run(
         overlay,
         bodies,
         hccl_timeout_s,
+        values,
     ).placed()
     if not callable(main):
         what = coroutine_text(main) if isinstance(main, Coroutine) else repr(main)

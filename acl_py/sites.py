@@ -130,23 +130,29 @@ class _Wrapper(dict[int, Any]):
 # Sites by the id of their code object and by the instruction in it. The id is the key because to hash a code object
 # reads all of it; a site keeps its code object alive, so that the id stays its own.
 _sites: dict[int, dict[int, Site]] = {}
-# The sites in the user's code, by the same keys; those behind a wrapper; None for other code of this package or of a
-# library, whose caller counts.
-_known: dict[int, dict[Any, Site] | None] = {}
+# The sites in the user's code, by the same keys; those behind a wrapper; _FOREIGN for other code of this package or of
+# a library, whose caller counts.
+_known: dict[int, dict[Any, Site]] = {}
 _NOWHERE: dict[Any, Site] = {}
+_FOREIGN: dict[Any, Site] = {}  # stays empty
 _made: WeakKeyDictionary["_Coroutine", Site] = WeakKeyDictionary()  # where the task of a coroutine was made
 
 
 def site_of(frame: FrameType) -> Site:
     """Return the site of *frame*, or the nearest one in the user's code if *frame* is not the user's."""
+    # This is the hot path: most frames are the user's, and have called from this place before.
+    return _known.get(id(frame.f_code), _NOWHERE).get(frame.f_lasti) or _find(frame)
+
+
+def _find(frame: FrameType) -> Site:
     inside: FrameType | None = frame
     while inside is not None:
         places = _known.get(id(inside.f_code), _NOWHERE)
-        if places is not None:
+        if places is not _FOREIGN:
             site = places.get(inside.f_lasti)
             if site is not None:
                 return site
-            if type(places) is _Wrapper and (caller := inside.f_back) is not None:
+            if (caller := inside.f_back) is not None:  # of a wrapper: no other code has an id as a key
                 behind: dict[int, Site] = places.get(id(caller.f_code), _NOWHERE)
                 site = behind.get(caller.f_lasti)
                 if site is not None:
@@ -188,7 +194,7 @@ def _nearest(frame: FrameType) -> Site | None:
             wrapper = inside
         elif in_task and (code.co_flags & CO_COROUTINE or code.co_filename.startswith(PACKAGE)):
             _at(inside)  # keeps its code alive
-            _known[id(code)] = None
+            _known[id(code)] = _FOREIGN
         inside = inside.f_back
     return None if wrapper is None else _behind(wrapper.f_code, wrapper)
 

@@ -12,7 +12,7 @@ From the top down; each line imports only from those below it:
     streams                         first in, first out, and the default-stream rule
     queues steps                    hardware queues; entries in a stream that take no engine
     ops                             Op: a piece of work in a stream, and its completion
-    overlay                         the values of another host, laid over a profile; some are in overlays/
+    overlay speeds                  the values of another host, laid over a profile; faster copies and links
     profile                         what a card has and how fast it is; the cards are in profiles/
     aicore/                         kernels in the manner of Ascend C, run and timed
     cta/                            kernels of thread blocks, run and timed
@@ -28,8 +28,10 @@ From the top down; each line imports only from those below it:
     scheduler                       the clock, and the heap of what will happen
     completions dtypes              what can be waited for; the dtypes of NumPy and ml_dtypes
     flows                           transfers that share what they cross, max-min fair
+    grids                           all combinations of some values, and the table of what came of them
     integers names                  numbers that a caller gives; what a program calls its streams and memory
-    errors handles                  errors, and text from outside made safe to print; what a program holds
+    errors frozen handles           errors, and text from outside made safe to print; dataclasses that are quick to
+                                    define; what a program holds
 
 Words, each with one meaning:
 

@@ -7,13 +7,13 @@ waits for the kernel B, is `Link(A, Relation.WAITS, B)`. Texts are made from lin
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from device_model.collectives.cliques import Clique
 from device_model.collectives.parts import Part
 from device_model.completions import AllOf, Completion, FirstOf, Need, Process
+from device_model.frozen import Frozen
 from device_model.ops import Op
 from device_model.steps import Step
 from device_model.streams import Stream
@@ -38,8 +38,7 @@ class Relation(Enum):
     CUT = "the chain is longer than it is shown; the subject is the next in it"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Frozen):
     """One wait: the *subject*, its *relation* to the *cause*, and how many more operations of the same stream stand
     between the two (*skipped*).
     """
@@ -188,7 +187,7 @@ def _look_at_part(part: Part) -> tuple[Relation, Completion | None]:
     exchange = part.awaited()
     if exchange is None:
         return Relation.RUNS, None
-    parts = [other for _, other in exchange.missing()]
-    if parts and exchange.agrees and parts[0] is not None:
-        return Relation.MEETS, parts[0].op
+    first = next(exchange.missing(), None)
+    if first is not None and exchange.agrees:
+        return Relation.MEETS, first
     return Relation.ALONE, None

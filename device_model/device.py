@@ -125,7 +125,7 @@ class Device:
         self.h2d, self.d2h, self.peer, self.staged = self._copy_engines()
         self.cores = self._dispatcher()
         self.host_thread = HostThread(scheduler, profile.latency, self.finish)
-        self.parts = Parts(scheduler, self.cores, self.finish)
+        self.parts = Parts(scheduler, self.cores, self)
         self._engines = self._by_lane()
         self.staging = Staging(scheduler, profile)
         self.words = Words(scheduler, hooks, workers.flush, self.cores.waiting.look)

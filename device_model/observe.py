@@ -132,8 +132,12 @@ class Observer:
     def hung(self, what: str, site: object, links: "Sequence[Link]") -> None:
         """The wait *what*, made at *site*, can never end; *links* say what it waits for."""
 
-    def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
-        """The program has marked the time from *begin_ns* to *end_ns* as *name*; see `acl_py.annotate`."""
+    def marked(
+        self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object, stream: "Stream | None" = None
+    ) -> None:
+        """The program has marked the time from *begin_ns* to *end_ns* as *name*: of the host, or those of *stream*; see
+        `acl_py.annotate`.
+        """
 
     def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
         """The host begins to wait for *completion*, or asks for it: all work of *subjects* so far.
@@ -301,7 +305,7 @@ class Hooks:
     host_waited: Callable[[Completion, Nanoseconds], None] | None
     refused: Callable[[object], None] | None
     hung: "Callable[[str, object, Sequence[Link]], None] | None"
-    marked: Callable[[str, Nanoseconds, Nanoseconds, object], None] | None
+    marked: Callable[..., None] | None  # its last argument may be left out
     awaiting: "Callable[[Sequence[Subject], Completion, bool], None] | None"
     synchronized: Callable[[Completion], None] | None
     noticed: Callable[[Completion, object], None] | None

@@ -17,7 +17,7 @@ The dataclasses below are the format: a new number is a new field here, and a li
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +28,7 @@ from device_model.aicore.core.spec import CoreSpec
 from device_model.completions import Nanoseconds
 from device_model.errors import ProfileError as ProfileError
 from device_model.errors import printable
+from device_model.frozen import Frozen
 from device_model.kernel.ranges import MOST, Count, Few
 from device_model.library.spec import LibrarySpec
 from device_model.links.collectives import CollectivesSpec
@@ -84,8 +85,7 @@ class Curve(dict[int, Nanoseconds]):
         return time
 
 
-@dataclass(frozen=True)
-class HostCosts:
+class HostCosts(Frozen):
     """How long each call takes the host when it does not have to wait, in nanoseconds.
 
     Malloc, Free, and what a pool takes from the device and gives back, depend on the number of bytes.
@@ -131,8 +131,7 @@ class HostCosts:
     gap_last: int  # in addition, before the synchronisation that ends it
 
 
-@dataclass(frozen=True)
-class Latencies:
+class Latencies(Frozen):
     """How long the device takes from one event to the next, in nanoseconds."""
 
     submit_kernel: int  # from the return of the call to the earliest start
@@ -151,8 +150,7 @@ class Latencies:
     host_function_pause: int  # between two of them
 
 
-@dataclass(frozen=True)
-class Cores:
+class Cores(Frozen):
     """The AI cores (SMs), and what all of them together can do."""
 
     count: Count
@@ -161,8 +159,7 @@ class Cores:
     bytes_per_second: Count  # from and to device memory
 
 
-@dataclass(frozen=True)
-class Queues:
+class Queues(Frozen):
     """Hardware queues: how many there are, and how many operations each holds that have not started."""
 
     compute: Few
@@ -170,8 +167,7 @@ class Queues:
     depth: Count
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Frozen):
     """How many objects of each kind a device can have at a time."""
 
     streams: Count  # besides the default streams
@@ -179,8 +175,7 @@ class Limits:
     notifies: Count
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Frozen):
     """Device memory."""
 
     bytes: Count
@@ -188,8 +183,7 @@ class Memory:
     pool_chunk: Count  # the stream-ordered pool takes bytes from the device in multiples of this
 
 
-@dataclass(frozen=True)
-class Copies:
+class Copies(Frozen):
     """How long copies and fills take, and how pageable host memory is staged."""
 
     h2d: Curve
@@ -216,8 +210,7 @@ class Copies:
     host_to_host: Curve
 
 
-@dataclass(frozen=True)
-class Graphs:
+class Graphs(Frozen):
     """Captures and graphs: how long calls take the host, in nanoseconds, and how the device runs the nodes.
 
     Curves are by the number of kernels, copies inside the device among them; `end` and `update` by that of all nodes.
@@ -255,8 +248,7 @@ class Graphs:
     launch_gap: int  # from the end of the work before a launch to the start of its first nodes
 
 
-@dataclass(frozen=True)
-class Managed:
+class Managed(Frozen):
     """Managed memory: what its calls and the moves of its pages take, in nanoseconds."""
 
     malloc: int  # MallocManaged
@@ -298,8 +290,7 @@ class Managed:
         return self.to_host[moves.to_host * PAGE] if moves.to_host else 0
 
 
-@dataclass(frozen=True)
-class Video:
+class Video(Frozen):
     """The hardware for videos and images: how many frames of 1920x1080 one channel does in a second; 0 if there is
     none.
 
@@ -314,8 +305,7 @@ class Video:
     jpeg_decode_channels: Few
 
 
-@dataclass(frozen=True)
-class DeviceProfile:
+class DeviceProfile(Frozen):
     """One card and its numbers.
 
     Attributes:

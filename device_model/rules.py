@@ -19,11 +19,14 @@ How large, how many and how long are not rules. Those numbers belong to a card a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from copyreg import pickle as pickle_by
+from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 from device_model.errors import Kind
+from device_model.frozen import Frozen
 
 
 class DefaultStream(Enum):
@@ -219,16 +222,14 @@ class HostCall(Enum):
     WAITS_FOR_DEVICE = "it waits for all work of a device"
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Frozen):
     """The number and the name that a vendor gives a kind of failure."""
 
     value: int
     name: str
 
 
-@dataclass(frozen=True)
-class SyncRules:
+class SyncRules(Frozen):
     """One rule set: an answer to each question above.
 
     Attributes:
@@ -290,6 +291,13 @@ class SyncRules:
 _UNSAFE_UNDER_CUDA = frozenset(
     {HostCall.ALLOCATES, HostCall.FREES, HostCall.SYNCHRONISES, HostCall.QUERIES, HostCall.COPIES}
 )
+
+
+def _read_only(values: Mapping[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
+
+
+pickle_by(MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # rules go to other processes
 
 # cudaError_t; the numbers as in CUDA 13's driver_types.h.
 _CUDA_CODES = MappingProxyType(

@@ -266,11 +266,11 @@ class Scheduler:
     def advance(self, until: Nanoseconds) -> None:
         """Do all actions that are due up to and including *until*; the clock then stands at *until*."""
         heap = self.heap
-        dirty = self.dirty
         if self.choices is not None:
             while heap and heap[0][0] <= until:
                 self.step()
         if heap and heap[0][0] <= until:
+            dirty = self.dirty
             self.until = until
             try:
                 while True:

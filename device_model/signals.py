@@ -165,7 +165,8 @@ class Words(Observer):
         changed.complete(self._scheduler.now)
 
     def _write(self, allocation: Allocation, offset: int, value: int) -> Iterator[Completion]:
-        self._word(allocation, offset)[0] = value
+        if allocation.has_values:
+            self._word(allocation, offset)[0] = value
         self._look()
         self._written()
         yield from ()

@@ -553,7 +553,7 @@ def dropped(work: Work) -> Work:
             work.label,
             work.blocks,
             work.block_ns,
-            _nothing,
+            nothing,
             (),
             (),
             work.nbytes,
@@ -563,8 +563,8 @@ def dropped(work: Work) -> Work:
     return Dropped(work)
 
 
-def _nothing() -> None:
-    pass
+def nothing() -> None:
+    """The body of a kernel that has no effect."""
 
 
 def check_alive(what: str, role: str, allocation: Allocation) -> None:

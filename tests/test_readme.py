@@ -20,12 +20,15 @@ CTA = ROOT / "docs" / "cta.md"
 GRAPHS = ROOT / "docs" / "graphs.md"
 MANAGED = ROOT / "docs" / "managed.md"
 SWEEPS = ROOT / "docs" / "sweeps.md"
+VALUES = ROOT / "docs" / "values.md"
 COLLECTIVES = ROOT / "docs" / "collectives.md"
 TEACHING = ROOT / "docs" / "teaching.md"
 TIME = ROOT / "docs" / "time.md"
 SANITIZER = ROOT / "docs" / "sanitizer.md"
 APPS_PAGE = ROOT / "docs" / "apps.md"
-WITH_EXAMPLES = (README, INDEX, AICORE, CTA, PTX, GRAPHS, MANAGED, COLLECTIVES, SWEEPS, TIME, SANITIZER, TEACHING)
+WITH_EXAMPLES = (
+    README, INDEX, AICORE, CTA, PTX, GRAPHS, MANAGED, COLLECTIVES, VALUES, SWEEPS, TIME, SANITIZER, TEACHING,
+)  # fmt: skip
 HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *HOWTO]
 APPS = {  # the rows of two versions in an app's output

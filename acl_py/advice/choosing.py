@@ -197,9 +197,21 @@ class Choice:
         advice, together = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
         chosen = {each.way.line.key for each in advice}
         left = [each for each in first if each.line.key not in chosen]
-        verdicts = [Verdict(each.line) if isinstance(each, Way) else each for each in left]
+        verdicts = [self._verdict(each, _edit_of(each.way for each in advice)) for each in left]
         self._hide([each for each in left if isinstance(each, Way)], advice)
         return Chosen(advice, verdicts, together)
+
+    def _verdict(self, alone: Way | Verdict, chosen: Edit) -> Verdict:
+        """Return what is known of a line that stays beside what is *chosen*; *alone* is what is known without that.
+
+        What goes makes no line needless, but what comes in its place can: a line that was needed may only be cheap now.
+        """
+        if isinstance(alone, Verdict) and (alone.pair is None or not chosen.behind):
+            return alone
+        beside = self._way(alone.line, chosen, one=True)
+        if isinstance(beside, Way) or (isinstance(alone, Way) and beside.pair is None):
+            return Verdict(alone.line)
+        return beside
 
     def again(self, wanted: Iterable[tuple[Advice, WaitLine]], later: Iterable[WaitLine]) -> list[Way]:
         """Return the ways to do with whole lines what was chosen in a part, and to do without those of *later* that
@@ -233,8 +245,8 @@ class Choice:
         """Return what can be done with *line* behind what is *chosen*, or why it stays. If it cannot go, *one* reason
         may be enough.
         """
-        doubt = self._doubtful.of(line, *waits_of((*chosen.lines, line)))
-        loss = self._judge.loss(chosen + Edit((line,)), one=one)
+        doubt = self._doubtful.of(line)
+        loss = self._loss(line, chosen, one=one)
         if not loss and doubt is None:
             return self._made(line, Form.LAST if line.last else Form.REMOVE, Edit((line,)), chosen)
         if doubt is not None:
@@ -249,6 +261,11 @@ class Choice:
             return Verdict(line, loss.known[0])
         doubtful = (*loss.doubtful, *loss.at_barrier)[0]
         return Verdict(line, None if doubtful.doubt else doubtful, doubtful.doubt)
+
+    def _loss(self, line: WaitLine, chosen: Edit, *, one: bool) -> Loss:
+        """Return what the program loses without *line*, too."""
+        told = self._doubtful.told(line, *waits_of((*chosen.lines, line)))
+        return self._judge.loss(chosen + Edit((line,)), one=one, told=told)
 
     def _made(
         self, line: WaitLine, form: Form, edit: Edit, chosen: Edit, pairs: tuple[Pair, ...] = ()
@@ -265,7 +282,7 @@ class Choice:
         last = ({line.calls[-1]}, ()) if line.calls else ((), {line.awaits[-1]})
         others = line.without_last(*last)
         edit = Edit((others,))
-        if self._judge.loss(chosen + edit, one=True):
+        if self._loss(others, chosen, one=True):
             return None
         way = self._made(others, Form.LAST, edit, chosen)
         return way if isinstance(way, Way) else None
@@ -369,10 +386,11 @@ class Choice:
 
     def _with_cheap(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> "_SoFar":
         """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
-        first. They are tried together, and one by one if that fails.
+        first. They are tried together, and one by one if that fails. What stands in the place of waits that were chosen
+        may do the work of others that were needed.
         """
-        together = so_far
-        left = (line for line in lines if line.key in self._needless and line.key not in so_far.keys)
+        together, are_replaced = so_far, bool(so_far.edit.behind)
+        left = (line for line in lines if (are_replaced or line.key in self._needless) and line.key not in so_far.keys)
         for line in sorted(left, key=lambda line: line.strength):
             way = self._way(line, together.edit, one=True)
             if isinstance(way, Way) and way.form is Form.REMOVE:

@@ -2,19 +2,24 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
 from pathlib import PurePath
+
+import numpy as np
 
 from acl_py.advice.pairs import Doubt
 from acl_py.calls import acts
 from acl_py.causes.captured import Captured
+from acl_py.causes.relation import At, Node
+from acl_py.causes.walk import tells
+from acl_py.trace.rows.columns import call_columns
 from acl_py.trace.rows.reading import short_site
 from acl_py.trace.rows.timeline import Access, Call, Ref, Timeline
 
 _PACKAGES = ("site-packages", "dist-packages")
-_TIMES = ("EventElapsedTime", "GetEventTimestamp")
 
 
 class Strength(IntEnum):
@@ -130,10 +135,8 @@ class Doubtful:
         last = [waits[-1] for waits in self._waits.values()]
         return {index for _, is_row, index in last if not is_row}, {row for _, is_row, row in last if is_row}
 
-    def of(self, line: WaitLine, calls: Collection[int], awaits: Collection[int]) -> Doubt | None:
-        """Return why a wait of *line* cannot be left out together with *calls* and *awaits*; None if nothing is known
-        against it.
-        """
+    def of(self, line: WaitLine) -> Doubt | None:
+        """Return why a wait of *line* cannot be left out; None if nothing is known against it."""
         if any(part in _PACKAGES for part in PurePath(line.file).parts):
             return Doubt.FOREIGN
         if not self._captured.isdisjoint(line.calls):
@@ -143,50 +146,71 @@ class Doubtful:
             return Doubt.LIMIT
         if any(_takes_signal(call, self._timeline) for call in rows):
             return Doubt.SIGNAL
-        if not line.by_host:
-            return None
-        return self._of_host(line, calls, awaits)
+        return Doubt.FAILURE if line.by_host and self._shows_failure(line) else None
 
-    def _of_host(self, line: WaitLine, calls: Collection[int], awaits: Collection[int]) -> Doubt | None:
+    def _shows_failure(self, line: WaitLine) -> bool:
         timeline = self._timeline
         ends = [timeline.calls[index].exit_ns for index in line.calls]
         ends += [timeline.accesses[row].at_ns for row in line.awaits]
-        if self._failed_ns is not None and any(end >= self._failed_ns for end in ends):
-            return Doubt.FAILURE
-        waits = [((call := timeline.calls[index]).caller, call.by, (index, 0, index)) for index in line.calls]
-        waits += [
-            ((each := timeline.accesses[row]).caller, each.by, (_behind(each.behind), 1, row)) for row in line.awaits
-        ]
-        return Doubt.TOLD if any(self._tells_behind(*wait, calls, awaits) for wait in waits) else None
+        return self._failed_ns is not None and any(end >= self._failed_ns for end in ends)
 
-    def _tells_behind(
-        self, caller: str, by: int, wait: tuple[int, int, int], calls: Collection[int], awaits: Collection[int]
+    def told(self, line: WaitLine, calls: Collection[int], awaits: Collection[int]) -> Iterator[Node]:
+        """Yield where something is told behind a wait of *line*, by those who wait there, if *calls* and *awaits* go. A
+        handover counts before the next wait that stays.
+        """
+        if not line.by_host:
+            return
+        timeline = self._timeline
+        waits: defaultdict[tuple[str, int], set[tuple[int, int, int]]] = defaultdict(set)
+        for index in line.calls:
+            call = timeline.calls[index]
+            waits[call.caller, call.by].add((index, 0, index))
+        for row in line.awaits:
+            access = timeline.accesses[row]
+            waits[access.caller, access.by].add((_behind(access.behind), 1, row))
+        for caller, own in waits.items():
+            tells = self._tells[caller]
+            for behind, node in islice(tells, bisect_left(tells, (min(own)[0],)), None):
+                if node.at is not At.GAVE or self._is_next(caller, own, behind, calls, awaits):
+                    yield node
+
+    def _is_next(
+        self,
+        caller: tuple[str, int],
+        own: Container[tuple[int, int, int]],
+        behind: int,
+        calls: Collection[int],
+        awaits: Collection[int],
     ) -> bool:
-        """Whether something is told behind *wait* and before the next wait of the same caller that stays."""
-        waits, tells = self._waits[caller, by], self._tells[caller, by]
-        place = bisect_left(waits, wait) + 1
-        while place < len(waits) and (waits[place][2] in (awaits if waits[place][1] else calls)):
-            place += 1
-        until = waits[place][0] if place < len(waits) else len(self._timeline.calls)
-        first = bisect_left(tells, wait[0])
-        return first < len(tells) and tells[first] < until
+        """Whether the last wait of *caller* up to the call *behind* is one of *own*, but for *calls* and *awaits*."""
+        waits = self._waits[caller]
+        place = bisect_left(waits, (behind + 1,)) - 1
+        while place >= 0:
+            if waits[place] in own:
+                return True
+            if waits[place][2] not in (awaits if waits[place][1] else calls):
+                return False
+            place -= 1
+        return False
 
-    def _told(self) -> defaultdict[tuple[str, int], list[int]]:
-        """Return for each task or thread behind which calls it tells something: it asks for a time or whether work is
-        done, or another host takes up what it knows.
+    def _told(self) -> defaultdict[tuple[str, int], list[tuple[int, Node]]]:
+        """Return for each task or thread where it tells something, with the call that it has behind it: it asks for a
+        time or whether work is done, or hands over what it knows.
         """
         timeline = self._timeline
-        told: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        for index, call in enumerate(timeline.calls):
-            if isinstance(call.act, acts.Asked) or call.name in _TIMES:
-                told[call.caller, call.by].append(index - 1)
-        for access in timeline.accesses:
+        told: defaultdict[tuple[str, int], list[tuple[int, Node]]] = defaultdict(list)
+        calls = call_columns(timeline.calls)
+        for index in np.flatnonzero(np.array([*map(tells, calls.kinds)], bool)[calls.kind]).tolist():
+            told[calls.callers[calls.caller[index]], calls.by[calls.caller[index]]].append(
+                (index - 1, Node(At.ENTRY, index))
+            )
+        for row, access in enumerate(timeline.accesses):
             if access.after is None and not access.extents:  # it has read the clock
-                told[access.caller, access.by].append(_behind(access.behind))
-        for handover in timeline.handovers:
+                told[access.caller, access.by].append((_behind(access.behind), Node(At.ACCESS, row)))
+        for row, handover in enumerate(timeline.handovers):
             if handover.giver is not None:
                 for caller in timeline.hosts[handover.giver].callers:
-                    told[caller.name, caller.by].append(_behind(handover.given_behind))
+                    told[caller.name, caller.by].append((_behind(handover.given_behind), Node(At.GAVE, row)))
         for places in told.values():
             places.sort()
         return told

@@ -7,12 +7,13 @@ the API allow. One run is one input, though: a line may be needed with other dat
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
 from acl_py.advice.lines import WaitLine, waits_of
-from acl_py.advice.pairs import Doubt, Pair, pairs_of
+from acl_py.advice.pairs import Doubt, Pair, Told, pairs_of
 from acl_py.causes.relation import At, Changes, Node, Relation
 from acl_py.trace.rows.reading import short_site
 from acl_py.trace.rows.timeline import Timeline
@@ -90,6 +91,7 @@ class Judge:
         )
         free = Changes(frozenset(barriers), legacy=not has_legacy)
         self._free = self._variant(free) if barriers or has_legacy else None
+        self._told = Told(self.base)
 
     def until(self, until_ns: int) -> "Judge":
         """Return a judge of what was done until *until_ns*."""
@@ -106,24 +108,31 @@ class Judge:
     def _pairs_until(self, pairs: Sequence[Pair], until_ns: int) -> list[Pair]:
         return [pair for pair in pairs if max(map(self.base.when, pair[:2])) <= until_ns]
 
-    def loss(self, edit: Edit, *, one: bool = False) -> Loss:
-        """Return what *edit* leaves without order. If that is *one* pair or more, one is enough."""
+    def loss(self, edit: Edit, *, one: bool = False, told: Iterable[Node] = ()) -> Loss:
+        """Return what *edit* leaves without order. If that is *one* pair or more, one is enough.
+
+        What is *told* at some nodes must stay as true as it was.
+        """
         relation = self._relation(edit.changes(), is_lazy=True)
         first = self._first_known(relation) if one else None
         if first is not None:
             return Loss((first,))
         relation.walk(self._until_ns)
-        lost = [*_ordered(relation, self.pairs, want=False)]
+        lost = [*_ordered(relation, [*self.pairs, *self._pairs_told(told)], want=False)]
         known = tuple(pair for pair in lost if pair.doubt is None)
         if known:
             return Loss(known, tuple(pair for pair in lost if pair.doubt is not None))
         if lost and one:
             return Loss((), tuple(lost))
-        doubtful = [pair for pair in lost if pair.doubt is not None]
+        doubtful = lost
         if self._seen is not None:
             doubtful += [pair._replace(doubt=pair.doubt or Doubt.THREADS) for pair in self._lost(edit, self._seen)]
         at_barrier = () if self._free is None else tuple(self._lost(edit, self._free))
         return Loss((), tuple(doubtful), at_barrier)
+
+    def _pairs_told(self, told: Iterable[Node]) -> Iterable[Pair]:
+        nodes = (node for node in told if self.base.has(node) and self.base.when(node) <= self._until_ns)
+        return chain.from_iterable(map(self._told.pairs, nodes))
 
     def _first_known(self, relation: Relation) -> Pair | None:
         """Return the first known pair that is in no order; *relation* goes on until there."""
@@ -136,7 +145,7 @@ class Judge:
         return None
 
     def _relation(self, changes: Changes, *, is_lazy: bool = False) -> Relation:
-        relation = Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=True)
+        relation = Relation(self.timeline, apart=True, moments=True, changes=changes, is_lazy=True, like=self.base)
         if not is_lazy:
             relation.walk(self._until_ns)
         return relation
@@ -195,7 +204,7 @@ def node_text(timeline: Timeline, node: Node) -> str:
             access = timeline.accesses[node.place]
             does = "an await" if access.after is not None else "a write" if access.writes else "a read"
             return f"{does} of the host ({short_site(access.file, access.line)})"
-        case At.TOOK:
+        case At.TOOK | At.GAVE:
             return "another task"
         case _:
             call = timeline.calls[node.place]

@@ -12,7 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from acl_py.calls import acts
@@ -348,6 +350,56 @@ class Doubts:
             place = bisect_left(nodes, reached + 1, key=lambda each: each[0]) if nodes else 0
             if actor != own and place and nodes[place - 1][0] > before.get(actor, 0):
                 yield Pair(nodes[place - 1][1], node, self._timeline.ops[node.place].name, Doubt.KERNEL)
+
+
+class Told:
+    """What hosts know where they tell something in the run of *relation*, which has its moments: they may tell somebody
+    that work is done.
+
+    A query tells only of what it asks for. A time of an event tells of all that streams were given, and a read of the
+    clock and a handover of all operations.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._pairs: dict[Node, list[Pair]] = {}
+
+    @cached_property
+    def _nodes(self) -> dict[int, list[tuple[int, Node]]]:
+        """By stream: all that it was given, with its epoch."""
+        relation, timeline = self._relation, self._relation.timeline
+        nodes: defaultdict[int, list[tuple[int, Node]]] = defaultdict(list)
+        calls = (Node(At.CALL, index) for index in range(len(timeline.calls)))
+        for node in chain((Node(At.OP, index) for index in range(len(timeline.ops))), filter(relation.has, calls)):
+            point = relation.point(node)
+            nodes[point.actor].append((point.epoch, node))
+        for of_stream in nodes.values():
+            of_stream.sort()
+        return nodes
+
+    @cached_property
+    def _ops(self) -> dict[int, list[tuple[int, Node]]]:
+        return {actor: [each for each in nodes if each[1].at is At.OP] for actor, nodes in self._nodes.items()}
+
+    def pairs(self, node: Node) -> list[Pair]:
+        """Return what must be over when something is told at *node*."""
+        if node not in self._pairs:
+            self._pairs[node] = [*self._found(node)]
+        return self._pairs[node]
+
+    def _found(self, node: Node) -> Iterator[Pair]:
+        clock = self._relation.clock(node)
+        reached = clock.items()
+        if node.at is At.ENTRY and (asked := self._relation.asked.get(node.place)) is not None:
+            reached = {actor: epoch for actor, epoch, _ in asked if clock.get(actor, 0) >= epoch}.items()
+        all_nodes = self._nodes if node.at is At.ENTRY else self._ops
+        for actor, epoch in reached:
+            nodes = all_nodes.get(actor, ())
+            place = bisect_right(nodes, epoch, key=itemgetter(0)) if nodes else 0
+            if place:
+                one = nodes[place - 1][1]
+                name = self._relation.timeline.ops[one.place].name if one.at is At.OP else "an event"
+                yield Pair(one, node, name, Doubt.TOLD)
 
 
 def _unseen(timeline: Timeline) -> dict[int, Doubt]:

@@ -59,6 +59,9 @@ class Row:
         self.fields: Mapping[str, Field] = fields
         self.parts = parts.split()
         self._kind = kind
+        # The kind of the work that a step queues, or lets the host make; empty if there is none.
+        first = next(iter(self.parts), "")
+        self.work = first if kind in (Queued, Completed) and first not in fields else ""
 
     def act(self, values: Mapping[str, Any]) -> Act[Any]:
         """Return the act of a step with these *values* of its fields."""

@@ -9,14 +9,13 @@ never while a module is loaded.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from acl_py.late_imports import standard_library_first
+from device_model.frozen import Frozen
 from device_model.rules import HostCall
 from device_model.work import Label
 
@@ -26,8 +25,7 @@ VERBLESS = frozenset({"block_kernels", "core_kernels", "ptx_compiler", "ptx_kern
 _F = TypeVar("_F", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(Frozen):
     """One verb.
 
     Args:
@@ -85,6 +83,8 @@ def verb(
 def all_verbs() -> Mapping[str, Verb]:
     """Return every verb by its name."""
     with standard_library_first():
+        from pkgutil import iter_modules  # only who looks a verb up needs it
+
         package = import_module(_VERBS)
         for module in iter_modules(package.__path__):
             if module.name not in VERBLESS:

@@ -22,8 +22,8 @@ from acl_py.calls.table import FAULTS
 from acl_py.causes.captured import Captured
 from acl_py.causes.lines import us
 from acl_py.causes.partners import Partners
-from acl_py.causes.relation import is_pageable
 from acl_py.causes.slack import successive
+from acl_py.causes.walk import is_pageable
 from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.rows.ranks import Delivery, Meeting
 from acl_py.trace.rows.reading import as_timeline, launching, site_of_call

@@ -5,8 +5,7 @@ know what they were handed. Otherwise a recording does not have what tasks tell 
 host, which knows what any of them knows.
 """
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
@@ -16,18 +15,19 @@ import numpy as np
 
 from acl_py.calls import acts
 from acl_py.calls.acts import Act
-from acl_py.causes.between import Between, Deed, between_calls
-from acl_py.causes.captured import Captured
+from acl_py.causes.between import Between, Deed
 from acl_py.causes.recorded_things import Things
-from acl_py.order.order import BEGINNING, Clock, Host, Order, Past, Point, joined
-from acl_py.order.relate import Relate, orders
+from acl_py.causes.walk import BETWEEN, CALL, GRANTED, OP, WAKING, Rows
+from acl_py.order.order import BEGINNING, Clock, Host, Line, Order, Past, Point, joined
+from acl_py.order.relate import Relate
 from acl_py.order.signals import Signals
 from acl_py.order.things import RecordedStream
-from acl_py.trace.rows.columns import Columns, Ints, call_columns, op_columns
-from acl_py.trace.rows.timeline import Copied, Memory, Thing, Timeline
+from acl_py.trace.rows.columns import Columns
+from acl_py.trace.rows.timeline import Copied, Timeline
 from device_model.rules import RULES, DefaultStream, Destroy, DeviceSync, PageableCopy
 
-_WAKING, _GRANTED, _OP, _CALL, _BETWEEN, _ENTRY = range(6)  # rows of one instant come in this order
+# What takes a turn in its stream without being an operation.
+_TAKE_TURNS = (acts.Recorded, acts.Waited, acts.Set, acts.Cleared, acts.Awaited, acts.HandedOver)
 
 
 class At(IntEnum):
@@ -39,6 +39,7 @@ class At(IntEnum):
     RETURN = 3  # a host, behind a call
     ACCESS = 4  # an access of a host, or an await that finds its operation done
     TOOK = 5  # a host, when it takes a handover
+    GAVE = 6  # a host, when it hands something over
 
 
 class Node(NamedTuple):
@@ -72,12 +73,14 @@ class Relation:
     does a free. *changes* gives the relation of another program.
 
     If *moments* are asked for, accesses of hosts, calls and handovers are nodes, too. `learned` then has each node of a
-    host behind which it knew more than before, with the clocks of before and after.
+    host behind which it knew more than before, with the clocks of before and after, and `asked` what was queued of the
+    subject of each query, by its call.
 
     A launch of a graph is a sequence of operations in its stream, in the order of its nodes; what was captured orders
     nothing.
 
-    One that *is_lazy* takes up what hosts did only as far as `walk` is asked to.
+    One that *is_lazy* takes up what hosts did only as far as `walk` is asked to. It can be made faster *like* another
+    one of the same recording, with the same parameters but the changes.
     """
 
     def __init__(
@@ -88,45 +91,42 @@ class Relation:
         changes: Changes | None = None,
         moments: bool = False,
         is_lazy: bool = False,
+        like: "Relation | None" = None,
     ) -> None:
         self.timeline = timeline
         self.learned: list[tuple[Node, Clock, Clock]] = []
+        self.asked: dict[int, tuple[Point, ...]] = {}
         self._apart = apart
         self._changes = changes = changes or Changes()
         self._moments = moments
         self._at: dict[Node, Point] = {}  # of all nodes but operations
         self._order = Order()
-        ops, calls = self._ops, self._calls = op_columns(timeline.ops), call_columns(timeline.calls)
-        self._captured = Captured(timeline)
-        self._kind_of: list[int] = calls.kind.tolist()
-        self._caller_of: list[int] = calls.caller.tolist()
-        self._callers = {
-            (each.name, each.by): place for place, host in enumerate(timeline.hosts) for each in host.callers
-        }
+        rules = RULES.get(timeline.rules)
+        synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
+        self._rows: Rows = (
+            Rows(timeline, apart=apart, moments=moments, pageable_waits=synchronous and not apart)
+            if like is None
+            else like._rows
+        )
+        rows = self._rows
+        ops, calls = rows.ops, rows.calls
         callers = {self._key(calls, caller) for caller in np.unique(calls.caller).tolist()}
-        self._order.has_several_hosts = moments or len(callers | set(self._callers.values())) > 1
+        self._order.has_several_hosts = moments or len(callers | set(rows.callers.values())) > 1
         self._signals = Signals(self._order)
         self._relate = Relate(self._order, self._signals, lambda word: (word.memory.buffer, word.offset))
         self._hosts: dict[Hashable, Host] = {}
         self._hosts_of_calls: dict[int, Host] = {}  # by caller
-        self._between = between_calls(timeline, accesses=moments)
         self._awaited: dict[int, list[Point]] = {}  # by calls that have not returned
         self._given: dict[int, Point] = {}  # by the rows of handovers
         nowhere = Point(-1, 0, BEGINNING)
         self._points = [nowhere] * len(ops)
         self._known: list[Clock] = [{}] * len(ops)  # by the host, when it queued them
-        self._woken: defaultdict[int, list[int]] = defaultdict(list)  # by call: what each sleep ended with, or -1
-        for call, after in zip(calls.sleeps.call.tolist(), calls.sleeps.after.tolist(), strict=True):
-            self._woken[call].append(after)
-        rules = RULES.get(timeline.rules)
         has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
         self._things = Things(timeline, has_legacy=has_legacy and changes.legacy)
         self._syncs_devices = rules is not None and rules.device_sync is DeviceSync.DEVICE
-        synchronous = rules is not None and rules.pageable_copy is PageableCopy.SYNCHRONOUS
         self._acts: list[Act[Any]] = [self._things.act_of(kind) for kind in calls.kinds]
-        self._pageable_waits = synchronous and not apart
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
-        self._left = self._rows()
+        self._left = iter(rows.rows)
         if not is_lazy:
             self.walk()
 
@@ -190,19 +190,21 @@ class Relation:
                 return timeline.accesses[place].at_ns
             case At.TOOK:
                 return timeline.handovers[place].at_ns
+            case At.GAVE:
+                return timeline.handovers[place].given_ns
         return timeline.calls[place].exit_ns
 
     def _take(self, row: int, index: int, after: int) -> None:
-        if row == _WAKING:
+        if row == WAKING:
             node = Node(At.RETURN, index)
             if index not in self._changes.calls:
                 self._let_know(self._host_of(index), (self._points[after],), node)
             self._note(node, self._host_of(index))
-        elif row in (_GRANTED, _BETWEEN):
-            self._do(self._between[index])
-        elif row == _OP:
+        elif row in (GRANTED, BETWEEN):
+            self._do(self._rows.between[index])
+        elif row == OP:
             self._op(index)
-        elif row == _CALL:
+        elif row == CALL:
             if index not in self._changes.calls:
                 self._call(index)
             self._note(Node(At.RETURN, index), self._host_of(index))
@@ -223,55 +225,8 @@ class Relation:
         """Return what *node* waits for in addition."""
         return tuple(self.point(each) for each in self._changes.behind.get(node, ()))
 
-    def _rows(self) -> Iterator[tuple[int, int, int, int]]:
-        """Yield when something was done, what row it is, its index, and the operation with whose end a caller woke in
-        the call with this index.
-
-        Calls that can order nothing are left out.
-        """
-        ops, calls, sleeps = self._ops, self._calls, self._calls.sleeps
-        pageable = np.array([is_pageable(kind.act, self.timeline.buffers) for kind in calls.kinds], bool)
-        queued = np.array([isinstance(kind.act, acts.Queued) for kind in calls.kinds], bool)
-        shown = np.array([_shows(kind.act) for kind in calls.kinds], bool)
-        ordering = np.array([orders(kind.act) for kind in calls.kinds], bool) & ~shown
-        # Operations have rows. A pageable copy would be in its stream, were it pinned.
-        ordering &= ~queued | (pageable & self._apart)
-        waiting = shown | (pageable & self._pageable_waits)
-        woke = np.flatnonzero(waiting[calls.kind[sleeps.call]] & (sleeps.after >= 0))
-        runs = np.ones(len(calls), bool)
-        runs[[*self._captured.calls]] = False
-        made = np.flatnonzero(ordering[calls.kind] & runs)
-        synchronises = np.array(
-            [isinstance(kind.act, acts.Synchronised | acts.Destroyed) for kind in calls.kinds], bool
-        )
-        synchronises &= ~shown
-        ends = np.array([self._moments and _ends(kind.act) for kind in calls.kinds], bool)
-        entered = np.flatnonzero((synchronises | ends | (pageable & self._pageable_waits))[calls.kind] & runs)
-        queued_ns, nodes = ops.queued_ns.copy(), np.flatnonzero(ops.launch >= 0)
-        if len(nodes):  # also those in bodies of IF nodes, which were queued later
-            queued_ns[nodes] = np.array([each.queued_ns for each in self.timeline.launches])[ops.launch[nodes]]
-        granted, seen = (
-            [place for place, deed in enumerate(self._between) if deed.seen is each] for each in (False, True)
-        )
-        did_ns = np.array([deed.at_ns for deed in self._between], np.int64)
-        rows: tuple[tuple[int, Ints, Any], ...] = (
-            (_WAKING, sleeps.end_ns[woke], sleeps.call[woke]),
-            (_GRANTED, did_ns[granted], granted),
-            (_OP, queued_ns, np.arange(len(ops))),
-            (_CALL, calls.exit_ns[made], made),
-            (_BETWEEN, did_ns[seen], seen),
-            (_ENTRY, calls.enter_ns[entered], entered),
-        )
-        at_ns = np.concatenate([each for _, each, _ in rows])
-        index = np.concatenate([np.asarray(each, np.int64) for _, _, each in rows])
-        row = np.repeat([each for each, _, _ in rows], [len(each) for _, each, _ in rows])
-        after = np.append(sleeps.after[woke], np.full(len(index) - len(woke), -1))
-        order = np.lexsort((after, index, row, at_ns))
-        columns = at_ns[order], row[order], index[order], after[order]
-        yield from zip(*(column.tolist() for column in columns), strict=True)
-
     def _op(self, index: int) -> None:
-        ops = self._ops
+        ops = self._rows.ops
         kind = ops.kinds[ops.kind[index]]
         host = self._host(self._key(ops, ops.caller[index]))
         stream, is_ordered = self._things.stream_of(kind.in_stream, kind.device)
@@ -298,6 +253,7 @@ class Relation:
             self._note(node, host)
         elif handover.giver is not None:
             self._given[row] = self._host(handover.giver).point()
+            self._note(Node(At.GAVE, row), self._host(handover.giver))
         elif handover.after is not None:
             point = self._points[handover.after]
             self._given[row] = point._replace(past=Past.of(joined(point.clock, self._known[handover.after])))
@@ -318,7 +274,7 @@ class Relation:
         host, act = self._host_of(index), self._act_of(index)
         match act:
             case acts.GraphLaunched(_, RecordedStream() as stream):
-                for event in self._captured.records[index]:
+                for event in self._rows.captured.records[index]:
                     self._relate.act(acts.Recorded(self._things.event(event), stream), host)
             case acts.Synchronised() | acts.Destroyed(RecordedStream()):
                 self._learn(index, act, host)
@@ -326,8 +282,19 @@ class Relation:
         line = self._relate.act(act, host)
         if self._moments and host.past.clock is not before:  # it has taken a callback, or a device is gone
             self.learned.append((Node(At.RETURN, index), before, host.past.clock))
+        if self._moments and isinstance(act, _TAKE_TURNS):
+            line = self._turn(act)
         if line is not None and self._moments:
             self._at[Node(At.CALL, index)] = line.point()
+
+    def _turn(self, act: Any) -> Line | None:
+        """Begin an epoch of the stream of *act*: queries of the stream, or of the event, tell whether that is over."""
+        line = self._order.lines.get(act.stream)
+        if line is not None:
+            line.count += 1
+            if isinstance(act, acts.Recorded):
+                act.event.stamp = line.point()
+        return line
 
     def _enter(self, index: int) -> None:
         """Take up the begin of a call whose host waits for what was queued by then: other tasks may queue more before
@@ -338,6 +305,8 @@ class Relation:
         match self._act_of(index):
             case acts.Queued(Copied(), RecordedStream() as stream):
                 self._order.learn(host, self._order.work_of_stream(stream))
+            case acts.Asked(subject):
+                self.asked[index] = tuple(self._relate.work_of(subject))
             case act:
                 self._awaited[index] = [*self._waited_for(index, act)]
         self._note(node, host)
@@ -345,24 +314,24 @@ class Relation:
     def _learn(self, index: int, act: Act[Any], host: Host) -> None:
         """Let the host know what the call *index* has waited for."""
         points = self._awaited.pop(index) if index in self._awaited else [*self._waited_for(index, act)]
-        points += [self._points[after] for after in self._woken.get(index, ()) if after >= 0]
+        points += [self._points[after] for after in self._rows.woken.get(index, ()) if after >= 0]
         self._let_know(host, points, Node(At.RETURN, index))
 
     def _waited_for(self, index: int, act: Act[Any]) -> Iterable[Point]:
-        if self._woken.get(index, (0,))[-1] < 0:  # its time was over, or it failed
+        if self._rows.woken.get(index, (0,))[-1] < 0:  # its time was over, or it failed
             return ()
         return self._relate.waited_for(act, syncs_devices=self._syncs_devices, destroy_waits=self._destroy_waits)
 
     # --- what rows name
 
     def _act_of(self, call: int) -> Act[Any]:
-        return self._acts[self._kind_of[call]]
+        return self._acts[self._rows.kind_of[call]]
 
     def _host_of(self, call: int) -> Host:
-        caller = self._caller_of[call]
+        caller = self._rows.caller_of[call]
         host = self._hosts_of_calls.get(caller)
         if host is None:
-            host = self._hosts_of_calls[caller] = self._host(self._key(self._calls, caller))
+            host = self._hosts_of_calls[caller] = self._host(self._key(self._rows.calls, caller))
         return host
 
     def _key(self, columns: Columns[Any], caller: int) -> Hashable:
@@ -371,28 +340,10 @@ class Relation:
     def _named(self, name: str, by: int) -> Hashable:
         """Return what tells a task or thread from others that are another host."""
         if self.timeline.handovers_watched:
-            return self._callers.get((name, by), (name, by))
+            return self._rows.callers.get((name, by), (name, by))
         return name if self._apart else ""
 
     def _host(self, key: Hashable) -> Host:
         if key not in self._hosts:
             self._hosts[key] = self._order.host()
         return self._hosts[key]
-
-
-def is_pageable(act: Act[Thing], buffers: Sequence[Memory]) -> bool:
-    """Whether *act* queues a copy of pageable memory."""
-    match act:
-        case acts.Queued(Copied() as copy):
-            return any(end < 0 or buffers[end].space == "pageable" for end in (copy.dst, copy.src))
-    return False
-
-
-def _ends(act: Act[Any]) -> bool:
-    """Whether the call of *act* ends a life, or changes what is in use, at once."""
-    return isinstance(act, acts.Destroyed | acts.GraphUpdated) or (isinstance(act, acts.Ended) and act.stream is None)
-
-
-def _shows(act: Act[Any]) -> bool:
-    """Whether what the call of *act* waited for shows when its caller wakes."""
-    return isinstance(act, acts.Completed) or (isinstance(act, acts.Synchronised) and act.subject is None)

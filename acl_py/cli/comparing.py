@@ -5,9 +5,12 @@ from typing import Annotated
 import typer
 
 from acl_py.cli.common import Device, complain, profile_of
+from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
+from acl_py.many.crew import WorkerError
 from acl_py.tools import compare
 
 DIFFERS = 4
+_SHOWN = 10  # seeds
 
 Launch = Annotated[
     str,
@@ -35,6 +38,9 @@ Tile = Annotated[
         show_default=False,
     ),
 ]
+Seeds = Annotated[
+    int, typer.Option(min=1, help="Run the launch so many times, with the seeds 0, 1 and so on of its simulation.")
+]
 
 
 def compare_command(
@@ -44,31 +50,47 @@ def compare_command(
     rtol: Relative = 0.0,
     atol: Absolute = 0.0,
     tile: Tile = "",
+    seeds: Seeds = 1,
+    workers: Workers = 1,
+    dask: Dask = "",
 ) -> None:
     """Compare what a launch returns with a reference, and show the first difference and what wrote it.
 
     Of each array that differs it prints the first wrong element, its tile, the
     instruction that wrote it, the first wrong step in time, and the finding
-    nearest to that. The exit code is 4 if there are differences, 0 if there
-    are none, and 2 if there is nothing to compare.
+    nearest to that. With --seeds the launch runs once for each seed of its
+    simulation, and what the first seed with a difference shows is printed.
+    The exit code is 4 if there are differences, 0 if there are none, and 2 if
+    there is nothing to compare.
     """
     profile = profile_of(device)
     shape = _shape(tile)
     try:
-        name, function = compare.load(launch)
+        compare.load(launch)
         reference_name, reference_function = compare.load(reference, launch)
         expected = compare.reference_values(reference_name, reference_function)
-        outcome = compare.run(name, function, profile)
-        found = list(compare.differences(outcome, expected, rtol=rtol, atol=atol, tile=shape))
-    except compare.CompareError as error:
+        job = compare.Comparison(launch, profile, expected, rtol, atol, tuple(shape))
+        with crew_of(None if dask else workers, dask) as crew:
+            found = list(crew.in_order(job, range(seeds)))
+    except (compare.CompareError, CrewError, WorkerError) as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
-    for each in found:
-        typer.echo(each)
-    equal = len(expected) - len(found)
+    differing = [seed for seed, texts in enumerate(found) if texts]
+    shown = found[differing[0]] if differing else ()
+    for text in shown:
+        typer.echo(text)
+    equal = len(expected) - len(shown)
     typer.echo(f"{equal} of {len(expected)} arrays agree with {reference_name}")
-    if found:
+    if seeds > 1:
+        typer.echo(f"seeds: {len(differing)} of {seeds} differ{_some(differing)}")
+    if differing:
         raise typer.Exit(DIFFERS)
+
+
+def _some(seeds: list[int]) -> str:
+    """Return the first of *seeds* as text."""
+    more = ", ..." if len(seeds) > _SHOWN else ""
+    return f": {', '.join(map(str, seeds[:_SHOWN]))}{more}" if seeds else ""
 
 
 def _shape(tile: str) -> list[int]:

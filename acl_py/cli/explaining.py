@@ -11,11 +11,13 @@ from rich.text import Text
 
 from acl_py.calls.steps import HOST_ACCESS
 from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
+from acl_py.explain.asking import asking_of
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
+from acl_py.many.crew import Crew
 from acl_py.tools.explanation import Explanation, View
 from acl_py.trace.page import Run
 from acl_py.trace.rows.timeline import Timeline
@@ -56,9 +58,12 @@ OptimiseOut = Annotated[
 ]
 
 
-def propose(asker: Asker, path: Path, *, stderr: bool = False) -> bool:
-    """Print what the optimiser proposes, and write the edited program. Return whether that was possible."""
-    proposal = optimise(asker)
+def propose(asker: Asker, path: Path, *, stderr: bool = False, crew: Crew | None = None) -> bool:
+    """Print what the optimiser proposes, and write the edited program. Return whether that was possible.
+
+    The edited programs run on *crew*, or else one after the other in this process.
+    """
+    proposal = optimise(asker, crew)
     say(proposal.text, stderr=stderr)
     if proposal.together is None:
         return True
@@ -123,6 +128,7 @@ class Told:
         edits: Sequence[Sequence[Edit]] = (),
         model: DeviceProfile | None = None,
         view: View = _USUAL,
+        crew: Crew | None = None,
     ) -> None:
         self.timeline = timeline
         self.name = name
@@ -131,13 +137,12 @@ class Told:
         self.is_fine = True  # whether all that was asked could be done
         asker = self._asker(model, asks=bool(edits))
         self.explanation = Explanation(timeline, asker, view)
-        for together in edits:
-            if asker is None:
-                break
-            try:
-                self.answers.append(asker.ask(together))
-            except EditError as error:
-                self._complain(str(error))
+        self._crew = crew or Crew(workers=1)
+        for answer in self._crew.in_order(asking_of(asker), edits) if asker is not None and edits else ():
+            if isinstance(answer, EditError):
+                self._complain(str(answer))
+            else:
+                self.answers.append(answer)
 
     def _asker(self, model: DeviceProfile | None, *, asks: bool) -> Asker | None:
         if self.is_empty:
@@ -178,7 +183,7 @@ class Told:
     def propose(self, path: Path, *, stderr: bool = False) -> bool:
         """Print what the optimiser proposes, and write the edited program. Return whether that was possible."""
         asker = self.explanation.asker
-        return asker is not None and propose(asker, path, stderr=stderr)
+        return asker is not None and propose(asker, path, stderr=stderr, crew=self._crew)
 
 
 def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:

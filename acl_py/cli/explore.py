@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from acl_py.cli.common import (
     progress,
     rules_of,
 )
+from acl_py.cli.crews import CrewError, Dask, Workers, crew_of_processes
 from acl_py.cli.scripts import Arguments, Models, Register, Rules, UsualDevice
 from acl_py.cli.windows import JsonOut, write_json
 from acl_py.explore.explorer import DefaultFailsError, Exploration, counted, explore
@@ -29,10 +31,11 @@ from acl_py.explore.gathering import Gathering
 from acl_py.explore.outcomes import Outcome, Run
 from acl_py.explore.scripts import Job, run
 from acl_py.explore.strategies import strategy
+from acl_py.many.crew import Crew, WorkerError
 from acl_py.parts import parts_of
 from acl_py.sanitizer.reports import Report, judge
 from acl_py.sanitizer.suppressions import Suppression, SuppressionError, find
-from acl_py.schedules import Decide, Deviation, Effects, Replay, parse
+from acl_py.schedules import Deviation, Effects, Replay, parse
 from acl_py.tools.scripts import ScriptError
 
 FAILS = 4
@@ -45,6 +48,8 @@ _SEARCH = (
     "--bound",
     "--schedule",
     "--json",
+    "--workers",
+    "--dask",
 )  # options that replays do without
 
 
@@ -106,6 +111,8 @@ def explore_command(
     register: Register = None,
     fault: FaultRules = None,
     json_out: JsonOut = None,
+    workers: Workers = None,
+    dask: Dask = "",
 ) -> None:
     """Run a script under many legal schedules, and find one under which it fails.
 
@@ -127,31 +134,34 @@ def explore_command(
         script, tuple(arguments or ()), check, limit, is_shown=schedule is not None, register=tuple(register or ()),
         options=options, parts=parts_of(sanitize or False),
     )  # fmt: skip
-    gathering = Gathering(partial(run, job))
+    run_script, gathering = partial(run, job), Gathering()
     echo = partial(typer.echo, err=str(json_out) == "-")  # then the standard output has the data
     found: Exploration | None = None
     with option_refused(SuppressionError):  # those of the project that the script belongs to
         suppressions = find(Path(script).parent) if job.parts else ()
-    try:
-        if schedule is not None:
-            failing = _run_once(gathering, _parsed(schedule), echo)
-        else:
-            way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
-            with progress("schedules", runs + 1) as advance:
-                found = explore(partial(_counted, gathering, advance), way, runs, echo)
-            _show(found, strategy_name.value, bound, echo)
-            failing = found.failing
-    except ScriptError as error:
-        complain(f"acl-py: {error}")
-        raise typer.Exit(2) from error
-    except DefaultFailsError as error:
-        complain(f"acl-py: the script fails under the default schedule, so begin with that:\n{error}")
-        if job.parts:
-            _show_findings(gathering, suppressions)
-        raise typer.Exit(2) from error
-    if failing is not None:
-        _show_failing(failing, echo, is_new=schedule is None)
-    fails = (job.parts and _show_findings(gathering, suppressions)) or failing is not None
+    with ExitStack() as stack:
+        try:
+            crew = stack.enter_context(crew_of_processes(workers, dask))
+            if schedule is not None:
+                failing = _run_once(run_script, gathering, _parsed(schedule), echo)
+            else:
+                way = strategy(strategy_name.value, seed=seed, depth=depth, bound=bound)
+                with progress("schedules", runs + 1) as advance:
+                    saw = partial(_saw, gathering, advance)
+                    found = explore(run_script, way, runs, echo, crew=crew, saw=saw)
+                _show(found, strategy_name.value, bound, echo)
+                failing = found.failing
+        except (ScriptError, CrewError, WorkerError) as error:
+            complain(f"acl-py: {error}")
+            raise typer.Exit(2) from error
+        except DefaultFailsError as error:
+            complain(f"acl-py: the script fails under the default schedule, so begin with that:\n{error}")
+            if job.parts:
+                _show_findings(gathering, suppressions, run_script, crew)
+            raise typer.Exit(2) from error
+        if failing is not None:
+            _show_failing(failing, echo, is_new=schedule is None)
+        fails = (job.parts and _show_findings(gathering, suppressions, run_script, crew)) or failing is not None
     if json_out is not None:
         report = judge(gathering.findings, suppressions)
         if not write_json(_data(script, found, failing, report), json_out):
@@ -160,11 +170,10 @@ def explore_command(
         raise typer.Exit(FAILS)
 
 
-def _counted(run: Run, advance: Callable[[], object], decide: Decide) -> Outcome:
-    """Run the script once more, and note it in the progress."""
-    outcome = run(decide)
+def _saw(gathering: Gathering, advance: Callable[[], object], outcome: Outcome) -> None:
+    """Keep what a run has found, and note it in the progress."""
+    gathering.saw(outcome)
     advance()
-    return outcome
 
 
 def _data(script: str, found: Exploration | None, failing: Outcome | None, report: Report) -> dict[str, Any]:
@@ -189,15 +198,17 @@ def _data(script: str, found: Exploration | None, failing: Outcome | None, repor
     }
 
 
-def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression]) -> bool:
+def _show_findings(gathering: Gathering, suppressions: Sequence[Suppression], run: Run, crew: Crew) -> bool:
     """Print what was found, with a command for each finding that only other schedules have; return whether there is
     anything.
     """
     report = judge(gathering.findings, suppressions)
     complain(f"acl-py: {report.text()}")
     gathering.shrunk(
+        run,
         report.findings,
         lambda finding, least: complain(f"{finding.id} is not found under the default schedule: {_command(least)}"),
+        crew,
     )
     return bool(report.findings)
 
@@ -220,9 +231,10 @@ def _parsed(schedule: str) -> list[Deviation]:
         raise typer.BadParameter(str(error), param_hint="--schedule") from error
 
 
-def _run_once(run: Run, wanted: Sequence[Deviation], echo: Echo) -> Outcome | None:
+def _run_once(run: Run, gathering: Gathering, wanted: Sequence[Deviation], echo: Echo) -> Outcome | None:
     """Run one schedule and return its outcome if it fails."""
     outcome = run(Replay(wanted))
+    gathering.saw(outcome)
     for deviation in wanted:
         if deviation not in outcome.deviations:
             number = sum(point.kind is deviation.kind for point in outcome.points)

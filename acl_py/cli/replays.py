@@ -43,6 +43,7 @@ from acl_py.explain.edits import Edit
 from acl_py.explain.whatif import by_line
 from acl_py.faults import Fault
 from acl_py.findings import Finding
+from acl_py.programs import chakra
 from acl_py.programs.format import Program, ProgramError, load
 from acl_py.programs.portability import compare
 from acl_py.programs.replay import Replay, replay
@@ -62,7 +63,10 @@ _ENGINES = ("H2D", "D2H", "cores")
 
 Files = Annotated[
     list[Path],
-    typer.Argument(help="JSON files of stream programs (the format is in docs/programs.md); '-' is standard input."),
+    typer.Argument(
+        help="JSON files of stream programs (the format is in docs/programs.md), '-' is standard input; or a Chakra "
+        "trace: the file NAME.0.et of a rank, or a folder."
+    ),
 ]
 Rules = Annotated[
     list[str] | None,
@@ -115,7 +119,7 @@ def replay_command(
         outputs = [json_out, trace_out, report]
         _check_alone(outputs, injected, explained=asks, fixed=fix is not None, effects=effects)
         sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, None)
-        compared, fine = _for_each(files, partial(_compare, orders=orders, card=card))
+        compared, fine = _for_each(files, card, partial(_compare, orders=orders, card=card))
         found = sanitized is not None and _show_findings(sanitized, list(chain.from_iterable(compared)))
     else:
         order = orders[0] if orders else None
@@ -124,7 +128,7 @@ def replay_command(
         fixes = None if fix is None else Fixes(fix, cases)
         sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, fixes)
         once = partial(_replay, card=card, order=order, injected=injected, effects=effects, stuck=stuck)
-        runs, fine = _for_each(files, once)
+        runs, fine = _for_each(files, card, once)
         _show(runs)
         cases += [Case(run.program, card, order or RULES[card.rules]) for run in runs]
         found = sanitized is not None and _show_findings(sanitized)
@@ -174,7 +178,7 @@ def _check_alone(
 # --- running
 
 
-def _for_each(files: Sequence[Path], work: Callable[[Program], _T]) -> tuple[list[_T], bool]:
+def _for_each(files: Sequence[Path], card: DeviceProfile, work: Callable[[Program], _T]) -> tuple[list[_T], bool]:
     """Do *work* for each program of *files*, and complain about those that cannot be read or run.
 
     Returns:
@@ -182,7 +186,7 @@ def _for_each(files: Sequence[Path], work: Callable[[Program], _T]) -> tuple[lis
     """
     results: list[_T] = []
     fine = True
-    for program in _programs(files):
+    for program in _programs(files, card):
         try:
             if isinstance(program, ProgramError):
                 raise program
@@ -193,12 +197,14 @@ def _for_each(files: Sequence[Path], work: Callable[[Program], _T]) -> tuple[lis
     return results, fine
 
 
-def _programs(files: Sequence[Path]) -> Iterator[Program | ProgramError]:
+def _programs(files: Sequence[Path], card: DeviceProfile) -> Iterator[Program | ProgramError]:
     for file in files:
         try:
-            yield from load(file)
+            yield from [chakra.program(file, device=card)] if chakra.is_trace(file) else load(file)
         except ProgramError as error:
             yield error
+        except ImportError as error:
+            yield ProgramError(str(error))
 
 
 def _replay(

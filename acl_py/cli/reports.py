@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from acl_py.causes.lines import MOST_LINES, us
-from acl_py.cli.common import Overlay, complain, profile_of, write_page
+from acl_py.cli.common import Overlay, complain, option_refused, profile_of, write_page
+from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
 from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say
 from acl_py.cli.windows import All, FailOver, JsonOut, Range, Since, Top, Until, nanoseconds, view_of, write_json
 from acl_py.explain.diff import MOST_CHANGES, Difference
@@ -42,6 +43,8 @@ def report_command(
     top: Top = MOST_LINES,
     json_out: JsonOut = None,
     fail_over: FailOver = None,
+    workers: Workers = 1,
+    dask: Dask = "",
 ) -> None:
     """Explain a saved trace: its critical path by line, which waits are not needed, and what else it could do
     without, with the price of each.
@@ -55,13 +58,14 @@ def report_command(
     model = None if device is None else profile_of(device, overlay)
     timeline = _read(trace)
     view = view_of(timeline, is_whole=is_whole, name=name, since=since, until=until, top=top)
-    told = Told(timeline, trace.name, edits, model, view)
     is_text = str(json_out) != "-"
-    if is_text:
-        told.say()
-    fine = told.is_fine
-    if optimise is not None:
-        fine &= told.propose(optimise, stderr=not is_text)
+    with option_refused(CrewError), crew_of(None if dask else workers, dask) as crew:
+        told = Told(timeline, trace.name, edits, model, view, crew)
+        if is_text:
+            told.say()
+        fine = told.is_fine
+        if optimise is not None:
+            fine &= told.propose(optimise, stderr=not is_text)
     if json_out is not None:
         fine &= write_json(told.explanation.data(told.answers), json_out)
     if html is not None:

@@ -1,20 +1,29 @@
 """`acl-py sweep`: reads the grid of a sweep, shows how far it is, and prints the table."""
 
 import json
-from collections.abc import Iterator
-from concurrent.futures import Executor
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Annotated, Any
 
 import typer
 
-from acl_py.cli.common import complain, console, progress
-from acl_py.late_imports import import_late
-from acl_py.sweeps.points import points_of
+from acl_py.cli.common import complain, console, is_written
+from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
+from acl_py.late_imports import imported
+from acl_py.many.crew import WorkerError
+from acl_py.sweeps.files import filesystem_of, is_remote
+from acl_py.sweeps.plots import check_plot, save_figure
+from acl_py.sweeps.points import Point, check, points_of
+from acl_py.sweeps.progress import Progress
 from acl_py.sweeps.rows import Row
-from acl_py.sweeps.sweep import sweep
+from acl_py.sweeps.running import Job
+from acl_py.sweeps.store import state_of
+from acl_py.sweeps.sweep import swept
 from acl_py.tools.compare import CompareError, load
+from acl_py.tools.swept_scripts import ARG, ENV, ScriptJob, check_points, is_function, state_of_script
 
 FAILED = 4
 
@@ -22,8 +31,8 @@ Program = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM",
-        help="FILE.py:FUNCTION or MODULE:FUNCTION, a coroutine function as acl_py.run() takes it; FILE.py means its "
-        "function main.",
+        help="FILE.py:FUNCTION or MODULE:FUNCTION, a coroutine function as acl_py.run() takes it. FILE.py means its "
+        "function main, or, if it has none, a script that says `import acl` or uses CUDA.",
         show_default=False,
     ),
 ]
@@ -37,31 +46,63 @@ GridOf = Annotated[
         show_default=False,
     ),
 ]
-Devices = Annotated[str, typer.Option(help="Device profiles, with commas.")]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUES",
+        help="Of a script: values of a variable of its environment, with commas. May be repeated.",
+        show_default=False,
+    ),
+]
+Arg = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUES",
+        help="Of a script: values of an argument, with commas, such as 1,2,4 or --streams=1,2,4. May be repeated, in "
+        "the order of the arguments.",
+        show_default=False,
+    ),
+]
+Devices = Annotated[
+    str,
+    typer.Option(
+        help="Device profiles, with commas; by default that of `acl_py.run`, or of `acl-py run` for a script."
+    ),
+]
 RulesOf = Annotated[
     str, typer.Option("--rules", help="Rules, with commas; by default those of the device.", show_default=False)
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Keep each row in this file when it ends.", show_default=False),
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Keep each row in this file when it ends. An address such as s3://bucket/out.jsonl is for fsspec.",
+        show_default=False,
+    ),
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Do not run again what --out has.")]
-WorkersOf = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes; by default one for each processor.")
+Traces = Annotated[
+    str,
+    typer.Option(metavar="FOLDER", help="Save the trace of each point in this folder, or address.", show_default=False),
 ]
-Dask = Annotated[
-    str, typer.Option(metavar="ADDRESS", help="Run on the Dask cluster of this scheduler.", show_default=False)
+Plot = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Draw the times, as .svg or .png; it needs matplotlib.", show_default=False),
 ]
 
 
 def sweep_command(
     program: Program,
     grid: GridOf = None,
-    device: Devices = "h200",
+    env: Env = None,
+    arg: Arg = None,
+    device: Devices = "",
     rules: RulesOf = "",
     out: Out = None,
     resume: Resume = False,
-    workers: WorkersOf = None,
+    traces: Traces = "",
+    plot: Plot = None,
+    workers: Workers = None,
     dask: Dask = "",
 ) -> None:
     """Run a program at many points, each in a simulation of its own, and compare the times.
@@ -71,31 +112,76 @@ def sweep_command(
     if a point has failed, and 2 if nothing can run.
     """
     try:
-        _, function = load(program if ":" in program else f"{program}:main")
-        axes = _axes(grid or [], device, rules)
-        if out is not None and out.exists() and not resume:
-            raise ValueError(f"{out} exists: add --resume to go on with it, or name another file")
+        axes = _axes(grid or [], env or [], arg or [], device, rules)
         points = points_of(axes)
-        with _executor(dask) as executor, progress("points", len(points)) as advance:
-            result = sweep(function, points, executor=executor, workers=workers, store=out, tell=lambda *_: advance())
-    except (CompareError, ValueError, TypeError, ImportError, OSError) as error:
+        job, name, state = _job(program, points, traces, is_script=bool(env or arg))
+        if out is not None and not resume and _exists(out):
+            raise ValueError(f"{out} exists: add --resume to go on with it, or name another file")
+        if plot is not None:
+            check_plot(plot)
+        with crew_of(workers, dask) as crew, Progress() as shown:
+            if dask:
+                _ship(job)
+            result = swept(job, name, state, points, crew, out, [shown], lambda text: complain(f"acl-py: {text}"))
+    except (CompareError, CrewError, WorkerError, ValueError, TypeError, ImportError, OSError, SyntaxError) as error:
         complain(f"acl-py: {error}")
         raise typer.Exit(2) from error
     console().print(result.table())
+    if plot is not None and not is_written(lambda: save_figure(result.plot(), plot), plot):
+        raise typer.Exit(1)
     failed: list[Row] = [row for row in result if row.error]
     if failed:
         complain(f"{len(failed)} of {len(result)} points have failed")
         raise typer.Exit(FAILED)
 
 
-def _axes(grid: list[str], device: str, rules: str) -> dict[str, list[Any]]:
+def _job(
+    program: str, points: list[dict[str, Any]], traces: str, *, is_script: bool
+) -> tuple[Callable[[Point], Row], str, Callable[[], str]]:
+    """Return what runs *program* at a point, its name, and what returns its state; refuse what cannot run."""
+    if is_script or not is_function(program):
+        if not program.endswith(".py"):
+            raise ValueError(f"{program}: --env and --arg are for scripts, so name a file")
+        check_points(program, points)
+        return ScriptJob(program, traces), program, partial(state_of_script, program)
+    _, function = load(program if ":" in program else f"{program}:main")
+    check(function, points)
+    assert isinstance(function, FunctionType), "a coroutine function"
+    name = f"{function.__module__}.{function.__qualname__}"
+    return Job(function, traces), name, partial(state_of, function)
+
+
+def _ship(job: Callable[[Point], Row]) -> None:
+    """Let the program's module travel as it is: workers elsewhere may not have its file."""
+    cloudpickle = imported("cloudpickle")
+    if isinstance(job, Job) and cloudpickle is not None:
+        cloudpickle.register_pickle_by_value(sys.modules[job.program.__module__])
+
+
+def _exists(out: str) -> bool:
+    if not is_remote(out):
+        return Path(out).exists()
+    system, place = filesystem_of(out)
+    return bool(system.exists(place))
+
+
+def _axes(grid: list[str], env: list[str], arg: list[str], device: str, rules: str) -> dict[str, list[Any]]:
     axes: dict[str, list[Any]] = {}
-    for each in grid:
+    for option, prefix, each in [*(("--grid", "", each) for each in grid), *(("--env", ENV, each) for each in env)]:
         name, equals, values = each.partition("=")
         if not equals or not name.isidentifier():
-            raise ValueError(f"--grid {each}: write NAME=VALUES, as in streams=1,2,4")
-        axes[name] = [_value(value) for value in values.split(",")]
-    axes["device"] = device.split(",")
+            raise ValueError(f"{option} {each}: write NAME=VALUES, as in streams=1,2,4")
+        if prefix + name in axes:
+            raise ValueError(f"{option} {each}: {name} has its values already: give all of them with commas")
+        axes[prefix + name] = [_value(value) for value in values.split(",")] if not prefix else values.split(",")
+    for number, each in enumerate(arg, 1):
+        name, equals, values = each.partition("=")
+        if equals and name.startswith("-"):
+            axes[ARG + name] = values.split(",")
+        else:
+            axes[f"{ARG}{number}"] = each.split(",")
+    if device:
+        axes["device"] = device.split(",")
     if rules:
         axes["rules"] = rules.split(",")
     return axes
@@ -107,17 +193,3 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-@contextmanager
-def _executor(address: str) -> Iterator[Executor | None]:
-    """Give the executor of a Dask cluster; None without an address."""
-    if not address:
-        yield None
-        return
-    try:
-        distributed = import_late("distributed")
-    except ImportError as error:
-        raise ImportError("--dask needs the package distributed: pip install 'acl_py[dask]'") from error
-    with distributed.Client(address, timeout="10s") as client:
-        yield client.get_executor()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from acl_py.calls.acts import Act, Asked, Completed, Joined, Synchronised
+from acl_py.calls.acts import SLEPT, Act, Asked, Completed, Joined, Synchronised
 from acl_py.calls.steps import OPS, written
 from acl_py.programs.format import Program, Step
 from device_model.profile import DeviceProfile
@@ -126,15 +126,26 @@ def _whole(op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renumbered(program: Program, pieces: Sequence[Sequence[Step]], last: Sequence[Step]) -> Program:
-    """Return *program* with *pieces* in place of its steps, and the *last* ones behind them."""
+    """Return *program* with *pieces* in place of its steps, and the *last* ones behind them.
+
+    What a step that is gone came after, the next step of its task comes after.
+    """
     steps: list[Step] = []
     ends: list[int | None] = []  # for each old step the new index of its last piece, or of the step of its task before
     latest: dict[str | None, int] = {}
+    held: dict[str | None, dict[int, None]] = {}  # by task: the old steps that its next step comes after
     for old, piece in zip(program.steps, pieces, strict=True):
+        if not piece and old.after is not None:
+            held.setdefault(old.task, {})[old.after] = None
         for step in piece:
-            latest[step.task] = len(steps)
-            after = None if step.after is None else ends[step.after]
-            steps.append(replace(step, index=len(steps), after=after))
+            behind = [each for each in held.pop(step.task, ()) if each != step.after]
+            after = behind.pop() if behind and step.after is None else step.after
+            # A step comes after one other: for each further one there is a sleep of no time.
+            sleeps = (replace(made_like(step, SLEPT, us=0), after=each) for each in behind)
+            for each in (*sleeps, replace(step, after=after)):
+                latest[each.task] = len(steps)
+                new = None if each.after is None else ends[each.after]
+                steps.append(replace(each, index=len(steps), after=new))
         ends.append(latest.get(old.task))
     steps += [replace(step, index=len(steps) + place, after=None) for place, step in enumerate(last)]
     return replace(program, steps=tuple(steps))

@@ -23,8 +23,9 @@ from acl_py.programs.format import Program, Step
 from acl_py.trace.views.shown import shown
 from device_model.errors import listed, printable
 from device_model.kernel.ranges import MOST
-from device_model.profile import Curve, ProfileError, load
+from device_model.profile import ProfileError, load
 from device_model.rules import RULES, DefaultStream
+from device_model.speeds import SpeedError, faster
 
 MOST_STREAMS = 1024  # for streams=N: more than any card runs side by side
 MOST_CHUNKS = 64
@@ -148,26 +149,18 @@ def _in_parts(edit: Edit, case: Case) -> Case:
 
 def _bandwidth(edit: Edit, case: Case) -> Case:
     factor = _factor(edit)
-    points = getattr(case.device.copies, edit.name).points
-    fixed = points[0][1]
-    faster = Curve([(size, round(fixed + (time - fixed) / factor)) for size, time in points])
-    return case.on_device(copies={edit.name: faster}).noting(
+    return replace(case, device=faster(case.device, edit.name, factor)).noting(
         f"{edit}: the part of a copy's time that grows with its size is divided by {factor:g}; its fixed part stays"
     )
 
 
 def _links(edit: Edit, case: Case) -> Case:
-    factor, links = _factor(edit), case.device.links
-    if links is None:
-        raise EditError(f"{edit}: {case.device.name} has no table [links]")
-    kinds = {name: kind for name in ("switch", "mesh", "pcie", "network") if (kind := getattr(links, name)) is not None}
-    faster = {
-        name: replace(kind, **{
-            rate: round(value * factor) for rate, value in vars(kind).items() if rate.endswith("_bytes_per_second")
-        })
-        for name, kind in kinds.items()
-    }  # fmt: skip
-    return case.on_device(links=faster).noting(
+    factor = _factor(edit)
+    try:
+        device = faster(case.device, edit.name, factor)
+    except SpeedError as error:
+        raise EditError(f"{edit}: {error}") from error
+    return replace(case, device=device).noting(
         f"{edit}: only what links carry is multiplied by {factor:g}; the limits of copies and of the channels of "
         "collectives stay"
     )

@@ -79,8 +79,8 @@ class Fixer:
             self._asker = Asker(_in_order_of_calls(self._asker.case, self._asker.before))
         self._places = {_number(step.site): step.index for step in self._asker.case.program.steps}
         self._launched = Launched(self._asker.case.program.steps)
-        self.missing = self._missing(self._asker.before.findings)
-        self._rewritten = self._to_rewrite(self._asker.before.findings)
+        self.missing = self._missing(self._asker.findings)
+        self._rewritten = self._to_rewrite(self._asker.findings)
 
     @property
     def lacks_host(self) -> bool:

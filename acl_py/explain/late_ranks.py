@@ -1,19 +1,27 @@
 """A late rank that comes in time: its work before a collective takes as much less as the others have waited for it.
 
 What a late rank has waited for is followed back: the work in front of its part, and the host if that queued it late.
-Kernels, and the host's own work, become shorter until the rank would have come with the others.
+Kernels and the host's own work become shorter, and copies have fewer bytes, until the rank would have come with the
+others. So no value of such a run counts, only its times.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from acl_py.calls.acts import Joined, Slept
 from acl_py.causes.findings import Finding
 from acl_py.explain.cases import Case, EditError, with_fields
 from acl_py.explain.edits import scaled
 from acl_py.programs.format import Step
-from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.timeline import Operation, Timeline
+from device_model.profile import Curve
 
-NOTE = "how the late rank could do its work faster; its kernels, or its host's work, are as much shorter as it was late"
+NOTE = (
+    "how the late rank could do its work faster; its kernels, copies, or host's work are as much shorter as it was late"
+)
+_COPIES = ("memcpy_async", "memcpy_peer_async")  # which are one operation each, if the memory is not pageable
+_CURVES = {"h2d": "h2d", "d2h": "d2h", "d2d": "d2d", "p2p": "peer"}  # of Copies, by kind of row
 
 
 def in_time(case: Case, timeline: Timeline, finding: Finding, step_at: Callable[[int], Sequence[Step]]) -> Case:
@@ -23,32 +31,45 @@ def in_time(case: Case, timeline: Timeline, finding: Finding, step_at: Callable[
     Raises:
         EditError: nothing that it has waited for could be shorter.
     """
-    factors: dict[int, float] = {}  # of the time of steps, by their index
+    shorter: dict[int, Step] = {}  # steps, by their index
+    cuts: dict[int, int] = {}  # by how many nanoseconds
     for op, (since, start) in zip(finding.ops, finding.waits, strict=False):
         left = start - since
-        for step, lasted in _before(case.program.steps, timeline, op, step_at):
-            cut = min(left, lasted)
-            factors[step.index] = min(factors.get(step.index, 1.0), 1 - cut / lasted)
+        for each in _before(case, timeline, op, step_at):
+            cut = min(left, each.lasted_ns)
+            index = each.step.index
+            if cut > cuts.get(index, 0):
+                cuts[index], shorter[index] = cut, each.shortened(cut)
             left -= cut
             if not left:
                 break
-    if not factors:
+    if not shorter:
         raise EditError("the late rank has waited for nothing that could be shorter")
-
-    def change(step: Step) -> list[Step]:
-        factor = factors.get(step.index)
-        if factor is None:
-            return [step]
-        return [scaled(step, factor) if step.is_kernel else with_fields(step, us=round(step.fields["us"] * factor, 3))]
-
-    return case.with_steps(change).noting(NOTE)
+    return case.with_steps(lambda step: [shorter.get(step.index, step)]).noting(NOTE)
 
 
-def _before(
-    steps: Sequence[Step], timeline: Timeline, op: int, step_at: Callable[[int], Sequence[Step]]
-) -> Iterator[tuple[Step, int]]:
-    """Yield the kernels and the work of the host that the operation *op* has waited for, the last ones first, each with
-    the nanoseconds that its blocks take. It ends at an earlier collective: there its rank has waited for others.
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A *step* whose work takes *lasted_ns* that could be less. A copy takes these by *curve*, beyond the least."""
+
+    step: Step
+    lasted_ns: int
+    curve: Curve | None = None
+
+    def shortened(self, cut_ns: int) -> Step:
+        """Return the step with as much less to do."""
+        step, fields = self.step, self.step.fields
+        if self.curve is not None:
+            most = self.curve[fields["bytes"]] - cut_ns
+            fewer = bisect_right(range(fields["bytes"]), most, lo=1, key=self.curve.__getitem__) - 1
+            return with_fields(step, bytes=max(1, fewer))
+        factor = 1 - cut_ns / self.lasted_ns
+        return scaled(step, factor) if step.is_kernel else with_fields(step, us=round(fields["us"] * factor, 3))
+
+
+def _before(case: Case, timeline: Timeline, op: int, step_at: Callable[[int], Sequence[Step]]) -> Iterator[_Work]:
+    """Yield the kernels, the copies and the work of the host that the operation *op* has waited for, the last ones
+    first. It ends at an earlier collective: there its rank has waited for others.
     """
     index: int | None = op
     seen: set[int] = set()  # a file may have rows that wait for one another
@@ -59,14 +80,25 @@ def _before(
         if index != op:
             if row.kind == "collective":
                 return
-            if queuing and queuing[0].is_kernel and (each_ns := round(queuing[0].fields["us"] * 1000)):
-                yield queuing[0], max(1, (row.end_ns - row.start_ns) // each_ns) * each_ns  # blocks follow one another
+            yield from _of_device(case, row, queuing)
         if row.after is None and queuing:
-            yield from _of_host(steps, queuing[0])
+            yield from _of_host(case.program.steps, queuing[0])
         index = row.after
 
 
-def _of_host(steps: Sequence[Step], last: Step) -> Iterator[tuple[Step, int]]:
+def _of_device(case: Case, row: Operation, queuing: Sequence[Step]) -> Iterator[_Work]:
+    """Yield the kernel or the copy of *row*, which the first step of *queuing* has queued."""
+    if not queuing:
+        return
+    step = queuing[0]
+    curve: Curve | None = getattr(case.device.copies, _CURVES.get(row.kind, ""), None)
+    if step.is_kernel and (each_ns := round(step.fields["us"] * 1000)):
+        yield _Work(step, max(1, (row.end_ns - row.start_ns) // each_ns) * each_ns)  # its blocks follow one another
+    elif step.op in _COPIES and curve is not None and row.bytes == step.fields["bytes"]:
+        yield _Work(step, max(0, curve[row.bytes] - curve[1]), curve)
+
+
+def _of_host(steps: Sequence[Step], last: Step) -> Iterator[_Work]:
     """Yield the work of the host that is between *last* and the collective before it in its task."""
     for step in reversed(steps[: last.index]):
         if (step.task, step.thread) != (last.task, last.thread):
@@ -74,4 +106,4 @@ def _of_host(steps: Sequence[Step], last: Step) -> Iterator[tuple[Step, int]]:
         if isinstance(step.act, Joined):
             return
         if isinstance(step.act, Slept) and step.fields["us"]:
-            yield step, round(step.fields["us"] * 1000)
+            yield _Work(step, round(step.fields["us"] * 1000))

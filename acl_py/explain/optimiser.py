@@ -7,14 +7,18 @@ declared bytes say, and is a program that can be written and replayed.
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeGuard
 
 from acl_py.calls.steps import OPS
 from acl_py.causes.lines import us
-from acl_py.explain.cases import EditError
+from acl_py.explain.asking import Worth, asking_of
 from acl_py.explain.edits import Edit, parse
 from acl_py.explain.whatif import Answer, Asker
+from acl_py.many.crew import Crew
 from acl_py.programs.format import Program, Step
 from acl_py.whole_files import write_text
 
@@ -28,7 +32,7 @@ class Proposal:
     """
 
     edits: tuple[Edit, ...]
-    alone: tuple[Answer | None, ...]
+    alone: tuple[Worth | None, ...]
     together: Answer | None
 
     @property
@@ -43,27 +47,24 @@ class Proposal:
         return "\n".join(lines)
 
 
-def optimise(asker: Asker) -> Proposal:
-    """Return the best of the edits for the case of *asker*."""
-    best: Answer | None = None
-    edits: tuple[Edit, ...] = ()
-    for candidate in _candidates():
-        answer = _ask(asker, candidate)
-        if answer is not None and answer.gain_ns > (0 if best is None else best.gain_ns):
-            best, edits = answer, candidate
-    while best is not None:
-        shorter = next(
-            (
-                (answer, less)
-                for less in _without_one(edits)
-                if (answer := _ask(asker, less)) is not None and answer.gain_ns >= best.gain_ns
-            ),
-            None,
-        )
-        if shorter is None:
-            break
-        best, edits = shorter
-    return Proposal(edits, tuple(_ask(asker, (edit,)) for edit in edits), best)
+def optimise(asker: Asker, crew: Crew | None = None) -> Proposal:
+    """Return the best of the edits for the case of *asker*. The edited programs run on *crew*, or else in this process;
+    the proposal does not depend on it.
+    """
+    worths = partial((crew or Crew(workers=1)).in_order, asking_of(asker).worth)
+    best: Worth | None = None
+    for worth in worths(_candidates()):
+        if _is_safe(worth) and worth.gain_ns > (0 if best is None else best.gain_ns):
+            best = worth
+    if best is None:
+        return Proposal((), (), None)
+    shorter: Worth | None = best
+    while shorter is not None:
+        best = shorter
+        with closing(worths(_without_one(best.edits))) as all_shorter:
+            shorter = next((each for each in all_shorter if _is_safe(each) and each.gain_ns >= best.gain_ns), None)
+    alone = tuple(worth if _is_safe(worth) else None for worth in worths([(edit,) for edit in best.edits]))
+    return Proposal(best.edits, alone, asker.ask(best.edits))
 
 
 def write_program(program: Program, path: Path) -> None:
@@ -76,6 +77,7 @@ def document(program: Program) -> dict[str, object]:
     return {
         "id": program.id,
         **({} if program.gap_ns is None else {"gap_us": program.gap_ns / 1000}),
+        **({} if program.values else {"values": False}),
         "notes": list(program.notes),
         "buffers": program.buffers,
         "streams": program.streams,
@@ -113,10 +115,6 @@ def _without_one(edits: Sequence[Edit]) -> Iterator[tuple[Edit, ...]]:
             yield tuple(edit for place, edit in enumerate(edits) if place != left_out)
 
 
-def _ask(asker: Asker, edits: Sequence[Edit]) -> Answer | None:
-    """Return the answer for *edits*; None if they cannot be made, or leave work without order."""
-    try:
-        answer = asker.ask(edits)
-    except EditError:
-        return None
-    return None if answer.conflicts else answer
+def _is_safe(worth: Worth | None) -> TypeGuard[Worth]:
+    """Whether edits can be made, and leave no work without order."""
+    return worth is not None and not worth.has_conflicts

@@ -215,7 +215,7 @@ def _priced_habits(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
 
 def _misplaced_records(asker: Asker, steps: "_Steps") -> Iterator[Priced]:
     """Yield the records whose move to another stream mends work that is without order."""
-    if not any(each.kind in FIXED for each in asker.before.findings):
+    if not any(each.kind in FIXED for each in asker.findings):
         return
     for move in Fixer(asker.case).misplaced_records():
         records = [step for step in asker.case.program.steps if move.moves(step)]

@@ -77,7 +77,7 @@ def asker_of(timeline: Timeline, name: str, model: DeviceProfile | None = None) 
         raise EditError(f"the run cannot be repeated: {error}") from error
     except DeadlockError as error:
         raise EditError("the program of this recording ends in a deadlock") from error
-    if _work(asker.timeline) != _work(timeline):
+    if _work(asker.plain_timeline) != _work(timeline):
         asker.case = asker.case.noting("the program of this recording does not repeat the run to the nanosecond")
     return asker
 

@@ -8,8 +8,9 @@ order before, the answer says so: such an edit is no fix.
 import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from acl_py.causes.lines import us
 from acl_py.errors import DeadlockError
@@ -116,22 +117,26 @@ def settled() -> Iterator[None]:
 class Asker:
     """Answers questions about one case, whose own run is made once.
 
-    The steps of the case keep their lines through all edits, and the sanitizer looks at all runs.
+    The steps of the case keep their lines through all edits, and the sanitizer looks at the runs that are compared.
     """
 
     def __init__(self, case: Case) -> None:
         steps = tuple(replace(step, site=step.line) for step in case.program.steps)
         self.case = case.with_program(steps=steps)
-        self.before = self._run(self.case)
-        self._timeline = self.before.trace.timeline()
+        self.before = self._run(self.case, None)
+        self.plain_timeline = self.before.trace.timeline()
         self.before_ns = round(self.before.done_us * 1000)
-        self.worked_ns = _worked_ns(self._timeline, self.before_ns)
-        self._conflicts = _conflicts(self.before.findings)
+        self.worked_ns = _worked_ns(self.plain_timeline, self.before_ns)
 
-    @property
+    @cached_property
     def timeline(self) -> Timeline:
         """The timeline of the program as it is, by lines: see `by_line`."""
         return by_line(self.before)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the sanitizer finds in the program as it is. It is run again for that: few answers need it."""
+        return self._run(self.case, _PARTS).findings
 
     def ask(self, edits: Sequence[Edit]) -> Answer:
         """Return what *edits* would change, made one after the other.
@@ -151,8 +156,7 @@ class Asker:
             EditError: the program cannot run.
         """
         try:
-            with settled():
-                run_ = replay(case.program, device=case.device, rules=case.rules, sanitize=False)
+            run_ = self._run(case, None)
         except (ProgramError, DeadlockError) as error:
             raise EditError(f"the edited program does not run: {error}") from error
         self._check(run_, case.program.id)
@@ -174,21 +178,25 @@ class Asker:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
         self._check(run_, what)
         after = run_.trace.timeline()
-        found = [(pair, text) for pair, text in _conflicts(run_.findings).items() if pair not in self._conflicts]
+        after_it = _conflicts(run_.findings)
+        before_it = _conflicts(self.findings) if after_it else {}
+        found = [(pair, text) for pair, text in after_it.items() if pair not in before_it]
         conflicts = [text for (_, buffers), text in found if not buffers <= _ARRAYS]
         of_arrays = [text for (_, buffers), text in found if buffers <= _ARRAYS]
         notes = (*case.program.notes, *case.notes, *_notes_of_arrays(of_arrays))
         after_ns = round(run_.done_us * 1000)
-        reordered = tuple(_reordered(self._timeline, after))
+        reordered = tuple(_reordered(self.plain_timeline, after))
         steps = tuple(replace(step, site="") if step.site.startswith(STEP) else step for step in case.program.steps)
         unmarked = case.with_program(steps=steps)
         times = self.worked_ns, _worked_ns(after, after_ns)
         return Answer(what, self.before_ns, after_ns, tuple(conflicts), notes, reordered, times, run_, unmarked)
 
-    def _run(self, case: Case, parts: frozenset[SanitizerPart] = _PARTS) -> Replay:
-        """Run the program of *case*. Raises what `replay` raises."""
-        with settled(), watching(parts):
-            return replay(case.program, device=case.device, rules=case.rules)
+    def _run(self, case: Case, parts: frozenset[SanitizerPart] | None) -> Replay:
+        """Run the program of *case*, in which the sanitizer looks at *parts*; with None it is off. Raises what `replay`
+        raises.
+        """
+        with settled(), nullcontext() if parts is None else watching(parts):
+            return replay(case.program, device=case.device, rules=case.rules, sanitize=None if parts else False)
 
 
 def by_line(run_: Replay) -> Timeline:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from time import monotonic
 from types import ModuleType, TracebackType
@@ -71,7 +72,7 @@ def run(job: Job, decide: Decide) -> Outcome:
     here, there = context.Pipe(duplex=False)
     with tempfile.NamedTemporaryFile(prefix="acl-py-") as output:
         process = context.Process(target=_run, args=(there, job, decide, output.name))
-        process.start()
+        _start(process)
         there.close()
         told = list(_told(here, job.limit_s))
         if told and told[-1] is _TOO_LATE:
@@ -97,6 +98,18 @@ def run(job: Job, decide: Decide) -> Outcome:
             raise scripts.ScriptError(end.failure)
         shown = _last_lines(Path(output.name)) if end.failure and not job.is_shown else []
     return Outcome("\n".join([end.failure, *shown]), tuple(deviations), tuple(texts), end.points, findings)
+
+
+def _start(process: ForkServerProcess) -> None:
+    """Start *process*, also in a worker of Dask. Such a worker is a daemon, and Python lets daemons have no children
+    because nobody ends them; here they end with their run.
+    """
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    daemon, config["daemon"] = config.get("daemon"), False
+    try:
+        process.start()
+    finally:
+        config["daemon"] = daemon
 
 
 class _End(NamedTuple):

@@ -70,7 +70,7 @@ class Pct:
         self._seed = seed
         self._depth = depth
         self._runs = 0
-        self._points = 1  # of the longest run so far
+        self._points = 1  # of the default run
 
     def next(self) -> Decide:
         """Return the decisions of the next run."""
@@ -78,8 +78,9 @@ class Pct:
         return PctDecisions(f"{self._seed}/{self._runs}", self._depth, self._points)
 
     def saw(self, outcome: Outcome) -> None:
-        """Learn how many choice points there are."""
-        self._points = max(self._points, len(outcome.points))
+        """Learn from the first run how many choice points there are: later ones may be under way at the same time."""
+        if not self._runs:
+            self._points = max(1, len(outcome.points))
 
 
 class PctDecisions:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from acl_py.calls import fields as f
-from acl_py.calls.acts import Act, Asked, Completed, Made, Plain, Queued
+from acl_py.calls.acts import Act, Asked, Made, Plain
 from acl_py.calls.fields import Field
 from acl_py.calls.steps import GIVE_WAY, OPS, Name, with_buffer
 from acl_py.calls.steps import GRAPH_OPS as GRAPH_OPS
@@ -60,8 +60,7 @@ class Step:
     @property
     def work(self) -> str:
         """The kind of the work that it queues, or lets the host make; empty if there is none."""
-        act = self.act
-        return act.work.kind if isinstance(act, Queued | Completed) and isinstance(act.work, Name) else ""
+        return _ROWS[self.op].work
 
     @property
     def is_kernel(self) -> bool:
@@ -88,7 +87,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A checked program. The `buffers`, `streams` and `events` exist before its first call. The host takes `gap_ns`
-    between two calls; None: as the profile says. `notes` say what a recorded program could not keep of the run.
+    between two calls; None: as the profile says. `notes` say what a recorded program could not keep of the run. Without
+    `values` no bytes move in a run of it.
     """
 
     id: str
@@ -98,6 +98,7 @@ class Program:
     steps: tuple[Step, ...]
     gap_ns: int | None = None
     notes: tuple[str, ...] = ()
+    values: bool = True
 
     @property
     def is_recorded(self) -> bool:
@@ -210,7 +211,10 @@ def parse(document: object, where: str = "program") -> Program:
         _refuse(where, "notes", "a list of strings", document)
     shown = tuple(printable(note) for note in notes)
     gap_ns = None if gap_us is None else round(gap_us * 1000)
-    return Program(id_, buffers, streams, events, tuple(steps), gap_ns, shown)
+    values = document.get("values", True)
+    if not isinstance(values, bool):
+        _refuse(where, "values", "true or false", document)
+    return Program(id_, buffers, streams, events, tuple(steps), gap_ns, shown, values)
 
 
 def _checked(entry: object, where: str) -> Program | ProgramError:

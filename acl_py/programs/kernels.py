@@ -77,6 +77,9 @@ def callback(name: str) -> Callable[[Callable[[], None] | None], None]:
     return callback
 
 
+_WITHOUT_BODY = vars(Launchable(host_function))  # to look at its parameters takes longer than to make its launch
+
+
 class Recorded(Launchable[...]):
     """A kernel of a recorded program: each block is busy for *block_ns*, and its bytes are those that were declared."""
 
@@ -88,7 +91,7 @@ class Recorded(Launchable[...]):
         block_ns: Nanoseconds,
         exclusive: bool,
     ) -> None:
-        super().__init__(host_function)
+        vars(self).update(_WITHOUT_BODY)
         self.label, self.name = label, label.name
         self.reads, self.writes = reads, writes
         self.block_ns, self.exclusive = block_ns, exclusive
@@ -111,7 +114,7 @@ class RecordedOnCores(Launchable[...]):
     def __init__(
         self, label: Label, reads: Sequence[Extent], writes: Sequence[Extent], runs: Sequence[Occupation], cores: int
     ) -> None:
-        super().__init__(host_function)
+        vars(self).update(_WITHOUT_BODY)
         self.label, self.name = label, label.name
         self.reads, self.writes = reads, writes
         self.runs, self.cores = deque(runs), cores

@@ -89,7 +89,10 @@ def compare(
     Raises:
         ProgramError: as `replay`.
     """
-    runs = [copy_context().run(_run, program, Options(device, each, sanitize=sanitize)) for each in rules]
+    runs = [
+        copy_context().run(_run, program, Options(device, each, sanitize=sanitize, values=program.values))
+        for each in rules
+    ]
     differing = [*_codes(program, runs), *_waits(program, runs), *_orders(program, runs), *_results(program, runs)]
     if any(run.hang for run in runs):
         differing.insert(

@@ -115,8 +115,9 @@ def replay(
     run = copy_context().run
     pages: PagesByName = {}
     if not program.is_recorded and any(buffer["space"] == "managed" for buffer in program.buffers.values()):
-        run(_replay, program, Options(device, rules), (), pages)
-    return run(_replay, program, Options(device, rules, sanitize=sanitize, effects=effects), faults, pages)
+        run(_replay, program, Options(device, rules, values=program.values), (), pages)
+    options = Options(device, rules, sanitize=sanitize, effects=effects, values=program.values)
+    return run(_replay, program, options, faults, pages)
 
 
 def _replay(program: Program, options: Options, faults: Sequence[Fault], pages: PagesByName) -> Replay:

@@ -69,11 +69,20 @@ def queue(runtime: Runtime, op: Op, part: Part, stream: Stream) -> None:
     """Queue *op*, which does *part*, in *stream*; its calls get their numbers."""
     rank = part.rank
     tail = rank.tail
-    if not tail.done and stream.branch is None:
+    if not tail.done and tail is not stream.tail and stream.branch is None:
         stream.wait(tail)
     runtime.submit(stream, op, runtime.costs.collective, runtime.kernel_latency)
-    if stream.branch is None and isinstance(op.work, Part):
-        rank.take(op.work, op)  # maybe as a fault rule has changed it
+    take(op, stream)
+
+
+def take(op: Op, stream: Stream) -> None:
+    """Give the calls of *op* their numbers, unless *stream* has only captured it, or a fault rule has dropped it."""
+    part = op.work
+    if stream.branch is None and isinstance(part, Part):
+        if type(part) is Part:
+            part.rank.take(part, op)
+        else:
+            part.rank.take_changed(part, op)
 
 
 def queue_group(runtime: Runtime, group: Group) -> None:

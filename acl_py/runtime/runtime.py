@@ -41,7 +41,7 @@ from device_model.graphs.graph import Node
 from device_model.graphs.groups import NewWork
 from device_model.integers import Integer, is_integer
 from device_model.links.fabric import Links
-from device_model.memory import Buffer, Memory
+from device_model.memory import WITH_VALUES, Buffer, Memory
 from device_model.observe import Hooks
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
@@ -119,8 +119,10 @@ class Runtime:
         workers: int | None = None,
         seed: int = 0,
         hang_after: float | None = None,
+        values: bool = True,
     ) -> None:
         self.profile = profile
+        self.values = values  # whether bytes move and bodies run
         self.rules = rules
         self.costs = profile.host
         self.copy_latency = profile.latency.submit_copy
@@ -183,7 +185,9 @@ class Runtime:
         """Return the memory of the run."""
         memory = self.profile.memory
         capacities = [memory.bytes] * self.profile.devices
-        return Memory(capacities, memory.alignment, self.error, is_board=self.profile.is_board)
+        return Memory(
+            capacities, memory.alignment, self.error, is_board=self.profile.is_board, values=self.values
+        )  # fmt: skip
 
     def make_device(self, number: int) -> Device:
         """Return device *number*."""
@@ -201,7 +205,14 @@ class Runtime:
         """Note that *module* is not used any more."""
 
     def admit(self, rule: Rule) -> None:
-        """Raise ValueError if a fault *rule* cannot strike here; all can on the model."""
+        """Raise ValueError if a fault *rule* cannot strike here: without values none can change bytes."""
+        if not self.values and rule.verdict is Verdict.CORRUPT:
+            raise ValueError(f"{rule.text} changes bytes, and values=False: leave it out, or run with values")
+
+    def check_values(self, what: str) -> None:
+        """Refuse *what*, which asks for a value, in a run without values."""
+        if not self.values:
+            raise self.error(Kind.NOT_SUPPORTED, f"{what} needs a value, and values=False", WITH_VALUES)
 
     def state(self, kind: type[T]) -> T:
         """Return the one *kind* of this runtime, made without arguments when it is first asked for.

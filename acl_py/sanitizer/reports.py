@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from acl_py.findings import FAILURE, Access, Finding, Kind
 from acl_py.sanitizer.suppressions import Suppression
 from device_model.errors import listed
+from device_model.frozen import Frozen
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _MEANINGS = {
@@ -40,8 +41,7 @@ class ReportForm(Enum):
     GITHUB = "github"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Frozen):
     """What the sanitizer found in one or more runs.
 
     Attributes:

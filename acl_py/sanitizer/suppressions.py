@@ -9,13 +9,13 @@
 They are in a pyproject.toml: the nearest one with this table, in a folder or in those above it.
 """
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
 from acl_py.findings import Finding, Kind
 from acl_py.projects import ProjectError, table_of
+from device_model.frozen import Frozen
 
 _TABLE = "[tool.acl_py.sanitizer]"
 _EXAMPLE = '{ id = "race-1e00ec15", reason = "..." } or { site = "demo.py:41", reason = "..." }'
@@ -26,8 +26,7 @@ class SuppressionError(ValueError):
     """A table of suppressions that cannot be used; the message says where, what is wrong with it, and what to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(Frozen):
     """Accepts the finding with this *id*, or all with an access at a line that matches the pattern *site*.
 
     The pattern is that of a shell: `demo.py:41`, `demo.py:*`, or with folders `vendor/*.py:*`. *where* is the file that

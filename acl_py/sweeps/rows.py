@@ -1,12 +1,16 @@
 """The rows of a sweep, one for each point, and the table of them."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from acl_py.late_imports import import_late
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
 
@@ -22,6 +26,7 @@ class Row:
             and for each engine how long it was busy, in microseconds.
         error: With what it failed; empty if it did not.
         wall_s: How long the run took, in seconds of real time. Equal rows may differ in this.
+        trace: The path of its trace; empty if none was asked for.
     """
 
     point: Mapping[str, Any]
@@ -30,6 +35,7 @@ class Row:
     numbers: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
     wall_s: float = field(default=0.0, compare=False)
+    trace: str = ""
 
     def value(self, name: str) -> Any:
         """Return the value *name*: "us", one of the point, of the numbers, or of a mapping that was returned.
@@ -62,7 +68,8 @@ class Sweep:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _counting(self) -> list[Row]:
+    def counting(self) -> list[Row]:
+        """Return the rows that have not failed. Raises ValueError if all have failed."""
         rows = [row for row in self.rows if not row.error]
         if not rows:
             errors = "\n".join(f"  {dict(row.point)}: {row.error}" for row in self.rows[:10])
@@ -71,7 +78,7 @@ class Sweep:
 
     def best(self, by: str | Callable[[Row], float] = "us") -> Row:
         """Return the row with the smallest value, the first of equal ones. Raises ValueError if all have failed."""
-        return min(self._counting(), key=_by(by))
+        return min(self.counting(), key=_by(by))
 
     def pareto(self, *names: str) -> list[Row]:
         """Return the rows that no other row beats in one of the values *names* and equals in the others.
@@ -80,7 +87,7 @@ class Sweep:
 
         Raises ValueError if all have failed, KeyError if a row has no such value.
         """
-        rows = [(row, tuple(row.value(name) for name in names)) for row in self._counting()]
+        rows = [(row, tuple(row.value(name) for name in names)) for row in self.counting()]
 
         def is_beaten(values: Sequence[float]) -> bool:
             return any(all(a <= b for a, b in zip(other, values, strict=True)) and other != values for _, other in rows)
@@ -104,7 +111,7 @@ class Sweep:
 
         Raises ImportError without xarray, ValueError if the points are no whole grid.
         """
-        axes = [name for name in self.rows[0].point if len({str(row.point.get(name)) for row in self.rows}) > 1]
+        axes = self.axes()
         frame = self.pandas().set_index(axes)[list(names or ("us",))]
         if not frame.index.is_unique:
             raise ValueError(f"several points have the same {', '.join(axes)}")
@@ -115,7 +122,7 @@ class Sweep:
         """Return a table for rich."""
         from rich.table import Table  # imported here: a sweep in a script shows none
 
-        names = [name for name in self.rows[0].point if len({str(row.point.get(name)) for row in self.rows}) > 1]
+        names = self.axes()
         shown = Table(box=None)
         for name in names:
             shown.add_column(name)
@@ -132,6 +139,25 @@ class Sweep:
             waits = f"{row.numbers.get('host_waits_us', 0.0):,.1f}"
             shown.add_row(*cells, f"{row.us:,.1f}{mark}", waits, "" if row.returned is None else str(row.returned))
         return shown
+
+    def plot(self, value: str = "us", x: str | None = None, y: str | None = None) -> "Figure":
+        """Return a figure of matplotlib: a heat map of *value* over *x* and *y*, a panel for each point of the rest.
+
+        By default *x* and *y* are the two names that differ between the points and have the most values. Without a
+        second one, each panel has a curve.
+
+        Raises:
+            ImportError: matplotlib is missing.
+            KeyError: There is no such value.
+            ValueError: All points have failed, or they do not differ.
+        """
+        from acl_py.sweeps.plots import plot  # late: few programs draw
+
+        return plot(self, value, x, y)
+
+    def axes(self) -> list[str]:
+        """Return the names that differ between the points."""
+        return [name for name in self.rows[0].point if len({str(row.point.get(name)) for row in self.rows}) > 1]
 
     def __str__(self) -> str:
         from rich.console import Console  # imported here: as above
@@ -151,3 +177,27 @@ def _library(name: str) -> Any:
         return import_late(name)
     except ImportError as error:
         raise ImportError(f"this needs the package {name}: pip install {name}") from error
+
+
+def plain_json(value: Any, **options: Any) -> str:
+    """Return *value* as JSON, with numbers and arrays of NumPy.
+
+    Raises:
+        TypeError: It has no form in JSON.
+        ValueError: It contains itself.
+    """
+    return json.dumps(value, default=_plain, **options)
+
+
+def plain_of(value: Any) -> Any:
+    """Return *value* as it comes back from JSON; raise what `plain_json` raises."""
+    return json.loads(plain_json(value))
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy as one of Python, and an array as a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

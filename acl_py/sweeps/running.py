@@ -1,53 +1,51 @@
 """One run of a sweep's program, in this or another process."""
 
-import json
+import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from acl_py.simulation import current_simulation, run
+from acl_py.sweeps.files import filesystem_of, is_remote
 from acl_py.sweeps.points import Point, Program, faults_of, options_of, parameters_of
-from acl_py.sweeps.rows import Row
+from acl_py.sweeps.rows import Row, plain_json, plain_of
 from acl_py.trace.rows.columns import call_columns, op_columns
-
-if TYPE_CHECKING:
-    from acl_py.simulation import Simulation
+from acl_py.trace.rows.files import save
+from acl_py.trace.rows.timeline import Call, Operation, Timeline
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all points of a sweep share: the *program*, and the *version* of acl_py that has begun the sweep."""
+    """What all points of a sweep share: the *program*, and the folder of *traces*, "" for none."""
 
     program: Program
-    version: str
+    traces: str = ""
 
     def __call__(self, point: Point) -> Row:
         """Run the program at *point*. Whatever it raises makes the row a failure, and ends no other run."""
-        from acl_py import __version__  # the one of this process
-
-        if __version__ != self.version:
-            return Row(point, error=f"this worker has acl_py {__version__}, and the sweep began with {self.version}")
         begin = time.perf_counter()
         try:
-            us, returned, numbers = run(partial(_whole, self.program, point), **options_of(point))
+            us, returned, numbers, trace = run(partial(_whole, self.program, point, self.traces), **options_of(point))
         except Exception as error:
             return Row(point, error=f"{type(error).__name__}: {error}", wall_s=time.perf_counter() - begin)
         except SystemExit as error:
             return Row(point, error=f"SystemExit: {error.code}", wall_s=time.perf_counter() - begin)
         wall_s = time.perf_counter() - begin
         try:
-            plain = json.loads(json.dumps(returned, default=_plain))
+            plain = plain_of(returned)
         except (TypeError, ValueError) as error:
             what = f"{self.program.__qualname__}() returned {type(returned).__name__}: {error}"
             return Row(point, error=f"{what}; return numbers, texts, lists and mappings of these", wall_s=wall_s)
-        return Row(point, us, plain, numbers, wall_s=wall_s)
+        return Row(point, us, plain, numbers, wall_s=wall_s, trace=trace)
 
 
-async def _whole(program: Program, point: Point) -> tuple[float, Any, Mapping[str, float]]:
+async def _whole(program: Program, point: Point, traces: str) -> tuple[float, Any, Mapping[str, float], str]:
     sim = current_simulation()
     rules = faults_of(point)
     if rules:
@@ -55,13 +53,15 @@ async def _whole(program: Program, point: Point) -> tuple[float, Any, Mapping[st
             returned = await program(**parameters_of(point))
     else:
         returned = await program(**parameters_of(point))
-    return sim.now_ns / 1000, returned, _numbers(sim)
+    us = sim.now_ns / 1000
+    trace = save_trace(sim.trace.timeline(), traces, point) if traces else ""
+    return us, returned, numbers_of(sim.trace.ops, sim.trace.calls, len(sim.findings)), trace
 
 
-def _numbers(sim: "Simulation") -> dict[str, float]:
+def numbers_of(operations: Sequence[Operation], of_host: Sequence[Call], findings: int) -> dict[str, float]:
     """Return the numbers of a report that cost little: see `Row`."""
-    ops, calls = op_columns(sim.trace.ops), call_columns(sim.trace.calls)
-    found: dict[str, float] = {"operations": len(ops), "calls": len(calls), "findings": len(sim.findings)}
+    ops, calls = op_columns(operations), call_columns(of_host)
+    found: dict[str, float] = {"operations": len(ops), "calls": len(calls), "findings": findings}
     waits = calls.sleeps
     found["host_waits_us"] = float((waits.end_ns - waits.begin_ns).sum()) / 1000
     busy = np.bincount(ops.kind, ops.end_ns - ops.start_ns, len(ops.kinds)) if len(ops) else ()
@@ -71,10 +71,16 @@ def _numbers(sim: "Simulation") -> dict[str, float]:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """Return a number of NumPy as one of Python, and an array as a list."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+def save_trace(timeline: Timeline, folder: str, point: Point) -> str:
+    """Save *timeline* in *folder*, which may be an address for fsspec; return where. The name is that of the point."""
+    name = hashlib.sha256(plain_json(dict(point), sort_keys=True).encode()).hexdigest()[:16] + ".acl"
+    if not is_remote(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        save(timeline, Path(folder, name))
+        return str(Path(folder, name))
+    system, place = filesystem_of(folder)
+    system.makedirs(place, exist_ok=True)
+    with TemporaryDirectory() as own:
+        save(timeline, Path(own, name))
+        system.put_file(str(Path(own, name)), f"{place}/{name}")
+    return f"{folder.rstrip('/')}/{name}"

@@ -48,8 +48,8 @@ class Outcome(NamedTuple):
     recorder: Recorder
 
 
-def run(name: str, launch: Function, device: str | DeviceProfile) -> Outcome:
-    """Run *launch*, a function or coroutine function called *name*, in a simulation of *device*.
+def run(name: str, launch: Function, device: str | DeviceProfile, seed: int = 0) -> Outcome:
+    """Run *launch*, a function or coroutine function called *name*, in a simulation of *device* with *seed*.
 
     Raises:
         CompareError: It raises, or returns no arrays.
@@ -72,7 +72,7 @@ def run(name: str, launch: Function, device: str | DeviceProfile) -> Outcome:
                 values[key][...] = each
         return Outcome(values, named, recorder)
 
-    outcome: Outcome = _called(name, lambda: simulation.run(main, device=device))
+    outcome: Outcome = _called(name, lambda: simulation.run(main, device=device, seed=seed))
     return outcome
 
 
@@ -211,6 +211,31 @@ def differences(
         wrong, error = _wrong(got, expected[name], rtol, atol)
         if wrong.any():
             yield _difference(name, outcome, expected[name], wrong, error, tile)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Compares what *launch* ("file.py:function") returns with *expected*, in any process; call it with a seed.
+
+    The other fields are arguments of `run` and `differences`.
+    """
+
+    launch: str
+    device: DeviceProfile
+    expected: Mapping[str, Values]
+    rtol: float
+    atol: float
+    tile: tuple[int, ...]
+
+    def __call__(self, seed: int) -> tuple[str, ...]:
+        """Return the differences of a run with *seed* as text.
+
+        Raises:
+            CompareError: There is nothing to compare.
+        """
+        outcome = run(*load(self.launch), self.device, seed)
+        found = differences(outcome, self.expected, rtol=self.rtol, atol=self.atol, tile=self.tile)
+        return tuple(map(str, found))
 
 
 def _check(name: str, got: Values, expected: Values, tile: Sequence[int]) -> None:

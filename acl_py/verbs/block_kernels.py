@@ -11,6 +11,7 @@ from math import prod
 from typing import Annotated, Any, NoReturn, ParamSpec, Protocol, overload
 
 from acl_py.errors import Kind
+from acl_py.many.crew import Crew
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arguments import arguments_of, profiles_with
@@ -123,6 +124,7 @@ class BlockKernelFunction(Launchable[P]):
             _machine(profile, profile.sm),
             self.options,
             runtime.state(Launches).limit_ns,
+            values=runtime.values,
         )
 
     def _check_type(self, name: str, array: Array) -> None:
@@ -311,7 +313,8 @@ def tune(
         if problem
         else partial(run_on_arrays, machine=machine, options=kernel.options, parameters=kernel.parameters())
     )
-    return tuner.tune(kernel, grid, args, choices, on_card, check=check, executor=executor)
+    with Crew(executor, None if executor else 1) as crew:
+        return tuner.tune(kernel, grid, args, choices, on_card, check=check, each=crew.in_order)
 
 
 def _refuse(problem: tuple[Kind, str, str], *_: object) -> NoReturn:

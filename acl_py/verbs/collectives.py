@@ -11,20 +11,16 @@ simulation ends with a DeadlockError that names the first call that differs.
 from collections.abc import Sequence
 
 from acl_py.calls.table import verb
-from acl_py.errors import Kind
-from acl_py.runtime.calls import begin
-from acl_py.runtime.collectives import check_rank
-from acl_py.verbs.elements import DataType, Elements, Known, joined, note, recall
+from acl_py.verbs import asked
+from acl_py.verbs.asking import ask
+from acl_py.verbs.elements import DataType
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike
-from device_model.collectives.calls import POINT_TO_POINT, Call, ReduceOp
 from device_model.collectives.calls import CollectiveKind as CollectiveKind
+from device_model.collectives.calls import ReduceOp
 from device_model.collectives.cliques import Communicator
 from device_model.completions import Completion
 from device_model.integers import Integer
-from device_model.work import Extent
-
-_BARRIER = Call(CollectiveKind.BARRIER, 0)
 
 
 @verb(acl="HcclAllReduce", cuda="ncclAllReduce", step="collective")
@@ -66,16 +62,7 @@ async def AllReduce(
     Example:
         await AllReduce(gradients, gradients, None, None, ReduceOp.SUM, comm, stream)  # in place
     """
-    key = (AllReduce, send, recv, count, type(count), data_type, op)
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, count, data_type, (send, recv))
-        source, target = elements.ranges((send, elements.count), (recv, elements.count))
-        elements.check_reduction(op)
-        elements.check_apart(source, target, inside=0)
-        made = Call(CollectiveKind.ALL_REDUCE, elements.count, elements.dtype, op, sends=(source,), receives=(target,))
-        known = note(elements, key, made)
-    return joined(call, AllReduce, known, stream)
+    return ask(AllReduce, asked.all_reduce, comm, stream, (send, recv), count, data_type, op)
 
 
 @verb(acl="HcclReduce", cuda="ncclReduce", step="collective")
@@ -113,22 +100,7 @@ async def Reduce(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    key = (Reduce, send, recv, count, type(count), data_type, op, root, type(root))
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, count, data_type, (send, recv))
-        root = elements.check_peer("root", root)
-        elements.check_reduction(op)
-        if root == elements.rank.index:
-            source, target = elements.ranges((send, elements.count), (recv, elements.count))
-            elements.check_apart(source, target, inside=0)
-            receives: tuple[Extent, ...] = (target,)
-        else:
-            [source] = elements.ranges((send, elements.count))
-            receives = ()
-        made = Call(CollectiveKind.REDUCE, elements.count, elements.dtype, op, root, sends=(source,), receives=receives)
-        known = note(elements, key, made)
-    return joined(call, Reduce, known, stream)
+    return ask(Reduce, asked.reduce, comm, stream, (send, recv), count, data_type, op, root)
 
 
 @verb(acl="HcclBroadcast", cuda="ncclBroadcast", step="collective")
@@ -162,16 +134,7 @@ async def Broadcast(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    key = (Broadcast, buf, None, count, type(count), data_type, root, type(root))
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, count, data_type, (buf,))
-        root = elements.check_peer("root", root)
-        whole = elements.ranges((buf, elements.count))
-        sends, receives = (whole, ()) if root == elements.rank.index else ((), whole)
-        made = Call(CollectiveKind.BROADCAST, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
-        known = note(elements, key, made)
-    return joined(call, Broadcast, known, stream)
+    return ask(Broadcast, asked.broadcast, comm, stream, (buf,), count, data_type, root)
 
 
 @verb(acl="HcclAllGather", cuda="ncclAllGather", step="collective")
@@ -206,15 +169,7 @@ async def AllGather(
         AclError: INVALID_COLLECTIVE, and the others of AllReduce(), for the same reasons.
         TypeError: As AllReduce().
     """
-    key = (AllGather, send, recv, send_count, type(send_count), data_type)
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, send_count, data_type, (send, recv))
-        source, target = elements.ranges((send, elements.count), (recv, elements.count * elements.size))
-        elements.check_apart(source, target, inside=elements.own_place)
-        made = Call(CollectiveKind.ALL_GATHER, elements.count, elements.dtype, sends=(source,), receives=(target,))
-        known = note(elements, key, made)
-    return joined(call, AllGather, known, stream)
+    return ask(AllGather, asked.all_gather, comm, stream, (send, recv), send_count, data_type)
 
 
 @verb(acl="HcclReduceScatter", cuda="ncclReduceScatter", step="collective")
@@ -251,18 +206,7 @@ async def ReduceScatter(
         AclError: INVALID_COLLECTIVE, and the others of AllReduce(), for the same reasons.
         TypeError: As AllReduce().
     """
-    key = (ReduceScatter, send, recv, recv_count, type(recv_count), data_type, op)
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, recv_count, data_type, (recv, send))
-        elements.check_reduction(op)
-        source, target = elements.ranges((send, elements.count * elements.size), (recv, elements.count))
-        elements.check_apart(target, source, inside=elements.own_place)
-        made = Call(
-            CollectiveKind.REDUCE_SCATTER, elements.count, elements.dtype, op, sends=(source,), receives=(target,)
-        )
-        known = note(elements, key, made)
-    return joined(call, ReduceScatter, known, stream)
+    return ask(ReduceScatter, asked.reduce_scatter, comm, stream, (send, recv), recv_count, data_type, op)
 
 
 @verb(acl="HcclScatter", cuda="ncclScatter", step="collective")
@@ -298,19 +242,7 @@ async def Scatter(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *root*.
         TypeError: As AllReduce(), or *root* is not an int.
     """
-    key = (Scatter, send, recv, recv_count, type(recv_count), data_type, root, type(root))
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, recv_count, data_type, (recv,))
-        root = elements.check_peer("root", root)
-        receives = elements.ranges((recv, elements.count))
-        sends: tuple[Extent, ...] = ()
-        if root == elements.rank.index:
-            sends = elements.ranges((send, elements.count * elements.size))
-            elements.check_apart(receives[0], sends[0], inside=elements.own_place)
-        made = Call(CollectiveKind.SCATTER, elements.count, elements.dtype, root=root, sends=sends, receives=receives)
-        known = note(elements, key, made)
-    return joined(call, Scatter, known, stream)
+    return ask(Scatter, asked.scatter, comm, stream, (send, recv), recv_count, data_type, root)
 
 
 @verb(acl="HcclAlltoAll", cuda="ncclAlltoAll", step="collective")
@@ -349,17 +281,8 @@ async def AlltoAll(
             have the same number of elements for each rank.
         TypeError: As AllReduce().
     """
-    key = (AlltoAll, send, recv, send_count, type(send_count), send_type, recv_count, type(recv_count), recv_type)
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, send_count, send_type, (send, recv), shared=True)
-        elements.check_same(recv_count, recv_type)
-        whole = elements.count * elements.size
-        source, target = elements.ranges((send, whole), (recv, whole))
-        elements.check_apart(source, target, inside=None)
-        made = Call(CollectiveKind.ALL_TO_ALL, elements.count, elements.dtype, sends=(source,), receives=(target,))
-        known = note(elements, key, made)
-    return joined(call, AlltoAll, known, stream)
+    types = send_type, recv_type
+    return ask(AlltoAll, asked.all_to_all, comm, stream, (send, recv), send_count, recv_count, *types)
 
 
 @verb(acl="HcclAlltoAllV", step="collective")
@@ -401,14 +324,8 @@ async def AlltoAllV(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is not a number for each rank.
         TypeError: As AllReduce().
     """
-    call = begin()
-    elements = Elements(call, comm, 0, send_type, (send, recv))
-    elements.check_same(None, recv_type)
-    sends = elements.pieces("send", send, send_counts, send_displs)
-    receives = elements.pieces("recv", recv, recv_counts, recv_displs)
-    elements.check_pieces_apart(sends, receives)
-    made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllV, Known(elements.runtime, elements.rank, (made,)), stream)
+    numbers = send_counts, send_displs, recv_counts, recv_displs
+    return ask(AlltoAllV, asked.all_to_all_v, comm, stream, (send, recv), send_type, recv_type, *numbers)
 
 
 @verb(acl="HcclAlltoAllVC", step="collective")
@@ -445,15 +362,8 @@ async def AlltoAllVC(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is not a number for each pair of ranks.
         TypeError: As AllReduce().
     """
-    call = begin()
-    elements = Elements(call, comm, 0, send_type, (send, recv))
-    elements.check_same(None, recv_type)
-    sent, received = elements.row_and_column(send_count_matrix)
-    sends = elements.pieces("send", send, sent, None)
-    receives = elements.pieces("recv", recv, received, None)
-    elements.check_pieces_apart(sends, receives)
-    made = Call(CollectiveKind.ALL_TO_ALL_V, 0, elements.dtype, sends=sends, receives=receives)
-    return joined(call, AlltoAllVC, Known(elements.runtime, elements.rank, (made,)), stream)
+    types = send_type, recv_type
+    return ask(AlltoAllVC, asked.all_to_all_vc, comm, stream, (send, recv), send_count_matrix, *types)
 
 
 @verb(acl="HcclBarrier", step="collective")
@@ -477,9 +387,7 @@ async def Barrier(comm: Communicator, stream: StreamLike = None) -> Completion:
             NOT_SUPPORTED if *stream* cannot be used here.
         TypeError: *comm* is no communicator.
     """
-    call = begin()
-    rank = check_rank(call[1], comm)
-    return joined(call, Barrier, Known(call[1], rank, (_BARRIER,)), stream)
+    return ask(Barrier, asked.barrier, comm, stream, ())
 
 
 # --- one rank to one other
@@ -520,12 +428,7 @@ async def Send(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *peer*.
         TypeError: As AllReduce(), or *peer* is not an int.
     """
-    key = (Send, buf, None, count, type(count), data_type, peer, type(peer))
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, count, data_type, (buf,))
-        known = note(elements, key, elements.between(CollectiveKind.SEND, buf, peer))
-    return joined(call, Send, known, stream)
+    return ask(Send, asked.send, comm, stream, (buf,), count, data_type, peer)
 
 
 @verb(acl="HcclRecv", cuda="ncclRecv", step="collective")
@@ -559,12 +462,7 @@ async def Recv(
         AclError: Those of AllReduce(), and INVALID_COLLECTIVE if there is no rank *peer*.
         TypeError: As AllReduce(), or *peer* is not an int.
     """
-    key = (Recv, buf, None, count, type(count), data_type, peer, type(peer))
-    call, known = recall(comm, key)
-    if known is None:
-        elements = Elements(call, comm, count, data_type, (buf,))
-        known = note(elements, key, elements.between(CollectiveKind.RECV, buf, peer))
-    return joined(call, Recv, known, stream)
+    return ask(Recv, asked.recv, comm, stream, (buf,), count, data_type, peer)
 
 
 @verb(acl="HcclBatchSendRecv", step="collective")
@@ -593,13 +491,4 @@ async def BatchSendRecv(
         AclError: Those of Send(), and INVALID_COLLECTIVE if there are no *items*, or one is neither a Send nor a Recv.
         TypeError: As Send().
     """
-    call = begin()
-    made = []
-    for kind, buf, count, data_type, peer in items:
-        elements = Elements(call, comm, count, data_type, (buf,))
-        if kind not in POINT_TO_POINT:
-            raise elements.wrong(f"{kind!r} among the items", "use CollectiveKind.SEND and CollectiveKind.RECV")
-        made.append(elements.between(kind, buf, peer))
-    if not made:
-        raise call[1].error(Kind.INVALID_COLLECTIVE, "BatchSendRecv() without items", "pass at least one")
-    return joined(call, BatchSendRecv, Known(elements.runtime, elements.rank, made), stream)
+    return ask(BatchSendRecv, asked.batch, comm, stream, (), items)

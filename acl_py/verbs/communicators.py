@@ -222,10 +222,10 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
             "use one that has it, such as h200 or ascend910b3, or add the table to yours",
         )
     hccl = runtime.rules.collectives is CollectiveRules.HCCL
-    algorithm, protocol = forced_by_hccl() if hccl else forced_by_nccl()
+    forced = forced_by_hccl() if hccl else forced_by_nccl()
     state = runtime.state(Communicators)
     state.made += 1
-    play = Player(spec, runtime.links, [device.ordinal for device in devices], algorithm, protocol)
+    play = Player(spec, runtime.links, [device.ordinal for device in devices], *forced)
     limit_s, buffer_bytes = 0.0, spec.pairs.buffer_bytes
     if hccl:  # NCCL has no time limit
         buffer_bytes = 0
@@ -239,6 +239,7 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
         limit_ns=round(limit_s * 10**9),
         buffer_bytes=buffer_bytes,
         name=name,
+        values=runtime.values,
     )
     state.alive[clique] = None
     for rank in clique.ranks:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Annotated, Any, ParamSpec, Protocol, overload
 
 from acl_py.errors import Kind
+from acl_py.many.crew import Crew
 from acl_py.runtime.runtime import Runtime
 from acl_py.runtime.scopes import Barred
 from acl_py.verbs.arguments import arguments_of, profiles_with
@@ -73,6 +74,7 @@ class CoreKernelFunction(Launchable[P]):
             profile.cores.count,
             self.options,
             runtime.state(Launches).limit_ns,
+            values=runtime.values,
         )
 
 
@@ -166,4 +168,5 @@ def tune(
         raise ValueError(f"profile {device} describes no AI cores; tune on one that does: {profiles_with('aicore')}")
     kind, hazards, _, auto_sync = kernel.options
     on_cores = partial(run, spec=spec, kind=kind, hazards=hazards, auto_sync=auto_sync)
-    return tuner.tune(kernel, block_dim, args, choices, on_cores, check=check, executor=executor)
+    with Crew(executor, None if executor else 1) as crew:
+        return tuner.tune(kernel, block_dim, args, choices, on_cores, check=check, each=crew.in_order)

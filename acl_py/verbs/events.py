@@ -242,28 +242,38 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         runtime.check_call(context, RecordEvent.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not context.stream_type or stream.home is not context:
-        stream = resolve(scope, stream, RecordEvent.__name__, captures=True)
-    if type(event) is not context.event_type or event.home is not context:
-        event = check_event(scope, event)
-    if event.context.device is not stream.context.device:
-        raise runtime.error(
-            Kind.INVALID_HANDLE,
-            f"{event!r} and {stream!r} are of different devices",
-            "record an event on a stream of its own device",
-        )
-    if type(event) is not context.event_type:
-        await _get_ready(scope, event, stream, site)
-    if stream.branch is not None:
-        return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)
-    if event.captured is not None:
-        event.leave_capture()
+    if (
+        type(stream) is not context.stream_type
+        or stream.home is not context
+        or type(event) is not context.event_type
+        or event.home is not context
+    ):
+        stream, event = await _resolve_record(scope, stream, event, site)
+        if stream.branch is not None:
+            return record_in_capture(runtime, RecordEvent.__name__, stream.branch, event, site, external=external)
+        if event.captured is not None:
+            event.leave_capture()
     runtime.pay(runtime.costs.record if not runtime.cold else runtime.cost_of("record"))
     completion = event.record(stream, site)
     hooks = runtime.hooks
     if hooks.recorded is not None:
         hooks.recorded(event, stream, enter, site, completion)
     return completion
+
+
+async def _resolve_record(scope: Scope, stream: StreamLike, event: handles.Event, site: Site) -> tuple[Stream, Event]:
+    """Return the stream and the event of a record, when the event can be recorded."""
+    stream = resolve(scope, stream, RecordEvent.__name__, captures=True)
+    event = check_event(scope, event)
+    if event.context.device is not stream.context.device:
+        raise scope.runtime.error(
+            Kind.INVALID_HANDLE,
+            f"{event!r} and {stream!r} are of different devices",
+            "record an event on a stream of its own device",
+        )
+    if type(event) is not scope.context.event_type:
+        await _get_ready(scope, event, stream, site)
+    return stream, event
 
 
 async def _get_ready(scope: Scope, event: Event, stream: Stream, site: Site) -> None:

@@ -144,11 +144,12 @@ async def GraphAddConditionalNode(
     Raises:
         AclError: INVALID_VALUE if *graph* is destroyed, a dependency is a node of another graph, another node asks
             *condition*, or a node of this *kind* cannot have so many *bodies*; INVALID_HANDLE if *graph* is of another
-            simulation.
+            simulation; NOT_SUPPORTED in a run without values.
         TypeError: *graph* is not a graph, or a dependency is not a node.
     """
     call = begin()
     _, runtime, site, enter = call
+    runtime.check_values("a conditional node")
     before = check_dependencies(call, check_graph(call, graph), dependencies)
     most = {NodeKind.IF: 2, NodeKind.WHILE: 1}.get(kind, bodies)
     if kind not in CONDITIONAL or not 1 <= bodies <= most:

@@ -127,7 +127,7 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
 
     Raises:
         AclError: INVALID_VALUE if *graph* is destroyed, or a dependency is a node of another graph; INVALID_HANDLE if
-            *graph* is of another simulation.
+            *graph* is of another simulation; NOT_SUPPORTED in a run without values.
         TypeError: *graph* is not a graph, or a dependency is not a node.
 
     Example:
@@ -138,6 +138,7 @@ async def GraphAddIfNode(graph: Graph, dependencies: Iterable[Node] = (), *, def
         await EndCapture(stream)
     """
     call = begin()
+    call[1].check_values("a conditional node")
     body = Graph(f"body {len(check_graph(call, graph).nodes)} of {graph.name}", call[2], graph.scheduler)
     act = NodeAdded(graph, None, int(bool(default)), (body,), ())
     node = _add(call, GraphAddIfNode.__name__, act, NodeKind.IF, dependencies, body)

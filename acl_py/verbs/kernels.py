@@ -56,7 +56,7 @@ from device_model.integers import Integer, integer
 from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.streams import Stream
-from device_model.work import Extent, Kernel, Label, Lane, Work
+from device_model.work import Extent, Kernel, Label, Lane, Work, nothing
 
 if TYPE_CHECKING:
     from device_model.aicore.core.names import KernelType
@@ -301,9 +301,10 @@ class KernelFunction(Launchable[P]):
         # A kernel whose cost is its work occupies the cores that do it. Two such kernels would have the device twice.
         exclusive = cost.us is None if self.exclusive is None else self.exclusive
         held, block_ns = cost.share(self, runtime, blocks, values, nbytes, exclusive=exclusive)
-        body: Callable[[], None] = _Body(
-            Barred(runtime, self), self.function, blocks if self.per_block else None, values, self._accesses, outs
-        )
+        body: Callable[[], None] = nothing
+        if runtime.values:
+            count = blocks if self.per_block else None
+            body = _Body(Barred(runtime, self), self.function, count, values, self._accesses, outs)
         limit_ns = runtime.state(Launches).limit_ns
         if 0 < limit_ns < block_ns:
             block_ns, body = limit_ns, partial(run_out_of_time, self, block_ns)

@@ -5,6 +5,7 @@ other.
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 from sys import _getframe
 from typing import Any, NamedTuple, NoReturn
@@ -27,6 +28,7 @@ from device_model.memory import Buffer, Space
 from device_model.ops import Op
 from device_model.profile import DeviceProfile
 from device_model.ptx.arguments import NOTHING, Bytes, layout, pack
+from device_model.ptx.checks.unknown import needs_values
 from device_model.ptx.code.compiler import check, compile_kernel
 from device_model.ptx.code.stack import with_stack
 from device_model.ptx.lanes.launch import Dim3
@@ -317,12 +319,22 @@ class PtxKernel(Launchable[...]):
 
     def setup(self, runtime: Runtime, device: Device, shape: Shape) -> Setup:
         """Return what launches of *shape* on *device* share."""
+        if not runtime.values and self._need is not None:
+            line, what = self._need
+            place = self._program.places.get(line, f"line {line}")
+            text = f"{self!r} with values=False: {what} what memory holds, in {place}"
+            raise runtime.error(Kind.NOT_SUPPORTED, text, "launch it in a run with values")
         latency = runtime.profile.latency
         return Setup(
             self.label, self._module, self._plan(runtime, shape), shape, runtime.memory, device.ordinal,
             latency.block + latency.kernel_drain, runtime.captures.conditions,
             hazards=self.hazards, is_cooperative=self._is_cooperative,
         )  # fmt: skip
+
+    @cached_property
+    def _need(self) -> tuple[int, str] | None:
+        """The first line that needs values from memory, and what it does by them."""
+        return needs_values(self._module, self._function)
 
     def _plan(self, runtime: Runtime, shape: Shape) -> Plan:
         """Return how launches of *shape* use the card; check the shape, if it is new."""

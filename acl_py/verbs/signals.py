@@ -264,6 +264,7 @@ async def ValueWait(address: Memory, value: Integer, flag: int = Compare.GEQ, st
     """
     scope, runtime, site, enter = begin()
     stream, allocation, offset, value = _word(scope, ValueWait.__name__, address, value, stream)
+    runtime.check_values("ValueWait()")
     if flag not in tuple(Compare):
         raise runtime.error(Kind.INVALID_VALUE, f"flag {flag!r} of ValueWait()", f"it must be one of {list(Compare)}")
     runtime.pay(runtime.costs.wait)

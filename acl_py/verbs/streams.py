@@ -553,14 +553,16 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
         runtime.check_call(context, StreamWaitEvent.__name__)
     enter = runtime.host_ns
     site = site_of(_getframe(1))
-    if type(stream) is not context.stream_type or stream.home is not context:
-        stream = resolve(scope, stream, StreamWaitEvent.__name__, captures=True)
-    if type(event) is not context.event_type or event.home is not context:
-        event = check_event(scope, event)
-        _check_wait(runtime, stream, event)
-    if stream.branch is not None or event.captured is not None:
-        wait_in_capture(runtime, StreamWaitEvent.__name__, stream, event, site, external=external)
-        return
+    if (
+        type(stream) is not context.stream_type
+        or stream.home is not context
+        or type(event) is not context.event_type
+        or event.home is not context  # a captured record has no home either
+    ):
+        stream, event = _resolve_wait(scope, stream, event)
+        if stream.branch is not None or event.captured is not None:
+            wait_in_capture(runtime, StreamWaitEvent.__name__, stream, event, site, external=external)
+            return
     runtime.pay(runtime.costs.wait if not runtime.cold else runtime.cost_of("wait"))
     work = event.work
     if type(event) is not Event:
@@ -571,6 +573,16 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
     hooks = runtime.hooks
     if hooks.waited is not None:
         hooks.waited(event, stream, enter, site, work or NOTHING)
+
+
+def _resolve_wait(scope: Scope, stream: StreamLike, event: handles.Event) -> tuple[Stream, Event]:
+    """Return the stream and the event of a wait; refuse a wait that the class of *event* does not allow."""
+    stream = resolve(scope, stream, StreamWaitEvent.__name__, captures=True)
+    context = scope.context
+    if type(event) is not context.event_type or event.home is not context:
+        event = check_event(scope, event)
+        _check_wait(scope.runtime, stream, event)
+    return stream, event
 
 
 def _check_wait(runtime: Runtime, stream: Stream, event: Event) -> None:

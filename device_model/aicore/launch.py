@@ -44,6 +44,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
         ai_cores: The number of AI cores of the device.
         options: How the kernel is run.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
+        values: Whether its instructions compute.
 
     Attributes:
         result: The result of the run; None before it.
@@ -64,9 +65,11 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
         ai_cores: int,
         options: Options,
         limit_ns: int = 0,
+        *,
+        values: bool = True,
     ) -> None:
         cores = min(cores_of(options.kind, blocks, spec), ai_cores)
-        super().__init__(label, blocks, cores, arguments, hazards=options.hazards, limit_ns=limit_ns)
+        super().__init__(label, blocks, cores, arguments, hazards=options.hazards, limit_ns=limit_ns, values=values)
         self.function = function
         self.spec = spec
         self.options = options
@@ -93,6 +96,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
             hazards=hazards,
             weak=weak,
             auto_sync=auto_sync,
+            values=self.values,
         )
         for image in self._images.values():
             _check_inputs(image)

@@ -76,6 +76,7 @@ def run(
     weak: bool = False,
     auto_sync: bool = False,
     timing: bool = True,
+    values: bool = True,
 ) -> Result:
     """Run a kernel on simulated cores.
 
@@ -91,6 +92,7 @@ def run(
         auto_sync: Whether flags between the scalar pipe and others are inserted where accesses to UB need them, as the
             vendor's compiler can do. Needs *hazards*.
         timing: Whether to work out the times of the instructions.
+        values: Whether instructions compute. Without values a kernel that looks at what memory holds cannot go on.
 
     Raises:
         KernelError: The kernel cannot go on.
@@ -116,6 +118,7 @@ def run(
         hazards=hazards,
         weak=weak,
         auto_sync=auto_sync,
+        values=values,
     )
     for block in range(block_dim):
         for core_type, count in ((CoreType.AIC, kind.cubes), (CoreType.AIV, kind.vectors)):

@@ -6,7 +6,7 @@ part with, and which bytes a result consists of, follow from its kind (`results`
 
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from device_model.work import Extent, Label, Lane
@@ -83,7 +83,7 @@ class Call:
     def __post_init__(self) -> None:
         kind = CollectiveKind.SEND if self.kind is CollectiveKind.RECV else self.kind
         note = object.__setattr__  # it is frozen
-        note(self, "facts", (kind, self.count, self.dtype, self.reduction, self.root))
+        note(self, "facts", _together(kind, self.count, self.dtype, self.reduction, self.root))
         note(self, "nbytes", max(_size(self.sends), _size(self.receives)))
         note(self, "label", label_of(self.kind.value))
 
@@ -102,6 +102,12 @@ class Call:
         if self.root is not None:
             what += f" with root {self.root}"
         return what if self.reduction is None else f"{what} ({self.reduction.value})"
+
+
+@lru_cache(1024)
+def _together(*facts: object) -> tuple[object, ...]:
+    """Return *facts*; for equal ones nearly always the same tuple, which is quick to compare."""
+    return facts
 
 
 @cache

@@ -29,16 +29,17 @@ if TYPE_CHECKING:
 class Communicator(Handle):
     """Rank *index* of *clique*, on *device*, as a program holds it; *made* is the line that made it."""
 
-    __slots__ = ("_received", "_sent", "clique", "destroyed", "device", "index", "known", "last", "made", "made_calls",
-                 "made_parts", "stamp", "tail")  # fmt: skip
+    __slots__ = ("_exchanges", "_received", "_sent", "clique", "destroyed", "device", "index", "known", "last", "made",
+                 "made_calls", "stamp", "tail")  # fmt: skip
 
     def __init__(self, clique: "Clique", index: int, device: "Device", made: object) -> None:
         self.clique = clique
+        self._exchanges = clique.exchanges
         self.index = index
         self.device = device
         self.made = made
         self.destroyed: object = None  # the line that destroyed it
-        self.made_parts = self.made_calls = 0  # parts and collectives that it has queued
+        self.made_calls = 0  # collectives that it has queued
         self._sent = [0] * len(clique)  # how many Sends to each rank it has queued
         self._received = [0] * len(clique)
         self.last: Part | None = None  # what it has queued last
@@ -63,24 +64,29 @@ class Communicator(Handle):
 
     def take(self, part: Part, op: Op) -> None:
         """Give the calls of *part*, which was queued just now as *op*, their numbers and seats."""
-        part.op = op
-        part.site = op.site
-        part.number = self.made_parts = self.made_parts + 1
-        self.last, self.tail = part, op
+        self.last = part
+        self.tail = op
         for call in part.calls:
             if call.peer is None:
                 number = self.made_calls = self.made_calls + 1
-                clique, seat = self.clique, self.index
-                exchange = clique.exchanges.get((number,)) or clique.exchange((number,), clique.members)
+                seat, key = self.index, (number,)
+                exchange = self._exchanges.get(key) or self.clique.exchange(key, self.clique.members)
             else:
                 exchange, seat = self._delivery(call, call.peer)
             part.seats.append((exchange, seat))
             exchange.calls[seat] = call
-            exchange.parts[seat] = part
-            if exchange.facts is None:
+            exchange.ops[seat] = op
+            facts = exchange.facts
+            if facts is None:
                 exchange.facts = call.facts
-            elif exchange.facts != call.facts:
+            elif facts is not call.facts and facts != call.facts:
                 exchange.differs = True
+
+    def take_changed(self, part: Part, op: Op) -> None:
+        """Do the same as `take` for a part that a fault rule has changed."""
+        self.take(part, op)
+        for exchange, _ in part.seats:
+            exchange.is_changed = True
 
     def _delivery(self, call: Call, peer: int) -> "tuple[Exchange, int]":
         """Return the exchange of *call*, the next Send to *peer* or Recv from it, and this rank's seat there."""
@@ -110,7 +116,8 @@ class Clique:
     """The ranks of one communicator, a rank on each of *devices*.
 
     *play* gives an exchange its time. Ranks that wait in one for longer than *limit_ns* fail; 0 is no limit. For each
-    rank that sends to it, a rank has *buffer_bytes*, which a Send can fill before its Recv begins.
+    rank that sends to it, a rank has *buffer_bytes*, which a Send can fill before its Recv begins. Without *values* no
+    bytes move.
     """
 
     def __init__(
@@ -123,7 +130,9 @@ class Clique:
         limit_ns: Nanoseconds = 0,
         buffer_bytes: int = 0,
         name: str | None = None,
+        values: bool = True,
     ) -> None:
+        self.has_values = values
         self.number = number
         self.name = named("comm", number, name)
         self.given_name = name
@@ -168,6 +177,8 @@ class Clique:
         """End all exchanges with *error*, and those that follow."""
         if self.error is None:
             self.error = error
+            for rank in self.ranks:
+                rank.known.clear()  # each call is refused from now on
             for exchange in list(self.exchanges.values()):
                 exchange.fail(error)
 

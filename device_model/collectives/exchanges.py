@@ -7,6 +7,7 @@ the receiver has a buffer.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, cast
 
 from device_model.collectives import results, words
@@ -19,31 +20,40 @@ from device_model.scheduler import Action
 
 if TYPE_CHECKING:
     from device_model.collectives.cliques import Clique
+    from device_model.engines.parts import Parts
 
 # Plays an exchange in time: called when it begins, it calls the function when its last byte has arrived, at that time.
 Play = Callable[["Exchange", Callable[[Nanoseconds], None]], None]
 Key = tuple[int, ...]  # of a collective: its number; of a Send and its Recv: both ranks, and the number for this pair
 
+# Each rank has one range for what it receives.
+_ALL_RECEIVE = (
+    CollectiveKind.ALL_REDUCE,
+    CollectiveKind.ALL_GATHER,
+    CollectiveKind.REDUCE_SCATTER,
+    CollectiveKind.ALL_TO_ALL,
+)
 _SENDER = 0  # its seat; the other one is the receiver's
 
 
 class Exchange:
     """Calls that meet, of the *ranks* that have a seat each: all ranks of *clique*, or the sender and the receiver."""
 
-    __slots__ = ("arrived", "calls", "clique", "differs", "facts", "is_over", "is_timed", "is_watched", "key",
-                 "left", "parts", "ranks", "results")  # fmt: skip
+    __slots__ = ("arrived", "calls", "clique", "differs", "facts", "is_changed", "is_over", "is_timed", "is_watched",
+                 "key", "left", "ops", "ranks", "results")  # fmt: skip
 
     def __init__(self, clique: "Clique", key: Key, ranks: Sequence[int]) -> None:
         self.clique = clique
         self.key = key
         self.ranks = ranks
-        self.calls: list[Call | None] = [None] * len(ranks)
-        self.parts: list[Part | None] = [None] * len(ranks)
-        self.arrived = [False] * len(ranks)
-        self.left = len(ranks)  # seats whose part has not had its turn
+        self.left = size = len(ranks)  # seats whose part has not had its turn
+        self.calls: list[Call | None] = [None] * size
+        self.ops: list[Op | None] = [None] * size  # whose work are the parts
+        self.arrived = [False] * size
         self.results: list[list[memoryview]] = []  # for each seat: what it receives, once it is over
         self.facts: tuple[object, ...] | None = None  # of the call that was made first
         self.differs = False  # another call does not fit it
+        self.is_changed = False  # a fault rule has changed a part
         self.is_timed = False  # something is scheduled for it
         self.is_watched = clique.limit_ns > 0  # an arrival that is not the last one has an effect, too
         self.is_over = False
@@ -76,19 +86,14 @@ class Exchange:
         """Note that *op*, the part of *seat*, has its turn; the last one lets the exchange begin."""
         clique = self.clique
         self.arrived[seat] = True
-        self.left -= 1
+        self.left = left = self.left - 1
         context = op.stream.context
         if context.error is not None and op.start_ns >= context.failed_ns:
-            clique.lose(self._part(seat).rank, "its context has failed")
+            clique.lose(clique.ranks[self.ranks[seat]], "its context has failed")
         if clique.error is not None:
-            context.device.parts.leave(self._part(seat), clique.error)
-        elif not self.left or self.is_watched:
+            _engine(op).leave(op, clique.error)
+        elif not left or self.is_watched:
             self._go_on()
-
-    def _part(self, seat: int) -> Part:
-        part = self.parts[seat]
-        assert part is not None, f"{self!r} does not know its seat {seat}"
-        return part
 
     def moves(self, seat: int) -> bool:  # noqa: ARG002 - here all move together
         """Whether the bytes of *seat* move, or have moved."""
@@ -115,11 +120,9 @@ class Exchange:
             self.is_timed = False
             self.clique.scheduler.forget(self)
 
-    def missing(self) -> Iterator[tuple[int, Part | None]]:
-        """Yield the ranks whose parts have not had their turn, with the part, if it is queued."""
-        for rank, part, arrived in zip(self.ranks, self.parts, self.arrived, strict=True):
-            if not arrived:
-                yield rank, part
+    def missing(self) -> Iterator[Op | None]:
+        """Yield, for each rank whose part has not had its turn, the operation of that, if it is queued."""
+        return (op for op, arrived in zip(self.ops, self.arrived, strict=True) if not arrived)
 
     def _end(self, _: Nanoseconds) -> None:
         """Let all parts have what they receive: the last byte has arrived."""
@@ -130,7 +133,8 @@ class Exchange:
         if workers.flying:  # bodies of earlier work still run in threads
             workers.join_all()
         try:
-            self.results = results.results(cast("list[Call]", self.calls))
+            find = results.results if self.clique.has_values else results.nothing
+            self.results = find(cast("list[Call]", self.calls))
         except DeviceError as found:
             error = found
         self._leave(error)
@@ -146,23 +150,38 @@ class Exchange:
         self._forget()
         there = self._there()
         if not self.left:
-            self.parts = []  # each of them has this exchange
-        for part in there:
-            if type(part) is not Part:  # a fault rule has changed it: if it fails, the others do, so it is first
-                there.sort(key=_is_unchanged)
-                break
-        for part in there:
-            op = part.op
-            part.rank.device.parts.leave(part, error)
-            if op is not None and op.error is not None and error is None:
-                self.clique.lose(part.rank, f"its part has failed: {op.error.what}")
+            self.ops = []  # each of them has this exchange
+        if self.is_changed:  # if a changed part fails, the others do, so it is first
+            there.sort(key=_is_unchanged)
+        at_once = error is None and not self.is_changed and self._kind in _ALL_RECEIVE
+        for op, received in zip(there, self.results if at_once else repeat(())):  # noqa: B905
+            engine: Parts = op.queue.engine  # type: ignore[assignment]
+            if at_once:
+                at_once = engine.end_at_once(op, received[0])
+                if at_once:
+                    continue
+            engine.leave(op, error)
+            if op.error is not None and error is None:
+                self._lose(op, op.error)
                 error = self.clique.error
+        if at_once:
+            self.results = []  # a program may hold the completions for long
 
-    def _there(self) -> list[Part]:
-        """Return the parts that have had their turn and wait for this."""
+    @property
+    def _kind(self) -> CollectiveKind | None:
+        first = self.calls[0]
+        return None if first is None else first.kind
+
+    def _there(self) -> list[Op]:
+        """Return the operations that have had their turn and wait for this."""
         if not self.left:
-            return cast("list[Part]", list(self.parts))
-        return [part for part, arrived in zip(self.parts, self.arrived, strict=True) if part is not None and arrived]
+            return cast("list[Op]", self.ops)
+        return [op for op, arrived in zip(self.ops, self.arrived, strict=True) if op is not None and arrived]
+
+    def _lose(self, op: Op, error: DeviceError) -> None:
+        """End all exchanges: *op*, a part of this one, has failed with *error*."""
+        assert isinstance(op.work, Part), f"{op!r} is no part of a collective"
+        self.clique.lose(op.work.rank, f"its part has failed: {error.what}")
 
     def _time_out(self) -> None:
         """End all work of the clique: ranks have waited here for longer than is allowed."""
@@ -268,20 +287,18 @@ class Delivery(Exchange):
         if self.is_over:
             return
         self._lasted_ns = now - self._set_out_ns
-        sender, call = self.parts[_SENDER], self.calls[_SENDER]
-        assert sender is not None, f"{self!r} has no sender"
-        assert sender.op is not None, f"{sender!r} has no operation"
+        op, call = self.ops[_SENDER], self.calls[_SENDER]
+        assert op is not None, f"{self!r} has no sender"
         assert call is not None, f"{self!r} has no Send"
-        sender.op.stream.context.device.workers.prepare(sender.op)
+        op.stream.context.device.workers.prepare(op)
         error: DeviceError | None = None
         try:
             self.results = [[], [results.sent(call)]]
         except DeviceError as found:
             error = found
-        op = sender.op
-        sender.rank.device.parts.leave(sender, error)
+        _engine(op).leave(op, error)
         if op.error is not None:
-            self.clique.lose(sender.rank, f"its part has failed: {op.error.what}")
+            self._lose(op, op.error)
         else:
             self._take_out()
 
@@ -298,10 +315,15 @@ class Delivery(Exchange):
         super()._leave(error)
         self._flow.leave(self)
 
-    def _there(self) -> list[Part]:
+    def _there(self) -> list[Op]:
         there = super()._there()
         return there[1:] if self._lasted_ns >= 0 else there
 
 
-def _is_unchanged(part: Part) -> bool:
-    return type(part) is Part
+def _is_unchanged(op: Op) -> bool:
+    return type(op.work) is Part
+
+
+def _engine(op: Op) -> "Parts":
+    """Return the engine of *op*, a part of a collective."""
+    return cast("Parts", op.queue.engine)

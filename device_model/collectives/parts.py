@@ -7,7 +7,6 @@ from device_model.collectives import results
 from device_model.collectives.calls import Call, label_of
 from device_model.errors import DeviceError
 from device_model.memory import LARGE
-from device_model.ops import Op
 from device_model.work import Extent, Work
 
 if TYPE_CHECKING:
@@ -25,37 +24,33 @@ class Part(Work):
     one operation only: each launch of a graph makes new ones.
     """
 
-    __slots__ = ("calls", "error", "label", "left", "nbytes", "number", "op", "rank", "seats", "site")
+    __slots__ = ("calls", "error", "label", "left", "nbytes", "rank", "seats")
     joins = True
 
     def __init__(self, rank: "Communicator", calls: Sequence[Call]) -> None:
+        first = calls[0]
         self.rank = rank
         self.calls = calls
-        self.left = left = len(calls)  # exchanges that are not over
-        self.nbytes = calls[0].nbytes
-        self.label = calls[0].label
+        self.nbytes = first.nbytes
+        self.label = first.label
+        self.left = 1  # exchanges that are not over
         self.error: DeviceError | None = None  # what ended it before its time
-        self.op: Op | None = None  # from its queuing to its end
-        self.site: object = None  # the line of the host that queued it
-        self.number = 0  # among the parts of its rank, from 1 on, once it is queued
         # Of each call: where it takes part, and its place there. One that a fault rule has changed has the same list.
         self.seats: list[tuple[Exchange, int]] = []
-        if left > 1:
-            for call in calls[1:]:
-                self._count(call)
+        if first.peer is not None:
+            self._count(calls[1:])
 
     def add(self, calls: Sequence[Call]) -> None:
         """Make *calls* as well, Sends and Recvs as the others; the part has not been queued yet."""
-        self.calls = own = self.calls if isinstance(self.calls, list) else list(self.calls)
-        for call in calls:
-            own.append(call)
-            self.left += 1
-            self._count(call)
+        self.calls = [*self.calls, *calls]
+        self._count(calls)
 
-    def _count(self, call: Call) -> None:
-        self.nbytes += call.nbytes
-        if call.label.name not in self.label.name:
-            self.label = label_of(f"{self.label.name} and {call.label.name}")
+    def _count(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            self.left += 1
+            self.nbytes += call.nbytes
+            if call.label.name not in self.label.name:
+                self.label = label_of(f"{self.label.name} and {call.label.name}")
 
     def again(self) -> "Part":
         """Return a part for one more operation that makes the same calls."""
@@ -73,15 +68,14 @@ class Part(Work):
         """
         if self.error is not None:
             raise self.error
-        for exchange, seat in self.seats:
-            call, received = exchange.calls[seat], exchange.results[seat]
+        for call, (exchange, seat) in zip(self.calls, self.seats):  # noqa: B905 - of one length, and this is hot
+            received = exchange.results[seat]
             exchange.results[seat] = _TAKEN  # a program may hold this part for long
-            assert call is not None, f"{exchange!r} has no call at seat {seat}"
-            for index, (allocation, start, stop) in enumerate(call.receives):
+            for (allocation, start, stop), data in zip(call.receives, received):  # noqa: B905
                 if allocation.cold is None and stop - start < LARGE:
-                    allocation.view[start:stop] = received[index]
+                    allocation.view[start:stop] = data
                 else:
-                    results.write(call, allocation, start, received[index])
+                    results.write(call, allocation, start, data)
 
     def reads(self) -> Sequence[Extent]:
         """Return the bytes that it sends."""

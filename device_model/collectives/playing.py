@@ -1,10 +1,12 @@
 """The time of exchanges: the plan of what meets, played on the links between the devices of its ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from device_model.collectives.calls import Call, CollectiveKind
 from device_model.collectives.exchanges import Exchange
-from device_model.collectives.timing.plan import Plan, plan
+from device_model.collectives.parts import Part
+from device_model.collectives.timing.plan import Plan, Sent, plan, plan_of_send
 from device_model.collectives.timing.player import Done, Tracks, play_tracks, routed
 from device_model.collectives.timing.tuner import PAIRWISE, allowed_ways
 from device_model.links.collectives import CollectivesSpec
@@ -25,7 +27,8 @@ _KINDS = {
 class Player:
     """Plays the exchanges of a clique whose rank i is on the device number *devices[i]*.
 
-    *algorithm* and *protocol* are used instead of the vendor's choice, for the kinds that can be done so.
+    The algorithms, by kind of plan.py, and the protocol are used instead of the vendor's choice, for the kinds that can
+    be done so.
     """
 
     def __init__(
@@ -33,13 +36,14 @@ class Player:
         spec: CollectivesSpec,
         links: Links,
         devices: Sequence[int],
-        algorithm: str | None = None,
+        algorithms: Mapping[str, str] = MappingProxyType({}),
         protocol: str | None = None,
     ) -> None:
         self._spec = spec
         self._links = links
-        self._devices = devices
-        self._forced = algorithm, protocol
+        self._devices = tuple(devices)
+        self._algorithms = algorithms
+        self._protocol = protocol
         self._tracks: dict[object, Tracks] = {}  # of what follows from the facts of a call, by these
 
     def __call__(self, exchange: Exchange, done: Done) -> None:
@@ -48,8 +52,7 @@ class Player:
         assert first is not None, f"{exchange!r} has begun without its first rank"
         tracks = self._tracks.get(first.facts)
         if tracks is None:
-            devices = [self._devices[rank] for rank in dict.fromkeys(exchange.ranks)]
-            tracks = routed(self.plan_of(exchange), self._links.spec, tuple(devices))
+            tracks = routed(self.plan_of(exchange), self._links.spec, self._devices)
             if first.kind in _KINDS:
                 self._tracks[first.facts] = tracks
         play_tracks(tracks, self._links, self._links.scheduler.now, done)
@@ -58,18 +61,18 @@ class Player:
         """Return how the calls of *exchange*, which are all there, are done."""
         calls = [call for call in exchange.calls if call is not None]
         first, ranks = calls[0], len(set(exchange.ranks))
-        in_turn = PAIRWISE if self._forced[0] == PAIRWISE else None
+        in_turn = PAIRWISE if self._algorithms.get("all_to_all") == PAIRWISE else None
         if first.kind is CollectiveKind.ALL_TO_ALL_V:
             return plan(self._spec, "all_to_all", _rows(calls), ranks, algorithm=in_turn)
         if first.kind is CollectiveKind.ALL_TO_ALL:
             return plan(self._spec, "all_to_all", first.nbytes, ranks, algorithm=in_turn)
         if first.peer is not None:  # how many channels it gets depends on the size of the communicator
-            if ranks == 1:
-                return plan(self._spec, "send", ((first.nbytes,),), 1)
-            return plan(self._spec, "send", first.nbytes, len(self._devices))
+            send = exchange.ranks[0], exchange.ranks[1], first.nbytes
+            return plan_of_send(self._spec, len(self._devices), send, _beside(exchange))
         kind = _KINDS[first.kind]
-        is_forced = self._forced != (None, None) and allowed_ways(self._spec, kind, *self._forced)
-        algorithm, protocol = self._forced if is_forced else (None, None)
+        algorithm, protocol = self._algorithms.get(kind), self._protocol
+        if not allowed_ways(self._spec, kind, algorithm, protocol):
+            algorithm = protocol = None
         nbytes = max(call.nbytes for call in calls)
         return plan(self._spec, kind, nbytes, ranks, algorithm=algorithm, protocol=protocol, root=first.root or 0)
 
@@ -77,3 +80,16 @@ class Player:
 def _rows(calls: Sequence[Call]) -> list[list[int]]:
     """Return how many bytes each rank sends to each."""
     return [[stop - start for _, start, stop in call.sends] for call in calls]
+
+
+def _beside(exchange: Exchange) -> tuple[Sent, ...]:
+    """Return the other Sends and Recvs of the parts that meet in *exchange*, a Send and its Recv."""
+    found: dict[Sent, None] = {}
+    for rank, op in zip(exchange.ranks, exchange.ops, strict=True):
+        if op is not None and isinstance(op.work, Part):
+            for call in op.work.calls:
+                peer = rank if call.peer is None else call.peer
+                ends = (rank, peer) if call.kind is CollectiveKind.SEND else (peer, rank)
+                if ends != exchange.ranks:
+                    found[(*ends, call.nbytes)] = None
+    return tuple(found)

@@ -22,6 +22,7 @@ _Array = npt.NDArray[Any]
 # NumPy keeps in the context whether it warns of an overflow. To enter this one is quicker than numpy.errstate.
 _SILENT = Context()
 _SILENT.run(np.seterr, all="ignore")
+_NOTHING = memoryview(b"")
 _GATHERED = 1 << 20  # so many bytes of all ranks are copied side by side, and reduced by one call
 _STEPS: dict[ReduceOp, np.ufunc] = {
     ReduceOp.SUM: np.add,
@@ -68,9 +69,23 @@ def results(calls: Sequence[Call]) -> list[list[memoryview]]:
             return [[] for _ in ranks]
 
 
+def nothing(calls: Sequence[Call]) -> list[list[memoryview]]:
+    """Return what `results` does in a run without values: each rank is to write nothing.
+
+    Raises:
+        DeviceError: Memory that is read has been freed.
+    """
+    for call in calls:
+        for allocation, _, _ in call.sends:
+            check_alive(call.kind.value, "send buffer", allocation)
+    return [[_NOTHING] * len(call.receives) for call in calls]
+
+
 def write(call: Call, allocation: Allocation, start: int, data: memoryview) -> None:
     """Write *data*, which *call* receives, to *allocation* from *start* on."""
     check_alive(call.kind.value, "receive buffer", allocation)
+    if not allocation.has_values:
+        return
     memory.array(allocation, start, np.uint8, len(data))[:] = data
 
 
@@ -96,6 +111,8 @@ def sent(call: Call) -> memoryview:
 def _copy(call: Call, extent: Extent) -> memoryview:
     allocation, start, stop = extent
     check_alive(call.kind.value, "send buffer", allocation)
+    if not allocation.has_values:
+        return _NOTHING
     return memory.array(allocation, start, np.uint8, stop - start).copy().data
 
 

@@ -1,12 +1,13 @@
 """Collectives that never take place, in words: what each rank has called, and the first call that does not fit."""
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from device_model.collectives.cliques import Clique, Communicator, Mismatch
     from device_model.collectives.exchanges import Exchange
     from device_model.collectives.parts import Part
+    from device_model.ops import Op
 
 
 def lines(clique: "Clique") -> Iterator[str]:
@@ -43,24 +44,29 @@ def _doing(rank: "Communicator") -> str:
     """Say in which call *rank* waits, or what it has queued last."""
     if rank.destroyed is not None:
         return f"was destroyed at {rank.destroyed}"
-    parts = [part for each in rank.clique.exchanges.values() for part in each.parts if part is not None]
-    unfinished = [part for part in parts if part.rank is rank and part.op is not None and not part.op.done]
-    current = min(unfinished, key=lambda part: part.number, default=None)
-    if current is None:
-        return "has called nothing" if rank.last is None else f"has called nothing behind {_called(rank.last)}"
-    if current.op is not None and current.op.start_ns >= 0:
-        return f"waits in {_called(current)}"
-    return f"has queued {_called(current)}, which has not had its turn"
+    ops = [op for each in rank.clique.exchanges.values() for op in each.ops if op is not None and not op.done]
+    unfinished = [(part, op) for part, op in ((cast("Part", op.work), op) for op in ops) if part.rank is rank]
+    # One at most has had its turn, and that is the first one: parts of a rank run in their order.
+    part, op = min(unfinished, key=lambda each: (each[1].start_ns < 0, each[1].queued_ns), default=(None, None))
+    if part is None or op is None:
+        if rank.last is None:
+            return "has called nothing"
+        return f"has called nothing behind {_called(rank.last, cast('Op', rank.tail))}"
+    if op.start_ns >= 0:
+        return f"waits in {_called(part, op)}"
+    return f"has queued {_called(part, op)}, which has not had its turn"
 
 
-def _called(part: "Part") -> str:
+def _called(part: "Part", op: "Op") -> str:
+    """Return what *part*, the work of *op*, calls, and where."""
     calls = [call.text(exchange.number) for call, (exchange, _) in zip(part.calls, part.seats, strict=True)]
     more = f" and {len(calls) - 2} more" if len(calls) > 2 else ""
-    return f"{' and '.join(calls[:2])}{more}{_place(part)}"
+    return f"{' and '.join(calls[:2])}{more}{_place(op)}"
 
 
-def _place(part: "Part | None") -> str:
-    return "" if part is None or part.site is None else f" ({part.site})"
+def _place(op: "Op | None") -> str:
+    """Return the line that queued *op*, in parentheses."""
+    return "" if op is None or op.site is None else f" ({op.site})"
 
 
 def mismatch_text(mismatch: "Mismatch") -> str:
@@ -68,7 +74,7 @@ def mismatch_text(mismatch: "Mismatch") -> str:
     exchange, first, seats = mismatch
     call, number = exchange.calls[first], exchange.number
     what = "" if call is None else call.text(number)
-    rank, place = exchange.ranks[first], _place(exchange.parts[first])
+    rank, place = exchange.ranks[first], _place(exchange.ops[first])
     missing = [seat for seat in seats if exchange.calls[seat] is None]
     if missing:
         return f"rank {rank} has called {what}{place}, and {_ranks(exchange, missing)} not"
@@ -76,7 +82,7 @@ def mismatch_text(mismatch: "Mismatch") -> str:
     what_else = "" if other is None else other.text(number)
     return (
         f"rank {rank} has called {what}{place}, and rank {exchange.ranks[seats[0]]} "
-        f"{what_else}{_place(exchange.parts[seats[0]])}"
+        f"{what_else}{_place(exchange.ops[seats[0]])}"
     )
 
 

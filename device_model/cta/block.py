@@ -44,6 +44,10 @@ class Store(NamedTuple):
     threads: Ints
 
 
+# Instructions whose results are what memory holds.
+_FROM_MEMORY = frozenset((Op.LDS_32, Op.LDS_64, Op.LDS_128, Op.LDMATRIX, Op.LDG, Op.ATOMS, Op.ATOMG))
+
+
 class Message(NamedTuple):
     """What a thread printed.
 
@@ -89,11 +93,13 @@ class Block:
         "capacity",
         "findings",
         "grid",
+        "has_values",
         "hazards",
         "index",
         "index_ids",
         "indices",
         "is_dynamic",
+        "loaded",
         "messages",
         "number",
         "order",
@@ -119,7 +125,10 @@ class Block:
         capacity: int,
         is_dynamic: bool,
         hazards: bool,
+        has_values: bool = True,
     ) -> None:
+        self.has_values = has_values
+        self.loaded: set[int] = set()  # without values: the registers with what memory holds, and what comes of it
         self.number = number
         self.index: Dim3 = place_of(number, grid)
         self.grid = grid
@@ -179,6 +188,8 @@ class Block:
         """Append a row: an instruction of each warp with an active thread, or of *warps*; see `Row`."""
         if op > Op.SFU:  # arithmetic of threads that wait at a barrier has no effect that anybody sees
             self.check_free()
+        if not self.has_values and (op in _FROM_MEMORY or not self.loaded.isdisjoint(reads)):
+            self.loaded.update(writes)
         if not self.warps_active or not count:
             return
         code, lasti = self.line()

@@ -60,8 +60,9 @@ class Parameter(NamedTuple):
 
 
 def run_on(
-    machine: Machine, options: Options, function: Callable[..., object], grid: Dim3, arguments: Sequence[Any]
-) -> Result:
+    machine: Machine, options: Options, function: Callable[..., object], grid: Dim3, arguments: Sequence[Any], *,
+    has_values: bool = True,
+) -> Result:  # fmt: skip
     """Run all blocks of *grid* on *machine*, and time them; raise as `runner.run` does."""
     spec, sms, overhead_ns = machine
     threads, shared, registers, hazards = options
@@ -89,6 +90,7 @@ def run_on(
         is_dynamic=shared is not None,
         hazards=hazards,
         card=card,
+        has_values=has_values,
     )
     [(played, fits)] = kept
     result.timeline = Timeline(played.play(), spec, fits, overhead_ns)
@@ -139,6 +141,7 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
         machine: The card.
         options: What each block has.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
+        values: Whether its instructions compute.
     """
 
     __slots__ = ("function", "grid", "machine", "options")
@@ -154,10 +157,13 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
         machine: Machine,
         options: Options,
         limit_ns: int = 0,
+        *,
+        values: bool = True,
     ) -> None:
         blocks = prod(grid)
         super().__init__(
-            label, blocks, min(blocks, machine.sms), arguments, hazards=options.hazards, limit_ns=limit_ns
+            label, blocks, min(blocks, machine.sms), arguments, hazards=options.hazards, limit_ns=limit_ns,
+            values=values,
         )  # fmt: skip
         self.function = function
         self.grid = grid
@@ -166,7 +172,9 @@ class Launch(launch.KernelLaunch[GlobalMemory]):
 
     def execute(self, arguments: Sequence[Any]) -> Result:
         """Run all blocks on *arguments*, time them, and check what they wrote."""
-        self.result = run_on(self.machine, self.options, self.function, self.grid, arguments)
+        self.result = run_on(
+            self.machine, self.options, self.function, self.grid, arguments, has_values=self.values
+        )  # fmt: skip
         for image in self._images.values():
             for argument, gaps in image.unwritten_outputs():
                 first = argument.start

@@ -169,6 +169,7 @@ def run(
     is_dynamic: bool,
     hazards: bool = True,
     card: Callable[[int], Timing] | None = None,
+    has_values: bool = True,
 ) -> Result:
     """Run a kernel, one block after the other.
 
@@ -182,6 +183,7 @@ def run(
         hazards: Whether accesses are checked.
         card: Called after the first block with the bytes of shared memory that a block has; returns what times the
             blocks.
+        has_values: Whether memory holds values. Without them a kernel that looks at what it has loaded cannot go on.
 
     Raises:
         KernelError: The kernel cannot go on.
@@ -195,7 +197,7 @@ def run(
             for number in range(prod(grid)):
                 block = Block(
                     number, grid, threads, result.findings, histories, capacity=capacity, is_dynamic=is_dynamic,
-                    hazards=hazards,
+                    hazards=hazards, has_values=has_values,
                 )  # fmt: skip
                 try:
                     block.run(partial(_whole, block, kernel, args))

@@ -74,7 +74,7 @@ class Dispatcher(Engine):
     __slots__ = (
         "_end", "_held", "_lead", "_waves", "begin", "begin_part", "block_overhead_ns",
         "copy_time", "cores", "cores_of_part", "drain_ns", "fill_time", "finish", "finish_core", "freed",
-        "go_on", "held_by_parts", "list", "listed", "move_pages", "node_copy_time", "open_cores", "paged_ns",
+        "go_on", "list", "listed", "move_pages", "node_copy_time", "open_cores", "paged_ns", "parts",
         "pinned_fill_time", "resident", "resident_limit", "shared_blocks", "tail_ns", "waiting",
     )  # fmt: skip
 
@@ -110,7 +110,7 @@ class Dispatcher(Engine):
         self.finish_core = finish_core
         self.cores_of_part = cores_of_part  # what a part of a collective holds
         self.begin_part = begin_part
-        self.held_by_parts = 0
+        self.parts: dict[Op, None] = {}  # parts that have had their turn; those that hold cores say so
         self.cores = cores  # how many there are
         self.open_cores = cores  # AI cores without an exclusive block
         self.shared_blocks = 0  # running blocks that are not exclusive
@@ -247,34 +247,37 @@ class Dispatcher(Engine):
 
     def ask(self, op: Op) -> None:
         """List the part *op* of a collective, which begins once it has its cores."""
+        op.cores_held = 0
         self.listed += 1
         priority = op.own_priority
         heappush(self.list, (op.stream.priority if priority is None else priority, self.listed, op))
         self.request_grant()
 
     def hold_at_once(self, op: Op) -> bool:
-        """Give the part *op* its cores if nothing else happens at this instant, so that a grant would do the same.
+        """Give the part *op* its cores if a grant would do the same. Nothing else is due at this instant.
 
         Returns whether it has them.
         """
-        scheduler, count = self.scheduler, self.cores_of_part
-        heap = scheduler.heap
-        if self.list or self._held or self._lead is not None or self.open_cores < count:
-            return False
-        if scheduler.dirty or scheduler.choices is not None or (heap and heap[0][0] == scheduler.now):
+        count, scheduler = self.cores_of_part, self.scheduler
+        if (
+            self.open_cores < count
+            or self.list
+            or self._held
+            or self._lead is not None
+            or scheduler.dirty
+            or scheduler.choices is not None
+        ):
             return False
         op.cores_held = count
         self.open_cores -= count
-        self.held_by_parts += count
         self.resident += 1
         return True
 
     def give_back(self, op: Op) -> None:
         """Take back the cores of the part *op*."""
-        held, op.cores_held = op.cores_held, 0
+        held = op.cores_held
         self.freed = op
         self.open_cores += held
-        self.held_by_parts -= held
         self.resident -= 1
         if self.list:
             self.request_grant()
@@ -284,11 +287,10 @@ class Dispatcher(Engine):
 
         Returns whether they were. Cores that other parts hold are no reason to wait: those may wait for this one.
         """
-        if self.open_cores < min(self.cores_of_part, self.cores - self.held_by_parts):
+        if self.open_cores < min(self.cores_of_part, self.cores - sum(each.cores_held for each in self.parts)):
             return False
         op.cores_held = self.cores_of_part
         self.open_cores -= op.cores_held
-        self.held_by_parts += op.cores_held
         self.scheduler.at(self.scheduler.now, self.begin_part, op)
         return True
 

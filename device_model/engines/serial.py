@@ -104,12 +104,12 @@ class CopyEngine(Engine):
         if queue.requests:
             queue.pass_on(op)
         scheduler = self.scheduler
-        start = scheduler.now
-        if op.ready_ns > start:
-            start = op.ready_ns
+        start = ready = op.ready_ns
+        if scheduler.now > start:
+            start = scheduler.now
         if self.free_ns > start:
             start = self.free_ns
-        if start > op.ready_ns:
+        if start > ready:
             op.by = self.last
         op.start_ns = start
         self.running = op

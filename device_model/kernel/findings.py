@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
+WITHOUT_VALUES = "launch it with values, or give the kernel what it needs as a plain argument"
+
 
 class KernelRule(Enum):
     """A rule that a kernel can break; each kind of kernel has an enumeration of its own.

@@ -60,9 +60,12 @@ Make = Callable[[Bytes, Hashable, str, Sequence[tuple[int, int]]], M]
 
 
 class Image(Generic[M]):
-    """One allocation as a launch sees it. *memory* is what the language of the kernel makes of it."""
+    """One allocation as a launch sees it. *memory* is what the language of the kernel makes of it.
 
-    __slots__ = ("_allocation", "_before", "_only_read", "_only_written", "_private", "memory")
+    In a run without values it begins with zeros, which nothing may look at, and publishes nothing.
+    """
+
+    __slots__ = ("_allocation", "_before", "_has_values", "_only_read", "_only_written", "_private", "memory")
 
     def __init__(self, allocation: Allocation, arguments: Sequence[Argument], make: Make[M], *, hazards: bool) -> None:
         self._allocation = allocation
@@ -72,23 +75,15 @@ class Image(Generic[M]):
         self._only_written: list[Argument] = []
         name = "/".join(dict.fromkeys(argument.name for argument in arguments))
         key = (allocation.device, allocation.serial)
+        self._has_values = allocation.has_values
         if not any(argument.is_written for argument in arguments):
-            for argument in arguments:
-                memory.warm(allocation, argument.start, argument.stop - argument.start)
-            view = np.frombuffer(allocation.view, np.uint8)
+            view = self._read_only(arguments)
             view.flags.writeable = False
             self.memory = make(view, key, name, ())
             return
-        # As large as the allocation, so that addresses agree. Pages that no argument names are not touched, and take no
-        # memory.
-        private = self._private = np.frombuffer(memory.create_mapping(max(1, allocation.nbytes)), np.uint8)
-        for argument in arguments:
-            if argument.is_written and not argument.is_read:
-                memory.write_poison(private.data, argument.start, argument.stop)
-        for argument in arguments:  # after the poison: an In argument may have the same bytes
-            if argument.is_read:
-                start, stop = argument.start, argument.stop
-                private[start:stop] = memory.array(allocation, start, np.uint8, stop - start)
+        private = self._private = _mapped(allocation)
+        if self._has_values:
+            self._fill(arguments)
         for argument in arguments:
             if argument.is_written:
                 start, stop = argument.start, argument.stop
@@ -97,8 +92,29 @@ class Image(Generic[M]):
         self._only_written = [argument for argument in arguments if not argument.is_read]
         self.memory = make(private, key, name, _empty_ranges(private, arguments) if hazards else ())
 
+    def _read_only(self, arguments: Sequence[Argument]) -> Bytes:
+        """Return the bytes of the allocation, which holds *arguments* that are read only."""
+        if not self._has_values:
+            return _mapped(self._allocation)
+        for argument in arguments:
+            memory.warm(self._allocation, argument.start, argument.stop - argument.start)
+        return np.frombuffer(self._allocation.view, np.uint8)
+
+    def _fill(self, arguments: Sequence[Argument]) -> None:
+        """Bring what *arguments* hold before the launch to the private copy."""
+        private = self._private
+        for argument in arguments:
+            if argument.is_written and not argument.is_read:
+                memory.write_poison(private.data, argument.start, argument.stop)
+        for argument in arguments:  # after the poison: an In argument may have the same bytes
+            if argument.is_read:
+                start, stop = argument.start, argument.stop
+                private[start:stop] = memory.array(self._allocation, start, np.uint8, stop - start)
+
     def changed_inputs(self) -> Iterator[tuple[Argument, int]]:
         """Yield each In argument that a block changed, and the first byte: the change would be lost."""
+        if not self._has_values:
+            return
         for argument in self._only_read:
             start, stop = argument.start, argument.stop
             changed = self._private[start:stop] != memory.array(self._allocation, start, np.uint8, stop - start)
@@ -128,6 +144,8 @@ class Image(Generic[M]):
 
     def publish(self) -> None:
         """Copy the results of the launch to the allocation."""
+        if not self._has_values:
+            return
         for start, stop, before in self._before:
             into = memory.array(self._allocation, start, np.uint8, stop - start)
             written = self._private[start:stop]
@@ -135,6 +153,14 @@ class Image(Generic[M]):
                 into[:] = written
             else:
                 np.copyto(into, written, where=written != before)
+
+
+def _mapped(allocation: Allocation) -> Bytes:
+    """Return zeros, as many as *allocation* has bytes, so that addresses agree.
+
+    Pages that no argument names are not touched, and take no memory.
+    """
+    return np.frombuffer(memory.create_mapping(max(1, allocation.nbytes)), np.uint8)
 
 
 def _empty_ranges(private: Bytes, arguments: Sequence[Argument]) -> list[tuple[int, int]]:

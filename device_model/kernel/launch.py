@@ -28,13 +28,14 @@ class KernelLaunch(CoreKernel, Generic[M]):
         arguments: `Argument` records for device memory, or plain values, which the kernel gets unchanged.
         hazards: Whether accesses are checked.
         limit_ns: A kernel that takes longer fails after this time, and its results are lost; 0 means no limit.
+        values: Whether its instructions compute; without values it has times only.
 
     Attributes:
         result: The result of the run; None before it.
     """
 
     __slots__ = ("_arguments", "_contents_read", "_failure", "_hazards", "_images", "_written", "blocks", "cores",
-                 "label", "limit_ns", "nbytes", "released", "result")  # fmt: skip
+                 "label", "limit_ns", "nbytes", "released", "result", "values")  # fmt: skip
 
     granule = BLOCK
 
@@ -47,7 +48,9 @@ class KernelLaunch(CoreKernel, Generic[M]):
         *,
         hazards: bool,
         limit_ns: int,
+        values: bool = True,
     ) -> None:
+        self.values = values
         self.label = label
         self.limit_ns = limit_ns
         self.blocks = blocks

@@ -1,14 +1,13 @@
 """A tuner: runs a kernel with each choice of its parameters, such as tile sizes and depths, and compares the times."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 
+from device_model.grids import combinations, table
 from device_model.kernel.results import Result
 
 BLOCK_DIM = "block_dim"  # the choice that is not an argument of the kernel
@@ -16,6 +15,8 @@ Kernel = Callable[..., object]
 Blocks = int | tuple[int, int, int]  # of a launch; thread blocks have up to three directions
 Run = Callable[[Kernel, Any, Sequence[Any]], Result]  # runs blocks of a kernel with its arguments
 Check = Callable[..., object]
+Lost = Callable[[Mapping[str, Any], str], "Trial"]  # makes the row of a choice that no worker could run
+Each = Callable[[Callable[[Mapping[str, Any]], "Trial"], Sequence[Mapping[str, Any]], Lost], "Iterable[Trial]"]
 
 
 @dataclass(frozen=True)
@@ -71,19 +72,16 @@ class Tuning:
         best = self.best if any(row.us is not None for row in self.rows) else None
         names = list(self.rows[0].choice)
         pipes = list(dict.fromkeys(name for row in self.rows for name in row.busy_us if not name.endswith("_time")))
-        table = [[*names, "us", *pipes, ""]]
+        lines = [[*names, "us", *pipes, ""]]
         for row in self.rows:
             cells = [str(row.choice[name]) for name in names]
             if row.us is None:
-                table.append([*cells, "-", *("-" for _ in pipes), row.failure])
+                lines.append([*cells, "-", *("-" for _ in pipes), row.failure])
                 continue
             whole = max((us for name, us in row.busy_us.items() if name.endswith("_time")), default=row.us)
             shares = [f"{100 * row.busy_us.get(name, 0.0) / whole:.0f} %" for name in pipes]
-            table.append([*cells, f"{row.us:.2f}", *shares, "best" if row is best else ""])
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        widths[-1] = 0  # the last column is text, and aligned to the left
-        lines = [[cell.rjust(width) for cell, width in zip(cells, widths, strict=True)] for cells in table]
-        return "\n".join("  ".join(line).rstrip() for line in lines)
+            lines.append([*cells, f"{row.us:.2f}", *shares, "best" if row is best else ""])
+        return table(lines)
 
 
 def tune(
@@ -94,7 +92,7 @@ def tune(
     run: Run,
     *,
     check: Check | None = None,
-    executor: Executor | None = None,
+    each: Each | None = None,
 ) -> Tuning:
     """Run a kernel with every combination of *choices*, and compare the times.
 
@@ -109,8 +107,9 @@ def tune(
             blocks.
         run: Runs the kernel on cores of its kind, and times it.
         check: Called with *args* after each run; it returns whether their contents are right.
-        executor: Where to run; by default in the caller. The result is the same. An executor with processes needs a
-            kernel, arguments, *run* and a check that can be pickled.
+        each: Calls a function with each of the choices, in this or other processes, and yields the rows in their order;
+            by default one after the other in the caller. Other processes need a kernel, arguments, *run* and a check
+            that can be pickled.
 
     Returns:
         A row for each combination.
@@ -126,11 +125,13 @@ def tune(
         raise TypeError(f"{kernel!r} has no parameter {', '.join(unknown)}; choices are for parameters or {BLOCK_DIM}")
     if len(names) != len(args):
         raise TypeError(f"{kernel!r} takes ({', '.join(names)}) beside the choices, not {len(args)} arguments")
-    if not all(map(len, choices.values())):
-        raise ValueError(f"nothing to try for {', '.join(name for name, values in choices.items() if not len(values))}")
+    tried = combinations(choices)
     job = _Job(kernel, block_dim, dict(zip(names, args, strict=True)), run, check)
-    tried = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-    return Tuning(tuple((executor.map if executor else map)(job, tried)))
+    return Tuning(tuple(each(job, tried, _lost) if each else map(job, tried)))
+
+
+def _lost(choice: Mapping[str, Any], why: str) -> Trial:
+    return Trial(choice, None, {}, why)
 
 
 @dataclass(frozen=True)

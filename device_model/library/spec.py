@@ -3,13 +3,13 @@
 Times are in nanoseconds, unless a name ends in `_ps` (picoseconds); rates are per second.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
 
-@dataclass(frozen=True)
-class Traffic:
+class Traffic(Frozen):
     """The memory as kernels see it that go through all of their bytes.
 
     Bytes that the call before has left in the L2 are read and written faster than others.
@@ -35,8 +35,7 @@ class Traffic:
         return 1e9 * ((1 - lost) * kept_ns + lost * lost_ns)
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Frozen):
     """A kernel that goes through rows of elements."""
 
     fixed: int  # of each call
@@ -50,8 +49,7 @@ class Pass:
     reads_again: int  # how often longer ones are read after the first time, from the L2 if the rows at work fit
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Frozen):
     """A kernel that reduces all elements to one."""
 
     one_block_elements: Count  # up to so many, one block does it
@@ -60,8 +58,7 @@ class Reduction:
     core_read: Count  # bytes that a core reduces
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(Frozen):
     """Products of matrices of one type."""
 
     flops: Count  # of all cores
@@ -74,8 +71,7 @@ class Product:
     vector_ps: int  # for each element of k if one operand is a vector; 0: there is no kernel for that
 
 
-@dataclass(frozen=True)
-class Products:
+class Products(Frozen):
     """Products of matrices: what all types have in common, and the types; None if the card has none."""
 
     fixed: int  # of each call
@@ -96,8 +92,7 @@ class Products:
         return [each.name for each in fields(self) if isinstance(getattr(self, each.name), Product)]
 
 
-@dataclass(frozen=True)
-class LibrarySpec:
+class LibrarySpec(Frozen):
     """What kernels of a library get from the card."""
 
     elementwise: int  # what a call takes besides its traffic

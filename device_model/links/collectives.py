@@ -4,14 +4,14 @@ A collective is done by blocks of a kernel on each rank, its *channels*. Each ho
 a protocol. Times are in nanoseconds, rates in bytes per second.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from device_model.errors import ProfileError
+from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(Frozen):
     """An algorithm with a protocol: what the vendor's library expects of it, and what a card does.
 
     Attributes:
@@ -35,8 +35,7 @@ class Way:
     round_bytes: Count
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(Frozen):
     """Sends and receives: a channel has so many warps, and divides them among what it does.
 
     Attributes:
@@ -66,8 +65,7 @@ class Pairs:
     both_ways_bytes_per_second: Count
 
 
-@dataclass(frozen=True)
-class CollectivesSpec:
+class CollectivesSpec(Frozen):
     """How long collectives take on a card.
 
     Attributes:

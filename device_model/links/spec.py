@@ -4,10 +4,10 @@ Rates are in bytes per second and for one direction. A link is named by a tuple:
 devices, or of the network card, at its end.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from device_model.errors import ProfileError
+from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
 # The kind of a link, and the numbers of what is at its end: ("out", 3), ("pair", 0, 3).
@@ -15,31 +15,27 @@ Link = tuple[Any, ...]
 Path = tuple[Link, ...]
 
 
-@dataclass(frozen=True)
-class Switch:
+class Switch(Frozen):
     """Every device has one link out to a switch and one in from it: NVLink with NVSwitch."""
 
     out_bytes_per_second: Count
     in_bytes_per_second: Count
 
 
-@dataclass(frozen=True)
-class Mesh:
+class Mesh(Frozen):
     """Every pair of devices has a link of its own in each direction: HCCS."""
 
     pair_bytes_per_second: Count
 
 
-@dataclass(frozen=True)
-class Pcie:
+class Pcie(Frozen):
     """Devices reach each other through the host, by the bus of each."""
 
     to_host_bytes_per_second: Count
     from_host_bytes_per_second: Count
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(Frozen):
     """Servers are joined by network cards, through a network that is not short of bandwidth itself."""
 
     server_devices: Few  # devices of a server
@@ -48,8 +44,7 @@ class Network:
     hop_ns: int  # how much longer a transfer takes to arrive than inside a server
 
 
-@dataclass(frozen=True)
-class LinksSpec:
+class LinksSpec(Frozen):
     """How devices are joined: inside a server by one of switch, mesh and pcie; servers by a network, if there is one.
 
     Attributes:

@@ -18,6 +18,7 @@ before the FreeAsync, or before the unregistering, still uses it.
 """
 
 from device_model.memory.allocation import DEVICE_BASE as DEVICE_BASE
+from device_model.memory.allocation import WITH_VALUES as WITH_VALUES
 from device_model.memory.allocation import Allocation as Allocation
 from device_model.memory.allocation import Buffer as Buffer
 from device_model.memory.allocation import Origin as Origin

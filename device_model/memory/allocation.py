@@ -21,7 +21,7 @@ from device_model.errors import Fail, Kind
 from device_model.handles import Handle
 from device_model.integers import Integer, integer, lengths
 from device_model.memory import backing
-from device_model.memory.backing import GONE, NOTHING, Cold
+from device_model.memory.backing import GONE, NOTHING, VALUELESS, Cold
 from device_model.memory.pages import Pages
 from device_model.names import named
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 # without a host, device memory has real addresses instead.
 DEVICE_BASE = 1 << 60
 _CUDA = 2  # the kind of device that DLPack calls so
+WITH_VALUES = "leave it out where `current_simulation().values` is False, or run with values"
 
 
 class Space(IntEnum):
@@ -152,10 +153,20 @@ class Allocation:
         """Return values at *offset* as a capsule of DLPack; the other arguments are those of `__dlpack__`."""
         raise NotImplementedError  # pragma: no cover - memory on a card has it
 
+    @property
+    def has_values(self) -> bool:
+        """Whether there are bytes; a run without values has memory without them."""
+        return self.cold is not VALUELESS
+
+    def check_values(self, what: str) -> None:
+        """Refuse *what*, which needs the values that this memory holds, in a run without values."""
+        if self.cold is VALUELESS:
+            raise self.fail(Kind.NOT_SUPPORTED, f"{what} of {self!r} needs its values, and values=False", WITH_VALUES)
+
     def warm(self, offset: int, nbytes: int) -> None:
         """Write poison to the chunks of a range that were never written, so that its view can be read and written."""
         cold = self.cold
-        if cold is None or cold is GONE:
+        if cold is None or cold is GONE or cold is VALUELESS:
             return
         cold.prepare_read(self.view, offset, offset + nbytes)
         if not cold.cold_chunks:
@@ -281,6 +292,7 @@ class Buffer(Handle):
         if kind.hasobject or not 0 <= needed <= self.nbytes:
             what = f"{self!r} does not hold {kind} of shape {sizes}"
             raise allocation.fail(Kind.INVALID_VALUE, what, "choose a dtype and shape that fit")
+        allocation.check_values("numpy()")
         allocation.check_host(self.offset, needed, "a view")
         allocation.warm(self.offset, needed)
         array: npt.NDArray[Any] = np.ndarray(sizes, kind, allocation.view, self.offset)

@@ -244,3 +244,5 @@ class Cold:
 # find dropped memory by the same test.
 NOTHING = memoryview(bytearray())
 GONE = Cold(0)
+# All memory of a run without values has these: nothing is copied to it or from it, and a look at it is refused.
+VALUELESS = Cold(0)

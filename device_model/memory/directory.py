@@ -17,7 +17,7 @@ from device_model.errors import DeviceError, Fail, Kind
 from device_model.memory import host
 from device_model.memory.addresses import AddressMap, Graveyard, whole
 from device_model.memory.allocation import DEVICE_BASE, Allocation, Buffer, Origin, Space
-from device_model.memory.backing import Cold
+from device_model.memory.backing import NOTHING, VALUELESS, Cold
 from device_model.memory.pages import Pages
 from device_model.memory.stories import Stories, address_text, array_text
 
@@ -25,10 +25,13 @@ WatchView = Callable[[Allocation, npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 class Directory:
-    """The allocations of one simulation. *fail* makes the exception for a failure."""
+    """The allocations of one simulation. *fail* makes the exception for a failure. Without *values* there are no
+    bytes, neither in memory that begins here nor in that of the program.
+    """
 
-    def __init__(self, fail: Fail) -> None:
+    def __init__(self, fail: Fail, *, values: bool = True) -> None:
         self.fail = fail
+        self.has_values = values
         self._device = AddressMap()
         self._host = AddressMap()
         # Memory that was freed while arrays over it exist: still mapped, but such an array is a use after free.
@@ -36,6 +39,8 @@ class Directory:
         self._graveyard = Graveyard()
         self._stories = Stories(fail, self._device, self._host, self._graveyard)
         self._serial = 0
+        # What callers know of living allocations, so that they need not look again: emptied whenever one ends.
+        self.known: dict[tuple[int, ...], Any] = {}
         # Makes of each array that the program gets over an allocation the one that it gets; None: it gets that array.
         self.watch_view: WatchView | None = None
         self.watch_managed: WatchView | None = None  # the same for managed memory, whose pages the views move
@@ -131,10 +136,18 @@ class Directory:
             raise self.fail(Kind.INVALID_VALUE, what, "pass memory that may be written")
 
     def _transient(self, array: npt.NDArray[Any], address: int) -> Allocation:
-        return Allocation(
-            address, array.nbytes, Space.PAGEABLE, Origin.PAGEABLE, host.bytes_of(array), self.fail,
-            owner=array,
+        return self.backed(
+            Allocation(
+                address, array.nbytes, Space.PAGEABLE, Origin.PAGEABLE, host.bytes_of(array), self.fail,
+                owner=array,
+            )
         )  # fmt: skip
+
+    def backed(self, allocation: Allocation) -> Allocation:
+        """Return *allocation*, which is new; in a run without values it gives up its bytes."""
+        if not self.has_values:
+            allocation.view, allocation.cold = NOTHING, VALUELESS
+        return allocation
 
     def begin_life(
         self,
@@ -157,7 +170,7 @@ class Directory:
             device=device, cold=cold, made=made, owner=owner, serial=self._serial,
         )  # fmt: skip
         allocation.pages = pages
-        return self.enter(allocation)
+        return self.enter(self.backed(allocation))
 
     def enter(self, allocation: Allocation) -> Buffer:
         """Note that *allocation* lives from now on, and return the buffer over it."""
@@ -170,6 +183,7 @@ class Directory:
         self._space(allocation.address).remove(allocation)
         allocation.freed = True if site is None else site
         allocation.home = None
+        self.known.clear()
         if drop:
             allocation.drop()
         self._graveyard.bury(allocation)

@@ -40,10 +40,13 @@ class Memory(Directory):
         alignment: The alignment of device memory, in bytes.
         fail: Makes the exception for a failure, from its kind, what was wrong, and what to do.
         is_board: Programs run on the device itself, as on a board without a host: its memory is theirs.
+        values: Whether memory holds values; without them it has sizes and addresses only.
     """
 
-    def __init__(self, capacities: Sequence[int], alignment: int, fail: Fail, *, is_board: bool = False) -> None:
-        super().__init__(fail)
+    def __init__(
+        self, capacities: Sequence[int], alignment: int, fail: Fail, *, is_board: bool = False, values: bool = True
+    ) -> None:
+        super().__init__(fail, values=values)
         self._is_board = is_board
         self._arenas = [Arena(device, capacity, alignment) for device, capacity in enumerate(capacities)]
         self.default_pools = [Pool(self, arena) for arena in self._arenas]
@@ -218,7 +221,7 @@ class Memory(Directory):
             # The system gave out this range, so the memory that was pinned there is no longer mapped.
             what = f"the memory of {whole(stale)!r} was unmapped while it was pinned"
             raise self.fail(Kind.INVALID_ADDRESS, what, f"call {stale.origin.ender}() before giving memory back")
-        if nbytes > backing.CHUNK:
+        if nbytes > backing.CHUNK or not self.has_values:
             return view, Cold(nbytes)
         backing.write_poison(view, 0, nbytes)
         return view, None
@@ -290,7 +293,7 @@ class Memory(Directory):
                 "pass an array, or the address of memory that is still there",
             )
         view = host.view_at(address, nbytes)  # the caller keeps the memory alive
-        return Allocation(address, nbytes, Space.PAGEABLE, Origin.PAGEABLE, view, self.fail)
+        return self.backed(Allocation(address, nbytes, Space.PAGEABLE, Origin.PAGEABLE, view, self.fail))
 
     def at(self, address: int, nbytes: int, role: str) -> Buffer:
         """Return the *nbytes* at *address* as a buffer, for faces that know memory by its address alone.
@@ -330,6 +333,8 @@ class Memory(Directory):
             allocation, offset = self.locate(thing, wanted, role)
             if allocation.space is Space.DEVICE:
                 raise self.fail(Kind.INVALID_ADDRESS, f"{role} is {thing!r}", "register host memory")
+            if not self.has_values:
+                return host.array_at(allocation.address + offset, wanted)
             return np.ndarray(wanted, np.uint8, allocation.view, offset)
         if (address := host.as_address(thing)) is not None:
             return self._registrable_range(address, nbytes)
@@ -389,6 +394,8 @@ class Memory(Directory):
         """Make the bytes of device memory, or raise an error if this host has no room for them."""
         if self._is_board:
             return self._create_addressed(nbytes, origin)
+        if not self.has_values:
+            return backing.NOTHING, backing.VALUELESS
         try:
             return backing.create_backing(nbytes)
         except (OSError, MemoryError) as error:

@@ -2,7 +2,7 @@
 
 Callers have checked bounds and that the memory may be used; these functions do not check again. They run at the
 simulated end of an operation, when its memory may have been freed. Dropped memory reads as poison, and writes to it
-have no effect.
+have no effect. Memory of a run without values is neither read nor written, and a view of it is refused.
 """
 
 from math import prod
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from device_model.memory.allocation import Allocation, Origin, Space
-from device_model.memory.backing import POISON, renew_poison, write_poison
+from device_model.memory.backing import NOTHING, POISON, VALUELESS, renew_poison, write_poison
 
 # Below this size, slice assignment is faster than making two arrays. Above it, np.copyto releases the GIL.
 LARGE = 64 * 1024
@@ -31,8 +31,10 @@ def copy(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nby
 
 
 def _is_ready(dst: Allocation, dst_offset: int, src: Allocation, src_offset: int, nbytes: int) -> bool:
-    """Prepare cold memory for a copy. False if there is nothing to copy: memory is dropped, or the source is poison."""
-    if dst.is_dropped:
+    """Prepare cold memory for a copy. False if there is nothing to copy: memory is dropped or without values, or the
+    source is poison.
+    """
+    if dst.is_dropped or dst.cold is VALUELESS or src.cold is VALUELESS:
         return False
     if src.is_dropped:
         poison(dst, dst_offset, nbytes)
@@ -60,7 +62,7 @@ def copy2d(
     if width == dst_pitch == src_pitch or height == 1:
         copy(dst, dst_offset, src, src_offset, width * height)
         return
-    if dst.is_dropped or not width or not height:
+    if dst.is_dropped or dst.cold is VALUELESS or not width or not height:
         return
     warm(dst, dst_offset, pitched_bytes(dst_pitch, width, height))
     into = np.ndarray((height, width), np.uint8, dst.view, dst_offset, (dst_pitch, 1))
@@ -80,7 +82,7 @@ def pitched_bytes(pitch: int, width: int, height: int) -> int:
 def fill(dst: Allocation, offset: int, value: int, nbytes: int, unit: int = 1) -> None:
     """Set *nbytes* to the low byte of *value*; with a *unit* to words of so many bytes."""
     if dst.cold is not None:
-        if dst.is_dropped:
+        if dst.is_dropped or dst.cold is VALUELESS:
             return
         _prepare_write(dst, offset, nbytes)
     if unit > 1:
@@ -98,6 +100,7 @@ def array(allocation: Allocation, offset: int, dtype: npt.DTypeLike, shape: int 
         nbytes = kind.itemsize * (shape if isinstance(shape, int) else prod(shape))
         if allocation.is_dropped:
             return np.ndarray(shape, kind, _poison_array(nbytes))
+        allocation.check_values("a view")
         allocation.check_host(offset, nbytes, "a view")
         warm(allocation, offset, nbytes)
     return np.ndarray(shape, dtype, allocation.view, offset)
@@ -114,7 +117,7 @@ def poison(allocation: Allocation, offset: int, nbytes: int) -> None:
         write_poison(allocation.view, offset, offset + nbytes)
     elif allocation.cold is None:
         renew_poison(allocation.view, offset, offset + nbytes)
-    elif not allocation.is_dropped:
+    elif not allocation.is_dropped and allocation.cold is not VALUELESS:
         allocation.cold.write_poison(allocation.view, offset, offset + nbytes)
 
 
@@ -139,5 +142,7 @@ def _poison_array(nbytes: int) -> npt.NDArray[np.uint8]:
 
 def snapshot(src: Allocation, offset: int, nbytes: int) -> Allocation:
     """Make a private copy of a part of host memory, as it is now."""
+    if src.cold is VALUELESS:
+        return Allocation(0, nbytes, Space.PAGEABLE, Origin.PAGEABLE, NOTHING, src.fail, cold=VALUELESS)
     view = memoryview(bytearray(src.view[offset : offset + nbytes]))
     return Allocation(0, nbytes, Space.PAGEABLE, Origin.PAGEABLE, view, src.fail)

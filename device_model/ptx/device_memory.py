@@ -10,6 +10,7 @@ import numpy as np
 
 from device_model import memory
 from device_model.memory import Allocation, Buffer, Memory, Space
+from device_model.ptx.lanes.group import Array
 from device_model.ptx.lanes.regions import Region
 from device_model.touches import NOTHING, Touches
 
@@ -56,9 +57,7 @@ class DeviceMemory:
             return None
         region = self._of_allocation.get(allocation)
         if region is None:
-            memory.warm(allocation, 0, allocation.nbytes)
-            contents = np.frombuffer(allocation.view, np.uint8)
-            region = self._of_allocation[allocation] = Region(contents, allocation.address)
+            region = self._of_allocation[allocation] = Region(_contents(allocation), allocation.address)
         self._recent = region
         return region
 
@@ -103,7 +102,14 @@ class DeviceMemory:
         self._recent = None
         for allocation, region in self._of_allocation.items():
             if not allocation.is_dropped:
-                region.show(memory.array(allocation, 0, np.uint8, allocation.nbytes))
+                region.show(_contents(allocation))
+
+
+def _contents(allocation: Allocation) -> Array:
+    """Return the bytes of *allocation*; zeros, which a kernel must not look at, in a run without values."""
+    if not allocation.has_values:
+        return np.frombuffer(memory.create_mapping(max(1, allocation.nbytes)), np.uint8)[: allocation.nbytes]
+    return memory.array(allocation, 0, np.uint8, allocation.nbytes)
 
 
 def _workspace() -> Region:

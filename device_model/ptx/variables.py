@@ -37,13 +37,17 @@ def initial(variable: Variable, addresses: Mapping[str, int]) -> bytes:
 
 
 def place(module: Module, memory: Memory, device: int, made: object) -> dict[str, Buffer]:
-    """Allocate the variables of *module* on *device*, in one piece, and write what they hold at first."""
+    """Allocate the variables of *module* on *device*, in one piece, and write what they hold at first: nothing in a run
+    without values.
+    """
     places, size = layout(module)
     if not size:
         return {}
     whole = memory.malloc(device, size, made, Origin.MODULE)
     variables = {name: whole[at : at + module.variables[name].nbytes] for name, at in places.items()}
     addresses = {**function_addresses(module), **{name: each.address for name, each in variables.items()}}
+    if not whole.allocation.has_values:
+        return variables
     view = array(whole.allocation, 0, np.uint8, size)
     view[:] = 0
     for name, at in places.items():

@@ -4,13 +4,11 @@ Times are in cycles of an SM. Fields that end in `_permille` are thousandths: of
 A profile (`device_model/profiles`) gives the source of each value.
 """
 
-from dataclasses import dataclass
-
+from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
 
-@dataclass(frozen=True)
-class SmSpec:
+class SmSpec(Frozen):
     """The SMs of a card; how many there are is `Cores.count`."""
 
     khz: Count

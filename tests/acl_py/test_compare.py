@@ -38,6 +38,34 @@ def test_what_agrees_has_exit_code_0():
     assert done.stdout == f"1 of 1 arrays agree with {FILE}:reference\n"
 
 
+LUCKY = """
+import numpy as np
+
+import acl_py as acl
+
+
+def zeros():
+    return np.zeros(4)
+
+
+async def at_random():
+    array = np.zeros(4)
+    array[0] = acl.current_simulation().rng.integers(2)
+    return array
+"""
+
+
+def test_a_launch_runs_with_many_seeds_and_the_first_that_differs_is_shown(tmp_path):
+    (tmp_path / "lucky.py").write_text(LUCKY)
+    done = CliRunner().invoke(app, ["compare", f"{tmp_path / 'lucky.py'}:at_random", "zeros", "--seeds", "8"])
+    assert done.exit_code == 4
+    assert done.stdout.startswith("result 0: 1 of 4 elements differ\n")
+    assert done.stdout.splitlines()[-2].startswith("0 of 1 arrays agree with ")
+    wrong = [seed for seed in range(8) if np.random.default_rng(seed).integers(2)]
+    assert done.stdout.splitlines()[-1] == f"seeds: {len(wrong)} of 8 differ: {', '.join(map(str, wrong))}"
+    assert 0 < len(wrong) < 8
+
+
 def test_a_wrong_tile_is_named_with_the_instruction_that_wrote_it():
     assert (
         text_of("wrong")

@@ -13,7 +13,7 @@ from tests.bench.measure import machine, say
 
 PARTS = ("start", "count", "exponents", "dispatch", "speed", "waits", "explain", "advice", "clock", "aicore", "acl",
          "traces", "page", "accuracy", "copies", "lanes", "graphs", "changes", "sanitizer", "explore", "blocks",
-         "attention", "kernels")  # fmt: skip
+         "attention", "kernels", "sweeps")  # fmt: skip
 
 
 def main(names):

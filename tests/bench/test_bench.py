@@ -77,8 +77,8 @@ counts = pytest.mark.skipif(sys.version_info[:2] != PYTHON, reason="bytecodes ar
 
 
 @counts
-def test_an_operation_takes_at_most_985_bytecodes():
-    assert 900 < ring_count(trace=False) <= LIMIT == 985
+def test_an_operation_takes_at_most_955_bytecodes():
+    assert 900 < ring_count(trace=False) <= LIMIT == 955
 
 
 @counts

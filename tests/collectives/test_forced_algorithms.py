@@ -83,13 +83,47 @@ def test_the_algorithms_take_different_times():
 
 
 @pytest.mark.parametrize(
-    "value", ["ring", "level0:tree", "level1:NB", "level2:NHR", "level1:nhr", "allreduce=level0:NA;level1:ring"]
+    "value", ["ring", "level0:tree", "level1:NB", "level2:NHR", "level1:nhr", "allreduce=level0:NA;level1:NB"]
 )
 def test_other_values_of_hccl_algo_are_refused_with_those_that_there_are(monkeypatch, value):
     monkeypatch.setenv("HCCL_ALGO", value)
     with pytest.raises(
         ValueError, match=r"level0:NA, level0:ring, level0:fullmesh, level1:NA, level1:ring, level1:H-D_R"
     ):
+        times("ascend910b3")
+
+
+@pytest.mark.parametrize(
+    ("value", "reduction", "exchange"),
+    [
+        ("allreduce=level0:NA;level1:ring", "ring", "pairs"),
+        ("allreduce=level0:NA;level1:NHR/alltoall=level0:NA;level1:pairwise", "nhr", "pairwise"),
+        ("allgather=level0:NA;level1:ring/alltoall=level0:NA;level1:pairwise", "mesh", "pairwise"),
+        ("allreduce=level0:NA;level1:NA", "mesh", "pairs"),
+    ],
+)
+def test_hccl_algo_forces_an_algorithm_for_an_operator(monkeypatch, value, reduction, exchange):
+    monkeypatch.setenv("HCCL_ALGO", value)
+    card = "ascend910b3"
+    assert times(card) == [
+        expected(card, "all_reduce", reduction),
+        expected(card, "broadcast", "mesh"),  # it is not named, so it is the library's choice
+        expected(card, "all_to_all", None if exchange == "pairs" else exchange),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("barrier=level0:ring", "'barrier=level0:ring' does not begin with an operator"),
+        ("AllReduce=level0:ring", "'AllReduce=level0:ring' does not begin with an operator"),
+        ("allreduce=level0:ring/level1:NHR", "'level1:NHR' does not begin with an operator"),
+        ("allreduce=level0:ring/allreduce=level0:NA", "allreduce is there twice"),
+    ],
+)
+def test_other_operators_in_hccl_algo_are_refused(monkeypatch, value, what):
+    monkeypatch.setenv("HCCL_ALGO", value)
+    with pytest.raises(ValueError, match=what):
         times("ascend910b3")
 
 

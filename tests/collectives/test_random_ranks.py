@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests import campaigns
 from tests.campaigns import many
 from tests.collectives import matcher, programs
 
@@ -46,5 +47,6 @@ def test_a_program_of_ranks_ends_as_the_matcher_says(seed):
 @pytest.mark.slow
 def test_thousands_of_programs_of_ranks_end_as_the_matcher_says():
     """The last campaign had 2,000 programs: two looks at threads that were about to act took them for asleep."""
-    hung = sum(check(seed) for seed in range(many(500)))
+    with campaigns.crew() as crew:
+        hung = sum(crew.in_order(check, range(many(500))))
     assert hung >= many(125)

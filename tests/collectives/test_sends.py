@@ -5,6 +5,11 @@ import pytest
 
 import acl_py as acl
 from acl_py import DeadlockError
+from device_model.collectives.timing.plan import plan
+from device_model.collectives.timing.player import play
+from device_model.links.fabric import Links
+from device_model.profile import load
+from device_model.scheduler import Scheduler
 from tests.collectives.ranked import THERE, cards, ranks_of, two_ranks
 
 LATE = acl.kernel(cost=acl.Cost(us=5_000))(lambda: None)
@@ -141,3 +146,56 @@ async def test_a_recv_after_its_send_has_lost_its_rank_is_refused():
     zero.comm.clique.lose(zero.comm, "it was unplugged")
     with pytest.raises(acl.AclError, match="it was unplugged"):
         await acl.Recv(one.array, 4, "float32", 0, one.comm, one.stream)
+
+
+async def time_of_group(sends, ranks=4):
+    """How long a group takes in which all *sends* (from one rank to another, so many bytes) have their turn at once."""
+    comms = await acl.CommInitAll(ranks)
+    lanes, ready = [], await acl.CreateEvent()
+    for device, comm in enumerate(comms):
+        most = max(nbytes for _, _, nbytes in sends)
+        lanes.append((comm, await bytes_on(device, most), await acl.CreateStream()))
+    await acl.SetDevice(0)
+    gate = await acl.CreateStream()
+    await LATE[1, gate]()
+    await acl.RecordEvent(ready, gate)
+    for _, _, stream in lanes:
+        await acl.StreamWaitEvent(stream, ready)
+    async with acl.group():
+        for source, target, nbytes in sends:
+            comm, buffer, stream = lanes[source]
+            await acl.Send(buffer, nbytes, "uint8", target, comm, stream)
+            comm, buffer, stream = lanes[target]
+            await acl.Recv(buffer, nbytes, "uint8", source, comm, stream)
+    for device in range(ranks):
+        await acl.SetDevice(device)
+        await acl.SynchronizeDevice()
+    ops = [op for op in acl.current_simulation().trace.ops if op.kind == "collective"]
+    return max(op.end_ns for op in ops) - max(op.start_ns for op in ops)
+
+
+def planned(counts):
+    """How long the plan takes of what each rank sends to each."""
+    card, ends = load("h200"), []
+    scheduler = Scheduler()
+    own = plan(card.collectives, "send", counts, len(counts))
+    play(own, Links(scheduler, card.links), range(len(counts)), 0, ends.append)
+    scheduler.advance(10**9)
+    return ends[0]
+
+
+@pytest.mark.parametrize("nbytes", [64 << 10, 1 << 20, 4 << 20])
+@pytest.mark.parametrize("kind", ["one", "shift", "both", "all"])
+@cards
+async def test_sends_of_a_group_share_the_channels_of_their_ranks(kind, nbytes):
+    """Measured of shifts and all-to-all as plans; a program takes the same time."""
+    ranks = 4
+    pairs = {
+        "one": [(0, 1)],
+        "shift": [(rank, (rank + 1) % ranks) for rank in range(ranks)],
+        "both": [(0, 1), (1, 0)],
+        "all": [(source, target) for source in range(ranks) for target in range(ranks)],
+    }[kind]
+    counts = [[nbytes if (source, target) in pairs else 0 for target in range(ranks)] for source in range(ranks)]
+    took = await time_of_group([(*pair, nbytes) for pair in pairs])
+    assert abs(took - planned(counts)) <= 2

@@ -152,8 +152,3 @@ async def test_inside_a_simulation_of_the_native_api_the_rows_are_its_own(acl):
         await acl_py.CreateStream()
         done(acl.prof.pop())
     assert [mark[:3] for mark in sim.trace.marks] == [("inside", 0, 1000)]
-
-
-def test_the_rest_of_the_module_is_not_simulated(acl):
-    assert acl.prof.init("folder") == 207000
-    assert acl.prof.mark_ex("x", 0) == 207000

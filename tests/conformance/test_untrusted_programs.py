@@ -149,7 +149,7 @@ def test_a_file_without_programs_says_so(tmp_path, content, problem):
 def test_a_directory_and_a_missing_file_are_named(tmp_path):
     result = acl_py(tmp_path, tmp_path / "missing.json")
     assert result.exit_code == 1
-    assert f"{tmp_path}: cannot be read: Is a directory" in result.stderr
+    assert f"{tmp_path}: there is no file NAME.0.et or NAME.0.json" in result.stderr
     assert "missing.json: cannot be read: No such file or directory" in result.stderr
 
 

@@ -5,11 +5,11 @@ python -m tests.cuda programs 3000 1      random programs, through the library a
 python -m tests.cuda present              on a machine with a card: which driver programs get, and the card beside it
 python -m tests.cuda start                processor time of a script with cuda.core, with acl-py run and without
 python -m tests.cuda cost                 processor time of a call in C, and of the verb that it runs
-python -m tests.cuda suites core --suites DIR [--json OUT] [--device DEVICE] [FILE ...]
+python -m tests.cuda suites core --suites DIR [--json OUT] [--device DEVICE] [--limit SECONDS] [FILE ...]
     public tests, of a checkout of cuda-python in DIR: core or bindings; stumpy of a folder with its sources; numba has
     its own in its wheel. By file: the cases that pass on a card and need a driver, those of them that pass here, their
     share, and how all cases ended
-python -m tests.cuda sanitized core --suites DIR [--json OUT] [--device DEVICE] [FILE ...]
+python -m tests.cuda sanitized core --suites DIR [--json OUT] [--device DEVICE] [--limit SECONDS] [FILE ...]
     the same tests under the sanitizer: what it finds in each file, and how its cases end
 python -m tests.cuda scripts --suites DIR
     public scripts and notebooks, each in the folder of its repository in DIR: how each ends under acl-py run

@@ -5,6 +5,7 @@ pytest keeps objects, and processes end with what they have.
 """
 
 import json
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -26,20 +27,19 @@ class Row(NamedTuple):
 
 
 def run(name: str, *arguments: str) -> None:
-    """Run the suite *name*, and print a line by file, each row of findings, and each case that has not passed."""
+    """Run the suite *name*, and print for each file a line, its findings, and each case that has not passed."""
     what = suites.chosen(name, *arguments)
     results, ends = {}, {}
     for file, path in what.files():
         results[file], ends[file] = _run(path, what)
         kinds = dict(sorted(_by_kind(results[file]).items()))
-        print(f"{file:<60} {results[file].total():5} {kinds}; {suites.in_words(ends[file])}", flush=True)
-    for file, found in results.items():
-        for row, count in found.items():
+        print(f"{file:<60} {results[file].total():5} {kinds}; {suites.in_words(ends[file])}")
+        for row, count in results[file].items():
             print(f"{file}: {count} {row.kind} at {', '.join(row.places)}: {row.text[:_CUT]}")
-    for file, cases in ends.items():
-        for case, outcome in cases.items():
+        for case, outcome in ends[file].items():
             if not outcome.startswith(("pass", "skip")):
                 print(f"{file}: {case}: {outcome[:_CUT]}")
+        sys.stdout.flush()
     what.write({file: [[*row, count] for row, count in found.items()] for file, found in results.items()})
 
 
@@ -57,7 +57,7 @@ def _run(path: Path, what: Chosen) -> tuple[Counter[Row], Outcomes]:
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "findings.json"
         command = ("-m", "acl_py", "run", *what.options, *_SANITIZED, str(report), "-m", "pytest")
-        here = suites.outcomes(command, path, what.suite)
+        here = suites.outcomes(command, path, what.suite, what.limit_s)
         if not report.exists():
             return Counter([Row("lost", (), here.get("", ""))]), here
         return read(json.loads(report.read_text(encoding="utf-8"))), here

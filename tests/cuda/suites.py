@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 Outcomes = dict[str, str]  # by case: "pass", or "skip", "failure" or "error" with a reason
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
-LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
+_LIMIT_S, _LIMIT_WITHOUT_S = 900, 200  # of a file; without a driver some never end
 _CUT = 100  # columns of a reason
 # What is not simulated. A second card needs no rule: the cases that want one were skipped on the card.
 _EXCLUDED_FILES = re.compile(
@@ -135,8 +135,8 @@ class Case(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a command names: a *suite*, its *folder*, parts of the *names* of files, where results go, and *options* of
-    `acl-py run`.
+    """What a command names: a *suite*, its *folder*, parts of the *names* of files, where results go, *options* of
+    `acl-py run`, and how long a file may take.
     """
 
     suite: Suite
@@ -144,6 +144,7 @@ class Chosen(NamedTuple):
     names: list[str]
     out: Path | None
     options: tuple[str, ...]
+    limit_s: int
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield the files to run, each with its name in the folder."""
@@ -163,7 +164,7 @@ def chosen(name: str, *arguments: str) -> Chosen:
     options, names = {}, []
     rest = iter(arguments)
     for each in rest:
-        if each in ("--suites", "--json", "--device"):
+        if each in ("--suites", "--json", "--device", "--limit"):
             options[each] = next(rest)
         else:
             names.append(each)
@@ -171,7 +172,8 @@ def chosen(name: str, *arguments: str) -> Chosen:
     out = Path(options["--json"]) if "--json" in options else None
     device = options.get("--device", "")
     device = str(Path(device).resolve()) if Path(device).is_file() else device  # the tests run in other folders
-    return Chosen(SUITES[name], folder, names, out, ("--device", device) if device else ())
+    limit_s = int(options.get("--limit", _LIMIT_S))
+    return Chosen(SUITES[name], folder, names, out, ("--device", device) if device else (), limit_s)
 
 
 def run(name: str, *arguments: str) -> None:
@@ -179,12 +181,12 @@ def run(name: str, *arguments: str) -> None:
     what = chosen(name, *arguments)
     results, whole = {}, dict[str, str]()
     for file, path in what.files():
-        here = outcomes(("-m", "acl_py", "run", *what.options, "-m", "pytest"), path, what.suite)
+        here = outcomes(("-m", "acl_py", "run", *what.options, "-m", "pytest"), path, what.suite, what.limit_s)
         results[file] = list(_counted(here, {} if what.suite.needs_driver else _card(file), path, what.suite))
         whole |= {f"{file}: {case}": outcome for case, outcome in here.items()}
         _print_row(file, results[file], here)
+        _print_differences(file, results[file])
     _print_row("all", [case for cases in results.values() for case in cases], whole)
-    _print_differences(results)
     _print_newer(results)
     what.write({file: {case.name: case[1:] for case in cases} for file, cases in results.items()})
 
@@ -257,7 +259,7 @@ def _is_excluded(name: str, result: str) -> bool:
 _WITHOUT_DRIVER = ("-m", "pytest", "-p", "without_driver")
 
 
-def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = LIMIT_S) -> Outcomes:
+def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = _LIMIT_S) -> Outcomes:
     """Run the file *path* of tests in a process of its own. The name "" has what ended it, if that is all there is."""
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
@@ -320,11 +322,10 @@ def _print_row(name: str, cases: list[Case], here: Outcomes) -> None:
     print(f"{name:<60} {len(cases):5} {passed:5} {share}  {in_words(here)}", flush=True)
 
 
-def _print_differences(results: dict[str, list[Case]]) -> None:
-    for file, cases in results.items():
-        for case in cases:
-            if case.here != "pass":
-                print(f"{file}: {case.name}: {case.here[:_CUT]}")
+def _print_differences(file: str, cases: list[Case]) -> None:
+    for case in cases:
+        if case.here != "pass":
+            print(f"{file}: {case.name}: {case.here[:_CUT]}", flush=True)
 
 
 def _print_newer(files: Iterable[str]) -> None:

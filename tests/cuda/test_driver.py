@@ -435,6 +435,24 @@ def test_a_finalizer_in_the_middle_of_a_call_gets_an_answer_if_it_only_reads(cud
     assert (cuda("cuCtxSynchronize"), answers) == (0, [(0, context), (0, 0)])
 
 
+def test_a_copy_takes_the_memory_that_is_at_an_address_now(cuda):
+    source, device = ctypes.create_string_buffer(b"first", 64), cuda.allocate(64)
+    _, target = cuda.get("cuMemAllocHost_v2", OUT, 64)
+    codes = []
+    for text in (b"first", b"second"):
+        source.value = text
+        codes.append([
+            cuda("cuMemHostRegister_v2", source, 64, 0),
+            cuda("cuMemcpyHtoDAsync_v2", device, source, 64, 0),
+            cuda("cuMemcpyDtoHAsync_v2", target, device, 64, 0),
+            cuda("cuCtxSynchronize"),
+            cuda("cuMemHostUnregister", source),
+        ])  # fmt: skip
+        assert ctypes.string_at(target) == text
+    assert codes == [[0] * 5] * 2
+    assert (cuda("cuMemFree_v2", device), cuda("cuMemcpyDtoHAsync_v2", target, device, 64, 0)) == (0, 1)
+
+
 def test_a_copy_of_no_bytes_does_nothing_wherever_its_ends_are(cuda):
     assert (cuda("cuMemcpyHtoDAsync_v2", 0, 0, 0, 0), cuda("cuMemcpyDtoH_v2", 0, 0, 0)) == (0, 0)
     assert device_history() == []

@@ -9,10 +9,11 @@ from tests.cuda import sanitized, suites
 PLAIN = ("-m", "pytest", "-p", "no:randomly")
 
 
-def outcomes(tmp_path, text):
+def outcomes(tmp_path, text, *options):
     path = tmp_path / "test_made.py"
     path.write_text(dedent(text), encoding="utf-8")
-    return suites.outcomes(PLAIN, path, suites.SUITES["core"])
+    what = suites.chosen("core", "--suites", str(tmp_path), *options)
+    return suites.outcomes(PLAIN, path, what.suite, what.limit_s)
 
 
 @pytest.mark.slow
@@ -30,6 +31,8 @@ def test_each_case_has_its_outcome_and_a_file_that_crashes_says_how(tmp_path):
     }  # fmt: skip
     crash = "import os, signal\ndef test_end(): os.kill(os.getpid(), signal.SIGSEGV)\n"
     assert outcomes(tmp_path, crash) == {"": "crash: SIGSEGV"}
+    endless = "def test_end():\n    while True: pass\n"
+    assert outcomes(tmp_path, endless, "--limit", "2") == {"": "hang: no end within 2 s"}
 
 
 def test_a_case_that_is_skipped_here_for_what_is_not_simulated_does_not_count():

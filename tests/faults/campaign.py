@@ -14,10 +14,11 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache
 
 import acl_py as acl
 from acl_py import AclError, DeadlockError, Kind, faults
+from acl_py.many.crew import Crew
 from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.runtime import Runtime
 from acl_py.verbs.callbacks import subscribers_of
@@ -228,8 +229,11 @@ def runtimes():
 @contextmanager
 def limited(seconds):
     """A run that hangs is an error. A signal, not a timer of the loop: that could wake the program, so no wait would be
-    called a deadlock.
+    called a deadlock. Other threads, such as those of Dask's workers, get no signals.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def give_up(*_):
         raise TimeoutError(f"the program has hung for {seconds} s")
@@ -243,23 +247,61 @@ def limited(seconds):
         signal.setitimer(signal.ITIMER_REAL, *left)  # pytest's own limit
 
 
-def run(program: Program, every: int = 1, say=lambda _: None) -> Outcome:
-    """Run *program* with each *every*-th rule of the campaign."""
-    plain, calls, ops = asyncio.run(reference(program))
-    outcome = Outcome(program.name, calls, ops)
-    threads, before = threading.active_count(), runtimes()
-    for fault, expected in islice(rules_for(program, calls, ops), 0, None, every):
+class Prepared:
+    """What a process that strikes *program* has to know: its first trace, the rules, and what else is in memory."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.plain, self.calls, self.ops = asyncio.run(reference(program))
+        self.rules = list(rules_for(program, self.calls, self.ops))
+        self.threads, self.runtimes = threading.active_count(), runtimes()
+
+    def check(self):
+        """Run the program anew, and check that nothing of the runs before is left in this process."""
+        asyncio.run(run_anew(self.program, self.plain))
+        assert threading.active_count() <= self.threads, f"{threading.enumerate()} run"
+        assert runtimes() <= self.runtimes + 1, f"{runtimes() - self.runtimes} simulations are still in memory"
+
+
+@cache
+def prepared(program):
+    """What is prepared for *program* in this process."""
+    return Prepared(program)
+
+
+@dataclass(frozen=True)
+class Strike:
+    """Runs *program* with one rule, in any process; returns how it ended, and what was wrong."""
+
+    program: Program
+    every: int
+
+    def __call__(self, number):
+        known = prepared(self.program)
+        fault, expected = known.rules[number * self.every]
         try:
             with limited(60):  # a machine may be busy: a run that takes 0.4 s of a processor took 20
-                end = asyncio.run(one(program, fault, expected))
-                if outcome.runs % ANEW == ANEW - 1:
-                    asyncio.run(run_anew(program, plain))
+                end = asyncio.run(one(known.program, fault, expected))
+                if number % ANEW == ANEW - 1:
+                    known.check()
         except Exception as error:
-            end = "FAULTY"
-            outcome.faults.append(f"{fault!r}: {type(error).__name__}: {error}")
-            say(outcome.faults[-1])
+            return "FAULTY", f"{fault!r}: {type(error).__name__}: {error}"
+        return end, ""
+
+
+def run(program: Program, every: int = 1, say=lambda _: None, crew: Crew | None = None) -> Outcome:
+    """Run *program* with each *every*-th rule of the campaign, on *crew* or here: what comes out is the same."""
+    prepared.cache_clear()
+    known = prepared(program)
+    outcome = Outcome(program.name, known.calls, known.ops)
+    numbers = range(len(known.rules[::every]))
+    crew = crew or Crew(workers=1)
+    for end, fault in crew.in_order(Strike(program, every), numbers):
+        if fault:
+            outcome.faults.append(fault)
+            say(fault)
         outcome.ends[end] += 1
-    asyncio.run(run_anew(program, plain))
-    assert threading.active_count() <= threads, f"{threading.enumerate()} run"
-    assert runtimes() <= before + 1, f"{runtimes() - before} simulations are still in memory"
+    if crew.is_here:  # other processes check themselves behind each tenth run
+        known.check()
+    prepared.cache_clear()
     return outcome

@@ -2,8 +2,11 @@
 
 import pytest
 
+import acl_py as acl
+from acl_py.many.crew import Crew
+
 from .campaign import OF_OPS, run
-from .programs import PROGRAMS
+from .programs import PROGRAMS, Program
 
 programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 
@@ -22,3 +25,23 @@ def test_the_whole_campaign(program):
     assert not outcome.faults
     assert outcome.runs > outcome.calls * 20 + outcome.ops * len(OF_OPS)
     assert outcome.ends["hang"] >= outcome.ops  # each operation has hung once, and somebody was told
+
+
+async def forgetful(bag):
+    """Free a buffer only if nothing fails on the way."""
+    buffer = await acl.Malloc(64)
+    await acl.MemsetAsync(buffer, 64, 0, 64)
+    await acl.SynchronizeDevice()
+    await acl.Free(buffer)
+
+
+@pytest.mark.slow
+def test_two_processes_find_what_one_does_in_its_order():
+    said = [], []
+    program = Program(forgetful, "cuda")
+    alone = run(program, every=7, say=said[0].append)
+    with Crew(workers=2) as crew:
+        assert run(program, every=7, say=said[1].append, crew=crew) == alone
+    assert said[0] == said[1]
+    assert len(said[0]) > 5
+    assert all("leak" in text for text in said[0])

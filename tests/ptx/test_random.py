@@ -4,19 +4,24 @@ from dataclasses import replace
 
 import pytest
 
+from tests import campaigns
 from tests.campaigns import many
 from tests.ptx import programs, running, shrinking
 
 
 def check(seeds):
     """Run the programs of *seeds*; show the first one that fails, with the lines that it needs."""
-    for seed in seeds:
-        program = programs.make(seed)
-        failure = running.difference(program)
-        if failure is not None:
-            small = shrinking.shrunk(program)
-            pytest.fail(f"seed {seed}: {failure}\n{small.text}\ngrid {small.grid}, block {small.block}: "
-                        f"{running.difference(small)}", pytrace=False)  # fmt: skip
+    with campaigns.crew() as crew:
+        for seed, failure in zip(seeds, crew.in_order(failure_of, seeds), strict=True):
+            if failure is not None:
+                small = shrinking.shrunk(programs.make(seed))
+                pytest.fail(f"seed {seed}: {failure}\n{small.text}\ngrid {small.grid}, block {small.block}: "
+                            f"{running.difference(small)}", pytrace=False)  # fmt: skip
+
+
+def failure_of(seed):
+    """How the device and the oracle differ on a program; None if they agree."""
+    return running.difference(programs.make(seed))
 
 
 @pytest.mark.one_in(6)

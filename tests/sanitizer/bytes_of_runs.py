@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -76,8 +77,8 @@ class Seen:
     bytes: dict[str, bytes]
 
 
-def see(program: Program, rules: str, effects: str) -> Seen:
-    """Run *program* under *rules*."""
+def see(program: Program, rules: str, effects: str, numbers: Sequence[int] = ()) -> Seen:
+    """Run *program* under *rules*. *numbers* are those of its steps in the program that it was made from."""
     text, _ = source(program, rules)
     world, seen = World(program.steps), defaultdict(list)
 
@@ -88,6 +89,7 @@ def see(program: Program, rules: str, effects: str) -> Seen:
         parts = [
             [(part.allocation, part.offset, part.offset + part.nbytes) for part in each] for each in (reads, writes)
         ]
+        name = f"k{numbers[int(name[1:])]}" if numbers else name
         label = Label("kernel", Lane.COMPUTE, name)
         return Mixing(seen[name], label, *parts, int(us * 1000), exclusive=False)
 

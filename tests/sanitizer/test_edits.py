@@ -10,6 +10,7 @@ from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import apply, parse
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.programs.format import parse as program_of
+from acl_py.programs.replay import replay
 from device_model.profile import load
 from device_model.rules import RULES
 from tests.sanitizer.oracle import programs
@@ -87,3 +88,32 @@ def _check(number: int) -> None:
     assert [len(each) for each in seen.values()] == [number, number]
     assert [answer.edits for answer in seen[True] if not answer.conflicts] == []
     assert [(answer.edits, answer.conflicts) for answer in seen[False] if answer.conflicts] == []
+
+
+def test_what_a_step_that_is_gone_came_after_the_next_step_of_its_task_comes_after():
+    def step(op, **fields):
+        return {"op": op, **fields}
+
+    document = {
+        "id": "p",
+        "streams": {"s": {}},
+        "steps": [
+            step("sleep", us=5),
+            step("sleep", us=7, task="b"),
+            step("sync_stream", stream="s", task="c", after=0),
+            step("sync_stream", stream="s", task="c", after=1),
+            step("sleep", us=1, task="c"),
+            step("sleep", us=1),
+        ],
+    }
+    case = Case(program_of(document), DEVICE, RULES["cuda"])
+    fewer = case.with_steps(lambda step: [] if step.op == "sync_stream" else [step])
+    assert [(step.op, step.task, step.after) for step in fewer.program.steps] == [
+        ("sleep", None, None),
+        ("sleep", "b", None),
+        ("host_work", "c", 0),
+        ("sleep", "c", 1),
+        ("sleep", None, None),
+    ]
+    before, after = (replay(each.program, device=DEVICE) for each in (case, fewer))
+    assert 8 < after.host[3].exit_us < before.host[4].exit_us

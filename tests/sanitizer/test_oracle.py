@@ -1,10 +1,12 @@
 """The oracle itself: two judges that share no rule agree, and the tables of the documents hold."""
 
+from functools import partial
 from itertools import product
 
 import pytest
 
 from acl_py.programs.format import parse
+from tests import campaigns
 from tests.campaigns import many
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, begin, end, enter, leave
@@ -51,20 +53,23 @@ def order_of_all(schedules, calls):
 
 def disagreements(seeds, most):
     """How many small programs have been compared, and those on which the two judges differ."""
-    compared, differ = 0, []
-    for seed in seeds:
-        rules = programs.RULES[seed % 3]
-        calls = read(parse(programs.program(seed, rules)), rules)
-        try:
-            schedules = Schedules(calls, most)
-        except TooMany:
-            continue
-        if schedules.can_end:
-            compared += 1
-            difference = order(calls) ^ order_of_all(schedules, calls)
-            if difference:
-                differ.append((seed, rules, sorted(difference)[:3]))
-    return compared, differ
+    with campaigns.crew() as crew:
+        compared = [each for each in crew.in_order(partial(disagreement, most=most), seeds) if each is not None]
+    return len(compared), [each for each in compared if each]
+
+
+def disagreement(seed, most):
+    """On what the two judges of a program differ; () if they agree, None if it cannot be compared."""
+    rules = programs.RULES[seed % 3]
+    calls = read(parse(programs.program(seed, rules)), rules)
+    try:
+        schedules = Schedules(calls, most)
+    except TooMany:
+        return None
+    if not schedules.can_end:
+        return None
+    difference = order(calls) ^ order_of_all(schedules, calls)
+    return (seed, rules, sorted(difference)[:3]) if difference else ()
 
 
 def test_reachability_is_what_all_schedules_have_in_common():

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from tests import campaigns
 from tests.campaigns import many
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.comparing import Difference, compare_random
@@ -11,7 +12,8 @@ from tests.sanitizer.oracle.comparing import Difference, compare_random
 
 def differences(seeds: Iterable[int]) -> tuple[int, list[Difference]]:
     """How many programs came to their end, and what the sanitizer and the oracle say differently of them."""
-    compared = [difference for seed in seeds if (difference := compare_random(seed)) is not None]
+    with campaigns.crew() as crew:
+        compared = [difference for difference in crew.in_order(compare_random, seeds) if difference is not None]
     return len(compared), [difference for difference in compared if difference]
 
 

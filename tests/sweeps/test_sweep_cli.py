@@ -68,9 +68,67 @@ def test_a_file_that_exists_is_gone_on_with_only_if_it_is_asked_for(swept, tmp_p
         (("--grid", "streams"), "--grid streams: write NAME=VALUES, as in streams=1,2,4"),
         (("--grid", "stream=1"), "main() has no parameter stream"),
         (("--grid", "streams=1", "--rules", "amd"), "there are no rules 'amd'"),
+        (("--grid", "streams=1", "--grid", "streams=2"), "streams has its values already: give all of them with"),
+        (("--grid", "streams=1", "--env", "x=1"), "swept_program.py is a script, which has no parameter streams"),
+        (("--grid", "streams=1", "--dask", "tcp://x"), "--workers and --dask: a cluster has its own workers"),
+        (("--grid", "streams=1", "--plot", "x.txt"), "--plot x.txt: end its name with one of .svg, .png, .pdf"),
     ],
 )
 def test_what_cannot_run_is_refused(swept, args, text):
     code, said = swept(*args)
     assert code == 2
     assert text in said
+
+
+SCRIPT = """
+import json
+import os
+import sys
+
+import acl
+
+acl.rt.set_device(0)
+size = int(sys.argv[1].partition("=")[2])
+memory, _ = acl.rt.malloc(size, 0)
+for _ in range(int(os.environ["FILLS"])):
+    acl.rt.memset(memory, size, 0, size)
+acl.rt.free(memory)
+print(json.dumps({"bytes": size * int(os.environ["FILLS"])}))
+"""
+
+
+@pytest.mark.slow
+def test_a_script_runs_with_each_variable_and_argument(swept, tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    args = [
+        "sweep",
+        "script.py",
+        "--env",
+        "FILLS=1,x",
+        "--arg=--size=1024,2048",
+        "--workers",
+        "1",
+        "--out",
+        "out.jsonl",
+    ]
+    done = CliRunner().invoke(app, args)
+    rows = [re.sub(r" +", " ", line).split(" ") for line in done.stdout.splitlines()]
+    assert rows[0][1:] == ["env", "FILLS", "arg", "--size", "us", "host", "waits", "returned", ""]
+    assert [row[1:3] for row in rows[1:]] == [["1", "1024"], ["1", "2048"], ["x", "1024"], ["x", "2048"]]
+    assert "{'bytes': 2048}" in done.stdout
+    assert done.stdout.count("exit code 1: ValueError: invalid literal for int() with base 10: 'x'") == 2
+    assert done.exit_code == 4
+    again = CliRunner().invoke(app, [*args, "--resume"])
+    assert (again.stdout, "a second" in again.stderr) == (done.stdout, False), "nothing runs twice"
+    (tmp_path / "script.py").write_text(SCRIPT + "\n")
+    assert "4 of 4 points run anew" in CliRunner().invoke(app, [*args, "--resume"]).stderr
+
+
+@pytest.mark.slow
+def test_an_address_nobody_answers_is_a_sentence(swept):
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    done = CliRunner().invoke(app, ["sweep", "swept_program.py", "--grid", "streams=1", "--dask", "tcp://127.0.0.1:9"])
+    assert done.exit_code == 2
+    assert (
+        "acl-py: --dask tcp://127.0.0.1:9: nobody answers there; is it the address that `dask scheduler`" in done.stderr
+    )

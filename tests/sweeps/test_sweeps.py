@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 import acl_py
-from acl_py.sweeps.store import Store, StoreError
+from acl_py.sweeps.plots import save_figure
+from acl_py.sweeps.progress import Progress
+from acl_py.sweeps.rows import Row
+from acl_py.sweeps.store import StoreError
+from acl_py.trace.rows.files import read_trace
 from tests.sweeps import programs
 
 ROOT = Path(__file__).parents[2]
@@ -81,17 +85,17 @@ def test_a_program_that_has_changed_runs_anew(tmp_path, monkeypatch):
     store = tmp_path / "store.jsonl"
     acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
     monkeypatch.setattr(programs, "FACTOR", 5)
-    changed = acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
-    assert changed.rows[0].returned["sum"] == 15 << 16
-    kept = Store(store, programs.chunks)
-    assert (len(kept.rows), kept.stale) == (1, 1)
-    kept.close()
+    with pytest.warns(UserWarning, match=r"store\.jsonl: 1 of 2 points run anew: the program, its module, the card"):
+        changed = acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, store=store)
+    assert [row.returned["sum"] for row in changed] == [15 << 16] * 2
+    assert acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, store=store) == changed
+    assert len(lines(store)) == 4
 
 
 def test_a_file_that_is_no_store_of_this_sweep_is_refused(tmp_path):
     store = tmp_path / "store.jsonl"
     acl_py.sweep(programs.fails, {"number": [0]}, workers=1, store=store)
-    with pytest.raises(StoreError, match=r"is the store of a sweep of tests\.sweeps\.programs\.fails: name another"):
+    with pytest.raises(StoreError, match=r"of tests\.sweeps\.programs\.fails, not of tests\.sweeps\.programs\.chunks"):
         acl_py.sweep(programs.chunks, {"count": [1]}, workers=1, store=store)
     store.write_text("{}\n")
     with pytest.raises(StoreError, match="is no store of a sweep"):
@@ -176,7 +180,7 @@ def test_options_of_the_simulation_are_part_of_the_point():
         (programs.chunks, {"count": [1], "rules": ["amd"]}, ValueError, "there are no rules 'amd'"),
         (programs.chunks, {"count": [1], "faults": ["fall"]}, ValueError, "a fault rule begins with"),
         (programs.chunks, {"count": [1], "changes": ["[copies"]}, ValueError, "changes="),
-        (programs.chunks, {"count": []}, ValueError, "the grid has no value for count"),
+        (programs.chunks, {"count": []}, ValueError, "nothing to try for count"),
         (programs.chunks, [], ValueError, "the grid has no points"),
         (programs.chunks, [3], TypeError, "a grid is a mapping"),
     ],
@@ -237,3 +241,98 @@ def test_a_dask_cluster_gives_the_same_table_and_loses_no_point_with_a_worker(tm
         result = acl_py.sweep(programs.kills, {"number": range(12), "log": str(log)}, executor=executor)
     assert [row.returned for row in result] == [0, 1, 2, None, *range(4, 12)]
     assert "KilledWorker" in result.rows[3].error
+
+
+def test_faster_links_and_copies_are_changes_of_a_point():
+    plain, faster = acl_py.sweep(
+        programs.chunks, {"count": 1, "device": "tiny", "changes": [None, "h2d=2x"]}, workers=1
+    )
+    assert faster.numbers["H2D_us"] == plain.numbers["H2D_us"] / 2
+    with pytest.raises(ValueError, match="cores=2x: write h2d=2x, d2h=2x, d2d=2x or links=2x"):
+        acl_py.sweep(programs.chunks, {"count": 1, "changes": "cores=2x"}, workers=1)
+    with pytest.raises(ValueError, match=r"links=0x: write .*, with a factor above 0"):
+        acl_py.sweep(programs.chunks, {"count": 1, "device": "tiny", "changes": "links=0x"}, workers=1)
+
+
+def test_a_function_that_holds_an_open_file_is_refused_by_its_name(tmp_path):
+    with (tmp_path / "log").open("w") as log:
+
+        async def inner():
+            log.write("a run")
+
+        with pytest.raises(
+            TypeError, match=r"inner is a function inside another and holds log \(TextIOWrapper\), which"
+        ):
+            acl_py.sweep(inner, [{}])
+        with pytest.raises(TypeError, match=r"log=.* cannot go to another process: cannot pickle"):
+            acl_py.sweep(programs.chunks, {"count": [1], "log": [log]})
+
+
+def test_a_store_takes_points_that_it_can_find_again(tmp_path):
+    store = tmp_path / "store.jsonl"
+    with pytest.raises(TypeError, match=r"log=PosixPath\('x'\) has no form in JSON, so a store could not find its row"):
+        acl_py.sweep(programs.chunks, {"count": [1], "log": [Path("x")]}, workers=1, store=store)
+    assert not store.exists()
+
+
+def test_a_row_of_another_card_of_the_same_name_runs_anew(tmp_path):
+    card, store, log = tmp_path / "card.toml", tmp_path / "store.jsonl", tmp_path / "log"
+    text = (ROOT / "device_model" / "profiles" / "tiny.toml").read_text(encoding="utf-8").replace('"tiny"', '"card"', 1)
+    card.write_text(text, encoding="utf-8")
+    grid = {"count": [1], "device": [str(card)], "log": [str(log)]}
+    acl_py.sweep(programs.chunks, grid, workers=1, store=store)
+    acl_py.sweep(programs.chunks, grid, workers=1, store=store)
+    assert lines(log) == ["1 1"]
+    card.write_text(text + "\n# another one\n", encoding="utf-8")
+    acl_py.sweep(programs.chunks, grid, workers=1, store=store)
+    assert lines(log) == ["1 1"], "a comment changes nothing"
+    card.write_text(text.replace("depth = { value = ", "depth = { value = 1"), encoding="utf-8")
+    with pytest.warns(UserWarning, match="1 of 1 points run anew"):
+        acl_py.sweep(programs.chunks, grid, workers=1, store=store)
+    assert lines(log) == ["1 1", "1 1"]
+
+
+def test_stores_and_traces_may_be_wherever_fsspec_reaches(tmp_path):
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+    log, store, traces = tmp_path / "log", "memory://sweep/out.jsonl", "memory://sweep/traces"
+    grid = {"count": [1, 2], "log": str(log)}
+    first = acl_py.sweep(programs.chunks, grid, workers=1, store=store, traces=traces)
+    system = fsspec.filesystem("memory")
+    system.pipe_file("/sweep/out.jsonl", system.cat_file("/sweep/out.jsonl")[:-20])
+    assert acl_py.sweep(programs.chunks, grid, workers=1, store=store, traces=traces) == first
+    assert lines(log) == ["1 1", "2 1", "2 1"]
+    system.get_file(first.rows[1].trace.removeprefix("memory:/"), str(tmp_path / "run.acl"))
+    assert read_trace(tmp_path / "run.acl").end_ns == first.rows[1].us * 1000
+
+
+def test_each_point_has_a_trace_if_they_are_asked_for(tmp_path):
+    rows = acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1, traces=tmp_path / "traces").rows
+    assert [read_trace(row.trace).end_ns for row in rows] == [row.us * 1000 for row in rows]
+    assert len({row.trace for row in rows}) == 2
+
+
+def test_progress_says_how_much_is_done_and_left(capsys):
+    at_s = iter([0.0, 0.5, 2.0, 2.0, 2.0])
+    progress = Progress(lambda: next(at_s))
+    progress(Row({}), 11, 30)
+    progress(Row({}, error="it fails"), 12, 30)
+    assert capsys.readouterr().err == "12 of 30 points, 1 failed, 1.0 a second, 18 s left\n"
+
+
+def test_a_figure_has_a_panel_for_each_card_and_frames_its_best(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    result = acl_py.sweep(programs.chunks, GRID, workers=1)
+    figure = result.plot()
+    assert [(axes.get_title(), axes.get_xlabel()) for axes in figure.axes] == [
+        ("device tiny", "count"),
+        ("device h200", "count"),
+    ]
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == [f"{row.us:,.0f}" for row in result if row.point["device"] == "tiny"]
+    save_figure(figure, tmp_path / "one.svg")
+    save_figure(result.plot(), tmp_path / "two.svg")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    curves = acl_py.sweep(programs.chunks, {"count": [1, 2]}, workers=1).plot("host_waits_us")
+    assert len(curves.axes[0].lines) == 1
+    with pytest.raises(ValueError, match="nothing to draw: the points do not differ"):
+        acl_py.sweep(programs.chunks, {"count": 1}, workers=1).plot()

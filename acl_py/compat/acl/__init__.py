@@ -7,6 +7,7 @@ The rooms, from the top down:
     inference/                      aclruntime and ais_bench: sessions of model files, over the functions
     functions/                      base rt mdl op blas media prof util: a folder for each module of the binding
     standins/                       models, operators and kernel binaries, described in Python or in files
+    aipp/                           what AIPP makes of images: its files, its parameters, its pixels
     simulated_time                  what scripts find as `time`
     face/                           module objects, argument wrappers, the session, handles, host objects,
                                     failed calls, tracebacks

@@ -7,7 +7,7 @@ read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar, overload
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from acl_py.calls.acts import Act
 from acl_py.trace.rows.packing import Numbers
 from acl_py.trace.rows.timeline import PLACES, Call, CoreRun, Operation, StreamStep, Thing
+from device_model.frozen import Frozen
 
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
@@ -70,8 +71,7 @@ class StepKind(NamedTuple):
     in_stream: int
 
 
-@dataclass(frozen=True)
-class Columns(Generic[_K]):
+class Columns(Frozen, Generic[_K]):
     """The fields that all rows have: the place of each row's kind in *kinds*, and of its caller in *callers*.
 
     *by* tells callers of one name apart, as in rows.
@@ -87,7 +87,6 @@ class Columns(Generic[_K]):
         return len(self.kind)
 
 
-@dataclass(frozen=True)
 class OpColumns(Columns[OpKind]):
     """The fields of operations."""
 
@@ -106,8 +105,7 @@ class OpColumns(Columns[OpKind]):
         return np.where(places < 0, -1, self.kind[places]) if len(self) else np.full(len(places), -1)
 
 
-@dataclass(frozen=True)
-class SleepColumns:
+class SleepColumns(Frozen):
     """All sleeps in calls: the index of the *call*, and the fields of `Sleep`. They are in the order of the calls.
 
     Whether a sleep *has_waits* tells a staged copy from others. The waits themselves are in the row objects.
@@ -120,7 +118,6 @@ class SleepColumns:
     has_waits: Bools
 
 
-@dataclass(frozen=True)
 class CallColumns(Columns[CallKind]):
     """The fields of calls."""
 
@@ -129,7 +126,6 @@ class CallColumns(Columns[CallKind]):
     sleeps: SleepColumns
 
 
-@dataclass(frozen=True)
 class StepColumns(Columns[StepKind]):
     """The fields of steps."""
 

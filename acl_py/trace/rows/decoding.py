@@ -116,7 +116,8 @@ class Decoding:
         """All marks."""
         callers = self._callers
         return [
-            Mark(name, begin, end, str(site), callers[caller]) for name, begin, end, site, caller in self._store.marks
+            Mark(name, begin, end, str(site), by if isinstance(by, str) else callers[by])
+            for name, begin, end, site, by in self._store.marks
         ]
 
     @cached_property

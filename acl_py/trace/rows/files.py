@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 from acl_py.calls.acts import Act
 from acl_py.trace.rows import form10
@@ -59,6 +60,27 @@ def save(timeline: Timeline, path: str | Path) -> None:
     with writing(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
         for line in _lines(timeline):
             file.write(line.encode() + b"\n")
+
+
+class SavedTrace(NamedTuple):
+    """A trace that came from another process: *data* is its file."""
+
+    data: bytes
+
+    def timeline(self) -> Timeline:
+        """Return all rows as plain data."""
+        with TemporaryDirectory(prefix="acl-py-") as folder:
+            path = Path(folder, "run.acl")
+            path.write_bytes(self.data)
+            return read_trace(path)
+
+
+def saved(timeline: Timeline) -> SavedTrace:
+    """Return *timeline* in the form in which it goes to another process."""
+    with TemporaryDirectory(prefix="acl-py-") as folder:
+        path = Path(folder, "run.acl")
+        save(timeline, path)
+        return SavedTrace(path.read_bytes())
 
 
 def _lines(timeline: Timeline) -> Iterator[str]:

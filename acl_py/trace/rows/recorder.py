@@ -166,6 +166,12 @@ class Trace(Observer):
 
         save(self.timeline(), path)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process as what was recorded so far."""
+        from acl_py.trace.rows.files import SavedTrace, saved  # imported here: as above
+
+        return SavedTrace, tuple(saved(self.timeline()))
+
     def staged(self, copy: Copy, stream: Stream, site: object) -> None:  # noqa: ARG002
         """Note the caller: the device queues the parts of *copy*, while any task may run."""
         caller = self._writers.caller_number()
@@ -228,9 +234,12 @@ class Trace(Observer):
             )
         )  # fmt: skip
 
-    def marked(self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object) -> None:
-        """Store a row."""
-        self._store.marks.append((name, begin_ns, end_ns, site, self._writers.caller_number()))
+    def marked(
+        self, name: str, begin_ns: Nanoseconds, end_ns: Nanoseconds, site: object, stream: Stream | None = None
+    ) -> None:
+        """Store a row, of the calling task or thread or of *stream*."""
+        by = self._writers.caller_number() if stream is None else stream.name
+        self._store.marks.append((name, begin_ns, end_ns, site, by))
 
     def allocated(self, allocation: Allocation, since: Completion) -> None:
         """Store a row, whose begin is known when *since* is done."""

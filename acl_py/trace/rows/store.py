@@ -57,7 +57,7 @@ class Store:
         self.op_callers: dict[Op, int] = {}  # who made the call of an operation that has not ended, if not caller 0
         self.allocations: dict[int, Memory] = {}  # by serial number
         self.registered = Registered()
-        self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int]] = []
+        self.marks: list[tuple[str, Nanoseconds, Nanoseconds, object, int | str]] = []  # by a caller or a stream
         self.core_runs: dict[int, tuple[Any, ...]] = {}  # the parts of a CoreRun, by the index of the operation
         self.instructions = Instructions(instructions)
         self.accesses = Accesses()

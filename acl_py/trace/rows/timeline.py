@@ -6,13 +6,13 @@ timeline; a *site* is a line of the program, as "file.py:12".
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from acl_py.calls.acts import PLAIN, Act
 from acl_py.trace.rows.hosts import Handover, Host
 from acl_py.trace.rows.source import SourceLine
 from device_model.completions import Why
+from device_model.frozen import Frozen
 
 _UNITS = ("ISSUE", "LSU", "MEM", "TENSOR", "FMA", "ALU", "SFU")  # of SMs
 PIPE_ORDER = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3", *_UNITS)  # those of AI cores as data passes them
@@ -326,7 +326,10 @@ ASKING = {"record": "RecordEvent", "wait": "StreamWaitEvent"}  # the calls that 
 
 
 class Mark(NamedTuple):
-    """What the program marked: the time from *begin_ns* to *end_ns* as *name*; a single instant if they are equal."""
+    """What the program marked: the time from *begin_ns* to *end_ns* as *name*; a single instant if they are equal.
+
+    *caller* is the task or the thread that marked it, or the stream whose work the time is that of.
+    """
 
     name: str
     begin_ns: int
@@ -443,8 +446,7 @@ class CoreInstruction(NamedTuple):
     waited_for: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Frozen):
     """One recording: operations and calls in the order of their ends, all else in the order in which it came.
 
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of

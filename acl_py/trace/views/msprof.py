@@ -51,7 +51,7 @@ from acl_py.whole_files import write_text, writing_text
 _HOST_PID = 1
 _LAYERS = {"CANN": (7, "CPU"), "Ascend Hardware": (13, "NPU"), "Overlap Analysis": (23, "NPU")}  # place, label
 _COMPUTING, _COMMUNICATION, _NOT_OVERLAPPED, _FREE = range(4)  # lanes of the overlap analysis
-_NO_MODEL = 4294967295
+NO_MODEL = 4294967295
 _COPIES = {
     "h2d": ("PCIE_DMA_SQE", "host to device"),
     "d2h": ("PCIE_DMA_SQE", "device to host"),
@@ -76,7 +76,7 @@ _ACCELERATORS = ("AI_CORE", "AI_VECTOR_CORE", "MIX_AIC")
 
 def write(trace: Trace | Timeline, path: str | Path) -> None:
     """Make the folder *path*, with a folder for each device: "device_0_ascend_pt" and so on."""
-    rows = _Rows.of(as_timeline(trace))
+    rows = Rows.of(as_timeline(trace))
     for device in sorted({kind.device for kind in rows.ops.kinds}) or [0]:
         folder = Path(path) / f"device_{device}_ascend_pt"
         output = folder / "ASCEND_PROFILER_OUTPUT"
@@ -90,7 +90,7 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
             file.writelines(_kernel_rows(rows, device))
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """The rows of a trace; *of_ops*, *of_steps* and *of_calls* are numbers that a call and what it queued share, *ids*
     the numbers of streams.
     """
@@ -106,7 +106,8 @@ class _Rows(NamedTuple):
     launches: Sequence[GraphLaunch]
 
     @classmethod
-    def of(cls, timeline: Timeline) -> "_Rows":
+    def of(cls, timeline: Timeline) -> "Rows":
+        """Return the rows of *timeline*."""
         ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
         of_ops, of_calls = correlations(ops, calls)
         asking = asking_calls(steps, calls)
@@ -127,7 +128,7 @@ class _Rows(NamedTuple):
         return np.where(is_own[self.of_calls], self.of_calls, 0)
 
 
-def _events(rows: _Rows, device: int) -> Iterator[str]:
+def _events(rows: Rows, device: int) -> Iterator[str]:
     """Yield the events of the host and of one device."""
     pids = {name: _HOST_PID << 10 | place << 5 | device for name, (place, _) in _LAYERS.items()}
     numbers = count(10_000)
@@ -165,8 +166,7 @@ def _about(pid: int, lane: int, what: str, key: str, value: object) -> str:
 
 def _calls(calls: CallColumns, host: Tracks, numbers: Ints, quoted: Quoted) -> Iterator[str]:
     # Launches are the calls of a layer above; the adviser looks for their name.
-    known = all_verbs()
-    functions = [(kind.name in known and known[kind.name].acl) or f"aclrt{kind.name}" for kind in calls.kinds]
+    functions = [function_of(kind.name) for kind in calls.kinds]
     named = [
         ("Node@launch", "node") if kind.name == "LaunchKernel" else (f"AscendCL@{function}", "acl")
         for kind, function in zip(calls.kinds, functions, strict=True)
@@ -191,6 +191,12 @@ def _calls(calls: CallColumns, host: Tracks, numbers: Ints, quoted: Quoted) -> I
         yield joined(merged(lines, _arrows("s", number[queues], at[queues]), queues), ",\n")
 
 
+def function_of(verb: str) -> str:
+    """Return the function of the vendor that *verb* stands for."""
+    known = all_verbs().get(verb)
+    return (known is not None and known.acl) or f"aclrt{verb}"
+
+
 def _arrows(phase: str, numbers: Ints, at: Part) -> Part:
     """Return an end of an arrow with each of *numbers*, at the process, the lane and the time *at*."""
     binds = ',"bp":"e"' if phase == "f" else ""
@@ -200,14 +206,14 @@ def _arrows(phase: str, numbers: Ints, at: Part) -> Part:
     )  # fmt: skip
 
 
-def _tasks(rows: _Rows, device: int, streams: Mapping[str, Track], quoted: Quoted) -> Iterator[str]:
+def _tasks(rows: Rows, device: int, streams: Mapping[str, Track], quoted: Quoted) -> Iterator[str]:
     """Yield the operations of a device, and the records and the waits of its streams for events, in the order of their
     ends. They have numbers: first the operations, then the others. A wait takes as long as it holds its stream.
     """
     ops, steps, spans = rows.ops, rows.steps, rows.spans
     tracks, order = list(streams.values()), list(streams)
     kinds: list[tuple[OpKind | StepKind, str, str]] = [
-        *((kind, _task_name(kind), _task_type(kind)) for kind in ops.kinds),
+        *((kind, task_name(kind), task_type(kind)) for kind in ops.kinds),
         *((kind, name, f"{name}_SQE") for kind in steps.kinds for name in [_EVENT_TASKS.get(kind.kind, "")]),
     ]
     track_of = np.array([order.index(kind.stream) if kind.device == device else -1 for kind, _, _ in kinds], np.int64)
@@ -235,15 +241,15 @@ def _tasks(rows: _Rows, device: int, streams: Mapping[str, Track], quoted: Quote
         rate = rates(nbytes, (ops.end_ns[op] - ops.start_ns[op]) * copies)
         moved = only(copies, line(',"size(B)":', whole(nbytes), ',"bandwidth(GB/s)":', rate, copied[ops.kind[op]]))
         lines = line(
-            heads[kind], at, ',"dur":', us(end - start), f',"args":{{"Model Id":{_NO_MODEL},"Task Type":"',
-            types[type_], stream_ids[kind], whole(task), f',"Batch Id":0,"Subtask Id":{_NO_MODEL},"connection_id":',
+            heads[kind], at, ',"dur":', us(end - start), f',"args":{{"Model Id":{NO_MODEL},"Task Type":"',
+            types[type_], stream_ids[kind], whole(task), f',"Batch Id":0,"Subtask Id":{NO_MODEL},"connection_id":',
             whole(number), merged(moved, texts([""] * len(step)), behind), sites[kind],
         )  # fmt: skip
         queued = np.flatnonzero(number)
         yield joined(merged(lines, _arrows("f", number[queued], at[queued]), queued), ",\n")
 
 
-def _models(rows: _Rows, device: int, track: Track, quoted: Quoted) -> Iterator[str]:
+def _models(rows: Rows, device: int, track: Track, quoted: Quoted) -> Iterator[str]:
     """Yield the launches of graphs on a device, in the order of their ends."""
     own = [each for each in rows.launches if each.device == device and each.end_ns >= 0]
     for each in sorted(own, key=attrgetter("end_ns")):
@@ -262,18 +268,20 @@ def _types(ops: OpColumns, which: Ints, accelerators: int) -> Ints:
     types = ops.kind[which].astype(np.int64)
     for place_, index in enumerate(which.tolist() if ops.cores else ()):
         if index in ops.cores:
-            types[place_] = accelerators + _ACCELERATORS.index(_accelerator(ops.cores[index]))
+            types[place_] = accelerators + _ACCELERATORS.index(accelerator(ops.cores[index]))
     return types
 
 
-def _task_type(kind: OpKind) -> str:
+def task_type(kind: OpKind) -> str:
+    """Return the type of the tasks of a kind of operations, as Ascend's profiler names it."""
     if kind.kind in _COPIES:
         return _COPIES[kind.kind][0]
     others = {"fill": "SDMA_SQE", "host_function": "CALLBACK", "collective": "COMMUNICATION"}
-    return others.get(kind.kind, _accelerator(None))
+    return others.get(kind.kind, accelerator(None))
 
 
-def _task_name(kind: OpKind) -> str:
+def task_name(kind: OpKind) -> str:
+    """Return what Ascend's profiler calls the tasks of a kind of operations."""
     if kind.kind in _COPIES:
         return "MEMCPY_ASYNC"
     if kind.kind == "collective":  # of several Sends and Recvs the first
@@ -282,7 +290,7 @@ def _task_name(kind: OpKind) -> str:
     return kind.name
 
 
-def _accelerator(run: CoreRun | None) -> str:
+def accelerator(run: CoreRun | None) -> str:
     """Return which kind of cores a kernel runs on; ordinary kernels do not say."""
     used = [] if run is None else [core for core in ("aic", "aiv") if f"{core}_time" in run.busy_us]
     return {"aiv": "AI_VECTOR_CORE", "aic,aiv": "MIX_AIC"}.get(",".join(used), "AI_CORE")
@@ -291,7 +299,7 @@ def _accelerator(run: CoreRun | None) -> str:
 # --- the overlap analysis
 
 
-def _lanes(rows: _Rows, device: int) -> list[tuple[int, str]]:
+def _lanes(rows: Rows, device: int) -> list[tuple[int, str]]:
     """Return the lanes of the overlap analysis."""
     lanes = [(_COMPUTING, "Computing"), (_FREE, "Free")]
     if len(_times_of(rows, device, ("collective",))[0]):
@@ -299,14 +307,14 @@ def _lanes(rows: _Rows, device: int) -> list[tuple[int, str]]:
     return lanes
 
 
-def _times_of(rows: _Rows, device: int, kinds: tuple[str, ...]) -> tuple[Ints, Ints]:
+def _times_of(rows: Rows, device: int, kinds: tuple[str, ...]) -> tuple[Ints, Ints]:
     """Return when at least one operation of these *kinds* runs."""
     ops, work = rows.ops, rows.work_of(device)
     which = work[np.array([kind.kind in kinds for kind in ops.kinds], bool)[ops.kind[work]]]
     return union(ops.start_ns[which], ops.end_ns[which])
 
 
-def _overlaps(rows: _Rows, device: int, pid: int) -> Iterator[str]:
+def _overlaps(rows: Rows, device: int, pid: int) -> Iterator[str]:
     """Yield when kernels ran, when collectives did, with and without kernels, and when nothing of both did, from the
     first operation to the last.
     """
@@ -355,12 +363,12 @@ def _spans(name: str, pid: int, lane: int, start: Ints, end: Ints) -> Iterator[s
 # --- the table of kernels
 
 
-def _kernel_rows(rows: _Rows, device: int) -> Iterator[str]:
+def _kernel_rows(rows: Rows, device: int) -> Iterator[str]:
     ops, work = rows.ops, rows.work_of(device)
     is_kernel = np.array([kind.kind == "kernel" for kind in ops.kinds], bool)
     of_streams = texts([csv_row(["", rows.ids[kind.stream], kind.name, kind.name, "static", ""]) for kind in ops.kinds])
     stream_of = np.array([rows.ids[kind.stream] for kind in ops.kinds], np.int64)
-    types = texts([*([_accelerator(None)] * len(ops.kinds)), *_ACCELERATORS])
+    types = texts([*([accelerator(None)] * len(ops.kinds)), *_ACCELERATORS])
     before = np.full(max(rows.ids.values(), default=0) + 1, -1)  # the end of the last kernel of each stream
     kernels = np.flatnonzero(is_kernel[ops.kind[work]])
     for block in blocks(len(kernels)):
@@ -370,7 +378,7 @@ def _kernel_rows(rows: _Rows, device: int) -> Iterator[str]:
         waited = _waited(stream_of[kind], start, end, before)
         yield joined(
             line(
-                csv_row(["", device, _NO_MODEL, ""]), whole(index), of_streams[kind],
+                csv_row(["", device, NO_MODEL, ""]), whole(index), of_streams[kind],
                 types[_types(ops, op, len(ops.kinds))],
                 ",", us(start), ",", us(end - start), ",", us(waited), _busy(ops.cores, op),
             ),

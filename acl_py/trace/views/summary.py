@@ -27,6 +27,8 @@ def summarize(
     """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
+    if not runtime.values:
+        lines.append("  values are off: no bytes have moved, and findings about bytes are off")
     if trace is not None:
         ops, calls, card = trace.ops, trace.calls, (trace.device, trace.rules)
         lines += _use(ops, lambda op: f"{shown(op.engine, *card)} of device {op.device}", now)

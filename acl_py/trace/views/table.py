@@ -1,5 +1,5 @@
-"""The trace as one CSV table: a row for each operation and each call, in the order of their ends, and then one for each
-launch of a graph, in the order of their calls.
+"""The trace as one CSV table: a row for each operation and each call, in the order of their ends, then one for each
+launch of a graph, in the order of their calls, and one for each mark of the program, in the order of their ends.
 
 Times are whole nanoseconds. A call and what it queued have the same `correlation`. `operation` numbers operations from
 0; `after` is the number of the one that the operation waited for. Columns that a row does not have are empty.
@@ -8,6 +8,7 @@ Times are whole nanoseconds. A call and what it queued have the same `correlatio
 import csv
 from collections.abc import Iterable, Iterator
 from io import StringIO
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,10 @@ def write(trace: Trace | Timeline, path: str | Path) -> None:
         for op_block, call_block, behind in merged_blocks(ops.end_ns, calls.exit_ns):
             file.write(joined(merged(op_lines.of(op_block), call_lines.of(call_block), behind), "\r\n") + "\r\n")
         file.writelines(_launches(timeline, of_calls[launching(ops, calls)]))
+        file.writelines(
+            csv_row(["mark", each.name, each.begin_ns, each.end_ns, each.site, "", each.caller]) + _NOTHING + "\r\n"
+            for each in sorted(timeline.marks, key=attrgetter("end_ns"))
+        )
 
 
 def _launches(timeline: Timeline, numbers: Ints) -> Iterator[str]:

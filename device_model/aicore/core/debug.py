@@ -36,6 +36,7 @@ def DumpTensor(tensor: LocalTensor | GlobalTensor, desc: int, size: int) -> None
         desc: A number that tells dumps apart in the output.
         size: How many elements, from the first one on.
     """
+    running().check_values(f"DumpTensor of {tensor!r}")
     _say("DumpTensor", f"DumpTensor desc={desc} {tensor!r}: {tensor.view[:size].tolist()}")
 
 

@@ -20,7 +20,7 @@ from device_model.aicore.core.memories import Bytes, GlobalMemory, LocalMemory, 
 from device_model.aicore.core.names import EVENT_OF, EVENTS_OF, PIPES, SPACES_OF, CoreType, HardEvent, Pipe, Space
 from device_model.aicore.core.program import Flow, Instruction, Kind, Message, Program
 from device_model.aicore.core.spec import CoreSpec
-from device_model.kernel.findings import Finding, Findings, KernelError
+from device_model.kernel.findings import WITHOUT_VALUES, Finding, Findings, KernelError
 from device_model.kernel.greenlets import getcurrent
 from device_model.kernel.sites import Site, frame_of_kernel, instruction_of, site
 from device_model.kernel.strands import Strand
@@ -91,6 +91,7 @@ class Core:
         "tokens",
         "tpipe",
         "unit",
+        "values",
         "waits_done",
         "weak",
     )
@@ -108,7 +109,9 @@ class Core:
         hazards: bool,
         weak: bool,
         auto_sync: bool,
+        values: bool = True,
     ) -> None:
+        self.values = values  # whether instructions compute
         self.program = program
         self.instructions = program.instructions
         self.index = program.index
@@ -182,6 +185,9 @@ class Core:
         if self.atomic is not None and pipe in _TO_GM and type(writes[0][0]) is GlobalMemory:
             compute = self.atomic.into(writes, compute)
         stale = self._access(instruction, reads, writes) if self.hazards else None
+        if not self.values:
+            _refuse_read_only(instruction, writes)
+            return instruction
         try:
             if stale:
                 _compute_with(stale, writes, compute)
@@ -204,8 +210,14 @@ class Core:
         """Return the line of the kernel that is running."""
         return site()
 
+    def check_values(self, what: str) -> None:
+        """Refuse *what*, which looks at what memory holds, in a run without values."""
+        if not self.values:
+            raise KernelError(f"{what} at {self.site()} needs values, and values=False", WITHOUT_VALUES)
+
     def scalar_read(self, tensor: Any, index: int, at: int) -> Any:
         """Read the element at byte *at* with the scalar pipe."""
+        self.check_values(f"GetValue({index}) of {tensor!r}")
         values: list[Any] = []
         self.issue(
             Pipe.S,

@@ -6,12 +6,12 @@ are thousandths. A profile (`device_model/profiles`) gives the source of each va
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from device_model.aicore.core.names import CoreType, Space
+from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
 # Start-up cycles, and cycles per repeat of 256 bytes without bank conflicts. Measured on a 910B3 by PTO's authors.
@@ -34,8 +34,7 @@ _VECTOR: Mapping[str, tuple[float, float]] = MappingProxyType(
 _MMAD: Mapping[str, int] = MappingProxyType({"float16": 1, "bfloat16": 1, "int8": 1, "float32": 2})
 
 
-@dataclass(frozen=True)
-class CoreSpec:
+class CoreSpec(Frozen):
     """The AI cores of a card. Cycles are cycles of a core; the profile gives the source of each value."""
 
     mhz: Count

@@ -303,12 +303,13 @@ def _count_in(core: Core, gm: GlobalTensor | None, ub: LocalTensor | None, every
         )
     slot = everyone.index(core.index) * _SLOT // int32.itemsize
     place = gm.memory.key, gm.address, core.index
-    if gm.view[slot] != core.crossing.counted[place]:
+    if core.values and gm.view[slot] != core.crossing.counted[place]:
         raise KernelError(
             f"SyncAll with gm_workspace {gm!r}, which is not zero", "fill it with zeros before the launch"
         )
     core.crossing.counted[place] += 1
-    gm.view[slot] += 1
+    if core.values:
+        gm.view[slot] += 1
 
 
 def _check(core: Core, flag: int) -> None:

@@ -83,6 +83,7 @@ def Gather(
         check_reach("Gather", "srcOffset", src_offset, offsets)
         check_overlap(unit.core, "Gather", dst, written, ((src_offset, offsets),))
         view, out, table = src.view, dst.view, src_offset.view
+        unit.core.check_values(f"Gather by the offsets in {src_offset!r}")
 
         def compute() -> None:
             at = table[offsets.where].astype(np.int64) + src_base_addr
@@ -137,10 +138,21 @@ def GatherMask(
         KernelError: A type or pattern is impossible, or a tensor is too small.
     """
     unit = vector_unit()
+    if isinstance(src1_pattern, LocalTensor):
+        unit.core.check_values(f"GatherMask by the bits of {src1_pattern!r}")
     plan = unit.plan_of(("GatherMask", dst, src0, src1_pattern, reduce_mode, mask, params), _plan_gather_mask)
     counts: list[int] = []
     unit.issue(plan, partial(plan.compute, counts))
+    if not unit.core.values:
+        each = mask if reduce_mode else lanes_of(src0)
+        return int(_fixed(src1_pattern, each * params.repeat_times, each).sum())
     return counts[0]
+
+
+def _fixed(pattern: Any, size: int, each: int) -> Any:
+    """Return which of *size* elements, *each* of them in a repeat, a fixed *pattern* selects."""
+    first, of = _PATTERNS[pattern]
+    return np.arange(size) % each % of == first
 
 
 def _plan_gather_mask(
@@ -174,8 +186,7 @@ def _plan_gather_mask(
         reads += ((pattern.memory, pattern.address, pattern.address + needed),)
         picked: Callable[[], Any] = lambda: np.unpackbits(table[:needed], bitorder="little")[bits].view(bool)  # noqa: E731
     elif pattern in _PATTERNS:
-        first, of = _PATTERNS[pattern]
-        fixed = np.arange(read.size) % each % of == first
+        fixed = _fixed(pattern, read.size, each)
         picked = lambda: fixed  # noqa: E731
     else:
         raise KernelError(f"{name}: pattern {pattern!r}", "fixed patterns are 1 to 7")

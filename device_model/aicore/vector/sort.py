@@ -132,7 +132,13 @@ def MrgSort(dst: LocalTensor, sort_list: Sequence[LocalTensor], params: MrgSort4
     params = params._replace(element_lengths=tuple(params.element_lengths))
     plan = unit.plan_of(("MrgSort", dst, tuple(sort_list), params), _plan_merge)
     taken: list[tuple[int, int, int, int]] = []
+    if params.if_exhausted_suspension:
+        unit.core.check_values("MrgSort that stops when a list is used up")
     unit.issue(plan, partial(plan.compute, taken))
+    if not unit.core.values:  # all records of the lists that are merged
+        lengths = (*params.element_lengths, 0, 0, 0)[:4]
+        first, second, third, fourth = (n if params.valid_bit >> place & 1 else 0 for place, n in enumerate(lengths))
+        return first, second, third, fourth
     return taken[-1]
 
 

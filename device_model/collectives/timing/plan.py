@@ -123,6 +123,24 @@ def _exchange(spec: CollectivesSpec, counts: Counts, *, is_pairwise: bool) -> Pl
     return Plan("pairs", "Simple", channels, tuple(_exchanged(spec, group, several) for group in groups))
 
 
+Sent = tuple[int, int, int]  # from one rank to another, so many bytes
+
+
+@lru_cache(1024)
+def plan_of_send(spec: CollectivesSpec, ranks: int, send: Sent, beside: tuple[Sent, ...]) -> Plan:
+    """Return how a card does *send*, which shares channels with what its two ranks send and receive *beside* it.
+
+    *ranks* are those of the communicator.
+    """
+    counts = [[0] * ranks for _ in range(ranks)]
+    for source, target, nbytes in (*beside, send):
+        counts[source][target] = nbytes
+    pairs, channels = pairs_of(spec, tuple(map(tuple, counts)))
+    own = [pair for pair in pairs if (pair.source, pair.target) == send[:2]]
+    several = sum(pair.source == send[0] != pair.target for pair in pairs) > 1
+    return Plan("pairs", "Simple", channels, tuple(_exchanged(spec, [pair], several) for pair in own))
+
+
 def _one_by_one(spec: CollectivesSpec, far: list[Pair], ranks: int) -> Iterator[tuple[Step, ...]]:
     """Yield for each rank the steps with which it sends to the next rank, the one behind that, and so on."""
     in_turn = sorted(far, key=lambda pair: (pair.source, (pair.target - pair.source) % ranks))

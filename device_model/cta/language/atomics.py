@@ -73,17 +73,9 @@ def _atomic(name: str, places: Places, operands: tuple[Any, ...], combine: Calla
     active = block.active
     before = np.zeros(elements.shape, tensor.dtype)
     taken = [np.broadcast_to(values_of(block, each), elements.shape).astype(tensor.dtype) for each in operands]
-    reached = elements[active].reshape(-1)
-    if len(np.unique(reached)) == len(reached):
-        before[active] = flat[elements[active]]
-        flat[elements[active]] = combine(before[active], *(each[active] for each in taken))
-    else:
-        old = np.empty(len(reached), tensor.dtype)
-        of_each = zip(*(each[active].reshape(-1) for each in taken), strict=True)
-        for index, (at, values) in enumerate(zip(reached.tolist(), of_each, strict=True)):
-            old[index] = flat[at]
-            flat[at] = combine(old[index], *values)
-        before[active] = old.reshape(elements[active].shape)
+    if block.has_values:
+        own = [each[active] for each in taken]
+        before[active] = _combined(flat, elements[active], own, combine)
     if block.hazards and len(active):
         memory = tensor.memory
         if isinstance(memory, Shared):
@@ -92,3 +84,18 @@ def _atomic(name: str, places: Places, operands: tuple[Any, ...], combine: Calla
             places.note_read(block, addresses, width)
             places.note_write(block, addresses, width)
     return register(before, writes, ())
+
+
+def _combined(flat: Any, elements: Any, operands: list[Any], combine: Callable[..., Any]) -> Any:
+    """Put *combine*(what is there, *operands*) into *elements* of *flat*; return what was there before."""
+    reached = elements.reshape(-1)
+    if len(np.unique(reached)) == len(reached):
+        before = flat[elements]
+        flat[elements] = combine(before, *operands)
+        return before
+    old = np.empty(len(reached), flat.dtype)
+    of_each = zip(*(each.reshape(-1) for each in operands), strict=True)
+    for index, (at, values) in enumerate(zip(reached.tolist(), of_each, strict=True)):
+        old[index] = flat[at]
+        flat[at] = combine(old[index], *values)
+    return old.reshape(elements.shape)

@@ -7,7 +7,7 @@ import numpy as np
 
 from device_model.cta.block import Block, running
 from device_model.cta.checks.rules import Rule
-from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
+from device_model.cta.language.registers import Register, check_set, ids_of, marked, register, values_of
 from device_model.cta.language.roles import park
 from device_model.cta.names import threads_text
 from device_model.kernel.findings import KernelError, KernelHangError
@@ -81,7 +81,7 @@ def _vote(name: str, condition: Any, combine: Callable[[Bools], Any]) -> Registe
             "which waits for the condition of every thread",
             "take it out of the branch, and make what the branch asks a part of the condition",
         )
-    return register(np.full(block.threads, combine(votes)), writes, ())
+    return marked(register(np.full(block.threads, combine(votes)), writes, ()), condition)
 
 
 def syncwarp() -> None:

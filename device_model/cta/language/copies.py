@@ -16,7 +16,7 @@ from device_model.cta.block import Block, running
 from device_model.cta.checks.rules import Rule
 from device_model.cta.language.memories import Shared
 from device_model.cta.language.places import WIDEST, Places, check_places
-from device_model.cta.language.registers import values_of
+from device_model.cta.language.registers import check_known, values_of
 from device_model.cta.language.tensors import Tensor
 from device_model.cta.names import threads_text
 from device_model.kernel.findings import KernelError
@@ -172,14 +172,16 @@ def _start(
     assert isinstance(into, Shared), "checked before"
     if sizes is None:
         taken, words, unit = None, sources // nbytes, nbytes
-        _words(into.bytes, nbytes)[targets // nbytes] = _words(of.bytes, nbytes)[words]
+        if block.has_values:
+            _words(into.bytes, nbytes)[targets // nbytes] = _words(of.bytes, nbytes)[words]
     else:
         unit = int(np.gcd.reduce(sizes, axis=None, initial=nbytes))
         lanes = np.arange(0, nbytes, unit)
         taken, words = lanes < sizes[..., None], (sources[..., None] + lanes) // unit
-        values = np.zeros(words.shape, _WORDS[unit])
-        values[taken] = _words(of.bytes, unit)[words[taken]]
-        _words(into.bytes, unit)[(targets[..., None] + lanes) // unit] = values
+        if block.has_values:
+            values = np.zeros(words.shape, _WORDS[unit])
+            values[taken] = _words(of.bytes, unit)[words[taken]]
+            _words(into.bytes, unit)[(targets[..., None] + lanes) // unit] = values
     if not block.hazards or not len(active):
         return
     into.shadow.write(active, targets, nbytes, is_copy=True)
@@ -203,6 +205,7 @@ def _check_end(block: Block, places: Places, addresses: Ints, sizes: Ints | int,
 
 def _by_place(block: Block, value: Any, targets: Ints) -> Ints:
     """Return *value*, for all, for each thread or for each place, as numbers for each of *targets*."""
+    check_known(value, "the size of a copy")
     values = values_of(block, value)
     return np.broadcast_to(values.reshape(block.threads, -1), targets.shape).astype(np.int64)
 

@@ -1,13 +1,12 @@
 """Where a thread is: its index, its block, and which threads are active."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from device_model.cta.block import running
-from device_model.cta.language.registers import Register, check_set, register, values_of
+from device_model.cta.language.registers import Register, check_known, check_set, register, values_of
 from device_model.sm.names import WARP, Dim3
 
 
@@ -41,8 +40,7 @@ def threads() -> int:
     return running().threads
 
 
-@contextmanager
-def where(condition: Any) -> Iterator[None]:
+def where(condition: Any) -> AbstractContextManager[None]:
     """Let only threads for which *condition* is true take part in what follows.
 
     A warp with no such thread issues nothing. Loads, stores, copies, arrivals and assignments to a register
@@ -53,5 +51,5 @@ def where(condition: Any) -> Iterator[None]:
     """
     this = running()
     check_set(condition)
-    with this.only(values_of(this, condition)):
-        yield
+    check_known(condition, "where()")
+    return this.only(values_of(this, condition))

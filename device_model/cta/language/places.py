@@ -52,6 +52,9 @@ class Places:
         name = f"ld.{'shared' if tensor.is_shared else 'global'}.{8 * width}"
         self.issue(block, name, addresses, width, reads=(), writes=writes, is_store=False)
         elements = self.elements()
+        if not block.has_values:
+            self.note_read(block, addresses, width)
+            return register(np.zeros(elements.shape, tensor.dtype), writes, ())
         values = self.flat()[np.zeros_like(elements)] if len(active) < block.threads else None
         if values is None:
             values = self.flat()[elements]
@@ -78,6 +81,9 @@ class Places:
             ) from None
         name = f"st.{'shared' if tensor.is_shared else 'global'}.{8 * width}"
         self.issue(block, name, addresses, width, reads=ids_of(value), writes=(), is_store=True)
+        if not block.has_values:
+            self.note_write(block, addresses, width)
+            return
         active = block.active
         new = values[active].astype(tensor.dtype)
         self.flat()[elements[active]] = new

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from device_model.cta.block import Message, running
+from device_model.cta.language.registers import check_known
 from device_model.kernel.findings import KernelError
 from device_model.kernel.printing import formatted
 from device_model.kernel.sites import site
@@ -32,6 +33,7 @@ def printf(text: str, *args: Any) -> None:
                 f"printf() at {site()} of an array of shape {arg.shape}; the first axis of a register is the "
                 f"{block.threads} threads"
             )
+        check_known(arg, "printf()")
     rows = len(block.rows)
     for thread in block.active.tolist():
         own = tuple(np.asarray(arg)[thread].tolist() if isinstance(arg, np.ndarray) else arg for arg in args)

@@ -116,7 +116,7 @@ def mma(a: Any, b: Any, c: Any) -> Register:
     block = running()
     _check_whole(block, "mma")
     plain = [each.view(np.ndarray).reshape(block.warps, WARP, -1) for each in (a, b, c)]
-    result = fragments.mma_m16n8k16(*plain)
+    result = fragments.mma_m16n8k16(*plain)  # also without values, for it checks types and shapes
     writes = (block.register(),)
     block.issue(Op.MMA, "mma.m16n8k16", reads=ids_of(a, b, c), writes=writes)
     return register(result.reshape(block.threads, -1), writes)
@@ -149,6 +149,11 @@ def tile_mma(a: Any, b: Any, c: Any, *, exact: bool = False) -> Register:
             f"tile_mma of fragments {', '.join(str(each.shape) for each in plain)} at {site()}",
             "give (threads, m, k, 8), (threads, k, n, 4) and (threads, m, n, 4)",
         )
+    if not block.has_values:
+        check_types(*plain)
+        writes = (block.register(),)
+        block.issue(Op.MMA, "mma.m16n8k16", count=m * n * k, reads=ids_of(a, b, c), writes=writes)
+        return register(np.zeros(wanted[2], np.float32), writes)
     left, right = _joined(block, fragments.A, plain[0]), _joined(block, fragments.B, plain[1])
     if exact:
         total = _joined(block, fragments.C, plain[2])

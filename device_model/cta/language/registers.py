@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from math import prod
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,11 +39,12 @@ from device_model.cta.block import Block, running
 from device_model.cta.checks.rules import Rule
 from device_model.cta.names import threads_text
 from device_model.dtypes import as_dtype
-from device_model.kernel.findings import KernelError
+from device_model.kernel.findings import WITHOUT_VALUES, KernelError
 from device_model.kernel.sites import Site, site
 from device_model.sm.instructions import Op
 from device_model.sm.names import Bools
 
+_T = TypeVar("_T")
 _SPECIAL = frozenset({"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "sqrt", "cbrt", "divide",
                       "reciprocal", "expm1", "log1p", "power", "float_power"})  # fmt: skip
 _SPECIAL_ALONE = frozenset({"exp2", "log2", "reciprocal"})  # what the unit computes itself
@@ -63,11 +64,13 @@ class _Name:
         ids: Its ids in rows.
         threads: Which threads have set it; None: all. A new array belongs to the threads that are active then.
         made: The line that set it, if these are not all threads.
+        is_loaded: In a run without values, that its values come from memory, whatever its ids say.
     """
 
     ids: tuple[int, ...]
     threads: Bools | None = None
     made: Site | None = None
+    is_loaded: bool = False
 
 
 class Register(np.ndarray[Any, Any]):
@@ -115,11 +118,14 @@ class Register(np.ndarray[Any, Any]):
         _put(block, target, ..., register(result, writes, inputs))
         if isinstance(target, Register):
             target.name.ids = writes
+            marked(target, *inputs)
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func is np.where and len(args) == 3:
             return select(*args)
+        if any(map(is_loaded, _all_of(args))):
+            return _loaded(super().__array_function__(func, types, args, kwargs))
         if func in _SUMS and any(isinstance(each, Register) and each.ndim == 1 for each in args):
             raise KernelError(
                 f"np.{func.__name__} of registers at {site()} would add the values of different threads",
@@ -152,8 +158,19 @@ class Register(np.ndarray[Any, Any]):
         self._check_same("a float", "use np.sqrt() for math.sqrt(), and astype() for float()")
         return super().__float__()
 
+    def item(self, *args: Any) -> Any:
+        """Return one value; refused if it was loaded in a run without values."""
+        check_known(self, "a value")
+        return super().item(*args)
+
+    def tolist(self) -> Any:
+        """Return the values; refused if they were loaded in a run without values."""
+        check_known(self, "a list")
+        return super().tolist()
+
     def _check_same(self, use: str, remedy: str) -> None:
         """Refuse *use* of a register in which threads may differ."""
+        check_known(self, use)
         if self.size != 1:
             raise KernelError(f"a register is used as {use} at {site()}, and its threads may differ", remedy)
 
@@ -165,6 +182,7 @@ class Register(np.ndarray[Any, Any]):
         _check_threads(index, "writes")
         block = running()
         _put(block, self, index, value)
+        marked(self, value)
         ids = value.name.ids if isinstance(value, Register) else ()
         self.name.ids = tuple(dict.fromkeys((*ids, *self.name.ids)))[:_MOST_IDS]
 
@@ -206,7 +224,48 @@ def register(values: npt.NDArray[Any], ids: tuple[int, ...] = (), sources: Itera
     """
     result: Register = np.asarray(values).view(Register)
     result.name = _Name(ids) if sources is None else _Name(ids, *_set_by(running(), sources))
+    if ids and (loaded := running().loaded):
+        result.name.is_loaded = not loaded.isdisjoint(ids)
+    return result if sources is None else marked(result, *sources)
+
+
+def is_loaded(value: Any) -> bool:
+    """Return whether *value* comes from memory in a run without values, so that nobody knows it."""
+    return value.name.is_loaded if isinstance(value, Register) else isinstance(value, _Loaded)
+
+
+def marked(result: _T, *sources: Any) -> _T:
+    """Return *result*; if it is a register and one of *sources* comes from memory, it does, too."""
+    if isinstance(result, Register) and any(map(is_loaded, sources)):
+        result.name.is_loaded = True
     return result
+
+
+def check_known(value: Any, use: str) -> None:
+    """Refuse *use* of a register that comes from memory, in a run without values."""
+    if is_loaded(value):
+        raise KernelError(
+            f"{use} at {site()} depends on what memory holds, and values=False", WITHOUT_VALUES
+        )  # fmt: skip
+
+
+class _Loaded(np.ndarray[Any, Any]):
+    """What a function of NumPy made of values from memory, as a plain array: no instruction, and nobody knows it."""
+
+
+def _loaded(result: Any) -> Any:
+    """Return *result*, of a function of NumPy on values from memory, so that it is known as such."""
+    if isinstance(result, list | tuple):
+        return type(result)(map(_loaded, result))
+    if isinstance(result, Register):
+        result.name.is_loaded = True
+        return result
+    return result.view(_Loaded) if isinstance(result, np.ndarray) else result
+
+
+def _all_of(args: Any) -> list[Any]:
+    """Return *args*, and what is in lists and tuples among them."""
+    return [each for arg in args for each in (_all_of(arg) if isinstance(arg, list | tuple) else [arg])]
 
 
 def check_set(value: Any) -> None:

@@ -21,7 +21,7 @@ from device_model.cta.block import Block, running
 from device_model.cta.checks.shadows import SharedShadow
 from device_model.cta.language.memories import GlobalMemory, Shared
 from device_model.cta.language.places import WIDEST, Places, strides_of
-from device_model.cta.language.registers import Register, check_set
+from device_model.cta.language.registers import Register, check_known, check_set
 from device_model.cta.names import threads_text
 from device_model.dtypes import as_dtype
 from device_model.kernel.findings import KernelError
@@ -161,6 +161,7 @@ class Tensor:
                     f"{self!r} is indexed with {item.dtype} at {site()}", "use integers; for a mask use where()"
                 )
             check_set(item)
+            check_known(item, f"an index of {self!r}")
             return item.view(np.ndarray).astype(np.int64, copy=False)
         return int(item.__index__())
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from device_model.cta.block import running
-from device_model.cta.language.registers import Register, check_set, ids_of, register, values_of
+from device_model.cta.language.registers import Register, check_set, ids_of, marked, register, values_of
 from device_model.kernel.findings import KernelError
 from device_model.kernel.sites import site
 from device_model.sm.instructions import Op
@@ -15,7 +15,7 @@ from device_model.sm.names import WARP, Ints
 def shfl(value: Any, lane: Any, width: int = WARP) -> Register:
     """Return the value of *lane*, in each group of *width* lanes (__shfl_sync)."""
     lanes = _lanes(width)
-    return _shuffle(value, lanes - lanes % width + values_of(running(), lane) % width, "shfl.idx")
+    return marked(_shuffle(value, lanes - lanes % width + values_of(running(), lane) % width, "shfl.idx"), lane)
 
 
 def shfl_up(value: Any, delta: int, width: int = WARP) -> Register:
@@ -92,4 +92,4 @@ def _vote(by_warp: Any, condition: Any, name: str) -> Register:
     block = running()
     writes = (block.register(),)
     block.issue(Op.SHUFFLE, name, reads=ids_of(condition), writes=writes)
-    return register(np.repeat(by_warp, WARP)[: block.threads], writes, ())
+    return marked(register(np.repeat(by_warp, WARP)[: block.threads], writes, ()), condition)

@@ -151,6 +151,61 @@ def test_a_look_at_the_clock_may_depend_on_a_wait():
     assert said(program)["SynchronizeStream(stream)"] == "TOLD"
 
 
+def test_a_query_about_other_work_does_not_depend_on_a_wait():
+    async def program():
+        one, two, _ = await two_streams(nonblocking=True)
+        x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await write[1, two](y)
+        await acl_py.SynchronizeStream(one)
+        await acl_py.StreamQuery(two)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program)["SynchronizeStream(one)"] == "REMOVE"
+
+
+def test_a_look_at_the_clock_does_not_depend_on_a_wait_for_what_is_known():
+    async def program():
+        one, two, _ = await two_streams(nonblocking=True)
+        x = await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.SynchronizeStream(one)
+        await acl_py.SynchronizeStream(two)
+        assert acl_py.current_simulation().now_ns > 20_000
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "SynchronizeStream(one)": "TOLD",
+        "SynchronizeStream(two)": "REMOVE",
+        "SynchronizeDevice()": "stays",
+    }
+
+
+def test_a_time_between_events_may_depend_on_a_wait_for_one_that_is_behind_nothing():
+    async def program():
+        stream = await acl_py.CreateStream()
+        start, end = [await acl_py.CreateEvent() for _ in range(2)]
+        await acl_py.RecordEvent(start, stream)
+        await acl_py.RecordEvent(end, stream)
+        await acl_py.SynchronizeEvent(end)
+        assert await acl_py.EventElapsedTime(start, end) >= 0
+        await acl_py.SynchronizeDevice()
+
+    assert said(program)["SynchronizeEvent(end)"] == "TOLD"
+
+
+def test_a_query_does_not_depend_on_a_wait_if_an_earlier_one_knows_its_answer():
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        await write[1, stream](x)
+        await acl_py.SynchronizeStream(stream)
+        await acl_py.SynchronizeDevice()
+        assert await acl_py.StreamQuery(stream) is acl_py.Status.COMPLETE
+        await acl_py.SynchronizeDevice()
+
+    assert list(said(program).values()).count("REMOVE") == 1
+
+
 def test_what_a_task_hands_on_may_say_that_work_is_done():
     async def program():
         stream, x, done = await acl_py.CreateStream(), await acl_py.Malloc(SIZE), asyncio.Event()

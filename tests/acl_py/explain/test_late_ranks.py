@@ -1,5 +1,7 @@
 """A rank that comes late to collectives: the finding, and the critical path, which goes through that rank."""
 
+from bisect import bisect_right
+
 import numpy as np
 import pytest
 from histories import busy
@@ -10,6 +12,7 @@ from acl_py.causes.lines import by_line
 from acl_py.causes.path import critical_path
 from acl_py.explain.prices import prices
 from acl_py.explain.recordings import asker_of
+from device_model.profile import load
 
 short, long = busy("short", 100), busy("long", 500)
 
@@ -56,7 +59,7 @@ def test_a_rank_with_more_work_is_a_finding_with_its_work():
     assert (late.pitfall, late.what, late.edit) == (
         Pitfall.LATE_RANK,
         "rank 2 of comm 'data parallel' is late: the others wait in AllReduce 1 to 3",
-        "Give rank 2 less work before it: it waited for long (test_late_ranks.py:27)",
+        "Give rank 2 less work before it: it waited for long (test_late_ranks.py:30)",
     )
     assert late.often == ", 3 times"
     assert late.held_ns == sum(end - begin for begin, end in late.waits)
@@ -68,7 +71,7 @@ def test_a_rank_that_the_host_serves_late_is_one_too():
     [late] = findings(timeline)
     assert late.waits == waits_for(timeline, 1)
     assert late.text == (
-        "test_late_ranks.py:30: rank 1 of comm 'data parallel' is late: the others wait in AllReduce 1, "
+        "test_late_ranks.py:33: rank 1 of comm 'data parallel' is late: the others wait in AllReduce 1, "
         f"for {late.held_ns / 1000:,.1f} us. Queue it earlier on rank 1"
     )
 
@@ -118,23 +121,51 @@ def test_all_rounds_and_the_work_of_the_host_count():
     assert late.answer.gain_ns == 200_000
 
 
-def test_a_rank_that_is_late_because_of_a_copy_has_a_bound():
+def behind(*works, nbytes=1 << 24):
+    """Two ranks meet in a Barrier. Rank 0 copies 4 MiB before, rank 1 does *works*: copies of *nbytes*, fills."""
+
     async def main():
         ranks = []
         for device, comm in enumerate(await acl.CommInitAll(2)):
             await acl.SetDevice(device)
-            ranks.append((comm, await acl.CreateStream(), await acl.Malloc(1 << 24), await acl.MallocHost(1 << 24)))
+            ranks.append((comm, await acl.CreateStream(), await acl.Malloc(1 << 28), await acl.MallocHost(1 << 24)))
         for device, (comm, stream, memory, host) in enumerate(ranks):
             await acl.SetDevice(device)
-            if device:
-                await acl.MemcpyAsync(memory, 1 << 24, host, 1 << 24, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+            for work in works if device else ("copy",):
+                if work == "copy":
+                    size = nbytes if device else 1 << 22
+                    await acl.MemcpyAsync(memory, size, host, size, acl.MemcpyKind.HOST_TO_DEVICE, stream)
+                else:
+                    await acl.MemsetAsync(memory, 1 << 28, 0, 1 << 28, stream)
             await acl.Barrier(comm, stream)
         for device in range(2):
             await acl.SetDevice(device)
             await acl.SynchronizeDevice()
         return acl.current_simulation().trace.timeline()
 
-    [late] = priced(acl.run(main, device="h200"))
+    return acl.run(main, device="h200")
+
+
+def test_a_rank_that_is_late_because_of_a_copy_has_the_price_of_a_smaller_one():
+    timeline = behind("copy")
+    [late] = priced(timeline)
+    [(since, start)] = late.finding.waits
+    curve = load("h200").copies.h2d
+    most = curve[1 << 24] - (start - since)
+    fewer = bisect_right(range(1 << 24), most, key=lambda nbytes: curve[nbytes]) - 1
+    assert curve[fewer] <= most < curve[fewer + 64]
+    after = asker_of(behind("copy", nbytes=fewer), "run").before_ns
+    assert late.answer.gain_ns == pytest.approx(asker_of(timeline, "run").before_ns - after, abs=2)
+    assert 0 < late.answer.gain_ns <= late.finding.held_ns
+
+
+def test_of_several_copies_the_last_ones_become_shorter():
+    [late] = priced(behind("copy", "copy", "copy"))
+    assert late.answer.gain_ns == pytest.approx(late.finding.held_ns, rel=0.03)
+
+
+def test_a_rank_that_is_late_because_of_a_fill_has_a_bound():
+    [late] = priced(behind("fill", "fill", "fill"))
     assert late.worth == f"Worth {late.finding.held_ns / 1000:,.1f} us at most."
     assert not late.is_minor
     assert late.problem == "the late rank has waited for nothing that could be shorter"

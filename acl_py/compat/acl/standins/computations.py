@@ -24,7 +24,7 @@ from acl_py.verbs.arrays import Access, Array
 from acl_py.verbs.kernels import Cost, Launchable, Launches, run_out_of_time
 from device_model.errors import INTERRUPTS, CodedError, DeviceError, text_of
 from device_model.memory import Buffer
-from device_model.work import Extent, Kernel, Label, Lane
+from device_model.work import Extent, Kernel, Label, Lane, nothing
 
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # kinds of dtypes; the small floats of ml_dtypes are "V"
 
@@ -83,7 +83,8 @@ class Computation(Launchable[...]):
     """One call of *function* on *inputs*, whose results go to *outputs*; *reads* and *writes* are what else it uses.
 
     *then* is called when the results are there. A failure of the function has *code*, if that is not None, and is told
-    with its traceback. A *serial* function touches more than its arguments.
+    with its traceback. A *serial* function touches more than its arguments. *of* is the loaded model that it executes,
+    if it does.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Computation(Launchable[...]):
         then: Callable[[], None] | None = None,
         code: int | None = None,
         serial: bool,
+        of: object = None,
     ) -> None:
         # Not super().__init__(), which looks at the parameters of a kernel's function: here they are any number.
         self.name = name
@@ -110,6 +112,7 @@ class Computation(Launchable[...]):
         self._reads = reads
         self._writes = writes
         self._then = then
+        self.of = of
         self._code = code
         self._serial = serial
 
@@ -127,7 +130,7 @@ class Computation(Launchable[...]):
             what = f"{self!r} has an impossible cost: {error}"
             raise runtime.error(Kind.INVALID_VALUE, what, "correct the cost, or check the inputs") from error
         self._barred = Barred(runtime, self)
-        body: Callable[[], None] = self._run
+        body: Callable[[], None] = self._run if runtime.values else self._then or nothing
         limit_ns = runtime.state(Launches).limit_ns
         if 0 < limit_ns < block_ns:
             block_ns, body = limit_ns, partial(run_out_of_time, self, block_ns)

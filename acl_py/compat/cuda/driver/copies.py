@@ -1,6 +1,6 @@
 """Copies of bytes, rows and planes."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from acl_py.compat.cuda.face.calls import answers
 from acl_py.compat.cuda.face.codes import INVALID_VALUE, RefusedError
 from acl_py.compat.cuda.face.state import Driver
 from acl_py.compat.cuda.library import own_memory
-from acl_py.verbs.copies import MemcpyKind
+from acl_py.verbs.copies import MemcpyAsync, MemcpyKind
 from acl_py.verbs.memory import Memory
 from device_model.contexts import Context
 from device_model.memory import Buffer, Space
@@ -26,18 +26,18 @@ _NOWHERE = np.empty(0, np.uint8)
 
 def ends_of(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...] = ()) -> tuple[Memory, Memory]:
     """Return the ends of a copy; a device must reach those that are named in *on_device*. Those of a copy of no bytes
-    are not looked at. They are the same buffers as before where these are still there, because verbs keep what follows
-    from them.
+    are not looked at. They are the same buffers as before while these live, because verbs keep what follows from them.
     """
+    return driver.ends.get((dst, src, nbytes)) or _found(driver, dst, src, nbytes, on_device)
+
+
+def _found(driver: Driver, dst: int, src: int, nbytes: int, on_device: tuple[str, ...]) -> tuple[Memory, Memory]:
     memory, known = driver.runtime.memory, driver.ends
-    ends = known.get((dst, src, nbytes))
-    if ends is not None and ends[0].allocation.home is memory and ends[1].allocation.home is memory:
-        return ends
     driver.check_context()
     if not nbytes:
         return _NOWHERE, _NOWHERE
     ends = memory.at(dst, nbytes, "dst"), memory.at(src, nbytes, "src")
-    pageable = [role for role, end in zip(("dst", "src"), ends, strict=True) if end.allocation.space is Space.PAGEABLE]
+    pageable = [role for role, end in zip(_BOTH, ends, strict=True) if end.allocation.space is Space.PAGEABLE]
     if not pageable:
         if len(known) >= _MOST_ENDS:
             known.clear()
@@ -53,15 +53,22 @@ async def _copy(driver: Driver, dst: int, src: int, nbytes: int, on_device: tupl
     await native.Memcpy(to, nbytes, source, nbytes, _ANY)
 
 
-def queue_bytes(
-    driver: Driver, dst: int, src: int, nbytes: int, stream: Any, on_device: tuple[str, ...] = ()
-) -> Coroutine[Any, Any, Any]:
-    """Queue a copy; a device must reach the ends that are named in *on_device*."""
-    ends, memory = driver.ends.get((dst, src, nbytes)), driver.runtime.memory
-    if ends is not None and ends[0].allocation.home is memory and ends[1].allocation.home is memory:  # the hot path
-        return native.MemcpyAsync(ends[0], nbytes, ends[1], nbytes, _ANY, stream)
-    to, source = ends_of(driver, dst, src, nbytes, on_device)
-    return native.MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+def _queueing(name: str, on_device: tuple[str, ...] = ()) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Let a call of the function *name* queue a copy; a device must reach the ends that are named in *on_device*."""
+
+    @answers(name)
+    def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
+        to, source = driver.ends.get((dst, src, nbytes)) or _found(driver, dst, src, nbytes, on_device)
+        return MemcpyAsync(to, nbytes, source, nbytes, _ANY, stream)
+
+    return queue
+
+
+# No function lies between these and the verb, because programs call them most.
+queue_bytes = _queueing("cuMemcpyAsync")
+_queueing("cuMemcpyHtoDAsync_v2", _DST)
+_queueing("cuMemcpyDtoHAsync_v2", _SRC)
+_queue_on_device = _queueing("cuMemcpyDtoDAsync_v2", _BOTH)
 
 
 @answers("cuMemcpy")
@@ -88,30 +95,6 @@ async def copy_on_device(driver: Driver, dst: int, src: int, nbytes: int) -> Non
     await _copy(driver, dst, src, nbytes, _BOTH)
 
 
-@answers("cuMemcpyAsync")
-def queue(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
-    """Queue a copy between any two places."""
-    return queue_bytes(driver, dst, src, nbytes, stream)
-
-
-@answers("cuMemcpyHtoDAsync_v2")
-def queue_to_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
-    """Queue a copy from the host to a device."""
-    return queue_bytes(driver, dst, src, nbytes, stream, _DST)
-
-
-@answers("cuMemcpyDtoHAsync_v2")
-def queue_to_host(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
-    """Queue a copy from a device to the host."""
-    return queue_bytes(driver, dst, src, nbytes, stream, _SRC)
-
-
-@answers("cuMemcpyDtoDAsync_v2")
-def queue_on_device(driver: Driver, dst: int, src: int, nbytes: int, stream: Any) -> Coroutine[Any, Any, Any]:
-    """Queue a copy inside a device, or between two."""
-    return queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
-
-
 @answers("cuMemcpyPeer")
 async def copy_to_peer(driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int) -> None:
     """Copy between two devices; the addresses say which."""
@@ -123,7 +106,7 @@ async def queue_to_peer(
     driver: Driver, dst: int, _to: Context, src: int, _from: Context, nbytes: int, stream: Any
 ) -> None:
     """Queue a copy between two devices."""
-    await queue_bytes(driver, dst, src, nbytes, stream, _BOTH)
+    await _queue_on_device(driver, dst, src, nbytes, stream)
 
 
 # --- rows and planes

@@ -38,18 +38,17 @@ def answer({given}):
         thread = near.thread
         if thread is None or thread.outer is not scope or thread.runtime.closed is not None or opened:
             thread = thread_here(scope)
-        turn, run = thread.turn, thread.run
+{place}        turn, run = thread.turn, thread.run
         if scope is not None or turn._is_owned() or log._logger is not None:
             turn, run = entry.turn_beside(thread, scope)
             if turn is None:
                 return entry.put_off(thread.driver, ({given}))
-        driver, own = thread.driver, thread.scope
+        driver = thread.driver
         collects = isenabled()
         disable()  # a finalizer in the middle of a call could not get results
         try:
             turn.acquire()
-            outer, own.is_per_thread = own.is_per_thread, is_per_thread
-{place}            try:
+{begin}            try:
 {read}                if run(next, {verb}.__await__(), None) is not None:
                     raise AssertionError(f"{{entry.signature.name}} suspended, and its bridge is a blocking one")
                 code = 0
@@ -57,8 +56,7 @@ def answer({given}):
                 code = run(entry.refused, driver, error)
             finally:
                 turn.release()
-                own.is_per_thread = outer
-{leave}        finally:
+{end}        finally:
             if collects:
                 enable()
         if thread.pending:
@@ -72,18 +70,28 @@ def answer({given}):
 """
 # Where no context is current, that of the first object which has one is so during the call.
 _PLACE = """\
-            place = entry.place(driver, ({given})) if own.context is driver.nowhere else None
-            if place is not None:
-                own.context = place
+        own = thread.scope
+        if own.context is thread.nowhere and (place := entry.place(thread.driver, ({given}))) is not None:
+            own.context = place
+            try:
+                return again({given})
+            finally:
+                if own.context is place:
+                    own.context = thread.nowhere
 """
-_LEAVE = """\
-                if place is not None and own.context is place:
-                    own.context = driver.nowhere
+# The twin of a function means the default stream of the thread. What a finalizer may call in the middle of it asks for
+# none.
+_BEGIN = """\
+            outer, thread.scope.is_per_thread = thread.scope.is_per_thread, True
+"""
+_END = """\
+                thread.scope.is_per_thread = outer
 """
 # Most arguments that stand for an object are its handle; a reader knows what else there is, or what is wrong.
 _READ = """\
-                thing = tables[{kind!r}].get(a{place})
-                a{place} = run(read{place}, driver, a{place}) if thing is None else thing
+                thing{place} = tables[{kind!r}].get(a{place})
+                if thing{place} is None:
+                    thing{place} = run(read{place}, driver, a{place})
 """
 _SHARED: dict[str, Any] = {
     "ZERO": ZERO, "MINUS_ONE": MINUS_ONE, "SettingAgain": SettingAgain, "raising_behind": raising_behind,
@@ -97,23 +105,25 @@ _SHARED: dict[str, Any] = {
 def written(entry: "Entry", *, is_per_thread: bool) -> Answer:
     """Return what answers calls of the function of *entry*."""
     name = entry.signature.name
-    code = _code(_source(entry)).replace(co_filename=f"{__file__}: {name}", co_name=name)
-    own = {"entry": entry, "verb": entry.verb, "is_per_thread": is_per_thread}
+    code = _code(_source(entry, is_per_thread=is_per_thread)).replace(co_filename=f"{__file__}: {name}", co_name=name)
+    own = {"entry": entry, "verb": entry.verb}
     answer = FunctionType(code, _SHARED | own | {f"read{place}": read for place, _, read in entry.readers})
     answer.__globals__["again"] = answer
     return answer
 
 
-def _source(entry: "Entry") -> str:
+def _source(entry: "Entry", *, is_per_thread: bool) -> str:
     names = [f"a{number}" for number in range(len(entry.signature.parameters))]
     given = _listed(names)
     read, verb = "", f"entry.act(driver, ({given}))"
     if entry.is_direct:
         read = "".join(_READ.format(kind=kind, place=place) for place, kind, _ in entry.readers)
-        read = f"                tables = driver.handles.tables\n{read}" if read else ""
-        verb = f"verb(driver, {given})"
-    place, leave = (_PLACE, _LEAVE) if entry.placed else ("", "")
-    return _SOURCE.format(given=given, read=read, verb=verb, place=place.format(given=given), leave=leave)
+        read = f"                tables = driver.tables\n{read}" if read else ""
+        objects = {place for place, _, _ in entry.readers}
+        verb = f"verb(driver, {_listed(f'thing{at}' if at in objects else name for at, name in enumerate(names))})"
+    begin, end = (_BEGIN, _END) if is_per_thread else ("", "")
+    place = _PLACE.format(given=given) if entry.placed else ""
+    return _SOURCE.format(given=given, read=read, verb=verb, begin=begin, end=end, place=place)
 
 
 def _listed(names: Iterable[str]) -> str:

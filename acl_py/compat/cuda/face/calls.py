@@ -147,7 +147,7 @@ class Entry:
         (measured: all but what names no such object works so).
         """
         for place, kind in self.placed:
-            thing = driver.handles.tables[kind].get(raw[place])
+            thing = driver.tables[kind].get(raw[place])
             if thing is not None:
                 context: Context = thing.context
                 return context
@@ -169,7 +169,7 @@ class Entry:
 
     def _read(self, driver: Driver, arguments: list[Any]) -> list[Any]:
         """Put what they stand for in the place of the *arguments*, which C has passed."""
-        tables = driver.handles.tables
+        tables = driver.tables
         for place, kind, otherwise in self.readers:
             thing = tables[kind].get(arguments[place])
             arguments[place] = otherwise(driver, arguments[place]) if thing is None else thing

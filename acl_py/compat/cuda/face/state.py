@@ -33,10 +33,10 @@ class Thread:
     Its calls are run with variables of their own, in which *scope* is that of the verbs.
     """
 
-    __slots__ = ("_nowhere", "below", "driver", "outer", "pending", "run", "runtime", "scope", "session", "turn")
+    __slots__ = ("below", "driver", "nowhere", "outer", "pending", "run", "runtime", "scope", "session", "turn")
 
     def __init__(self, driver: "Driver") -> None:
-        self._nowhere = driver.nowhere
+        self.nowhere = driver.nowhere
         self.driver, self.session, self.runtime = driver, driver.session, driver.runtime
         self.turn, self.pending = driver.session.turn, driver.session.pending  # those of the session
         self.scope = ThreadScope(driver.runtime, driver.nowhere)
@@ -57,7 +57,7 @@ class Thread:
         context: Context | Barred = self.scope.context
         if isinstance(context, Barred):
             raise RefusedError(NOT_PERMITTED, f"a call inside {context.who!r}")
-        if context is self._nowhere:
+        if context is self.nowhere:
             raise RefusedError(
                 INVALID_CONTEXT, "no context is current in this thread: call cuCtxSetCurrent() in it first"
             )
@@ -66,7 +66,7 @@ class Thread:
     @property
     def has_context(self) -> bool:
         """Whether a context is current."""
-        return self.scope.context is not self._nowhere
+        return self.scope.context is not self.nowhere
 
     @contextmanager
     def inside(self, context: Context) -> Iterator[None]:
@@ -88,7 +88,7 @@ class Thread:
 
     def pop(self) -> None:
         """Go back to the context below the current one."""
-        self.scope.context = self.below.pop() if self.below else self._nowhere
+        self.scope.context = self.below.pop() if self.below else self.nowhere
 
 
 class _Threads(threading.local):
@@ -108,7 +108,9 @@ class Driver:
         self.nowhere = sessions.nowhere(session.runtime, "call cuCtxSetCurrent() in it first")
         self.handles = Handles()
         self.names = Names()
-        self.ends: dict[tuple[int, int, int], tuple[Buffer, Buffer]] = {}  # of copies: by both addresses, and bytes
+        self.tables = self.handles.tables
+        # Of copies between living allocations: by both addresses, and bytes.
+        self.ends: dict[tuple[int, ...], tuple[Buffer, Buffer]] = session.runtime.memory.known
         self._threads = _Threads(self)
         self.retained: dict[int, int] = {}  # how often the primary context of each device was retained
         self.lost: dict[int, int] = {}  # the code with which the primary context of a device was lost

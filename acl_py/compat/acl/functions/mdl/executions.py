@@ -164,6 +164,7 @@ def prepare(here: Session, loaded: LoadedModel, given: Dataset, wanted: Dataset,
         then=execution.describe,
         code=MODEL_EXECUTE,
         serial=True,
+        of=loaded,
     )
     return execution
 

@@ -1,4 +1,5 @@
-"""acl.prof: stamps, with which a script marks instants and times of the host, for traces and reports.
+"""acl.prof: stamps, with which a script marks instants and times of the host, for traces and reports; and marks of
+streams.
 
 They make the rows that `acl_py.mark` and `acl_py.annotate` make, and cost no simulated time. A trace is always made, so
 they need no acl.prof.start().
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 
 from acl_py.compat.acl.face.binding import does, gives, runs, takes
 from acl_py.compat.acl.face.failed_calls import printable
-from acl_py.compat.acl.face.session import Session, session
+from acl_py.compat.acl.face.lookups import resolved
+from acl_py.compat.acl.face.session import INVALID_PARAM, Session, session
+from acl_py.compat.acl.functions.prof.places import Place, tell
 from acl_py.runtime.calls import begin_without_context
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import Site
@@ -17,6 +20,7 @@ from device_model.completions import Nanoseconds
 
 _FAILURE = 500005  # of profiling
 _LONGEST = 127  # bytes of a message
+_BEGIN, _END = 0, 1  # tags of a step
 _UNNAMED = "stamp"  # what traces call a stamp without a message
 
 _Begun = tuple[Nanoseconds, Site]
@@ -105,6 +109,54 @@ async def range_stop(here: Session, number: int) -> None:
         raise here.error(_FAILURE, f"no range {number} has been started, or it was stopped already")
     begun, stamp.begun = stamp.begun, None
     _tell(runtime, stamp, begun)
+
+
+# --- of streams
+
+
+@runs("sk")
+async def mark_ex(here: Session, message: str, stream: int) -> None:
+    """Mark the place that the work of a stream has now."""
+    _, runtime, site, _ = begin_without_context("acl.prof.mark_ex")
+    place = Place.here(runtime, await resolved(here, stream))
+    tell(runtime, printable(message) or _UNNAMED, place, place, site)
+
+
+@dataclass(eq=False, slots=True)
+class StepInfo:
+    """A step of an iteration, and the place of a stream where it began."""
+
+    begun: Place | None = None
+
+
+@takes("")
+def create_step_info() -> int:
+    """Make an object for the times of a step."""
+    return session().handle(StepInfo())
+
+
+@takes("k")
+def destroy_step_info(handle: int) -> None:
+    """End an object for the times of a step."""
+    here = session()
+    if here.find(handle, StepInfo) is not None:
+        here.forget(handle)
+
+
+@runs("kik")
+async def get_step_timestamp(here: Session, handle: int, tag: int, stream: int) -> None:
+    """Begin a step at the place that the work of a stream has now, if *tag* is 0; end it there if *tag* is 1."""
+    _, runtime, site, _ = begin_without_context("acl.prof.get_step_timestamp")
+    step, place = here.known(handle, StepInfo), Place.here(runtime, await resolved(here, stream))
+    if tag not in (_BEGIN, _END):
+        raise here.error(INVALID_PARAM, f"a step has the tags 0, its begin, and 1, its end; not {tag}")
+    if tag == _BEGIN:
+        step.begun = place
+        return
+    if step.begun is None or step.begun.stream is not place.stream:
+        raise here.error(_FAILURE, "the step has not begun in this stream: call it with tag 0 first")
+    begun, step.begun = step.begun, None
+    tell(runtime, "step", begun, place, site)
 
 
 def _stamp(here: Session, handle: int) -> Stamp:

@@ -1,0 +1,5 @@
+"""Many runs: a function at many points at the same time. No answer depends on how many workers there are.
+
+crew    where the points run, and in which order the answers come
+pools   pools of processes, which end with the process that made them
+"""

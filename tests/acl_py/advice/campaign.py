@@ -1,0 +1,232 @@
+"""Random right programs whose reader follows all advice, against the oracle of the sanitizer and against their bytes.
+
+`python -m tests.acl_py.advice.campaign FIRST LAST` prints for the programs with these numbers, under all rules: how
+many are right, how many pairs their advice leaves without order, how many see other bytes under other schedules and
+with weak effects, how many are longer, and how many of the waits called needed have a pair in the oracle's eyes.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import product
+from random import Random
+from typing import Any
+
+from acl_py.advice.choosing import Advice, Chooser
+from acl_py.advice.lines import WaitLine
+from acl_py.advice.needs import Edit
+from acl_py.advice.steps import Steps
+from acl_py.calls.acts import SLEPT
+from acl_py.causes.path import makespan_ns
+from acl_py.errors import DeadlockError
+from acl_py.explain.cases import Case, EditError, made_like
+from acl_py.explain.edges import with_edges
+from acl_py.explain.recordings import asker_of
+from acl_py.explain.whatif import Asker
+from acl_py.explore.strategies import RandomDecisions
+from acl_py.programs.format import Program, Step, parse
+from acl_py.schedules import Decide, Schedule, following
+from acl_py.trace.rows.timeline import Timeline
+from device_model.profile import load
+from device_model.rules import RULES
+from tests.sanitizer.bytes_of_runs import see
+from tests.sanitizer.oracle import programs
+from tests.sanitizer.oracle.reading import Run, read
+from tests.sanitizer.oracle.running import run, source
+from tests.sanitizer.oracle.verdicts import pairs
+
+SCHEDULES = 20
+_MORE = 60  # programs with tasks that are held back, if the advice leads to other bytes
+_MARK = "step"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one program: the *pieces* of advice about it; the pairs that are *left* without order; the
+    schedules, and the effects, under which *other* bytes are seen, None if that depends on the schedule in the program
+    as it is; how much *longer* the run is; how many waits are called *needed*, and those whose pair the oracle does not
+    find; the *doubts*, and how many *waits* there are.
+    """
+
+    pieces: int
+    left: tuple[tuple[int, int, str], ...]
+    other: tuple[str, ...] | None
+    longer_ns: int
+    needed: int
+    unconfirmed: tuple[str, ...]
+    doubts: tuple[str, ...]
+    waits: int
+
+
+@dataclass
+class Sum:
+    """The sum of outcomes, and what is *wrong*."""
+
+    programs: int = 0
+    advised: int = 0
+    pieces: int = 0
+    depends: int = 0
+    longer: int = 0
+    needed: int = 0
+    unconfirmed: list[str] = field(default_factory=list)
+    waits: int = 0
+    doubts: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, name: str, outcome: Outcome) -> None:
+        """Add the *outcome* of the program *name*."""
+        self.programs += 1
+        self.advised += outcome.pieces > 0
+        self.pieces += outcome.pieces
+        self.depends += outcome.other is None
+        self.longer += outcome.longer_ns > 0
+        self.needed += outcome.needed
+        self.unconfirmed += [f"{name}: {each}" for each in outcome.unconfirmed]
+        self.waits += outcome.waits
+        self.doubts.update(outcome.doubts)
+        if outcome.left:
+            self.wrong.append(f"{name}: without order: {outcome.left}")
+        if outcome.other:
+            self.wrong.append(f"{name}: other bytes under {', '.join(outcome.other)}")
+        if outcome.longer_ns > 0:
+            self.wrong.append(f"{name}: longer by {outcome.longer_ns:,} ns")
+
+    def __str__(self) -> str:
+        confirmed, doubts = self.needed - len(self.unconfirmed), self.doubts.total()
+        return "\n".join(
+            [
+                f"{self.programs:,} right programs, {self.advised:,} with {self.pieces:,} pieces of advice",
+                f"the bytes of {self.depends:,} depend on the schedule as they are",
+                f"{self.longer:,} are longer with the advice",
+                f"{confirmed:,} of {self.needed:,} waits called needed are confirmed",
+                f"{doubts:,} of {self.waits:,} waits are not known: {dict(self.doubts.most_common())}",
+                *self.wrong,
+                *self.unconfirmed,
+            ]
+        )
+
+
+def outcome(seed: int, rules: str) -> Outcome | None:
+    """What becomes of a random program; None if it is not right, or cannot be run again."""
+    program = _marked(parse(programs.program(seed, rules)))
+    try:
+        ran = run(program, rules)
+        if pairs(read(program, rules, ran.run)):
+            return None
+        timeline = ran.trace.timeline()
+        asker = asker_of(timeline, "random")
+        chosen = Chooser(asker, timeline).choose()
+    except (DeadlockError, EditError):
+        return None
+    edits = _Edits(program, rules, asker, timeline)
+    advised = edits.with_advice(chosen.advice)
+    made = see(advised, rules, "strong", _numbers(advised))
+    left = pairs(read(advised, rules, made.run))
+    needed = [(edits.step_of(each.line), each.pair) for each in chosen.verdicts if each.pair is not None]
+    unconfirmed = [each for each in needed if not _loses(advised, rules, made.run, each[0])]
+    return Outcome(
+        len(chosen.advice),
+        tuple(sorted((pair.first, pair.second, pair.fault.value) for pair in left)),
+        _other(program, advised, rules, f"{seed} {rules}"),
+        makespan_ns(run(advised, rules).trace.timeline()) - makespan_ns(timeline),
+        len(needed),
+        tuple(f"step {step}, {pair}" for step, pair in unconfirmed),
+        tuple(str(each.doubt) for each in chosen.verdicts if each.doubt is not None),
+        len(chosen.verdicts) + len(chosen.advice),
+    )
+
+
+def _marked(program: Program) -> Program:
+    """*program*, in which each step has its number, which it keeps when it is edited."""
+    return replace(program, steps=tuple(replace(step, site=f"{_MARK}:{step.index}") for step in program.steps))
+
+
+def _numbers(program: Program) -> list[int]:
+    return [int(step.site.rpartition(":")[2]) for step in program.steps]
+
+
+class _Edits:
+    """The edits of the recording of a *program*, as edits of the program itself."""
+
+    def __init__(self, program: Program, rules: str, asker: Asker, timeline: Timeline) -> None:
+        self._case = Case(program, load("tiny"), RULES[rules])
+        self._lines = source(program, rules)[1]
+        self._steps = Steps(asker, timeline)
+
+    def step_of(self, line: WaitLine | Step) -> int | None:
+        """The step that is written in a line; None for one behind all steps."""
+        return self._lines.get(int(line.site.rpartition(":")[2]))
+
+    def with_advice(self, advice: Sequence[Advice]) -> Program:
+        """The program of somebody who follows *advice*."""
+        edited = self._steps.edited(sum((each.way.edit for each in advice), Edit()))
+        recorded = self._steps.steps
+        gone = {self.step_of(recorded[index]) for index in edited.gone}
+        edges = [
+            edge._replace(before=self.step_of(recorded[edge.before]), behind=self.step_of(recorded[edge.behind]))
+            for edge in edited.edges
+        ]
+        return with_edges(self._case, edges, gone).program
+
+
+def _loses(program: Program, rules: str, made: Run, gone: int | None) -> bool:
+    """Whether *program*, which ran as *made* says, has a pair without order if the step *gone* is not made."""
+    index = _numbers(program).index(gone)
+    case = Case(program, load("tiny"), RULES[rules]).with_steps(lambda step: [] if step.index == index else [step])
+    place = {each: each - (each > index) for each in range(len(program.steps)) if each != index}
+    failed, complete, uncalled = (
+        frozenset(place[each] for each in of if each in place) for of in (made.failed, made.complete, made.uncalled)
+    )
+    order = [place[each] for each in made.order if each in place]
+    taken = {place[each]: place[called] for each, called in made.taken.items()}
+    fewer = Run(order, failed, complete, uncalled, taken)
+    return bool(pairs(read(case.program, rules, fewer)))
+
+
+def _other(before: Program, after: Program, rules: str, seed: str) -> tuple[str, ...] | None:
+    """Under what *after* sees other bytes than *before*; None if *before* itself sees others under other schedules: its
+    tasks take turns as it happens.
+    """
+    plain = _seen(before, rules, "strong", None)
+    tried: dict[str, tuple[str, Decide | None]] = {"none": ("strong", None), "weak": ("weak", None)}
+    tried |= {f"schedule {number}": ("strong", RandomDecisions(f"{seed}/{number}")) for number in range(SCHEDULES)}
+    other = tuple(name for name, (effects, chance) in tried.items() if _seen(after, rules, effects, chance) != plain)
+    held = (_held_back(before, Random(f"{seed}/{number}")) for number in range(_MORE if other else 0))
+    return None if any(_seen(each, rules, "strong", None) != plain for each in held) else other
+
+
+def _held_back(program: Program, rng: Random) -> Program:
+    """*program*, whose tasks sleep now and then."""
+
+    def change(step: Step) -> list[Step]:
+        sleep = made_like(step, SLEPT, us=rng.choice((1, 5, 100)))
+        return [sleep, step] if rng.random() < 0.2 else [step]
+
+    return Case(program, load("tiny"), RULES["cuda"]).with_steps(change).program
+
+
+def _seen(program: Program, rules: str, effects: str, chance: Decide | None) -> Any:
+    """What the host and the kernels of *program* read, and all bytes in the end. Tasks may read in another order."""
+    with following(Schedule(chance)) if chance is not None else nullcontext():
+        seen = see(program, rules, effects, _numbers(program))
+    return {name: sorted(values) if name == "host" else values for name, values in seen.reads.items()}, seen.bytes
+
+
+def total(seeds: Iterable[int]) -> Sum:
+    """The sum of all right programs with these numbers."""
+    found = Sum()
+    for seed, rules in product(seeds, programs.RULES):
+        if (each := outcome(seed, rules)) is not None:
+            found.add(f"{seed} {rules}", each)
+    return found
+
+
+def main(first: int, last: int) -> None:
+    """Print the sum of the programs with these numbers."""
+    print(total(range(first, last)))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
