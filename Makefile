@@ -41,6 +41,7 @@ test-cuda: .venv-cuda/ready
 test-onnx: .venv-onnx/ready
 	.venv-onnx/bin/pytest --quiet --numprocesses logical tests/compat/test_onnx.py tests/compat/test_atc.py \
 	    tests/compat/test_onnx_programs.py
+	.venv-onnx/bin/pytest --quiet -k onnx_model tests/test_howto.py
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:
