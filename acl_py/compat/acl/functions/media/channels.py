@@ -13,7 +13,8 @@ from acl_py.compat.acl.functions.media.descriptions import Channel
 from device_model.memory import Buffer
 
 
-def _malloc(here: Session, size: int) -> int:
+def allocate(here: Session, size: int) -> int:
+    """Allocate device memory that the image hardware reads and writes."""
     if not size:
         raise here.error(INVALID_PARAM, "dvpp_malloc of 0 bytes")
     buffer: Buffer = here.run(native.Malloc(size))
@@ -24,13 +25,13 @@ def _malloc(here: Session, size: int) -> int:
 @gives("k")
 def dvpp_malloc(here: Session, size: int) -> int:
     """Allocate device memory for images; free it with dvpp_free."""
-    return _malloc(here, size)
+    return allocate(here, size)
 
 
 @gives("kid")
 def dvpp_malloc_with_cfg(here: Session, size: int, _: int, __: dict[str, Any]) -> int:
     """Allocate device memory for images; policies and attributes make no difference here."""
-    return _malloc(here, size)
+    return allocate(here, size)
 
 
 @runs("k")
@@ -38,10 +39,11 @@ def dvpp_free(here: Session, address: int) -> Running:
     """Free device memory, at once."""
     if not address:
         raise here.error(INVALID_PARAM, "dvpp_free of address 0")
-    return _freed(here, address)
+    return freed(here, address)
 
 
-async def _freed(here: Session, address: int) -> None:
+async def freed(here: Session, address: int) -> None:
+    """Free it."""
     allocation = here.runtime.memory.holder(address)
     await native.Free(address)
     if allocation is not None:

@@ -232,7 +232,7 @@ def _check_pillow(here: Session, name: str) -> None:
     raise here.error(NOT_SUPPORTED, f"acl.media.{name}(): {_EXTRA}")
 
 
-def _head(here: Session, kind: str, name: str, address: int, size: int) -> tuple[Header, bytes]:
+def head_of(here: Session, kind: str, name: str, address: int, size: int) -> tuple[Header, bytes]:
     """The head of a file in host memory, and all of its bytes."""
     _check_pillow(here, name)
     data = host_bytes(here, address, size, f"the {kind} file").numpy().tobytes()
@@ -249,9 +249,14 @@ def _decode(
     picture = here.find(target, Picture)
     if picture is None:
         raise here.error(INVALID_PARAM, "there is no such picture")
+    return decode(here, kind, channel, (address, size), picture, stream)
+
+
+def decode(here: Session, kind: str, channel: int, file: tuple[int, int], picture: Picture, stream: int) -> Running:
+    """Queue the decoding of a *file* of this *kind*, given as address and bytes; *picture* hears of the result."""
     if picture.format not in (_DECODED if kind == "JPEG" else _PNG_DECODED):
         raise here.error(FORMAT_NOT_MATCH, f"a {kind} file is not decoded to pixel format {picture.format}")
-    ends = (address, size, f"the {kind} file"), (picture.data, picture.size, "the destination")
+    ends = (*file, f"the {kind} file"), (picture.data, picture.size, "the destination")
     task, usual = (jpeg_decode, _JPEG_DECODES) if kind == "JPEG" else (png_decode, _PNG_DECODES)
     rate = rate_of(here, task.name, channel, usual)
     return queue(here, task, channel, stream, *ends, _Decoding(kind, replace(picture), picture, rate), task.name)
@@ -260,27 +265,26 @@ def _decode(
 @gives("ku", failure=(0, 0, 0))
 def dvpp_jpeg_get_image_info(here: Session, address: int, size: int) -> tuple[int, int, int]:
     """Width, height and components of a JPEG file in host memory; as it will be turned, if its tag says so."""
-    head, _ = _head(here, "JPEG", "dvpp_jpeg_get_image_info", address, size)
+    head, _ = head_of(here, "JPEG", "dvpp_jpeg_get_image_info", address, size)
     return head.width, head.height, head.components
 
 
 @gives("ku", failure=(0, 0, 0, 0))
 def dvpp_jpeg_get_image_info_v2(here: Session, address: int, size: int) -> Header:
     """The same, and how chroma is sampled: 0 4:4:4, 1 4:2:2, 2 4:2:0, 3 grey, 4 4:4:0, 5 4:1:1, 1000 otherwise."""
-    return _head(here, "JPEG", "dvpp_jpeg_get_image_info_v2", address, size)[0]
+    return head_of(here, "JPEG", "dvpp_jpeg_get_image_info_v2", address, size)[0]
 
 
 @gives("kui")
 def dvpp_jpeg_predict_dec_size(here: Session, address: int, size: int, pixel_format: int) -> int:
     """The bytes that a JPEG file in host memory takes when it is decoded to this format."""
-    head, data = _head(here, "JPEG", "dvpp_jpeg_predict_dec_size", address, size)
+    head, data = head_of(here, "JPEG", "dvpp_jpeg_predict_dec_size", address, size)
     if pixel_format not in _DECODED:
         raise here.error(FORMAT_NOT_MATCH, f"a JPEG file is not decoded to pixel format {pixel_format}")
-    with _refusing(here):
+    with refusing(here):
         check_jpeg(data)
         check_size("JPEG", head)
-    form = FORMATS[KEPT[head.sampling] if pixel_format == UNKNOWN else pixel_format]
-    return form.nbytes(aligned(head.width, _ROW), aligned(head.height, _ROWS))
+    return decoded_layout(head, pixel_format)[3]
 
 
 @runs("kkukk")
@@ -293,7 +297,7 @@ def dvpp_jpeg_decode_async(here: Session, channel: int, address: int, size: int,
 def dvpp_jpeg_predict_enc_size(here: Session, source: int, config: int) -> int:
     """The bytes that an image may take when it is encoded: whole pages of 2 MiB."""
     picture, _ = _to_encode(here, source, config)
-    with _refusing(here):
+    with refusing(here):
         _check_encoder(replace(picture, size=1 << 40))  # only its shape counts here
     nbytes = FORMATS[picture.format].nbytes(picture.width_stride, picture.height_stride)
     return aligned(nbytes + _HEAD + _MARGIN, _PAGE)
@@ -308,8 +312,16 @@ def _to_encode(here: Session, source: int, config: int) -> tuple[Picture, JpegCo
     return picture, settings
 
 
+def decoded_layout(head: Header, pixel_format: int) -> tuple[int, int, int, int]:
+    """The format, both strides and the bytes that a JPEG file is decoded to; UNKNOWN keeps the file's own format."""
+    number = KEPT[head.sampling] if pixel_format == UNKNOWN else pixel_format
+    form = FORMATS[number]
+    width_stride, height_stride = aligned(head.width, _ROW) * form.pixel_bytes, aligned(head.height, _ROWS)
+    return number, width_stride, height_stride, form.nbytes(width_stride, height_stride)
+
+
 @contextmanager
-def _refusing(here: Session) -> Iterator[None]:
+def refusing(here: Session) -> Iterator[None]:
     """Raise AclError where the hardware would not do what is asked."""
     try:
         yield
@@ -335,17 +347,17 @@ def dvpp_jpeg_encode_async(
 @gives("ku", failure=(0, 0, 0))
 def dvpp_png_get_image_info(here: Session, address: int, size: int) -> tuple[int, int, int]:
     """Width, height and components of a PNG file in host memory."""
-    head, _ = _head(here, "PNG", "dvpp_png_get_image_info", address, size)
+    head, _ = head_of(here, "PNG", "dvpp_png_get_image_info", address, size)
     return head.width, head.height, head.components
 
 
 @gives("kui")
 def dvpp_png_predict_dec_size(here: Session, address: int, size: int, pixel_format: int) -> int:
     """The bytes that a PNG file in host memory takes when it is decoded to this format."""
-    head, _ = _head(here, "PNG", "dvpp_png_predict_dec_size", address, size)
+    head, _ = head_of(here, "PNG", "dvpp_png_predict_dec_size", address, size)
     if pixel_format not in _PNG_DECODED:
         raise here.error(FORMAT_NOT_MATCH, f"a PNG file is not decoded to pixel format {pixel_format}")
-    with _refusing(here):
+    with refusing(here):
         check_size("PNG", head)
     has_alpha = pixel_format == RGBA8888 or (pixel_format == UNKNOWN and head.components in (2, 4))
     form = FORMATS[RGBA8888 if has_alpha else RGB888]

@@ -161,14 +161,14 @@ def _task(name: str, *, pastes: bool = False) -> KernelFunction[...]:
     return kind(function, cost=Cost(us=_cost), per_block=False, exclusive=None, serial=True)
 
 
-_RESIZE, _CROP, _CROP_RESIZE = _task("vpc_resize"), _task("vpc_crop"), _task("vpc_crop_resize")
-_CONVERT = _task("vpc_convert_color")
+RESIZE, CROP, CROP_RESIZE = _task("vpc_resize"), _task("vpc_crop"), _task("vpc_crop_resize")
+CONVERT = _task("vpc_convert_color")
 _CROP_PASTE = _task("vpc_crop_and_paste", pastes=True)
 _CROP_RESIZE_PASTE = _task("vpc_crop_resize_paste", pastes=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Areas:
+class Areas:
     """The handles of what to cut out and where to put it; None where a function has no such thing."""
 
     crop: int | None = None
@@ -176,7 +176,7 @@ class _Areas:
 
 
 def _check_call(
-    here: Session, source: Picture | None, target: Picture | None, areas: _Areas, config: int | None
+    here: Session, source: Picture | None, target: Picture | None, areas: Areas, config: int | None
 ) -> None:
     """Raise AclError if the call itself refuses."""
     if source is None or target is None:
@@ -195,14 +195,14 @@ def _check_call(
             raise here.error(INVALID_PARAM, f"{role} has no data, or no size")
 
 
-async def _process(
+async def process(
     here: Session,
     task: KernelFunction[...],
     channel: int,
     source: Picture | None,
     target: Picture | None,
     stream: int,
-    areas: _Areas = _Areas(),
+    areas: Areas = Areas(),
     config: int | None = None,
 ) -> None:
     """Queue one image."""
@@ -212,7 +212,7 @@ async def _process(
     job = _Job(
         task.name,
         replace(source),
-        _sized(target, source) if task is _CONVERT else replace(target),
+        _sized(target, source) if task is CONVERT else replace(target),
         target,
         None if areas.crop is None else replace(here.thing(areas.crop, Area)),
         None if areas.paste is None else replace(here.thing(areas.paste, Area)),
@@ -244,13 +244,13 @@ def _picture(here: Session, handle: int) -> Picture | None:
 @runs("kkkkk")
 def dvpp_vpc_resize_async(here: Session, channel: int, source: int, target: int, config: int, stream: int) -> Running:
     """Resize an image to the size of *target*."""
-    return _process(here, _RESIZE, channel, _picture(here, source), _picture(here, target), stream, config=config)
+    return process(here, RESIZE, channel, _picture(here, source), _picture(here, target), stream, config=config)
 
 
 @runs("kkkkk")
 def dvpp_vpc_crop_async(here: Session, channel: int, source: int, target: int, area: int, stream: int) -> Running:
     """Cut out an area; it is resized where *target* has another size."""
-    return _process(here, _CROP, channel, _picture(here, source), _picture(here, target), stream, _Areas(area))
+    return process(here, CROP, channel, _picture(here, source), _picture(here, target), stream, Areas(area))
 
 
 @runs("kkkkkk")
@@ -258,8 +258,8 @@ def dvpp_vpc_crop_resize_async(
     here: Session, channel: int, source: int, target: int, area: int, config: int, stream: int
 ) -> Running:
     """Cut out an area and resize it as *config* says."""
-    return _process(
-        here, _CROP_RESIZE, channel, _picture(here, source), _picture(here, target), stream, _Areas(area), config
+    return process(
+        here, CROP_RESIZE, channel, _picture(here, source), _picture(here, target), stream, Areas(area), config
     )
 
 
@@ -268,8 +268,8 @@ def dvpp_vpc_crop_and_paste_async(
     here: Session, channel: int, source: int, target: int, crop: int, paste: int, stream: int
 ) -> Running:
     """Cut out an area and paste it into *target*, resized where both areas differ; the rest of *target* stays."""
-    return _process(
-        here, _CROP_PASTE, channel, _picture(here, source), _picture(here, target), stream, _Areas(crop, paste)
+    return process(
+        here, _CROP_PASTE, channel, _picture(here, source), _picture(here, target), stream, Areas(crop, paste)
     )
 
 
@@ -278,8 +278,8 @@ def dvpp_vpc_crop_resize_paste_async(
     here: Session, channel: int, source: int, target: int, crop: int, paste: int, config: int, stream: int
 ) -> Running:
     """Cut out an area, resize it as *config* says and paste it into *target*."""
-    areas = _Areas(crop, paste)
-    return _process(
+    areas = Areas(crop, paste)
+    return process(
         here, _CROP_RESIZE_PASTE, channel, _picture(here, source), _picture(here, target), stream, areas, config
     )
 
@@ -290,7 +290,7 @@ def dvpp_vpc_convert_color_async(here: Session, channel: int, source: int, targe
     src, dst = _picture(here, source), _picture(here, target)
     if src and dst and dst.width and dst.height and (src.width, src.height) != (dst.width, dst.height):
         raise here.error(INVALID_PARAM, "source and destination differ in size")
-    return _process(here, _CONVERT, channel, src, dst, stream)
+    return process(here, CONVERT, channel, src, dst, stream)
 
 
 # --- batches: of the first source as many areas as the first count says, of the second ...
@@ -318,13 +318,13 @@ async def _batch(
         raise here.error(INVALID_PARAM, f"there must be {total} destinations and areas")
     every = [picture for picture, count in zip(srcs.pictures, counts, strict=False) for _ in range(count)]
     jobs = [
-        (src, dst, _Areas(crop, paste))
+        (src, dst, Areas(crop, paste))
         for src, dst, crop, paste in zip(every, dsts.pictures, crops, pastes or repeat(None), strict=False)
     ]
     for src, dst, areas in jobs:  # all or nothing
         _check_call(here, src, dst, areas, config)
     for src, dst, areas in jobs:
-        await _process(here, task, channel, src, dst, stream, areas, config)
+        await process(here, task, channel, src, dst, stream, areas, config)
 
 
 def _ints(value: object, place: int) -> list[int]:
@@ -352,7 +352,7 @@ def dvpp_vpc_batch_crop_async(
     """Cut areas out of several images."""
     numbers, crops = _limited(counts, areas)
     here = session()
-    return targets, here.ret(_batch(here, _CROP, channel, sources, numbers, targets, stream, crops))
+    return targets, here.ret(_batch(here, CROP, channel, sources, numbers, targets, stream, crops))
 
 
 @takes("kkOkOOk")
@@ -371,7 +371,7 @@ def dvpp_vpc_batch_crop_resize_async(
 ) -> Running:
     """Cut areas out of several images and resize them as *config* says."""
     numbers, crops = _ints(counts, 3), _ints(areas, 5)
-    return _batch(here, _CROP_RESIZE, channel, sources, numbers, targets, stream, crops, config=config)
+    return _batch(here, CROP_RESIZE, channel, sources, numbers, targets, stream, crops, config=config)
 
 
 @runs("kkOkOOkk")
