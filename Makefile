@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-cuda test-all test-lowest check docs browser mutants bench format clean
+.PHONY: demo test test-slow test-cuda test-onnx test-all test-lowest check docs browser mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,17 @@ test-slow: $(VENV)/ready
 test-cuda: .venv-cuda/ready
 	.venv-cuda/bin/pytest --quiet --numprocesses logical -m "not slow" tests/cuda tests/card tests/samples/test_cuda_samples.py
 	.venv-cuda/bin/pytest --quiet -k "11_cuda or README" tests/samples/test_notebooks.py tests/test_code_blocks.py
+
+.venv-onnx/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-onnx
+	.venv-onnx/bin/pip install --quiet --editable '.[dev,onnx]'
+	touch $@
+
+# The tests that need onnx and onnxruntime, which are skipped elsewhere.
+test-onnx: .venv-onnx/ready
+	.venv-onnx/bin/pytest --quiet --numprocesses logical tests/compat/test_onnx.py tests/compat/test_atc.py \
+	    tests/compat/test_onnx_programs.py
+	.venv-onnx/bin/pytest --quiet -k onnx_model tests/test_howto.py
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:

@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+NEEDED = {"cluster": "distributed", "onnx_model": "onnxruntime"}  # packages that are not everywhere, by guide
 GUIDES = sorted((Path(__file__).parent.parent / "docs" / "howto").glob("*.md"))
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Without the other variables of whoever runs the tests: with CI, pytest prints whole messages instead of cut ones.
@@ -56,8 +57,8 @@ def output_of(command: str, folder: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_a_guide_runs_as_it_is_printed(guide):
-    if guide.stem == "cluster":
-        pytest.importorskip("distributed", reason="distributed is not installed")
+    if guide.stem in NEEDED:
+        pytest.importorskip(NEEDED[guide.stem])
     text = guide.read_text(encoding="utf-8")
     assert replayed(text) == text
 

@@ -32,7 +32,7 @@ _SCALE = 99  # the percentile of the summary
 # Options of the vendor's that are not simulated, with the value that they may have.
 _OFF = {
     "profiler": False, "dump": False, "energy_consumption": False, "perf": False, "pipeline": False, "dump_npy": False,
-    "divide_input": False, "dymShape_range": None, "backend": None, "aipp_config": None, "thread": 1,
+    "divide_input": False, "dymShape_range": None, "backend": None, "thread": 1,
 }  # fmt: skip
 _HAVE_NO_EFFECT = {"npu_id": 0, "profiler_rename": True}
 
@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--auto_set_dymdims_mode", type=_truth, default=False, help="take the dims of the gear from npy files")
     add("--batchsize", type=_positive, help="the batch size for the throughput; by default that of the model")
     add("--pure_data_type", default="zero", choices=["zero", "random"], help="what is fed without --input")
+    add("--aipp_config", help="a file with the settings of dynamic AIPP")
     add("--acl_json_path", help="a file for acl.init()")
     add("--output_batchsize_axis", type=_not_negative, default=0, help="the axis that divides results among files")
     add("--run_mode", default="array", choices=["array", "files", "tensor", "full"], help="how inputs are handed over")
@@ -161,6 +162,11 @@ class _Run:
         if options.batchsize is None:
             logger.info("try get model batchsize:%s", self.batch)
         logger.debug("session info:%s", session.session)
+        if session.get_dym_aipp_input_exist():
+            session.check_dym_aipp_input_exist()
+            if not options.aipp_config:
+                raise RuntimeError("aipp model without aipp config! --aipp_config says what its dynamic AIPP does")
+            session.load_aipp_config_file(options.aipp_config, session.get_max_dym_batchsize() or self.batch)
 
     def _batch(self) -> int:
         options, inputs = self.options, self.session.get_inputs()

@@ -121,6 +121,20 @@ class InferSession:
         """Give the outputs so many bytes."""
         self.session.set_custom_outsize(custom_sizes)
 
+    # --- AIPP
+
+    def get_dym_aipp_input_exist(self) -> int:
+        """Return how many inputs have dynamic AIPP."""
+        return self.session.get_dym_aipp_input_exist()
+
+    def check_dym_aipp_input_exist(self) -> None:
+        """Raise RuntimeError unless one input has dynamic AIPP."""
+        self.session.check_dym_aipp_input_exist()
+
+    def load_aipp_config_file(self, config_file: str, batchsize: int) -> int:
+        """Execute with the settings of AIPP in a file with a section [aipp_op]; RuntimeError if it is wrong."""
+        return self.session.load_aipp_config(config_file, batchsize)
+
     # --- tensors
 
     def create_tensor_from_fileslist(self, desc: tensor_desc, files: Sequence[str]) -> Tensor:

@@ -16,12 +16,14 @@ from acl_py.compat.acl.face.dtypes import NAMES
 from acl_py.compat.acl.face.session import session
 from acl_py.compat.acl.functions.base import data_buffers
 from acl_py.compat.acl.functions.base import tensors as descriptions_of_tensors
-from acl_py.compat.acl.functions.mdl import datasets, descriptions, models
+from acl_py.compat.acl.functions.mdl import datasets, descriptions, models, preprocessing
 from acl_py.compat.acl.functions.rt import memory
 from acl_py.compat.acl.inference import opened, shapes
+from acl_py.compat.acl.inference import preprocessing as aipp_files
 from acl_py.compat.acl.inference.answers import done, made, ms_since, now_ns
 from acl_py.compat.acl.inference.tensors import BaseTensor, Tensor, dtype_named, to_new_memory
-from acl_py.compat.acl.standins.models import GEAR_INPUT
+from acl_py.compat.acl.standins.loading import loaded_model
+from acl_py.compat.acl.standins.models import AIPP_INPUT, GEAR_INPUT
 from device_model.dtypes import as_dtype
 
 _HUGE_FIRST, _ND = 0, 2
@@ -75,7 +77,8 @@ class InferenceSession:
     """
 
     def __init__(self, model_path: str, device_id: int = 0, options: session_options | None = None) -> None:
-        self._model = self._desc = self._gear_memory = 0
+        self._model = self._desc = self._aipp = 0
+        self._beside: list[tuple[int, int, int]] = []  # what says the gear and AIPP: index, address, bytes
         self._device = device_id
         self._options = session_options() if options is None else options
         self._sumary = sumary()
@@ -89,20 +92,22 @@ class InferenceSession:
         opened.enter(device_id, self._options.acl_json_path or "")
         self._name = Path(path).name
         self._model = made(models.load_from_file(path), f"the load of {path}")
+        here = session()
+        here.run(loaded_model(here, self._model).stream())  # made now, so that the first execution does not pay for it
         self._desc = descriptions.create_desc()
         done(descriptions.get_desc(self._desc, self._model), f"the description of {path}")
-        self._inputs = [
-            self._described(place, is_input=True)
-            for place in range(descriptions.get_num_inputs(self._desc))
-            if descriptions.get_input_name_by_index(self._desc, place) != GEAR_INPUT
-        ]
+        count = descriptions.get_num_inputs(self._desc)
+        names = [descriptions.get_input_name_by_index(self._desc, place) for place in range(count)]
+        beside = [place for place, name in enumerate(names) if name == GEAR_INPUT or name.startswith(AIPP_INPUT)]
+        self._inputs = [self._described(place, is_input=True) for place in range(count) if place not in beside]
         self._outputs = [
             self._described(place, is_input=False) for place in range(descriptions.get_num_outputs(self._desc))
         ]
-        self._has_gears = descriptions.get_num_inputs(self._desc) > len(self._inputs)
-        if self._has_gears:
-            nbytes = descriptions.get_input_size_by_index(self._desc, len(self._inputs))
-            self._gear_memory = made(memory.malloc(nbytes, _HUGE_FIRST), "the memory of the gear")
+        self._has_gears = GEAR_INPUT in names
+        for place in beside:
+            nbytes = descriptions.get_input_size_by_index(self._desc, place)
+            address = made(memory.malloc(nbytes, _HUGE_FIRST), f"the memory of {names[place]}")
+            self._beside.append((place, address, nbytes))
 
     def _described(self, place: int, *, is_input: bool) -> tensor_desc:
         desc = tensor_desc()
@@ -220,6 +225,27 @@ class InferenceSession:
         for desc in self._inputs:
             if desc.name in dims:
                 desc.realsize = prod(dims[desc.name]) * _item_bytes(desc)
+
+    # --- AIPP
+
+    def get_dym_aipp_input_exist(self) -> int:
+        """Return how many inputs have dynamic AIPP."""
+        return len(self._beside) - self._has_gears
+
+    def check_dym_aipp_input_exist(self) -> int:
+        """Raise RuntimeError unless one input has dynamic AIPP."""
+        if self.get_dym_aipp_input_exist() != 1:
+            what = f"{self._name} has {self.get_dym_aipp_input_exist()} inputs with dynamic AIPP"
+            raise RuntimeError(f"{what}, and settings can be given for one")
+        return 0
+
+    def load_aipp_config(self, path: str, count: int) -> int:
+        """Execute with the settings of AIPP in the file *path*, for *count* images."""
+        settings = aipp_files.parameters(path, count)
+        if self._aipp:
+            preprocessing.destroy_aipp(self._aipp)
+        self._aipp = settings
+        return 0
 
     # --- executions
 
@@ -355,10 +381,15 @@ class InferenceSession:
         ]
 
     def _set_gear(self, given: int) -> None:
-        """Say the gear or the shapes of the dataset *given*."""
+        """Say the gear, the shapes and the settings of AIPP of the dataset *given*."""
         place = len(self._inputs)
-        if self._has_gears:
-            _add(given, self._gear_memory, descriptions.get_input_size_by_index(self._desc, place))
+        for index, address, nbytes in self._beside:
+            _add(given, address, nbytes)
+            if not self._has_gears or index > place:
+                if not self._aipp:
+                    raise RuntimeError(f"{self._name} has dynamic AIPP: call load_aipp_config_file(), or --aipp_config")
+                settings = preprocessing.set_input_aipp(self._model, given, index, self._aipp)
+                done(settings, f"the settings of AIPP of {self._name}")
         what = f"the choice of {self._mode.value} {self._gear} of {self._name}"
         if self._mode is _Mode.BATCH:
             done(models.set_dynamic_batch_size(self._model, given, place, *self._gear), what)
@@ -414,8 +445,10 @@ class InferenceSession:
         self._feeds, self._results = [], []
         if self._desc:
             descriptions.destroy_desc(self._desc)
-        if self._gear_memory:
-            memory.free(self._gear_memory)
+        for _, address, _ in self._beside:
+            memory.free(address)
+        if self._aipp:
+            preprocessing.destroy_aipp(self._aipp)
         done(models.unload(model), f"the end of {self._name}")
 
     def __del__(self) -> None:

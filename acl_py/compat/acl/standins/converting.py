@@ -107,6 +107,7 @@ def convert(options: Options) -> tuple[Path, Any]:
     except ValueError as error:
         raise ConversionError(str(error) if str(error).startswith(path) else f"{path}: {error}") from error
     file = output if output.suffix == ".om" else output.with_name(f"{output.name}.om")
+    file.parent.mkdir(parents=True, exist_ok=True)
     with writing(file) as opened:
         opened.write(pack(description, content))
     return file, made
