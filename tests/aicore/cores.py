@@ -10,14 +10,14 @@ from device_model.aicore.runner import run
 SPEC = CoreSpec(
     mhz=1850, cube_cores=24, vector_cores=48, ub_bytes=196608, l1_bytes=524288, l0a_bytes=65536, l0b_bytes=65536,
     l0c_bytes=131072, bt_bytes=1024, fb_bytes=7168, l2_bytes=201326592, hbm_gbps=1490, hbm_l1_permille=1058,
-    l2_gbps=5200, read_bytes_per_cycle=64, hit_read_gbps=204, write_bytes_per_cycle=86, l1_read_bytes_per_cycle=100,
-    l1_read_gbps=204, l0c_write_gbps=209, request_bytes=128, l1_request_bytes=256, bypass_row_permille=1450,
-    write_back_permille=1800, write_back_bytes=1048576, same_lines_per_us=4200, queue_ns=100, latency_spread_ns=8,
-    read_latency_ns=220, hit_latency_ns=115, write_latency_ns=110, copy_issue=20, flag_issue=1, flag_latency=10,
-    barrier_issue=1, cross_core=1000, get_value=11, set_value=11, alloc_tensor=10, free_tensor=5, enque=5, deque=5,
-    init_buffer=100, matmul_init=3800, partial_repeat=16, read_write_conflict_permille=790, mmad_startup=6,
-    load_issue=20, schedule_ns=150, init_ns=50, soft_init_ns=1000, start_interval_ns=70, next_block_ns=200,
-    report_ns=500,
+    hbm_short_permille=1330, l2_gbps=5200, read_bytes_per_cycle=64, hit_read_gbps=204, write_bytes_per_cycle=86,
+    l1_read_bytes_per_cycle=100, l1_read_gbps=204, l1_rows_read_gbps=90, l1_shared_read_gbps=160,
+    l0c_write_gbps=135, request_bytes=128, l1_request_bytes=256, bypass_row_permille=1450, write_back_permille=1800,
+    write_back_bytes=1048576, same_lines_per_us=4200, queue_ns=100, latency_spread_ns=8, read_latency_ns=220,
+    hit_latency_ns=115, write_latency_ns=110, copy_issue=20, flag_issue=1, flag_latency=10, barrier_issue=1,
+    cross_core=1000, get_value=11, set_value=11, alloc_tensor=10, free_tensor=5, enque=5, deque=5, init_buffer=100,
+    matmul_init=3800, partial_repeat=16, read_write_conflict_permille=790, mmad_startup=14, load_issue=20,
+    schedule_ns=150, init_ns=50, soft_init_ns=1000, start_interval_ns=70, next_block_ns=200, report_ns=500,
 )  # fmt: skip
 
 

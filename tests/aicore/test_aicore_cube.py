@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from cores import found
+from cores import SPEC, found
 from instructions import after, bfloat16, half, on_core, single
 
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
@@ -98,7 +98,7 @@ def test_mmad_adds_to_l0c_and_costs_its_fractals():
     result = on_core(accumulate, ones, c, kind=KernelType.AIC_ONLY)
     assert (c == 64 * 3).all()
     mmads = [each for each in result.programs[0].instructions if each.pipe is Pipe.M and each.name == "Mmad"]
-    assert [(each.startup, each.cycles) for each in mmads] == [(6, 2 * 2 * 4)] * 3
+    assert [(each.startup, each.cycles) for each in mmads] == [(SPEC.mmad_startup, 2 * 2 * 4)] * 3
     loads = [each for each in result.programs[0].instructions if each.name == "LoadData"]
     assert [(each.startup, each.cycles) for each in loads] == [(20, 16), (20, 32)]
 

@@ -15,7 +15,7 @@ from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, float32,
 from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
-from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.vector.elementwise import Add, Exp
 from device_model.profile import load
 
@@ -353,6 +353,73 @@ def test_hbm_takes_longer_for_what_goes_to_l1():
     fast = replace(spec, hbm_gbps=1000)  # a core takes as long as before when HBM has more than it can take
     miss, _ = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY, spec=fast))
     assert took(miss) == pytest.approx(READ + 32768 / SPEC.l1_read_bytes_per_cycle)
+
+
+def to_l1(x, address, rows, columns, stride):
+    """Rows of a matrix that become fractals in L1."""
+    params = Nd2NzParams(1, rows, columns, 0, stride, rows, 1, 0)
+    DataCopy(LocalTensor(half, TPosition.A1, address, rows * columns), x, params)
+
+
+def test_rows_from_hbm_that_become_fractals_come_to_a_core_at_a_rate_of_their_own():
+    def kernel(x):
+        to_l1(GlobalTensor(half).SetGlobalBuffer(x), 0, 64, 256, 256)
+        PipeBarrier(Pipe.MTE2)
+        to_l1(GlobalTensor(half).SetGlobalBuffer(x), 0, 64, 256, 256)
+
+    miss, hit = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY))
+    assert took(miss) == pytest.approx(READ + 32768 / SPEC.l1_rows_read_gbps)
+    assert took(hit) == pytest.approx(HIT + 32768 / SPEC.l1_read_gbps)
+
+
+def test_lines_of_the_l2_that_several_cores_read_come_more_slowly_to_l1():
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        to_l1(x, 0, 64, 256, 256)  # all cores begin here
+        PipeBarrier(Pipe.MTE2)
+        for _ in range(2):
+            own = x[(1 + GetBlockIdx()) * 16384 :]
+            to_l1(own, 32768, 64, 256, 256)
+            PipeBarrier(Pipe.MTE2)
+        to_l1(x, 0, 64, 256, 256)
+
+    spec = replace(SPEC, same_lines_per_us=10**6)
+    both = copies(played(kernel, np.zeros(MB, half), blocks=2, kind=KernelType.AIC_ONLY, spec=spec))
+    for _, _, own, shared in (both[:4], both[4:]):
+        assert took(own) == pytest.approx(HIT + 32768 / SPEC.l1_read_gbps)
+        assert took(shared) == pytest.approx(HIT + 32768 / SPEC.l1_shared_read_gbps)
+
+
+def test_short_rows_come_to_l1_in_whole_requests():
+    def kernel(x):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        for columns in (256, 128, 64):
+            to_l1(x, 0, 64, columns, 256)
+            PipeBarrier(Pipe.MTE2)
+
+    _, middle, short = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY))
+    # Rows of 256 and of 128 bytes both take a request of 256 bytes.
+    assert [took(middle), took(short)] == pytest.approx([HIT + 64 * 256 / SPEC.l1_read_gbps] * 2)
+
+
+def test_hbm_takes_longer_for_rows_shorter_than_a_request():
+    spec = replace(SPEC, hbm_gbps=20, hbm_l1_permille=1000)
+
+    def kernel(x):
+        to_l1(GlobalTensor(half).SetGlobalBuffer(x), 0, 64, 64, 256)
+
+    (miss,) = copies(played(kernel, np.zeros(MB, half), kind=KernelType.AIC_ONLY, spec=spec))
+    assert took(miss) == pytest.approx(READ + SPEC.hbm_short_permille / 1000 * 64 * 128 / 20)
+
+
+def test_a_copy_inside_the_ub_moves_a_block_of_32_bytes_a_cycle():
+    def kernel(x):
+        DataCopy(ub(0, 1024), GlobalTensor(half).SetGlobalBuffer(x), 1024)
+        DataCopy(ub(8192, 1024), ub(0, 1024), 1024)
+
+    (program,) = launch(kernel, np.zeros(MB, half)).programs
+    inside = [each for each in program.instructions if each.pipe is Pipe.V and each.name == "DataCopy"]
+    assert [each.cycles for each in inside] == [2048 // 32]
 
 
 CROWDED = replace(SPEC, same_lines_per_us=100)

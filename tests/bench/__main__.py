@@ -1,6 +1,7 @@
 """All benches, or those named: `python -m tests.bench NAME ...`; `PARTS` has the names.
 
-`blocks`, `kernels`, `collectives` and `ptx` may have files behind them: `python -m tests.bench kernels FILE [--json
+`aicore_rows --rows FILE` predicts the rows of a file, and `blocks`, `kernels`, `collectives` and `ptx` may have files
+behind them: `python -m tests.bench kernels FILE [--json
 OUT]`; the last two need one, but for `collectives --speed`.
 """
 
@@ -17,7 +18,7 @@ PARTS = ("start", "count", "exponents", "dispatch", "speed", "waits", "explain",
 
 
 def main(names):
-    if names[:1] in (["blocks"], ["collectives"], ["kernels"], ["ptx"]):
+    if names[:1] in (["aicore_rows"], ["blocks"], ["collectives"], ["kernels"], ["ptx"]):
         import_module(f"tests.bench.{names[0]}").main(names[1:])
         return
     unknown = [name for name in names if name not in PARTS]

@@ -1,14 +1,21 @@
-"""Published times of kernels, and what the same kernels take here: `python -m tests.bench.aicore_rows [family ...]`.
+"""Published times of kernels, and what the same kernels take here: `python -m tests.bench aicore_rows [family ...]`, or
+with `--rows FILE [--json OUT]` the rows of a file (rows/published.py).
 
 Kernels move all their bytes and add all their numbers. Rows marked *f* are those on which constants were fitted; on the
 others they were not (docs/accuracy.md says more). Rows of one core, or of equal parts, run a part of the work.
 """
 
+import argparse
+import json
 import sys
+from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 
+from tests.bench.measure import say, show
 from tests.bench.rows import adds, attention, banks, copies, matmuls, vector_adds
+from tests.bench.rows.published import UnknownRowError, predicted
 
 FAMILIES = {
     "Add": adds.ROWS, "VectorAdd": vector_adds.ROWS, "To UB": copies.TO_UB, "To L1": copies.TO_L1, "Banks": banks.ROWS,
@@ -69,6 +76,55 @@ def table(families=tuple(FAMILIES)):
             )
 
 
-if __name__ == "__main__":
-    for line in table(sys.argv[1:] or tuple(FAMILIES)):
+def predict_file(path, limit_us, out):
+    """Predict the rows of a file that have a kernel and are not too long; return whether all have one."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    done, left, unknown = [], [], []
+    for row in document["rows"] if isinstance(document, dict) else document:
+        if row["us"] > limit_us:
+            left.append((row["op"], row["shape"], f"longer than {limit_us:,.0f} us"))
+            continue
+        try:
+            done.append(predicted(row))
+        except UnknownRowError as error:
+            unknown.append((row["op"], row["shape"], str(error)))
+    show("Microseconds, and the error in %", ("row", "shape", "measured", "predicted", "error"), [
+        (row["op"], str(row["shape"]), f"{row['measured']:,.1f}", f"{row['predicted']:,.1f}", f"{_error(row):+.1%}")
+        for row in done
+    ])  # fmt: skip
+    kinds = defaultdict(list)
+    for row in done:
+        if str(row.get("fair", "yes")).startswith("yes"):
+            kinds[row["kind"]].append(_error(row))
+            kinds["all"].append(_error(row))
+    show("Errors of the fair rows", ("kind", "rows", "root mean square", "mean", "largest"), [
+        (kind, str(len(each)), f"{rms(each):.1%}", f"{np.mean(each):+.1%}", f"{max(each, key=abs):+.1%}")
+        for kind, each in kinds.items()
+    ])  # fmt: skip
+    show("Not predicted", ("row", "shape", "why"), [(op, str(shape), why) for op, shape, why in (*unknown, *left)])
+    if out:
+        out.write_text(json.dumps(done), encoding="utf-8")
+        say(f"{len(done)} rows are in {out}")
+    return not unknown
+
+
+def _error(row):
+    return row["predicted"] / row["measured"] - 1
+
+
+def main(arguments=()):
+    """Print the table of the families, or that of a file; exit with 4 if a row of the file was not predicted."""
+    parser = argparse.ArgumentParser("python -m tests.bench aicore_rows", description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--rows", metavar="FILE", type=Path, help="a file of rows")
+    parser.add_argument("--json", metavar="OUT", type=Path, help="where to write the rows of the file")
+    parser.add_argument("--limit-us", type=float, default=10_000, help="leave out longer rows (10,000)")
+    options = parser.parse_args(arguments)
+    if options.rows:
+        sys.exit(0 if predict_file(options.rows, options.limit_us, options.json) else 4)
+    for line in table(options.families or tuple(FAMILIES)):
         print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

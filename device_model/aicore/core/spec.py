@@ -50,12 +50,15 @@ class CoreSpec(Frozen):
     l2_bytes: Count
     hbm_gbps: Count  # of all cores together
     hbm_l1_permille: int  # time of HBM to read a byte to L1, relative to a byte to UB
+    hbm_short_permille: int  # the same in rows that are shorter than a request, relative to long rows
     l2_gbps: Count  # of all cores together
     read_bytes_per_cycle: Count  # of one core, GM to UB, from HBM
     hit_read_gbps: Count  # of one core, GM to UB, from the L2
     write_bytes_per_cycle: Count  # of one core
     l1_read_bytes_per_cycle: Count
     l1_read_gbps: Count
+    l1_rows_read_gbps: Count  # of one core, of rows of a matrix from HBM that become fractals
+    l1_shared_read_gbps: Count  # of one core, of lines of the L2 at which several cores begin
     l0c_write_gbps: Count
     request_bytes: Count  # smallest transfer between GM and UB
     l1_request_bytes: Count  # smallest transfer from GM to L1
@@ -119,7 +122,7 @@ class CoreSpec(Frozen):
     def local_copy_bytes_per_cycle(self) -> Mapping[Any, int]:
         """Rates of the copies inside a core, by (source, destination)."""
         return {
-            (Space.UB, Space.UB): 256, (Space.L1, Space.L0A): 256, (Space.L1, Space.L0B): 128, (Space.L1, Space.BT): 32,
+            (Space.UB, Space.UB): 32, (Space.L1, Space.L0A): 256, (Space.L1, Space.L0B): 128, (Space.L1, Space.BT): 32,
             (Space.L1, Space.FB): 32, (Space.L0C, Space.L1): 128,
         }  # fmt: skip
 

@@ -59,6 +59,8 @@ class Gm:
             (Direction.WRITE, "l1"): (spec.write_bytes_per_cycle,) * 2,
             (Direction.WRITE, "l0c"): (spec.l0c_write_gbps * per_cycle,) * 2,
         }
+        # To L1: lines at which several cores begin, and rows of a matrix that become fractals.
+        self._shared_rate, self._rows_rate = spec.l1_shared_read_gbps * per_cycle, spec.l1_rows_read_gbps * per_cycle
 
     def ask(self, each: Instruction, flow: Flow, core: int, at: float) -> Demand:
         """Return the demand of *flow*, that of *each* on *core*, at cycle *at*; update the L2 accordingly.
@@ -68,10 +70,14 @@ class Gm:
         missing, evicted = self._cache.touch(flow)
         if self._last_at and flow.direction is Direction.READ:
             self._follow(each, flow, missing)
-        key = flow.start % LINE, flow.length, flow.rows, flow.stride, flow.path, flow.direction, flow.bypass, missing
+        is_shared = bool(self._last_at) and (flow.key, flow.start // LINE, flow.direction) in self._last_at
+        key = (
+            flow.start % LINE, flow.length, flow.rows, flow.stride, flow.path, flow.direction, flow.bypass, missing,
+            is_shared, flow.nd2nz,
+        )  # fmt: skip
         usual = self._usual.get(key)
         if usual is None:
-            usual = self._usual[key] = self._usually(flow, missing)
+            usual = self._usual[key] = self._usually(flow, missing, is_shared=is_shared)
         demand, pieces, moved, cycles = usual
         waits = self._write_back(evicted, moved / _PARTS) if evicted else 0.0
         if waits:
@@ -82,10 +88,17 @@ class Gm:
             return demand._replace(group=flow.direction, together=together)
         return demand
 
-    def _usually(self, flow: Flow, missing: int) -> _Usual:
+    def _usually(self, flow: Flow, missing: int, *, is_shared: bool) -> _Usual:
         spec = self._spec
         pieces, moved, is_whole = _cut(flow, spec)
-        beyond, l2 = (pieces * LINE / rate for rate in self._rates[flow.direction, flow.path])
+        to_l1 = flow.direction is Direction.READ and flow.path == "l1"
+        from_hbm, from_l2 = self._rates[flow.direction, flow.path]
+        if to_l1 and flow.nd2nz and not flow.bypass:
+            from_hbm = min(from_hbm, self._rows_rate)
+        if to_l1 and is_shared:
+            from_l2 = self._shared_rate
+        asked = moved if to_l1 and not flow.bypass else pieces * LINE  # L1 asks for requests, UB for pieces of lines
+        beyond, l2 = asked / from_hbm, asked / from_l2
         if flow.bypass and flow.length < LINE:
             beyond *= spec.bypass_row_permille / 1000
         if flow.direction is Direction.WRITE:
@@ -96,8 +109,10 @@ class Gm:
             latency, through = spec.hit_latency_ns, 0
         if through:
             share: float = through
-            if flow.direction is Direction.READ and flow.path == "l1":
+            if to_l1:
                 share *= spec.hbm_l1_permille / 1000
+                if flow.length < spec.l1_request_bytes and not flow.bypass:
+                    share *= spec.hbm_short_permille / 1000
             return _Usual(Demand(HBM, share, share / beyond, latency), pieces, moved, beyond)
         return _Usual(Demand(L2, moved, moved / l2, latency), pieces, moved, l2)
 

@@ -28,15 +28,16 @@ PUBLISHED = {  # us, by queries and keys
 }  # fmt: skip
 
 
-def attention(queries: int, keys: int) -> Result:
-    """Run the kernel, with a core for each 128 queries."""
+def attention(queries: int, keys: int, blocks: int | None = None) -> Result:
+    """Run the kernel, with *blocks* cores; by default with one for each 128 queries."""
     sys.path.append(str(SAMPLE))
     try:
         sample = import_module("aicore")
     finally:
         sys.path.remove(str(SAMPLE))
     shape, config = sample.Shape(1, queries, keys, D), sample.Config(SIDE, SIDE, STAGES)
-    launch, is_right = acl_py.run(sample.attend, shape, config, queries // SIDE, np.float16, device=CARD)
+    blocks = queries // SIDE if blocks is None else blocks
+    launch, is_right = acl_py.run(sample.attend, shape, config, blocks, np.float16, device=CARD)
     assert is_right, f"the result of {shape} is wrong"
     return launch.work.result
 

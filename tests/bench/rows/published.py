@@ -1,0 +1,118 @@
+"""Rows of a file: which kernel computes what a row names, with what its words and its shape say.
+
+A row has a kind, an `op` in words, a shape, a dtype, a card, cores, microseconds and how they were measured. A kernel
+belongs to words, and not to one row: other shapes of the same words run, too.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from device_model.aicore.runner import Result
+from device_model.profile import load, names
+from tests.bench.rows import attention, products
+
+Row = Mapping[str, Any]
+KINDS = ("cube", "cube-int8", "attention", "vector", "mixed", "reduce")  # those that are compared
+# What the profiler of the vendor counts before the first copy of a cube kernel, and launches in a row do not have: its
+# code is fetched anew. The shortest products (docs/accuracy.md) are late by 3.6 to 7.1 us without it.
+HEAD_US = 4.0
+_CARDS = {"A3": "ascend910c"}
+_TYPES = {"float16": products.half, "float32": products.single}
+_PROFILED = ("msprof", "msopprof", "profiler", "task")
+
+
+class UnknownRowError(ValueError):
+    """A row that names what is not here; the text says what."""
+
+
+def kernel_of(row: Row) -> Callable[[], Result]:
+    """Return what runs the kernel of *row*.
+
+    Raises:
+        UnknownRowError: Its kind, card, cores, shape or words are not known.
+    """
+    card = card_of(row)
+    if row["kind"] not in KINDS:
+        raise UnknownRowError(f"kind {row['kind']!r} is not compared; these are: {', '.join(KINDS)}")
+    for words, make in _KERNELS:
+        if found := re.search(words, row["op"]):
+            return make(row, card, found)
+    raise UnknownRowError(f"there is no kernel for {row['op']!r}")
+
+
+def card_of(row: Row) -> str:
+    """Return the profile of the card of *row*, which has as many cores.
+
+    Raises:
+        UnknownRowError: There is none.
+    """
+    card = _CARDS.get(row["card"], row["card"])
+    if card not in names() or load(card).aicore is None:
+        raise UnknownRowError(f"there is no profile with AI cores for {row['card']!r}")
+    spec = load(card).aicore
+    assert spec is not None
+    if type(row["cores"]) is not int or not 1 <= row["cores"] <= max(spec.cube_cores, spec.vector_cores):
+        raise UnknownRowError(f"{card} has no {row['cores']} cores")
+    return card
+
+
+def head_us(row: Row) -> float:
+    """Return what the profiler counts before a kernel of the kind of *row* begins."""
+    how = row.get("how", "").lower()
+    return HEAD_US if row["kind"].startswith("cube") and any(each in how for each in _PROFILED) else 0.0
+
+
+def _sizes(row: Row, count: int) -> list[int]:
+    shape = row["shape"]
+    if len(shape) != count or not all(type(size) is int and size > 0 for size in shape):
+        raise UnknownRowError(f"shape {shape} is not {count} sizes")
+    return list(shape)
+
+
+def _product(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """A template of catlass: its words give tiles, the order of B, and the order of the tiles of C."""
+    op, (m, k, n), dtype = row["op"], _sizes(row, 3), _TYPES.get(row["dtype"])
+    if dtype is None:
+        raise UnknownRowError(f"products are of {' and '.join(_TYPES)}, not of {row['dtype']}")
+    tile = re.search(r"(\d+) ?x ?(\d+) ?x ?(\d+)", op)
+    swizzle = re.search(r"swizzle <(\d+), ?(\d)>", op)
+    rows, columns, depth = map(int, tile.groups()) if tile else (128, 256 if dtype == products.half else 128, 256)
+    product = products.Product(
+        m, k, n, dtype,
+        "zN" if "zN" in op else "column" if "column major" in op else "row",
+        (rows, columns, depth), depth // 4,
+        (int(swizzle[1]), int(swizzle[2])) if swizzle else (3, 0 if m > n else 1),
+        shuffles="optimized" in op, out=dtype,
+    )  # fmt: skip
+    return partial(products.on_card, product, card, row["cores"])
+
+
+def _attention(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    heads, queries, keys, d = _sizes(row, 4)
+    if (heads, d, card) != (1, attention.D, attention.CARD) or queries % attention.SIDE or keys % attention.SIDE:
+        raise UnknownRowError(f"shape {row['shape']}: one head of {attention.D}, and whole tiles of {attention.SIDE}")
+    blocks = row["cores"] if found[0].endswith("all cores") else queries // attention.SIDE
+    return partial(attention.attention, queries, keys, min(blocks, queries // attention.SIDE))
+
+
+_KERNELS: tuple[tuple[str, Callable[[Row, str, re.Match[str]], Callable[[], Result]]], ...] = (
+    (r"^catlass (basic|preload|optimized|B row)(?!.*split)", _product),
+    (r"^flash attention, PTO kernel(?: \(tiles of 128| ?, all cores)", _attention),
+)
+
+
+def predicted(row: Row) -> dict[str, Any]:
+    """Return *row* with its measured and its predicted microseconds, and those of the pipes.
+
+    Raises:
+        UnknownRowError: There is no kernel for it.
+    """
+    timeline = kernel_of(row)().timeline
+    assert timeline is not None
+    us = timeline.duration_ns / 1000 + head_us(row)
+    pipes = {pipe: round(float(np.float64(busy)), 3) for pipe, busy in timeline.busy_us.items()}
+    return {**row, "measured": row["us"], "predicted": round(us, 3), "pipes": pipes}

@@ -1,0 +1,89 @@
+"""Rows of a file (rows/published.py): products in raw instructions against NumPy, and what words and shapes choose."""
+
+import json
+
+import numpy as np
+import pytest
+
+from device_model.aicore.core.names import KernelType
+from device_model.aicore.runner import run
+from device_model.profile import load
+from tests.bench.aicore_rows import main
+from tests.bench.rows.products import Product, laid, multiply, operands, single
+from tests.bench.rows.published import HEAD_US, UnknownRowError, head_us, kernel_of
+
+ROW = {
+    "kind": "cube", "op": "catlass basic, B column major, L1 32x32x128", "shape": [5, 512, 96], "dtype": "float32",
+    "card": "ascend910b1", "cores": 3, "us": 10.0, "how": "msprof", "source": "made up", "fair": "yes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        Product(70, 200, 150, l1=(32, 64, 64), depth=32),
+        Product(70, 208, 160, b="column", l1=(32, 64, 64), depth=32, shuffles=True),
+        Product(20, 192, 160, b="zN", l1=(32, 64, 64), depth=32, swizzle=(2, 1)),
+        Product(5, 512, 96, single, "column", (32, 32, 128), 64, out=single),
+    ],
+    ids=["row", "column", "zN", "float32"],
+)
+def test_a_product_in_tiles_equals_numpy(product):
+    a, b = operands(product, np.random.default_rng(1))
+    c = np.zeros((product.m, product.n), product.out)
+    args = a, laid(product, b), c, product
+    result = run(multiply, 4, args, load("ascend910b1").aicore, kind=KernelType.AIC_ONLY)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.allclose(c, exact, rtol=2e-3, atol=1e-4)
+    assert not list(result.findings)
+
+
+@pytest.mark.parametrize("swizzle", [(1, 0), (3, 0), (3, 1), (4, 1)])
+def test_each_tile_of_c_has_one_place(swizzle):
+    product = Product(7 * 128, 64, 5 * 256, swizzle=swizzle)
+    places = [product.place(task) for task in range(35)]
+    assert sorted(places) == [(row, column) for row in range(7) for column in range(5)]
+    assert len(set(places[: swizzle[0]])) == swizzle[0]
+    assert {place[1 - swizzle[1]] for place in places[: swizzle[0]]} == {0}  # a band begins across it
+
+
+def test_words_and_shape_choose_a_kernel_and_what_is_unknown_is_named(tmp_path, capsys):
+    rows, out = tmp_path / "rows.json", tmp_path / "out.json"
+    others = [
+        {**ROW, "op": "catlass preload, B zN, L1 16x32x64", "shape": [16, 128, 64], "dtype": "float16"},
+        {**ROW, "op": "a kernel that nobody has"},
+        {**ROW, "us": 20_000.0},
+    ]
+    rows.write_text(json.dumps({"rows": [ROW, *others]}))
+    with pytest.raises(SystemExit) as ended:
+        main(["--rows", str(rows), "--json", str(out)])
+    assert ended.value.code == 4
+    printed = capsys.readouterr().out
+    assert "there is no kernel for 'a kernel that nobody has'" in " ".join(printed.split())
+    assert "longer than 10,000 us" in " ".join(printed.split())
+    done = json.loads(out.read_text())
+    assert [row["op"] for row in done] == [ROW["op"], others[0]["op"]]
+    assert all(row["measured"] == 10.0 and row["predicted"] > HEAD_US and row["pipes"]["mac"] > 0 for row in done)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"card": "ascend910z"}, "no profile"),
+        ({"card": "h200"}, "no profile"),
+        ({"cores": 49}, "no 49 cores"),
+        ({"shape": [1, 2]}, "3 sizes"),
+        ({"shape": [0, 2, 3]}, "3 sizes"),
+        ({"dtype": "int4"}, "int4"),
+        ({"kind": "scalar"}, "scalar"),
+    ],
+)
+def test_a_row_that_names_what_is_not_here_is_refused(changed, named):
+    with pytest.raises(UnknownRowError, match=named):
+        kernel_of(ROW | changed)
+
+
+def test_the_profiler_counts_a_head_of_cube_kernels_only():
+    assert head_us(ROW) == HEAD_US
+    assert head_us(ROW | {"kind": "attention"}) == 0
+    assert head_us(ROW | {"how": "mean of 50 launches in a row"}) == 0
