@@ -157,14 +157,16 @@ def test_the_cube_computes_the_next_piece_before_it_is_asked_for():
 
 
 def test_double_buffers_keep_the_cube_busy():
-    """A large product on one cube core is bound by Mmad: 16 x 16 x 16 fractals a cycle."""
+    """A large product on one cube core is bound by Mmad, 16 x 16 x 16 fractals a cycle; its 2 MB from HBM take 0.7 of
+    that time, and its first tiles come before the first Mmad.
+    """
     tiling = multi_core_matmul_tiling(SPEC, 512, 512, 1024, half, cores=1)
     a, b = factors(512, 512, 1024, half)
     result = launch(multiply, a, b, np.zeros((512, 512), single), None, tiling, (of(half), of(half), of(single)),
                     kind=KernelType.AIC_ONLY)  # fmt: skip
     mmads = [each for each in result.programs[0].instructions if each.name == "Mmad"]
     assert sum(each.cycles for each in mmads) == 32 * 32 * 64
-    assert mmads[-1].end - mmads[0].start < 1.25 * 32 * 32 * 64
+    assert mmads[-1].end - mmads[0].start < 1.35 * 32 * 32 * 64
 
 
 def test_tilings_fit_the_core_and_cover_the_product():
