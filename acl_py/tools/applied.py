@@ -59,7 +59,9 @@ def apply_advice(asker: Asker, timeline: Timeline) -> Applied:
             break
         made.append(best)
         asker, program = _edited(_answer(best)), _answer(best).case.program
-        timeline = asker.timeline
+        # The program has the accesses that were recorded; its replay is not watched.
+        watched, handed = timeline.host_watched, timeline.handovers_watched
+        timeline = replace(asker.timeline, host_watched=watched, handovers_watched=handed)
     made.sort(key=lambda each: -_answer(each).gain_ns)
     waits = lacks or Explanation(timeline, asker, View()).advice
     after_ns = asker.worked_ns
