@@ -116,10 +116,11 @@ def test_a_script_runs_with_each_variable_and_argument(swept, tmp_path):
     ]
     done = CliRunner().invoke(app, args)
     rows = [re.sub(r" +", " ", line).split(" ") for line in done.stdout.splitlines()]
-    assert rows[0][1:] == ["env", "FILLS", "arg", "--size", "us", "host", "waits", "returned", ""]
+    rows = [row for row in rows if len(row) > 4]  # without the rest of an error
+    assert rows[0][1:] == ["env", "FILLS", "arg", "--size", "us", "host", "waits", "bytes", ""]
     assert [row[1:3] for row in rows[1:]] == [["1", "1024"], ["1", "2048"], ["x", "1024"], ["x", "2048"]]
-    assert "{'bytes': 2048}" in done.stdout
-    assert done.stdout.count("exit code 1: ValueError: invalid literal for int() with base 10: 'x'") == 2
+    assert "2,048" in done.stdout
+    assert done.stdout.count("exit code 1: ValueError: invalid literal for int() with base 10:") == 2
     assert done.exit_code == 4
     again = CliRunner().invoke(app, [*args, "--resume"])
     assert (again.stdout, "a second" in again.stderr) == (done.stdout, False), "nothing runs twice"
