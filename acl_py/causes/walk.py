@@ -21,7 +21,9 @@ from acl_py.verbs.events import EventElapsedTime, GetEventTimestamp
 WAKING, GRANTED, OP, CALL, BETWEEN, ENTRY = range(6)  # rows of one instant come in this order
 _TIMES = (EventElapsedTime.__name__, GetEventTimestamp.__name__)
 
-Row = tuple[int, int, int, int]  # when something was done, what it is, its index, and the operation a caller woke with
+Row = tuple[
+    int, int, int, int
+]  # its time, its kind (above), its index among those, and the operation that woke its caller
 
 
 class Rows:

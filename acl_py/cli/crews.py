@@ -35,7 +35,7 @@ Dask = Annotated[
 
 
 class CrewError(ValueError):
-    """There is nobody who could run anything."""
+    """The options name no workers: they contradict one another, or a cluster does not answer."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def crew_of(workers: int | None, dask: str, files: Sequence[Path] = ()) -> Itera
     A cluster gets the modules in *files*, which its machines may not have.
 
     Raises:
-        CrewError: Both are given, the package distributed is missing, or nobody answers.
+        CrewError: Both are given, the package distributed is missing, or no scheduler answers.
     """
     if not dask:
         with Crew(workers=workers) as crew:
@@ -72,7 +72,7 @@ def _client(distributed: Any, dask: str) -> Any:
         client = distributed.Client(**where, timeout=f"{_ANSWER_S} s")
     except (OSError, ValueError) as error:
         raise CrewError(
-            f"--dask {dask}: nobody answers there; is it the address that `dask scheduler` prints?"
+            f"--dask {dask}: no scheduler answers there; is it the address that `dask scheduler` prints?"
         ) from error
     try:
         client.wait_for_workers(1, timeout=_WORKER_S)

@@ -185,9 +185,8 @@ class Runtime:
         """Return the memory of the run."""
         memory = self.profile.memory
         capacities = [memory.bytes] * self.profile.devices
-        return Memory(
-            capacities, memory.alignment, self.error, is_board=self.profile.is_board, values=self.values
-        )  # fmt: skip
+        board = self.profile.is_board
+        return Memory(capacities, memory.alignment, self.error, is_board=board, values=self.values)
 
     def make_device(self, number: int) -> Device:
         """Return device *number*."""

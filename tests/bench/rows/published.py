@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from device_model.aicore.runner import Result
 from device_model.profile import load, names
 from tests.bench.rows import attention, products
@@ -114,5 +112,5 @@ def predicted(row: Row) -> dict[str, Any]:
     timeline = kernel_of(row)().timeline
     assert timeline is not None
     us = timeline.duration_ns / 1000 + head_us(row)
-    pipes = {pipe: round(float(np.float64(busy)), 3) for pipe, busy in timeline.busy_us.items()}
+    pipes = {pipe: round(float(busy), 3) for pipe, busy in timeline.busy_us.items()}
     return {**row, "measured": row["us"], "predicted": round(us, 3), "pipes": pipes}

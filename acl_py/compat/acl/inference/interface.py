@@ -65,7 +65,7 @@ class InferSession:
         self.intensors_desc = self.session.get_inputs()
         self.outtensors_desc = self.session.get_outputs()
 
-    # --- what it is
+    # --- inputs and outputs of the model
 
     def get_inputs(self) -> list[tensor_desc]:
         """Return the inputs: name, datatype, format, shape, size and realsize of each."""

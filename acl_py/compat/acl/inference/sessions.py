@@ -124,7 +124,7 @@ class InferenceSession:
         desc.name, desc.shape, desc.realsize = dims["name"], list(dims["dims"]), desc.size
         return desc
 
-    # --- what it is
+    # --- inputs and outputs of the model
 
     def get_inputs(self) -> list[tensor_desc]:
         """Return the inputs, without the one that says the gear."""

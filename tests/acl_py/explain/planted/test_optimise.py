@@ -47,6 +47,13 @@ def test_the_command_writes_the_edited_program(tmp_path):
     assert "edits: none: no safe one is worth 1 % of the run" in again.output
 
 
+def test_behind_an_edit_the_accesses_of_the_recording_still_count():
+    timeline = recording(UploadInPieces, sanitize="host,device")
+    applied = apply_advice(asker_of(timeline, "run"), timeline)
+    assert len(applied.edits) == 1
+    assert "needs accesses" not in applied.text
+
+
 def program_of(timeline):
     return asker_of(timeline, "run").case.program
 

@@ -67,7 +67,7 @@ class Line:
     way: int
 
     async def wait(self, timeout_ms: int) -> bool:
-        """Wait for the work, so many milliseconds at most (0 only asks, -1 waits for ever); return whether it is over.
+        """Wait for the work, at most *timeout_ms*: 0 only asks, -1 has no limit. Return whether the work has ended.
 
         That it has failed is no error here: its picture says so.
         """

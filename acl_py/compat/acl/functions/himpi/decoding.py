@@ -119,7 +119,7 @@ def vdec_start_recv_stream(here: Session, number: int) -> None:
 
 @does("i")
 def vdec_stop_recv_stream(here: Session, number: int) -> None:
-    """Let it receive no more; what it has been sent is decoded."""
+    """Let a channel refuse further data; what was sent before is decoded."""
     _decoder(here, number).receiving = False
 
 
