@@ -134,7 +134,8 @@ def test_an_address_nobody_answers_is_a_sentence(swept):
     done = CliRunner().invoke(app, ["sweep", "swept_program.py", "--grid", "streams=1", "--dask", "tcp://127.0.0.1:9"])
     assert done.exit_code == 2
     assert (
-        "acl-py: --dask tcp://127.0.0.1:9: no scheduler answers there; is it the address that `dask scheduler`" in done.stderr
+        "acl-py: --dask tcp://127.0.0.1:9: no scheduler answers there; is it the address that `dask scheduler`"
+        in done.stderr
     )
 
 
