@@ -11,7 +11,7 @@ from typing import Any
 
 from device_model.aicore.runner import Result
 from device_model.profile import load, names
-from tests.bench.rows import attention, products
+from tests.bench.rows import attention, products, vectors
 
 Row = Mapping[str, Any]
 KINDS = ("cube", "cube-int8", "attention", "vector", "mixed", "reduce")  # those that are compared
@@ -97,9 +97,36 @@ def _attention(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result
     return partial(attention.attention, queries, keys, min(blocks, queries // attention.SIDE))
 
 
+def _turbo_quant(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """Up to 12 tokens in an instruction, unless the words say one."""
+    tokens, wide = _sizes(row, 2)
+    batch = 1 if "one token at a time" in row["op"] else vectors.MOST_TOKENS
+    return partial(vectors.compress_on_card, card, tokens, wide, row["cores"], batch)
+
+
+def _gelu(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    rows, columns = _sizes(row, 2)
+    return partial(vectors.gelu_on_card, card, rows, columns, row["cores"])
+
+
+def _nd_to_nz(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """Columns of 16 halves lie as many blocks apart in UB as the words say; by default, as a tile has rows."""
+    rows, columns = _sizes(row, 2)
+    return partial(vectors.nd_to_nz_on_card, card, rows, columns, row["cores"], int(found[1] or vectors.TALL))
+
+
+def _times_four(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    batch, tokens, wide = _sizes(row, 3)
+    return partial(vectors.times_four_on_card, card, batch * tokens, wide, row["cores"])
+
+
 _KERNELS: tuple[tuple[str, Callable[[Row, str, re.Match[str]], Callable[[], Result]]], ...] = (
     (r"^catlass (basic|preload|optimized|B row)(?!.*split)", _product),
     (r"^flash attention, PTO kernel(?: \(tiles of 128| ?, all cores)", _attention),
+    (r"^TurboQuant", _turbo_quant),
+    (r"^GELU of", _gelu),
+    (r"^ND to NZ(?:.*?(\d+) blocks apart)?", _nd_to_nz),
+    (r"^mhc_post", _times_four),
 )
 
 
