@@ -57,6 +57,11 @@ class Product:
     shuffles: bool = False  # cores begin at tiles of their own along k
     out: Any = half
     keeps_a: bool = False
+    unit_flags: bool = True  # Fixpipe stores block by block while the last Mmad computes
+
+    def has_unit_flags(self) -> bool:
+        """Whether results leave L0C block by block. Squares of int8 may be wider than what Fixpipe stores."""
+        return self.unit_flags and (k0(self.dtype) <= SIDE or self.n % k0(self.dtype) == 0)
 
     def tiles(self) -> tuple[int, int]:
         """The tiles of C, down and across."""
@@ -183,7 +188,7 @@ class Cube:
                     full = self.l0.filled()
                     self.l0.wait(full)
                     is_last = number == count and at + k == long
-                    flag = (TURN if is_last else KEEP) if self.width <= SIDE else 0
+                    flag = (TURN if is_last else KEEP) if product.has_unit_flags() else 0
                     Mmad(self.c, a2, b2, MmadParams(m, self._wide(n), k, not started, flag))
                     started = True
                     self.l0.emptied(full)
@@ -192,7 +197,7 @@ class Cube:
     def store(self, c: GlobalTensor, m: int, n: int, stride: int) -> None:
         """Store what L0C holds to *c*."""
         mode = QuantMode.NoQuant if c.dtype == self.total else QuantMode.F322F16
-        is_flagged = self.width <= SIDE
+        is_flagged = self.product.has_unit_flags()
         if not is_flagged:
             SetFlag(HardEvent.M_FIX, 0)
             WaitFlag(HardEvent.M_FIX, 0)

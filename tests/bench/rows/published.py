@@ -11,7 +11,7 @@ from typing import Any
 
 from device_model.aicore.runner import Result
 from device_model.profile import load, names
-from tests.bench.rows import attention, products, quantised, vectors
+from tests.bench.rows import attention, grids, products, quantised, vectors
 
 Row = Mapping[str, Any]
 KINDS = ("cube", "cube-int8", "attention", "vector", "mixed", "reduce")  # those that are compared
@@ -98,8 +98,27 @@ def _quantised(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result
     if k % 32 or n % 32:
         raise UnknownRowError(f"shape {row['shape']}: k and n are whole squares of 32")
     by_columns = "column major" in row["op"] or (splits and "row major" not in row["op"])
-    product = quantised.product_of(m, k, n, "column" if by_columns else "row", keeps_a=keeps_a)
+    product = quantised.product_of(m, k, n, "column" if by_columns else "row", keeps_a=keeps_a, flags=splits)
     return partial(quantised.on_card, product, card, row["cores"], splits=splits)
+
+
+def _grid(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """A part of C for each core, B by columns; with GELU of the result, if the words say so."""
+    (m, k, n), dtype = _sizes(row, 3), _TYPES.get(row["dtype"])
+    if dtype is None or k % 16 or n % 16:
+        raise UnknownRowError(f"{row['dtype']} {row['shape']}: {' or '.join(_TYPES)}, k and n in whole fractals of 16")
+    tile, depth = ((128, 256, 256), 64) if dtype == products.half else ((128, 128, 256), 64)
+    product = products.Product(m, k, n, dtype, "column", tile, depth, out=products.single)
+    return partial(grids.grid_on_card, product, card, row["cores"], with_gelu="gelu" in row["op"].lower())
+
+
+def _grouped(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
+    """Equal groups, which are whole tiles of 128 rows; the scenario of the page, by default the fastest."""
+    m, k, n, groups = _sizes(row, 4)
+    if m % (groups * 128) or k % 32 or n % 32 or k > 2048:
+        raise UnknownRowError(f"shape {row['shape']}: groups of whole 128 rows, k up to 2048, k and n in squares of 32")
+    product = grids.grouped_product(m // groups, k, n)
+    return partial(grids.grouped_on_card, product, groups, card, row["cores"], int(found[1] or 2))
 
 
 def _attention(row: Row, card: str, found: re.Match[str]) -> Callable[[], Result]:
@@ -135,7 +154,10 @@ def _times_four(row: Row, card: str, found: re.Match[str]) -> Callable[[], Resul
 
 _KERNELS: tuple[tuple[tuple[str, ...], str, Callable[[Row, str, re.Match[str]], Callable[[], Result]]], ...] = (
     (("cube",), r"^catlass (basic|preload|optimized|B row)(?!.*split)", _product),
+    (("cube",), r"^GEMM, basic API", _grid),
     (("cube-int8",), r"^catlass", _quantised),
+    (("mixed",), r"^quantised grouped matmul \+ GELU(?:, scenario ([012]))?", _grouped),
+    (("mixed",), r"^(?:GEMM|matmul|product)\b.*\+ GELU", _grid),
     (("attention",), r"^flash attention, PTO kernel(?: \(tiles of 128| ?, all cores)", _attention),
     (("vector",), r"^TurboQuant", _turbo_quant),
     (("vector",), r"^GELU of", _gelu),

@@ -39,9 +39,11 @@ LANES = 64  # floats of a repeat
 _SUMS, _ROOM = (4, 5), (6, 7)  # flags between cores: a tile is there, or its room is free
 
 
-def product_of(m: int, k: int, n: int, b: str = "row", *, keeps_a: bool = False) -> Product:
-    """Return the product with its tiles; cores begin at tiles of their own along k."""
-    return Product(m, k, n, int8, b, TILE, 128, (3, 0), shuffles=True, out=int32, keeps_a=keeps_a)
+def product_of(m: int, k: int, n: int, b: str = "row", *, keeps_a: bool = False, flags: bool = False) -> Product:
+    """Return the product with its tiles; cores begin at tiles of their own along k. *flags*: see `unit_flags`."""
+    return Product(
+        m, k, n, int8, b, TILE, 128, (3, 0), shuffles=True, out=int32, keeps_a=keeps_a, unit_flags=flags
+    )  # fmt: skip
 
 
 def tasks_of(product: Product, *, in_turn: bool) -> list[tuple[int, int]]:
