@@ -23,6 +23,7 @@ from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.cube.mmad import CubeUnit
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.crossing import Crossing
+from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.timing.play import Timeline, play
 from device_model.kernel import strands
 from device_model.kernel.blas import one_thread
@@ -77,6 +78,7 @@ def run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    l2: Cache | None = None,
 ) -> Result:
     """Run a kernel on simulated cores.
 
@@ -93,6 +95,8 @@ def run(
             vendor's compiler can do. Needs *hazards*.
         timing: Whether to work out the times of the instructions.
         values: Whether instructions compute. Without values a kernel that looks at what memory holds cannot go on.
+        l2: What earlier launches with the same arguments left in the L2, to which this one adds; by default it is
+            empty.
 
     Raises:
         KernelError: The kernel cannot go on.
@@ -127,11 +131,13 @@ def run(
                 result.programs.append(program)
                 crossing.cores.append(make(program))
     with no_collections(), one_thread():
-        _execute(result, crossing, partial(kernel, *_arguments(args)), spec if timing else None)
+        _execute(result, crossing, partial(kernel, *_arguments(args)), spec if timing else None, l2)
     return result
 
 
-def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
+def _execute(
+    result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None, l2: Cache | None
+) -> None:
     """Run all blocks and, with a *spec*, time what they did."""
     try:
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
@@ -147,7 +153,7 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
     finally:
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
     if spec is not None:
-        result.timeline = play(result.programs, spec)
+        result.timeline = play(result.programs, spec, l2)
 
 
 def _block(core: Core, kernel: Callable[[], object]) -> None:

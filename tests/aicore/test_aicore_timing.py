@@ -16,6 +16,7 @@ from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.vector.elementwise import Add, Exp
 from device_model.profile import load
 
@@ -225,7 +226,7 @@ def test_half_a_copy_that_is_in_the_l2_spares_the_memory_half_of_it():
 
 
 def test_evicting_written_lines_costs_the_memory_time_beyond_its_buffer():
-    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0, write_back_permille=2000)
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0)
 
     def kernel(x):
         x = GlobalTensor(half).SetGlobalBuffer(x)
@@ -234,13 +235,58 @@ def test_evicting_written_lines_costs_the_memory_time_beyond_its_buffer():
 
     written = copies(played(kernel, np.zeros(MB, half), spec=spec))
     between = np.diff([each.end for each in written])
-    # Four fit. Each one after that evicts one, whose 16 KB cost HBM twice as long as reads.
-    assert between == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3 + [2 * 16384 / 10] * 4)
-    buffered = copies(played(kernel, np.zeros(MB, half), spec=replace(spec, write_back_bytes=32768)))
+    # Four fit. Each one after that evicts one, whose 16 KB cost HBM as long as reads.
+    assert between == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3 + [16384 / 10] * 4)
+    buffered = copies(played(kernel, np.zeros(MB, half), spec=replace(spec, write_back_bytes=16384)))
     between = np.diff([each.end for each in buffered])
-    # The first eviction fills the buffer. The next finds that 190 ns have drained 1.9 KB, and waits for 28 of 30.1 KB:
+    # The first eviction fills the buffer. The next finds that 190 ns have drained 1.9 KB, and waits for 12 of 14.1 KB:
     # quarters of a copy.
-    assert between[:5] == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 4 + [28672 / 10])
+    assert between[:5] == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 4 + [12288 / 10])
+
+
+def test_a_written_byte_costs_more_beside_one_that_is_read():
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=16384, write_back_permille=2000)
+
+    def kernel(x, is_read):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        if is_read:
+            DataCopy(ub(0, 8192), x, 8192)
+            SetFlag(HardEvent.MTE2_MTE3, 0)
+            WaitFlag(HardEvent.MTE2_MTE3, 0)
+        for first in range(65536, 131072, 8192):
+            DataCopy(x[first:], ub(0, 8192), 8192)
+
+    alone, beside = (
+        [each for each in copies(played(kernel, np.zeros(MB, half), is_read, spec=spec)) if each.pipe is Pipe.MTE3]
+        for is_read in (False, True)
+    )
+    plain, first = alone[4].end - alone[3].end, beside[4].end - beside[3].end
+    # The fifth write evicts 16 KB. They fit in the buffer, unless as many were read before: then they take its place
+    # twice. The read is used up then, and the next write evicts what the one before it would have.
+    assert plain == pytest.approx(16384 / SPEC.write_bytes_per_cycle)
+    assert first == pytest.approx(16384 / 10)
+    assert np.diff([each.end for each in alone[6:]]) == pytest.approx(np.diff([each.end for each in beside[6:]]))
+
+
+def test_a_launch_finds_in_the_l2_what_the_one_before_it_left():
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0)
+    x, l2 = np.zeros(MB, half), Cache(65536)
+
+    def kernel(x, is_write):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        for first in range(0, 32768, 8192):
+            if is_write:
+                DataCopy(x[32768 + first :], ub(0, 8192), 8192)
+            else:
+                DataCopy(ub(0, 8192), x[first:], 8192)
+
+    def ends(*args):
+        return np.diff([each.end for each in copies(played(kernel, x, *args, spec=spec, l2=l2))])
+
+    assert ends(False) == pytest.approx([16384 / 10] * 3)  # from HBM
+    assert ends(False) == pytest.approx([16384 / SPEC.hit_read_gbps] * 3)
+    assert ends(True) == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3)  # what goes is clean
+    assert ends(False) == pytest.approx([2 * 16384 / 10] * 3)  # from HBM, which writes as much first
 
 
 # Rows

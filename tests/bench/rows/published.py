@@ -61,8 +61,10 @@ def card_of(row: Row) -> str:
 
 
 def head_us(row: Row) -> float:
-    """Return what the profiler counts for a kernel of the kind of *row* besides what its instructions take."""
+    """Return what the way of measuring *row* adds to its kernel: the profiler's head, or the host's part of a call."""
     how = row.get("how", "").lower()
+    if called := re.search(r"^call, includes (\d+) us of the host", how):
+        return float(called[1])
     return HEAD_US * _HEADS.get(row["kind"], 0) if any(each in how for each in _PROFILED) else 0.0
 
 
