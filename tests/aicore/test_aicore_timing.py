@@ -16,6 +16,7 @@ from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.runner import Beside, run_beside
 from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.vector.elementwise import Add, Exp
 from device_model.profile import load
@@ -287,6 +288,35 @@ def test_a_launch_finds_in_the_l2_what_the_one_before_it_left():
     assert ends(False) == pytest.approx([16384 / SPEC.hit_read_gbps] * 3)
     assert ends(True) == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3)  # what goes is clean
     assert ends(False) == pytest.approx([2 * 16384 / 10] * 3)  # from HBM, which writes as much first
+
+
+def test_launches_side_by_side_share_the_memory_and_what_is_on_its_way():
+    spec = replace(SPEC, hbm_gbps=10)
+    a, b = np.zeros(MB, half), np.zeros(MB, half)
+
+    def to_ub(x):
+        DataCopy(ub(0, 65536), GlobalTensor(half).SetGlobalBuffer(x), 65536)
+
+    def to_l1(x):
+        DataCopy(LocalTensor(half, TPosition.A1, 0, 65536), GlobalTensor(half).SetGlobalBuffer(x), 65536)
+
+    def ends(first, second):
+        launches = Beside(to_ub, 1, (first,)), Beside(to_l1, 1, (second,), KernelType.AIC_ONLY)
+        results = run_beside(launches, spec)
+        assert results[0].timeline is results[1].timeline
+        return [copies(result)[0].end - INIT for result in results]
+
+    alone = copies(played(to_ub, a, spec=spec))[0].end - INIT
+    apart, same = ends(a, b), ends(a, a)
+    assert alone == pytest.approx(READ + 1 + 131072 / 10)
+    assert apart[0] == pytest.approx(READ + 1 + 2 * 131072 / 10)
+    assert same[0] == pytest.approx(alone, rel=0.01)
+    assert same[1] == pytest.approx(alone, rel=0.01)  # it waits for what comes for the other one
+
+
+def test_launches_of_mixed_blocks_do_not_run_side_by_side():
+    with pytest.raises(ValueError, match="MIX_AIC_1_2"):
+        run_beside([Beside(lambda: None, 1, (), KernelType.MIX_AIC_1_2)], SPEC)
 
 
 # Rows
