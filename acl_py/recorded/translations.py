@@ -26,7 +26,7 @@ from acl_py.calls.acts import (
     Word,
     leaves,
 )
-from acl_py.calls.fields import STREAMS, TAKING
+from acl_py.calls.fields import STREAMS, TAKING, device_of_primary, primary_of
 from acl_py.calls.steps import ROWS
 from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
@@ -54,7 +54,7 @@ GIVE_WAY: Fields = {"op": "give_way"}
 NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
 PAGEABLE = "pageable memory"  # all memory of the host that no call has made: which arrays it was is not recorded
-_RESERVED = (*STREAMS, "primary", PAGEABLE)  # names that mean something in a program
+_RESERVED = (*STREAMS, PAGEABLE)  # names that mean something in a program, as those of primary contexts do
 
 
 class Translator:
@@ -390,7 +390,7 @@ class Translator:
         if handle.kind == "stream" and not handle.number:
             return TAKING
         if handle.kind == "context" and handle.name == "primary":
-            return "primary"
+            return primary_of(handle.device)
         if name not in self._made and handle.kind in ("stream", "event"):
             self._used[f"{handle.kind}s"][name] = _declared(handle)
         return name
@@ -496,7 +496,14 @@ def unique(names: list[str]) -> list[str]:
 def _plain(name: str) -> str:
     """Return the name that the program gave: of "stream 'copies'" the part in quotes, unless the format uses it."""
     given = _GIVEN.fullmatch(name)
-    return name if given is None or given[2] in _RESERVED or NUMBERED.fullmatch(given[2]) else given[2]
+    if (
+        given is None
+        or given[2] in _RESERVED
+        or NUMBERED.fullmatch(given[2])
+        or device_of_primary(given[2]) is not None
+    ):
+        return name
+    return given[2]
 
 
 def _run(ns: int, released: Iterable[tuple[int, int]]) -> tuple[float, list[list[float]]]:

@@ -449,6 +449,32 @@ def test_contexts_and_devices_are_kept():
     assert differences(timeline) == []
 
 
+def test_the_primary_context_of_each_device_has_a_name_of_its_own():
+    async def main():
+        for device in (0, 1):
+            await acl.SetDevice(device)
+        second = await acl.GetCurrentContext()
+        await acl.SetDevice(0)
+        first = await acl.GetCurrentContext()
+        for context in (second, first):
+            await acl.SetCurrentContext(context)
+            await square[8, None](await acl.Malloc(64))
+            await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    assert {op.device for op in timeline.ops} == {0, 1}
+    chosen = [step["context"] for step in steps_of(timeline) if step["op"] == "set_context"]
+    assert chosen == ["primary 1", "primary"]
+    assert parse(document_of(timeline)).devices()[-3:] == [0, 0, 0]
+    assert differences(timeline) == []
+
+
+def test_a_primary_context_of_a_device_that_is_not_there_is_refused():
+    program = parse({"id": "p", "steps": [{"op": "set_context", "context": "primary 2"}]})
+    with pytest.raises(ProgramError, match=r"context 'primary 2': device: .* 2"):
+        replay(program, device="tiny")
+
+
 def test_a_saved_trace_gives_the_same_program(tmp_path):
     async def main():
         await square[8, await acl.CreateStream()](await acl.Malloc(64))
