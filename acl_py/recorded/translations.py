@@ -30,6 +30,7 @@ from acl_py.calls.fields import STREAMS, TAKING, device_of_primary, primary_of
 from acl_py.calls.steps import ROWS
 from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
+from acl_py.trace.rows.columns import call_columns, op_columns
 from acl_py.trace.rows.timeline import (
     Access,
     Call,
@@ -71,8 +72,11 @@ class Translator:
         self._made = set(self._names_made())
         self._used: dict[str, dict[str, Fields]] = {"buffers": {}, "streams": {}, "events": {}}
         self._pageable = 0  # bytes of memory of the host that no call has made
+        has_functions = any(kind.kind == "host_function" for kind in op_columns(timeline.ops).kinds)
         self._functions = {
-            (op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function" and op.launch is None
+            (op.queued_ns, op.in_stream): op
+            for op in (timeline.ops if has_functions else ())
+            if op.kind == "host_function" and op.launch is None
         }
         self.graphs = Graphs(timeline)
         # Calls of one kind share an act: what is known of both, by the name of the call and the identity of its act.
@@ -80,8 +84,8 @@ class Translator:
 
     def _names_made(self) -> Iterator[str]:
         """Return the names of the handles and buffers that calls of the run have made."""
-        for call in self.timeline.calls:
-            match call.act:
+        for kind in call_columns(self.timeline.calls).kinds:
+            match kind.act:
                 case Made(None, Ref(handle)) if self.timeline.handles[handle].kind != "graph":
                     yield self._handles[handle]
                 case Began(Extent(buffer)):
