@@ -272,7 +272,8 @@ def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = 
 def run_python(arguments: list[str], folder: str, limit_s: int) -> str:
     """Run Python, and say how it ended."""
     path = os.pathsep.join([str(_ROOT), str(_HERE / "plugins"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    # Sets in messages have one order, or the same failure would have other words with and without a driver.
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -35,6 +35,11 @@ def test_each_case_has_its_outcome_and_a_file_that_crashes_says_how(tmp_path):
     assert outcomes(tmp_path, endless, "--limit", "2") == {"": "hang: no end within 2 s"}
 
 
+def test_a_failure_that_names_a_set_has_the_same_words_in_each_process(tmp_path):
+    names = "print({f'member {n}' for n in range(20)})"
+    assert suites.run_python(["-c", names], str(tmp_path), 60) == suites.run_python(["-c", names], str(tmp_path), 60)
+
+
 def test_a_case_that_is_skipped_here_for_what_is_not_simulated_does_not_count():
     skipped = suites._is_excluded("test_pool", "skip: Device does not support IPC")
     failed = suites._is_excluded("test_pool", "failure: Device does not support IPC")
