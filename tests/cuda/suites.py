@@ -324,9 +324,19 @@ def _print_row(name: str, cases: list[Case], here: Outcomes) -> None:
 
 
 def _print_differences(file: str, cases: list[Case]) -> None:
-    for case in cases:
-        if case.here != "pass":
-            print(f"{file}: {case.name}: {case.here[:_CUT]}", flush=True)
+    for line in differences(cases):
+        print(f"{file}: {line}", flush=True)
+
+
+def differences(cases: list[Case]) -> Iterator[str]:
+    """Yield a line for each case that does not pass; one for all if each ended in the same way, as in a file that
+    pytest does not collect.
+    """
+    ends = {case.here for case in cases}
+    if len(cases) > 1 and len(ends) == 1 and ends != {"pass"}:
+        yield f"each of {len(cases)} cases: {cases[0].here[:_CUT]}"
+        return
+    yield from (f"{case.name}: {case.here[:_CUT]}" for case in cases if case.here != "pass")
 
 
 def _print_newer(files: Iterable[str]) -> None:

@@ -57,3 +57,11 @@ def test_findings_at_the_same_lines_are_one_row_and_leaks_one_in_all():
 def test_cases_that_another_pytest_names_otherwise_are_the_same_cases():
     card, here = ["test_a[\\n-1]", "test_a[\\n-2]", "test_b", "test_c[x]"], ["test_a[k0-1]", "test_a[k1-2]", "test_b"]
     assert suites.renamed(card, here) == {"test_a[\\n-1]": "test_a[k0-1]", "test_a[\\n-2]": "test_a[k1-2]"}
+
+
+def test_a_file_that_never_began_is_told_in_one_line():
+    lost = "ended: ERROR: Missing required plugins: pytest-benchmark"
+    first, second = suites.Case("test_a", "pass", lost), suites.Case("test_b", "pass", lost)
+    assert list(suites.differences([first, second])) == [f"each of 2 cases: {lost}"]
+    assert list(suites.differences([first, second._replace(here="pass")])) == [f"test_a: {lost}"]
+    assert list(suites.differences([first._replace(here="pass"), second._replace(here="pass")])) == []
