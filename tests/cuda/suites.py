@@ -294,7 +294,9 @@ def _read(report: Path, stem: str) -> Outcomes:
 
 
 def _outcome(case: ET.Element, stem: str) -> tuple[str, str]:
-    name = _short(f"{case.get('classname', '').partition(stem)[2]}::{case.get('name')}")
+    group, name = case.get("classname", ""), case.get("name", "")
+    is_file = not group and name.endswith(stem)  # pytest could not collect it
+    name = "" if is_file else _short(f"{group.partition(stem)[2]}::{name}")
     for kind, said in (("failure", "failure"), ("error", "error"), ("skipped", "skip")):
         if (found := case.find(kind)) is not None:
             return name, f"{said}: {_reason(found)}"
