@@ -14,9 +14,10 @@ from itertools import chain, product
 from random import Random
 from typing import Any
 
-from acl_py.advice.choosing import Advice, Chooser
+from acl_py.advice.choosing import Chooser
 from acl_py.advice.lines import WaitLine
 from acl_py.advice.needs import Edit
+from acl_py.advice.pieces import Advice
 from acl_py.advice.steps import Steps
 from acl_py.causes.path import makespan_ns
 from acl_py.errors import DeadlockError

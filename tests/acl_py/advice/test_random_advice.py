@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from small import chosen
 
-from acl_py.advice.choosing import Form
+from acl_py.advice.pieces import Form
 from acl_py.errors import DeadlockError
 from acl_py.explain.recordings import asker_of
 from acl_py.programs.format import parse
