@@ -103,5 +103,6 @@ def _steps(timeline: Timeline, items: list[Item]) -> list[Fields]:
 def _tasks(timeline: Timeline) -> dict[int, str]:
     """Return a name for each caller; those of one name get numbers."""
     callers = {call.by: call.caller for call in sorted(timeline.calls, key=lambda call: call.by)}
-    callers |= {op.by: op.caller for op in timeline.ops if op.by not in callers}
+    for row in (*timeline.ops, *timeline.accesses):
+        callers.setdefault(row.by, row.caller)
     return dict(zip(callers, unique(list(callers.values())), strict=True))
