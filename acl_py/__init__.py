@@ -16,6 +16,7 @@ only from those below it, and all of them may import device_model:
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
         swept_scripts                   the same script at many points
+        kernel_names                    the names of Ascend C that a source uses, and which are here
     advice/         which waits of a recorded run are needed, and what the program is worth without the others
         pairs lines needs               what must stay in order, the lines that wait, what loses its order without them
         steps bounds choosing texts     their edits, what these are worth, which go together, and all of it in words
