@@ -43,6 +43,7 @@ from device_model.aicore.core.blocks import ASCEND_IS_AIV as ASCEND_IS_AIV
 from device_model.aicore.core.blocks import GetBlockIdx as GetBlockIdx
 from device_model.aicore.core.blocks import GetBlockNum as GetBlockNum
 from device_model.aicore.core.blocks import GetSubBlockIdx as GetSubBlockIdx
+from device_model.aicore.core.blocks import GetSubBlockNum as GetSubBlockNum
 from device_model.aicore.core.blocks import GetTaskRatio as GetTaskRatio
 from device_model.aicore.core.blocks import GetTaskRation as GetTaskRation
 from device_model.aicore.core.debug import DumpTensor as DumpTensor
@@ -177,6 +178,7 @@ from device_model.aicore.vector.elementwise import Or as Or
 from device_model.aicore.vector.elementwise import Reciprocal as Reciprocal
 from device_model.aicore.vector.elementwise import Relu as Relu
 from device_model.aicore.vector.elementwise import Rsqrt as Rsqrt
+from device_model.aicore.vector.elementwise import SetDeqScale as SetDeqScale
 from device_model.aicore.vector.elementwise import ShiftLeft as ShiftLeft
 from device_model.aicore.vector.elementwise import ShiftRight as ShiftRight
 from device_model.aicore.vector.elementwise import Sqrt as Sqrt

@@ -91,7 +91,7 @@ def test_arguments_come_in_aclrts_order(verb, parameters):
 
 # The language of core kernels: the names that Ascend C and its Python binding have for what is modelled.
 LANGUAGE = """
-    kernel KernelType In Out InOut GetBlockIdx GetBlockNum GetSubBlockIdx GetTaskRatio
+    kernel KernelType In Out InOut GetBlockIdx GetBlockNum GetSubBlockIdx GetTaskRatio GetSubBlockNum
     GlobalTensor LocalTensor TPosition QuePosition CacheMode half float32 bfloat16
     int8 int16 int32 int64 uint8 uint16 uint32 uint64 GetTaskRation ASCEND_IS_AIC ASCEND_IS_AIV
     GM_ADDR float16 EVENT_ID0 EVENT_ID1 EVENT_ID2 EVENT_ID3 EVENT_ID4 EVENT_ID5 EVENT_ID6 EVENT_ID7
@@ -111,6 +111,7 @@ LANGUAGE = """
     trans_quant_param Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
+    SetDeqScale
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 
