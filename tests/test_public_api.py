@@ -111,7 +111,8 @@ LANGUAGE = """
     trans_quant_param Matmul MatmulType REGIST_MATMUL_OBJ TCubeTiling
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
-    SetDeqScale
+    SetDeqScale Ceil Floor Round Trunc Frac Log Log2 Log10 Sign Sigmoid Tanh Swish Silu SwiGLU Gelu FasterGelu ReGlu
+    GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 

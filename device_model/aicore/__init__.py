@@ -17,6 +17,9 @@ From the top down; each room imports only from those below it:
         matmul matmul_cube matmul_tiling    the Matmul object, made of the instructions below
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
+    functions/      functions of whole tensors, made of vector instructions
+        rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
+        makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
         gather select sort                  rearrange; compare and select; sort and merge
         reduce reduce_repeats               reduce a whole tensor; each repeat, block or pair

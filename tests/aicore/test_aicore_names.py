@@ -8,6 +8,7 @@ from acl_py import asc
 from acl_py.cli import app
 from acl_py.tools import kernel_names
 from acl_py.tools.kernel_names import NameKind
+from tests.aicore import rooms
 from tests.aicore.names import commit_of, kernels_in, report
 
 SOURCE = """\
@@ -127,3 +128,7 @@ def test_names_that_are_here_lead_to_something():
         value = asc
         for part in place.split("."):
             value = getattr(value, part)
+
+
+def test_the_page_has_all_names_by_room():
+    assert rooms.TABLE.search(rooms.PAGE.read_text(encoding="utf-8"))[0] == rooms.table()

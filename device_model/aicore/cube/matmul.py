@@ -261,11 +261,8 @@ class Matmul:
             KernelError: A size is below 1, or the object is not registered. The next product raises it if it is larger
                 than the whole matrices.
         """
-        rows = _Rows(
-            *map(integer, (org_m, org_n, org_ka)),
-            integer(org_ka if org_kb is None else org_kb),
-            integer(org_kc or org_n),
-        )
+        sizes = org_m, org_n, org_ka, org_ka if org_kb is None else org_kb, org_kc or org_n
+        rows = _Rows._make(map(integer, sizes))
         assert self._tiled
         for name, size in zip(_Rows._fields, rows, strict=True):
             if size < 1:
