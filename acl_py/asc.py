@@ -250,6 +250,8 @@ from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info
 from device_model.aicore.vector.sort import MrgSortSrcList as MrgSortSrcList
 from device_model.aicore.vector.sort import Sort32 as Sort32
+from device_model.aicore.vector.transdata import TransDataTo5HD as TransDataTo5HD
+from device_model.aicore.vector.transdata import TransDataTo5HDParams as TransDataTo5HDParams
 from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError

@@ -112,7 +112,7 @@ LANGUAGE = """
     printf DumpTensor assert_ Finding Rule KernelError KernelHangError KernelAssertionError
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
     SetDeqScale Ceil Floor Round Trunc Frac Log Log2 Log10 Sign Sigmoid Tanh Swish Silu SwiGLU Gelu FasterGelu ReGlu
-    GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor
+    GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor TransDataTo5HD TransDataTo5HDParams
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 

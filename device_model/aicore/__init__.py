@@ -21,7 +21,7 @@ From the top down; each room imports only from those below it:
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
         makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
-        gather select sort                  rearrange; compare and select; sort and merge
+        gather transdata select sort        rearrange; transpose blocks; compare and select; sort and merge
         reduce reduce_repeats               reduce a whole tensor; each repeat, block or pair
         reduction                           the plan of a reduction
         fill elementwise                    constants and indices; element by element

@@ -18,7 +18,7 @@ ROOMS = {
     "masks and fills": ("vector.masks", "vector.fill"),
     "compare and select": ("vector.select",),
     "reduce": ("vector.reduce", "vector.reduce_repeats"),
-    "gather and sort": ("vector.gather", "vector.sort"),
+    "gather and sort": ("vector.gather", "vector.transdata", "vector.sort"),
     "functions made of vector instructions": ("functions",),
     "cube": ("cube.loads", "cube.im2col", "cube.mmad", "cube.fixpipe"),
     "Matmul": ("cube.matmul", "cube.matmul_tiling"),
