@@ -110,6 +110,8 @@ from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling as multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad as Mmad
 from device_model.aicore.cube.mmad import MmadParams as MmadParams
+from device_model.aicore.flags.allocator import Hardware as Hardware
+from device_model.aicore.flags.allocator import LocalMemAllocator as LocalMemAllocator
 from device_model.aicore.flags.crossing import CrossCoreSetFlag as CrossCoreSetFlag
 from device_model.aicore.flags.crossing import CrossCoreWaitFlag as CrossCoreWaitFlag
 from device_model.aicore.flags.crossing import SyncAll as SyncAll
@@ -156,6 +158,15 @@ from device_model.aicore.functions.rounding import Log10 as Log10
 from device_model.aicore.functions.rounding import Round as Round
 from device_model.aicore.functions.rounding import Sign as Sign
 from device_model.aicore.functions.rounding import Trunc as Trunc
+from device_model.aicore.functions.rows import Broadcast as Broadcast
+from device_model.aicore.functions.rows import Fill as Fill
+from device_model.aicore.functions.rows import Sum as Sum
+from device_model.aicore.functions.rows import SumParams as SumParams
+from device_model.aicore.functions.sorting import Concat as Concat
+from device_model.aicore.functions.sorting import Extract as Extract
+from device_model.aicore.functions.sorting import GetSortLen as GetSortLen
+from device_model.aicore.functions.sorting import GetSortOffset as GetSortOffset
+from device_model.aicore.functions.sorting import Sort as Sort
 from device_model.aicore.moving.atomics import DisableDmaAtomic as DisableDmaAtomic
 from device_model.aicore.moving.atomics import SetAtomicAdd as SetAtomicAdd
 from device_model.aicore.moving.atomics import SetAtomicMax as SetAtomicMax

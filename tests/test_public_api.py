@@ -113,6 +113,7 @@ LANGUAGE = """
     BlockTiling block_tiling TilingKey RowKind RowTiling select_rows Assignment balance block_us ResourcePool
     SetDeqScale Ceil Floor Round Trunc Frac Log Log2 Log10 Sign Sigmoid Tanh Swish Silu SwiGLU Gelu FasterGelu ReGlu
     GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor TransDataTo5HD TransDataTo5HDParams
+    Broadcast Fill Sum SumParams Concat Extract GetSortLen GetSortOffset Sort Hardware LocalMemAllocator
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 

@@ -19,6 +19,7 @@ From the top down; each room imports only from those below it:
         unit_flags                          flags for blocks of L0C
     functions/      functions of whole tensors, made of vector instructions
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
+        rows sorting                        Broadcast, Sum, Fill; Sort and what goes with it
         makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
         gather transdata select sort        rearrange; transpose blocks; compare and select; sort and merge
@@ -30,6 +31,7 @@ From the top down; each room imports only from those below it:
         stages          pipelines of stages, with queues or with raw events
         tpipe           TPipe: divides the local memories among queues
         queues          TQue, TQueBind, TBuf
+        allocator       LocalMemAllocator: memory without a TPipe
         crossing        flags between cores, SyncAll
         sync            flags, event ids, barriers
         pool            buffers that rest before they are handed out again

@@ -11,7 +11,7 @@ TABLE = re.compile(r"(?<=<!-- names -->\n).*?(?=<!-- end of names -->)", re.DOTA
 ROOMS = {
     "place of a block": ("core.blocks",),
     "tensors": ("core.tensors",),
-    "buffers and queues": ("flags.tpipe", "flags.queues"),
+    "buffers and queues": ("flags.tpipe", "flags.queues", "flags.allocator"),
     "flags and barriers": ("flags.sync", "flags.crossing"),
     "copies and atomics": ("moving.copies", "moving.atomics"),
     "element by element": ("vector.elementwise",),

@@ -6,6 +6,7 @@ from cores import found, launch
 
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, dtype_of, float32, half
+from device_model.aicore.flags.allocator import Hardware, LocalMemAllocator
 from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
@@ -70,6 +71,23 @@ def test_a_tensor_of_a_queue_keeps_its_new_size_until_the_buffer_is_allocated_ag
             with pytest.raises(KernelError, match="elements fit in UB from its address on"):
                 again.SetSize(wrong)
         queue.FreeTensor(again)
+
+    in_kernel(kernel)
+
+
+def test_an_allocator_hands_out_blocks_one_behind_the_other():
+    def kernel():
+        allocator = LocalMemAllocator()
+        first, second = allocator.Alloc(half, 3), allocator.Alloc(float32, 8, TPosition.VECIN)
+        assert (first.span[1:], second.span[1:], allocator.GetCurAddr()) == ((0, 6), (32, 64), 64)
+        assert (first.position, second.position) == (TPosition.VECCALC, TPosition.VECIN)
+        with pytest.raises(KernelError, match=r"Alloc at A1 of .* it lies in L1"):
+            allocator.Alloc(half, 16, TPosition.A1)
+        for wrong in (0, 196_608):
+            with pytest.raises(KernelError, match="64 of 196608 bytes given out"):
+                allocator.Alloc(half, wrong)
+        with pytest.raises(KernelError, match="a second LocalMemAllocator of UB"):
+            LocalMemAllocator(Hardware.UB)
 
     in_kernel(kernel)
 
