@@ -139,6 +139,8 @@ from device_model.aicore.functions.activations import Silu as Silu
 from device_model.aicore.functions.activations import SwiGLU as SwiGLU
 from device_model.aicore.functions.activations import Swish as Swish
 from device_model.aicore.functions.activations import Tanh as Tanh
+from device_model.aicore.functions.norms import LayerNorm as LayerNorm
+from device_model.aicore.functions.norms import RmsNorm as RmsNorm
 from device_model.aicore.functions.powers import Acosh as Acosh
 from device_model.aicore.functions.powers import Atanh as Atanh
 from device_model.aicore.functions.powers import Cos as Cos
@@ -162,6 +164,11 @@ from device_model.aicore.functions.rows import Broadcast as Broadcast
 from device_model.aicore.functions.rows import Fill as Fill
 from device_model.aicore.functions.rows import Sum as Sum
 from device_model.aicore.functions.rows import SumParams as SumParams
+from device_model.aicore.functions.softmax import SimpleSoftMax as SimpleSoftMax
+from device_model.aicore.functions.softmax import SoftMax as SoftMax
+from device_model.aicore.functions.softmax import SoftmaxFlashV2 as SoftmaxFlashV2
+from device_model.aicore.functions.softmax import SoftmaxGrad as SoftmaxGrad
+from device_model.aicore.functions.softmax import SoftMaxShapeInfo as SoftMaxShapeInfo
 from device_model.aicore.functions.sorting import Concat as Concat
 from device_model.aicore.functions.sorting import Extract as Extract
 from device_model.aicore.functions.sorting import GetSortLen as GetSortLen

@@ -114,6 +114,7 @@ LANGUAGE = """
     SetDeqScale Ceil Floor Round Trunc Frac Log Log2 Log10 Sign Sigmoid Tanh Swish Silu SwiGLU Gelu FasterGelu ReGlu
     GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor TransDataTo5HD TransDataTo5HDParams
     Broadcast Fill Sum SumParams Concat Extract GetSortLen GetSortOffset Sort Hardware LocalMemAllocator
+    SimpleSoftMax SoftMax SoftmaxFlashV2 SoftmaxGrad SoftMaxShapeInfo LayerNorm RmsNorm
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 

@@ -20,6 +20,7 @@ From the top down; each room imports only from those below it:
     functions/      functions of whole tensors, made of vector instructions
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
         rows sorting                        Broadcast, Sum, Fill; Sort and what goes with it
+        softmax norms matrices              SoftMax, RmsNorm, LayerNorm; instructions over all rows of a matrix
         makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
         gather transdata select sort        rearrange; transpose blocks; compare and select; sort and merge
