@@ -31,6 +31,9 @@ the kernel's line in its traceback.
 Each name is documented where it is defined, in `acl_py.verbs.core_kernels` and `device_model.aicore`.
 """
 
+import typing as _typing
+
+from acl_py import kernel_names as _kernel_names
 from acl_py.verbs.core_kernels import GM_ADDR as GM_ADDR
 from acl_py.verbs.core_kernels import CoreKernelFunction as CoreKernelFunction
 from acl_py.verbs.core_kernels import In as In
@@ -276,3 +279,11 @@ from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
 from device_model.kernel.tune import Trial as Trial
 from device_model.kernel.tune import Tuning as Tuning
+
+if not _typing.TYPE_CHECKING:  # type checkers would take it for any name
+
+    def __getattr__(name: str) -> object:
+        """Say why a name of Ascend C is not here, or what stands for it."""
+        if name in _kernel_names.table():
+            raise AttributeError(f"asc has no {name}: {_kernel_names.why_missing(name)} (docs/aicore.md)")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

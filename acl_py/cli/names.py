@@ -8,7 +8,8 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from acl_py.cli.common import complain, console
-from acl_py.tools.kernel_names import Name, NameKind, names_in
+from acl_py.kernel_names import NameKind
+from acl_py.tools.kernel_sources import Name, names_in
 
 MISSING = 4  # the exit code if a name is not here
 

@@ -9,7 +9,7 @@ host, of configurations and workspaces (which are Python arguments here), and of
 are left out. A *kernel* is a folder whose own sources use five names or more. Folders of tests, of the host and tiling,
 and of other cores are left out, as their paths show.
 
-`--table` writes acl_py/tools/kernel_names.tsv anew from the pages of asc-devkit in DIR.
+`--table` writes acl_py/kernel_names.tsv anew from the pages of asc-devkit in DIR.
 """
 
 import argparse
@@ -20,8 +20,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from acl_py.tools import kernel_names
-from acl_py.tools.kernel_names import NameKind
+from acl_py import kernel_names
+from acl_py.kernel_names import NameKind
+from acl_py.tools import kernel_sources
 
 REPOSITORIES = ("ops-nn", "ops-math", "ops-transformer", "catlass", "cann-samples", "asc-devkit")
 PAGES = Path("asc-devkit/docs/zh/api/SIMD-API")
@@ -58,7 +59,7 @@ def _uses(files):
             continue
         text = file.read_text(encoding="utf-8", errors="replace")
         has_kernel |= _OF_KERNELS.search(text) is not None
-        for name, lines in kernel_names.used(text).items():
+        for name, lines in kernel_sources.used(text).items():
             if kernel_names.table()[name] in COUNTED:
                 uses[name] += len(lines)
     return uses if has_kernel else Counter()
@@ -159,7 +160,7 @@ def main():
     kernels = kernels_in(options.directory)
     if not kernels:
         sys.exit(f"no kernel in {options.directory}: it must have checkouts of {', '.join(REPOSITORIES)}")
-    print(*report(kernels, kernel_names.here()), sep="\n")
+    print(*report(kernels, kernel_sources.here()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 import subprocess
 
+import pytest
 from typer.testing import CliRunner
 
-from acl_py import asc
+from acl_py import asc, kernel_names
 from acl_py.cli import app
-from acl_py.tools import kernel_names
-from acl_py.tools.kernel_names import NameKind
+from acl_py.kernel_names import NameKind
+from acl_py.tools import kernel_sources
 from tests.aicore import rooms
 from tests.aicore.names import commit_of, kernels_in, report
 
@@ -37,7 +38,7 @@ def written(path, text):
 
 def test_a_source_uses_the_names_that_it_calls_and_not_those_of_comments_and_strings():
     assert [
-        (name.name, name.uses, name.first, name.kind.name, name.here) for name in kernel_names.names_in(SOURCE)
+        (name.name, name.uses, name.first, name.kind.name, name.here) for name in kernel_sources.names_in(SOURCE)
     ] == [
         ("LocalTensor", 1, 6, "CORE", "LocalTensor"),
         ("AllocTensor", 1, 6, "CORE", "TQue.AllocTensor"),
@@ -49,7 +50,7 @@ def test_a_source_uses_the_names_that_it_calls_and_not_those_of_comments_and_str
 
 
 def test_every_name_has_a_line_of_its_documentation_or_what_stands_for_it():
-    lines = {name.name: name.line for name in kernel_names.names_in(SOURCE)}
+    lines = {name.name: name.line for name in kernel_sources.names_in(SOURCE)}
     assert lines["Add"] == asc.Add.__doc__.splitlines()[0]
     assert lines["AllocTensor"] == "Allocate the next free buffer as a tensor (Ascend C: AllocTensor)."
     assert lines["RegTensor"] == "only Ascend 950 has it"
@@ -124,7 +125,7 @@ def test_a_checkout_is_named_with_its_commit(tmp_path):
 
 
 def test_names_that_are_here_lead_to_something():
-    for place in kernel_names.here().values():
+    for place in kernel_sources.here().values():
         value = asc
         for part in place.split("."):
             value = getattr(value, part)
@@ -132,3 +133,16 @@ def test_names_that_are_here_lead_to_something():
 
 def test_the_page_has_all_names_by_room():
     assert rooms.TABLE.search(rooms.PAGE.read_text(encoding="utf-8"))[0] == rooms.table()
+
+
+def test_a_name_that_is_not_here_says_why():
+    with pytest.raises(AttributeError, match="asc has no RegTensor: only Ascend 950 has it"):
+        asc.RegTensor  # noqa: B018
+    with pytest.raises(AttributeError, match="asc has no MulDstAdd: only Ascend 950 has it"):
+        asc.MulDstAdd  # noqa: B018
+    with pytest.raises(AttributeError, match="asc has no BroadCastVecToMM: Atlas A2 and A3 do not have it"):
+        asc.BroadCastVecToMM  # noqa: B018
+    with pytest.raises(AttributeError, match=r"asc has no GetUserWorkspace: a workspace is an InOut argument"):
+        asc.GetUserWorkspace  # noqa: B018
+    with pytest.raises(AttributeError, match=r"module 'acl_py.asc' has no attribute 'Ad'"):
+        asc.Ad  # noqa: B018

@@ -1,52 +1,24 @@
 """The names of Ascend C that a source file uses, and what stands for each in `acl_py.asc`.
 
-kernel_names.tsv lists the names that have a page in the vendor's API reference, with the kind of each. A source file is
-only searched for these names, without a compiler: a use is a name in front of `(` or `<`, outside comments, strings and
-lines of the preprocessor. So an own function that has the name of an instruction counts as a use of it.
+The names are those of `kernel_names`. A source file is only searched for them, without a compiler: a use is a name in
+front of `(` or `<`, outside comments, strings and lines of the preprocessor. So an own function that has the name of an
+instruction counts as a use of it.
 """
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
 from functools import cache
 from inspect import getdoc
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from acl_py import asc
+from acl_py.kernel_names import NameKind, table, why_missing
 
-_TABLE = Path(__file__).with_suffix(".tsv")
 _USE = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<])")
 _SILENT = re.compile(
     r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | ^[ \t]*\#(?:\\\n|[^\n])*""", re.DOTALL | re.MULTILINE | re.VERBOSE
 )
-
-
-class NameKind(StrEnum):
-    """What a name of the vendor's reference is."""
-
-    CORE = "core"  # used in kernels, on Atlas A2 and A3
-    OTHER = "other cores"  # not on Atlas A2 and A3
-    REGISTER = "registers"  # of the interfaces to registers and tensors, which only Ascend 950 has
-    HOST = "host"  # tiling, and other code of the host
-    ARGUMENT = "argument"  # a Python argument stands for it, or nothing has to
-
-
-# What stands for a name of the kind ARGUMENT.
-_STANDS_FOR = MappingProxyType(
-    {
-        "GetUserWorkspace": "a workspace is an InOut argument of the kernel",
-        "GetSysWorkSpacePtr": "Matmul needs no workspace of the system",
-        "SetSysWorkSpace": "Matmul needs no workspace of the system",
-        "InitSocState": "nothing: each block begins in this state",
-        "SetSubBlockIdx": "nothing: each vector core knows its index",
-        "assert": "asc.assert_",
-        "ascendc_assert": "asc.assert_",
-    }
-)
-_CONFIG = "options of Matmul are arguments of it"
-_SHAPE = "shapes and coordinates are tuples and integers"
 
 
 class Name(NamedTuple):
@@ -63,13 +35,6 @@ class Name(NamedTuple):
     kind: NameKind
     here: str | None
     line: str
-
-
-@cache
-def table() -> MappingProxyType[str, NameKind]:
-    """Return the kind of each name that has a page in the vendor's reference."""
-    rows = (row.split("\t") for row in _TABLE.read_text(encoding="utf-8").splitlines() if not row.startswith("#"))
-    return MappingProxyType({name: NameKind(kind) for name, kind in rows})
 
 
 @cache
@@ -113,24 +78,14 @@ def names_in(text: str) -> list[Name]:
 
 def _describe(name: str, lines: list[int]) -> Name:
     kind, place = table()[name], here().get(name)
-    return Name(name, len(lines), lines[0], kind, place, _line_of(name, kind, place))
+    return Name(name, len(lines), lines[0], kind, place, _line_of(name, place))
 
 
-def _line_of(name: str, kind: NameKind, place: str | None) -> str:
+def _line_of(name: str, place: str | None) -> str:
     if place is not None:
         value: Any = asc
         for part in place.split("."):
             value = getattr(value, part)
         doc = getdoc(value)
         return doc.splitlines()[0] if doc and not isinstance(value, int) else f"asc.{place}"
-    match kind:
-        case NameKind.CORE:
-            return "not here yet"
-        case NameKind.OTHER:
-            return "Atlas A2 and A3 do not have it"
-        case NameKind.REGISTER:
-            return "only Ascend 950 has it"
-        case NameKind.HOST:
-            return "the host does this in Python, and passes the result as an argument"
-        case NameKind.ARGUMENT:
-            return _STANDS_FOR.get(name, _CONFIG if "Config" in name else _SHAPE)
+    return why_missing(name)
