@@ -103,6 +103,8 @@ def _steps(timeline: Timeline, items: list[Item]) -> list[Fields]:
 def _tasks(timeline: Timeline) -> dict[int, str]:
     """Return a name for each caller; those of one name get numbers."""
     callers = {call.by: call.caller for call in sorted(timeline.calls, key=lambda call: call.by)}
-    for row in (*timeline.ops, *timeline.accesses):
-        callers.setdefault(row.by, row.caller)
+    for op in timeline.ops:
+        callers.setdefault(op.by, op.caller)
+    for access in timeline.accesses:
+        callers.setdefault(access.by, access.caller)
     return dict(zip(callers, unique(list(callers.values())), strict=True))
