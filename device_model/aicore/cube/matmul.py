@@ -19,7 +19,7 @@ import numpy.typing as npt
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
-from device_model.aicore.cube.matmul_cube import Cube, Job, Operand
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, Operand
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
@@ -56,6 +56,9 @@ class _Message(NamedTuple):
     row: int = 0  # elements from one row of dst to the next
 
 
+_NO_CALL_BACK = MatmulCallBackFunc()
+
+
 class _Rows(NamedTuple):
     """The sizes of the whole matrices, from which follows how far apart their rows are."""
 
@@ -76,13 +79,24 @@ class Matmul:
         b: The type of B, in GM and of the same dtype.
         c: The type of C, in GM or UB.
         bias: The type of the bias, if there is one.
+        call_back: Functions that copy in place of the object.
 
     Raises:
         KernelError: A position, or a pair of types, is impossible.
     """
 
-    def __init__(self, a: MatmulType, b: MatmulType, c: MatmulType, bias: MatmulType | None = None) -> None:
+    def __init__(
+        self,
+        a: MatmulType,
+        b: MatmulType,
+        c: MatmulType,
+        bias: MatmulType | None = None,
+        *,
+        call_back: MatmulCallBackFunc = _NO_CALL_BACK,
+    ) -> None:
         self.a, self.b, self.c = a, b, c
+        self._call_back = call_back
+        self._info: tuple[Any, Any] = (None, None)  # what callbacks are told
         self.bias = bias
         dtypes = dtype_of(a.dtype), dtype_of(b.dtype)
         if dtypes[0] != dtypes[1] or a.position.space is not Space.GM or b.position.space is not Space.GM:
@@ -125,7 +139,7 @@ class Matmul:
         if core.core_type is CoreType.AIC:
             core.scalar += core.spec.matmul_init
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
-            self._cube = Cube(pipe, tiling, self.dtype, unit_flags=not _vectors_of(core))
+            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=not _vectors_of(core))
         elif workspace is not None:
             dtype = dtype_of(self.c.dtype)
             vectors = core.block_dim * core.ratio
@@ -213,6 +227,16 @@ class Matmul:
         if not isinstance(words, GlobalTensor) or words.dtype != "uint64":
             raise KernelError(f"SetQuantVector with {words!r}", "it is a GlobalTensor of uint64")
         self._quant = words
+        self._job = None
+
+    def SetUserDefInfo(self, tiling: Any) -> None:
+        """Set the last argument but one of callbacks, from the next product on (Ascend C: SetUserDefInfo)."""
+        self._info = tiling, self._info[1]
+        self._job = None
+
+    def SetSelfDefineData(self, data: Any) -> None:
+        """Set the last argument of callbacks, from the next product on (Ascend C: SetSelfDefineData)."""
+        self._info = self._info[0], data
         self._job = None
 
     def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
@@ -304,7 +328,7 @@ class Matmul:
                 Operand(a, a_trans, rows.org_m if a_trans else rows.org_ka),
                 Operand(b, b_trans, rows.org_kb if b_trans else rows.org_n),
             )
-            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes)
+            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info)
             self._index = -1
         return self._job
 
