@@ -161,6 +161,9 @@ from device_model.aicore.functions.powers import Sin as Sin
 from device_model.aicore.functions.powers import Sinh as Sinh
 from device_model.aicore.functions.powers import Tan as Tan
 from device_model.aicore.functions.powers import Xor as Xor
+from device_model.aicore.functions.quantised import AscendDequant as AscendDequant
+from device_model.aicore.functions.quantised import DeQuantMode as DeQuantMode
+from device_model.aicore.functions.quantised import DequantParams as DequantParams
 from device_model.aicore.functions.rounding import Ceil as Ceil
 from device_model.aicore.functions.rounding import Floor as Floor
 from device_model.aicore.functions.rounding import Frac as Frac
@@ -265,7 +268,10 @@ from device_model.aicore.vector.reduce_repeats import BlockReduceMax as BlockRed
 from device_model.aicore.vector.reduce_repeats import BlockReduceMin as BlockReduceMin
 from device_model.aicore.vector.reduce_repeats import BlockReduceSum as BlockReduceSum
 from device_model.aicore.vector.reduce_repeats import PairReduceSum as PairReduceSum
+from device_model.aicore.vector.reduce_repeats import ReduceDataBlock as ReduceDataBlock
 from device_model.aicore.vector.reduce_repeats import ReduceOrder as ReduceOrder
+from device_model.aicore.vector.reduce_repeats import ReduceRepeat as ReduceRepeat
+from device_model.aicore.vector.reduce_repeats import ReduceType as ReduceType
 from device_model.aicore.vector.reduce_repeats import RepeatReduceSum as RepeatReduceSum
 from device_model.aicore.vector.reduce_repeats import WholeReduceMax as WholeReduceMax
 from device_model.aicore.vector.reduce_repeats import WholeReduceMin as WholeReduceMin

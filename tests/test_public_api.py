@@ -116,6 +116,7 @@ LANGUAGE = """
     Broadcast Fill Sum SumParams Concat Extract GetSortLen GetSortOffset Sort Hardware LocalMemAllocator
     SimpleSoftMax SoftMax SoftmaxFlashV2 SoftmaxGrad SoftMaxShapeInfo LayerNorm RmsNorm
     DataCopyOutParams MatmulCallBackFunc Tan Atan Asin Acos Asinh
+    ReduceRepeat ReduceDataBlock ReduceType AscendDequant DequantParams DeQuantMode
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 

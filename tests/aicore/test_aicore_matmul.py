@@ -9,7 +9,7 @@ from instructions import bfloat16, half, single
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
-from device_model.aicore.core.tensors import GlobalTensor
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, trans_quant_param
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
 from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc
@@ -19,6 +19,7 @@ from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.vector.elementwise import LeakyRelu
+from device_model.aicore.vector.fill import Duplicate
 from device_model.kernel.findings import KernelError
 
 GM = TPosition.GM
@@ -441,3 +442,35 @@ def test_callbacks_copy_in_place_of_the_object(kind):
     assert calls[0] == ("A", 0, 0, 32, min(32 * tiling.step_ka, k), "tiling", [7])
     assert ("C", 16, 8, 1, 2 * n) in calls
     assert found(result) == []
+
+
+def test_a_vector_core_may_work_while_its_cube_core_computes_all_of_c():
+    m, n, k = 64, 64, 64
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
+    a, b = factors(m, n, k, half)
+
+    def kernel(a, b, c, sync):
+        mm = Matmul(of(half), of(half), of(single))
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        tensors = [GlobalTensor(dtype).SetGlobalBuffer(gm) for dtype, gm in ((half, a), (half, b), (single, c))]
+        mm.SetTensorA(tensors[0])
+        mm.SetTensorB(tensors[1])
+        mm.IterateAll(tensors[2], sync=sync)
+        Duplicate(LocalTensor(single, TPosition.VECCALC, 0, 32_768), 1, 32_768)
+        mm.WaitIterateAll()
+        mm.SetTensorA(tensors[0])
+        mm.SetTensorB(tensors[1])
+        mm.IterateAll(tensors[2][m * n :], sync=sync)
+        mm.End()
+
+    ends = []
+    for sync in (True, False):
+        c = np.zeros((2, m, n), single)
+        result = launch(kernel, a, b, c, sync, kind=KernelType.MIX_AIC_1_1)
+        assert np.allclose(c, a.astype(single) @ b.astype(single), rtol=1e-5, atol=1e-4)
+        assert found(result) == []
+        (filled,) = [each for each in result.programs[1].instructions if each.name == "Duplicate"]
+        stored = [each.end for each in result.programs[0].instructions if each.name == "Fixpipe"]
+        ends.append(filled.start < stored[3])
+    assert ends == [False, True]

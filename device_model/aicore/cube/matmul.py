@@ -118,6 +118,7 @@ class Matmul:
         self._shape: tuple[int, int, int] | None = None
         self._rows = _Rows(0, 0, 0, 0, 0)
         self._is_reshaped = False
+        self._is_asked = False  # whether the cube core owes an answer
         self._job: Job | None = None
         self._jobs = 0
         self._index = -1
@@ -401,13 +402,15 @@ class Matmul:
             if copy:
                 DataCopy(dst, tile, rows * tiling.base_n)
 
-    def IterateAll(self, dst: GlobalTensor) -> None:
+    def IterateAll(self, dst: GlobalTensor, *, sync: bool = True) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
 
-        A vector core waits until its cube core has stored all of them.
+        A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
+        next request.
 
         Args:
             dst: The first element of this core's C.
+            sync: Whether to wait.
 
         Raises:
             KernelError: A or B is not set, or *dst* is not of C's type and position.
@@ -417,8 +420,15 @@ class Matmul:
         if self._cube is not None:
             _compute(self._cube, _Message(job, None, dst, self._rows.org_kc))
         else:
-            self._ask(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
+            self._send(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
+            if sync:
+                self.WaitIterateAll()
         self._job = None
+
+    def WaitIterateAll(self) -> None:
+        """Wait until C of the last IterateAll is stored (Ascend C: WaitIterateAll); on a cube core it is."""
+        if self._is_asked:
+            self._answer()
 
     def End(self) -> None:
         """End the requests of this core (Ascend C: End).
@@ -450,12 +460,23 @@ class Matmul:
 
     def _ask(self, message: _Message, pipe: Pipe) -> bool:
         """Send a message to the cube core and wait until it is done; return True if the cube core has ended."""
+        self._send(message, pipe)
+        return self._answer()
+
+    def _send(self, message: _Message, pipe: Pipe) -> None:
+        self.WaitIterateAll()
         core = running()
         program = core.program
         core.scalar += MESSAGE_WORDS * core.spec.set_value
         core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
         CrossCoreSetFlag(2, pipe, ASK)
+        self._is_asked = True
+
+    def _answer(self) -> bool:
+        core = running()
+        program = core.program
         CrossCoreWaitFlag(ANSWER)
+        self._is_asked = False
         return bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
 
 
