@@ -88,9 +88,9 @@ def AscendDequant(
     if mode is DeQuantMode.DEQUANT_WITH_SINGLE_ROW and m == 1 and used * itemsize % BLOCK == 0 and n % used == 0:
         m, n = n // used, used
     apart = -(-n * itemsize // BLOCK) * BLOCK // itemsize
-    for role, tensor, size in (("dst", dst, m * apart), ("src", src, m * n)):
-        if tensor.size < size:
-            raise KernelError(f"AscendDequant of {params}", f"{role} has {tensor.size} elements, and needs {size}")
+    for role, tensor, least in (("dst", dst, m * apart), ("src", src, m * n)):
+        if tensor.size < least:
+            raise KernelError(f"AscendDequant of {params}", f"{role} has {tensor.size} elements, and needs {least}")
     if isinstance(deq_scale, LocalTensor) and deq_scale.size < used:
         raise KernelError(f"AscendDequant of {params}", f"deq_scale has {deq_scale.size} elements")
     buffer = temporary("AscendDequant", tmp, dst, src, *([deq_scale] if isinstance(deq_scale, LocalTensor) else []))
