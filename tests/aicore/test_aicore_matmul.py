@@ -9,15 +9,17 @@ from instructions import bfloat16, half, single
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
-from device_model.aicore.core.tensors import GlobalTensor
-from device_model.aicore.cube.fixpipe import trans_quant_param
+from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
+from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, trans_quant_param
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
+from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
-from device_model.aicore.cube.mmad import PRODUCTS
+from device_model.aicore.cube.mmad import PRODUCTS, fractals
 from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.tpipe import TPipe
-from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
+from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
 from device_model.aicore.vector.elementwise import LeakyRelu
+from device_model.aicore.vector.fill import Duplicate
 from device_model.kernel.findings import KernelError
 
 GM = TPosition.GM
@@ -396,3 +398,81 @@ def test_whole_matrices_smaller_than_the_part_are_refused(whole, message):
     arrays = [np.zeros(5_000, half), np.zeros(5_000, half), np.zeros(5_000, single)]
     with pytest.raises(KernelError, match=message):
         launch(reshaped, *arrays, tiling, whole, (of(half), of(half), of(single)), kind=KernelType.AIC_ONLY)
+
+
+@pytest.mark.parametrize("kind", [KernelType.AIC_ONLY, KernelType.MIX_AIC_1_1], ids=str)
+def test_callbacks_copy_in_place_of_the_object(kind):
+    """A is read from every second row, B with its own copy, and C is written with gaps, doubled."""
+    m, n, k = 40, 48, 64
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
+    a, b = factors(2 * m, k, k, half)[0], factors(k, n, n, half)[0]
+    c = np.full((m, 2 * n), -1, single)
+    calls = []
+
+    def copy_a1(matrix, gm, row, col, use_m, use_k, info, data):
+        calls.append(("A", row, col, use_m, use_k, info, data))
+        start = gm[row * 32 * 2 * k + col * 32 * tiling.step_ka :]
+        DataCopy(matrix, start, Nd2NzParams(1, use_m, use_k, 0, 2 * k, fractals(use_m) * 16, 1, 0))
+
+    def copy_b1(matrix, gm, row, col, use_k, use_n, info, data):
+        start = gm[row * 32 * tiling.step_kb * n + col * 32 :]
+        DataCopy(matrix, start, Nd2NzParams(1, use_k, use_n, 0, n, fractals(use_k) * 16, 1, 0))
+
+    def copy_out(gm, co1, params, info, data):
+        rows = params.burst_len * 32 // (16 * 4)
+        calls.append(("C", params.ori_n_size, rows, params.c_burst_num, params.dst_stride))
+        Fixpipe(gm, co1, FixpipeParams(params.ori_n_size, rows, 0, 2 * n), CO2Layout.ROW_MAJOR)
+
+    def kernel(a, b, c):
+        mm = Matmul(of(half), of(half), of(single), call_back=MatmulCallBackFunc(copy_out, copy_a1, copy_b1))
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        left, right = (GlobalTensor(half).SetGlobalBuffer(gm) for gm in (a, b))
+        out = GlobalTensor(single).SetGlobalBuffer(c)
+        mm.SetUserDefInfo("tiling")
+        mm.SetSelfDefineData([7])
+        mm.SetOrgShape(m, n, k, k, 2 * n)
+        mm.SetTensorA(left)
+        mm.SetTensorB(right)
+        mm.IterateAll(out)
+        mm.End()
+
+    result = launch(kernel, a, b, c, kind=kind)
+    expected = a[::2].astype(single) @ b.astype(single)
+    assert np.allclose(c[:, :n], expected, rtol=1e-5, atol=1e-4)
+    assert (c[:, n:] == -1).all()
+    assert calls[0] == ("A", 0, 0, 32, min(32 * tiling.step_ka, k), "tiling", [7])
+    assert ("C", 16, 8, 1, 2 * n) in calls
+    assert found(result) == []
+
+
+def test_a_vector_core_may_work_while_its_cube_core_computes_all_of_c():
+    m, n, k = 64, 64, 64
+    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
+    a, b = factors(m, n, k, half)
+
+    def kernel(a, b, c, sync):
+        mm = Matmul(of(half), of(half), of(single))
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        tensors = [GlobalTensor(dtype).SetGlobalBuffer(gm) for dtype, gm in ((half, a), (half, b), (single, c))]
+        mm.SetTensorA(tensors[0])
+        mm.SetTensorB(tensors[1])
+        mm.IterateAll(tensors[2], sync=sync)
+        Duplicate(LocalTensor(single, TPosition.VECCALC, 0, 32_768), 1, 32_768)
+        mm.WaitIterateAll()
+        mm.SetTensorA(tensors[0])
+        mm.SetTensorB(tensors[1])
+        mm.IterateAll(tensors[2][m * n :], sync=sync)
+        mm.End()
+
+    ends = []
+    for sync in (True, False):
+        c = np.zeros((2, m, n), single)
+        result = launch(kernel, a, b, c, sync, kind=KernelType.MIX_AIC_1_1)
+        assert np.allclose(c, a.astype(single) @ b.astype(single), rtol=1e-5, atol=1e-4)
+        assert found(result) == []
+        (filled,) = [each for each in result.programs[1].instructions if each.name == "Duplicate"]
+        stored = [each.end for each in result.programs[0].instructions if each.name == "Fixpipe"]
+        ends.append(filled.start < stored[3])
+    assert ends == [False, True]
