@@ -15,6 +15,7 @@ from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
+from acl_py.cli.names import names_command
 from acl_py.cli.notebooks import notebooks_command
 from acl_py.cli.optimising import optimise_command
 from acl_py.cli.predicting import predict_command
@@ -25,6 +26,7 @@ from acl_py.cli.shelling import shell_command
 from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from acl_py.trace.page import Page
+from device_model.compiled import CORE
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
@@ -42,6 +44,7 @@ app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
 app.command("sweep")(sweep_command)
 app.command("explain-error")(explain_error_command)
+app.command("names")(names_command)
 app.command("notebooks")(notebooks_command)
 app.command("config")(config_command)
 app.command("atc", context_settings={"ignore_unknown_options": True})(atc_command)
@@ -49,7 +52,7 @@ app.command("atc", context_settings={"ignore_unknown_options": True})(atc_comman
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"acl-py {__version__}")
+        typer.echo(f"acl-py {__version__} ({CORE})")
         raise typer.Exit
 
 

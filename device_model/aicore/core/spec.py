@@ -16,6 +16,7 @@ from device_model.kernel.ranges import Count, Few
 
 # Start-up cycles, and cycles per repeat of 256 bytes without bank conflicts. Measured on a 910B3 by PTO's authors.
 # AddScalar, Compare, Select and others that were not measured follow the theoretical number of elements per cycle.
+# TransDataTo5HD, whose repeat has 512 bytes, is assumed to take what Transpose takes for as many.
 _VECTOR: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "default": (25, 1), "Add": (24, 1), "Sub": (24, 1), "Mul": (25, 1), "Div": (31, 4), "Max": (23, 1),
@@ -27,6 +28,7 @@ _VECTOR: Mapping[str, tuple[float, float]] = MappingProxyType(
         "WholeReduceMax": (31, 1), "WholeReduceMin": (31, 1), "BlockReduceSum": (38, 1), "BlockReduceMax": (31, 1),
         "BlockReduceMin": (31, 1), "PairReduceSum": (25, 1), "RepeatReduceSum": (46, 7), "Gather": (26, 46.6),
         "GatherMask": (25, 2), "Transpose": (25, 1), "Sort32": (21, 16), "MrgSort": (20, 78), "Brcb": (24, 1),
+        "TransDataTo5HD": (25, 2),
     }
 )  # fmt: skip
 

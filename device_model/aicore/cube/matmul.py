@@ -11,6 +11,7 @@ In a kernel on cube cores alone there are no requests: the object computes in th
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
+from operator import index as integer
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
-from device_model.aicore.cube.matmul_cube import Cube, Job, Operand
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, Operand
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
@@ -55,6 +56,19 @@ class _Message(NamedTuple):
     row: int = 0  # elements from one row of dst to the next
 
 
+_NO_CALL_BACK = MatmulCallBackFunc()
+
+
+class _Rows(NamedTuple):
+    """The sizes of the whole matrices, from which follows how far apart their rows are."""
+
+    org_m: int
+    org_n: int
+    org_ka: int
+    org_kb: int
+    org_kc: int  # columns of C
+
+
 class Matmul:
     """C = A * B + bias, computed by the cube core of a block (Ascend C: Matmul).
 
@@ -65,13 +79,24 @@ class Matmul:
         b: The type of B, in GM and of the same dtype.
         c: The type of C, in GM or UB.
         bias: The type of the bias, if there is one.
+        call_back: Functions that copy in place of the object.
 
     Raises:
         KernelError: A position, or a pair of types, is impossible.
     """
 
-    def __init__(self, a: MatmulType, b: MatmulType, c: MatmulType, bias: MatmulType | None = None) -> None:
+    def __init__(
+        self,
+        a: MatmulType,
+        b: MatmulType,
+        c: MatmulType,
+        bias: MatmulType | None = None,
+        *,
+        call_back: MatmulCallBackFunc = _NO_CALL_BACK,
+    ) -> None:
         self.a, self.b, self.c = a, b, c
+        self._call_back = call_back
+        self._info: tuple[Any, Any] = (None, None)  # what callbacks are told
         self.bias = bias
         dtypes = dtype_of(a.dtype), dtype_of(b.dtype)
         if dtypes[0] != dtypes[1] or a.position.space is not Space.GM or b.position.space is not Space.GM:
@@ -87,10 +112,13 @@ class Matmul:
         self._core: Core | None = None
         self._cube: Cube | None = None  # on cube cores
         self._workspace: GlobalTensor | None = None
-        self._operands: dict[str, Operand] = {}
+        self._operands: dict[str, tuple[GlobalTensor, bool]] = {}  # the tensor, and whether it is transposed
         self._bias: GlobalTensor | None = None
         self._quant: GlobalTensor | float | None = None
         self._shape: tuple[int, int, int] | None = None
+        self._rows = _Rows(0, 0, 0, 0, 0)
+        self._is_reshaped = False
+        self._is_asked = False  # whether the cube core owes an answer
         self._job: Job | None = None
         self._jobs = 0
         self._index = -1
@@ -108,10 +136,11 @@ class Matmul:
         core = running()
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
+        self._rows = _Rows(tiling.m, tiling.n, tiling.ka, tiling.kb, tiling.n)
         if core.core_type is CoreType.AIC:
             core.scalar += core.spec.matmul_init
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
-            self._cube = Cube(pipe, tiling, self.dtype, unit_flags=not _vectors_of(core))
+            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=not _vectors_of(core))
         elif workspace is not None:
             dtype = dtype_of(self.c.dtype)
             vectors = core.block_dim * core.ratio
@@ -128,35 +157,36 @@ class Matmul:
         """Set A for the next product (Ascend C: SetTensorA).
 
         Args:
-            tensor: The first element of this core's part of A. Rows are as far apart as in the whole A of the tiling.
+            tensor: The first element of this core's part of A. Rows are as far apart as in the whole A of the tiling,
+                or of SetOrgShape.
             is_transpose: Whether A is stored transposed; by default as its MatmulType says.
 
         Raises:
             KernelError: The tensor is not in GM or not of A's type, or the MatmulType does not allow a transposed A.
         """
-        self._set("A", tensor, self.a, is_transpose, self._tiled.m, self._tiled.ka)
+        self._set("A", tensor, self.a, is_transpose)
 
     def SetTensorB(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
         """Set B for the next product (Ascend C: SetTensorB).
 
         Args:
-            tensor: The first element of this core's part of B. Rows are as far apart as in the whole B of the tiling.
+            tensor: The first element of this core's part of B. Rows are as far apart as in the whole B of the tiling,
+                or of SetOrgShape.
             is_transpose: Whether B is stored transposed; by default as its MatmulType says.
 
         Raises:
             KernelError: The tensor is not in GM or not of B's type, or the MatmulType does not allow a transposed B.
         """
-        self._set("B", tensor, self.b, is_transpose, self._tiled.kb, self._tiled.n)
+        self._set("B", tensor, self.b, is_transpose)
 
-    def _set(
-        self, name: str, tensor: GlobalTensor, type_: MatmulType, is_transpose: bool | None, rows: int, columns: int
-    ) -> None:
+    def _set(self, name: str, tensor: GlobalTensor, type_: MatmulType, is_transpose: bool | None) -> None:
+        assert self._tiled
         if not isinstance(tensor, GlobalTensor) or tensor.dtype != self.dtype:
             raise KernelError(f"SetTensor{name} with {tensor!r}", f"it is a GlobalTensor of {self.dtype}")
         is_trans = type_.is_trans if is_transpose is None else is_transpose
         if is_trans and not type_.is_trans:
             raise KernelError(f"SetTensor{name} transposed", f"say so in the MatmulType of {name}: is_trans=True")
-        self._operands[name] = Operand(tensor, is_trans, rows if is_trans else columns)
+        self._operands[name] = tensor, is_trans
         self._job = None
 
     def SetBias(self, tensor: GlobalTensor) -> None:
@@ -200,6 +230,16 @@ class Matmul:
         self._quant = words
         self._job = None
 
+    def SetUserDefInfo(self, tiling: Any) -> None:
+        """Set the last argument but one of callbacks, from the next product on (Ascend C: SetUserDefInfo)."""
+        self._info = tiling, self._info[1]
+        self._job = None
+
+    def SetSelfDefineData(self, data: Any) -> None:
+        """Set the last argument of callbacks, from the next product on (Ascend C: SetSelfDefineData)."""
+        self._info = self._info[0], data
+        self._job = None
+
     def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
         """Set the size of this core's product, if it is smaller than the tiling's (Ascend C: SetSingleShape).
 
@@ -228,6 +268,34 @@ class Matmul:
         shape = [old if new == -1 else new for old, new in zip(self._sizes, (tail_m, tail_n, tail_k), strict=True)]
         self.SetSingleShape(*shape)
 
+    def SetOrgShape(
+        self, org_m: int, org_n: int, org_ka: int, org_kb: int | None = None, org_kc: int | None = None
+    ) -> None:
+        """Set the size of the whole matrices in GM, if it is not the tiling's (Ascend C: SetOrgShape).
+
+        It says how far apart rows are in GM, from the next product on.
+
+        Args:
+            org_m: Rows of A.
+            org_n: Columns of B.
+            org_ka: Columns of A.
+            org_kb: Rows of B; as many as A has columns by default.
+            org_kc: Columns of C; by default, or for 0, as many as B has.
+
+        Raises:
+            KernelError: A size is below 1, or the object is not registered. The next product raises it if it is larger
+                than the whole matrices.
+        """
+        sizes = org_m, org_n, org_ka, org_ka if org_kb is None else org_kb, org_kc or org_n
+        rows = _Rows._make(map(integer, sizes))
+        assert self._tiled
+        for name, size in zip(_Rows._fields, rows, strict=True):
+            if size < 1:
+                raise KernelError(f"SetOrgShape: {name} is {size}", "a size is 1 or more")
+        self._rows = rows
+        self._is_reshaped = True
+        self._job = None
+
     @property
     def _tiled(self) -> TCubeTiling:
         if self._tiling is None:
@@ -252,12 +320,27 @@ class Matmul:
         if self._job is None:
             if len(self._operands) < 2:
                 raise KernelError(f"{self!r} has no operands", "call SetTensorA() and SetTensorB() first")
+            if self._is_reshaped:
+                self._check_part()
             self._jobs += 1
             number = running().program.sub_block, self._jobs
-            operands = self._operands["A"], self._operands["B"], self._bias, self._quant
-            self._job = Job(number, *operands, *self._sizes)
+            (a, a_trans), (b, b_trans), rows = self._operands["A"], self._operands["B"], self._rows
+            operands = (
+                Operand(a, a_trans, rows.org_m if a_trans else rows.org_ka),
+                Operand(b, b_trans, rows.org_kb if b_trans else rows.org_n),
+            )
+            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info)
             self._index = -1
         return self._job
+
+    def _check_part(self) -> None:
+        m, n, k = self._sizes
+        for name, whole, part in zip(_Rows._fields, self._rows, (m, n, k, k, n), strict=True):
+            if part > whole:
+                raise KernelError(
+                    f"{self!r} after SetOrgShape with {name} {whole}, and this core's part of it is {part}",
+                    "a part is no larger than the whole: call SetSingleShape(), or SetOrgShape() with the whole size",
+                )
 
     def Iterate(self) -> bool:
         """Go to the next piece of C, down its columns first (Ascend C: Iterate). No pipe waits.
@@ -297,7 +380,8 @@ class Matmul:
         if isinstance(dst, GlobalTensor):
             self._check_c(dst, Space.GM)
             self._fetch(
-                dst if sequential else dst[self._offset(self._index) :], tiling.base_n if sequential else tiling.n
+                dst if sequential else dst[self._offset(self._index) :],
+                tiling.base_n if sequential else self._rows.org_kc,
             )
             return
         self._check_c(dst, Space.UB)
@@ -318,13 +402,15 @@ class Matmul:
             if copy:
                 DataCopy(dst, tile, rows * tiling.base_n)
 
-    def IterateAll(self, dst: GlobalTensor) -> None:
+    def IterateAll(self, dst: GlobalTensor, *, sync: bool = True) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
 
-        A vector core waits until its cube core has stored all of them.
+        A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
+        next request.
 
         Args:
             dst: The first element of this core's C.
+            sync: Whether to wait.
 
         Raises:
             KernelError: A or B is not set, or *dst* is not of C's type and position.
@@ -332,10 +418,17 @@ class Matmul:
         job = self._started()
         self._check_c(dst, Space.GM)
         if self._cube is not None:
-            _compute(self._cube, _Message(job, None, dst, self._tiled.n))
+            _compute(self._cube, _Message(job, None, dst, self._rows.org_kc))
         else:
-            self._ask(_Message(job, None, dst, self._tiled.n), Pipe.MTE3)
+            self._send(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
+            if sync:
+                self.WaitIterateAll()
         self._job = None
+
+    def WaitIterateAll(self) -> None:
+        """Wait until C of the last IterateAll is stored (Ascend C: WaitIterateAll); on a cube core it is."""
+        if self._is_asked:
+            self._answer()
 
     def End(self) -> None:
         """End the requests of this core (Ascend C: End).
@@ -355,7 +448,7 @@ class Matmul:
 
     def _offset(self, index: int) -> int:
         column, row = divmod(index, self._pieces[0])
-        return row * self._tiled.base_m * self._tiled.n + column * self._tiled.base_n
+        return row * self._tiled.base_m * self._rows.org_kc + column * self._tiled.base_n
 
     def _fetch(self, dst: GlobalTensor, row: int) -> None:
         job = self._started()
@@ -367,12 +460,23 @@ class Matmul:
 
     def _ask(self, message: _Message, pipe: Pipe) -> bool:
         """Send a message to the cube core and wait until it is done; return True if the cube core has ended."""
+        self._send(message, pipe)
+        return self._answer()
+
+    def _send(self, message: _Message, pipe: Pipe) -> None:
+        self.WaitIterateAll()
         core = running()
         program = core.program
         core.scalar += MESSAGE_WORDS * core.spec.set_value
         core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
         CrossCoreSetFlag(2, pipe, ASK)
+        self._is_asked = True
+
+    def _answer(self) -> bool:
+        core = running()
+        program = core.program
         CrossCoreWaitFlag(ANSWER)
+        self._is_asked = False
         return bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
 
 
