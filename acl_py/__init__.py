@@ -16,6 +16,7 @@ only from those below it, and all of them may import device_model:
         demo_aicore demo_flash          a kernel of AI cores, a kernel of blocks of threads
         scripts own_modules             scripts that use `acl`, and the files that they import
         swept_scripts                   the same script at many points
+        kernel_sources                  the names of Ascend C that a source uses, and which are here
     advice/         which waits of a recorded run are needed, and what the program is worth without the others
         pairs lines needs               what must stay in order, the lines that wait, what loses its order without them
         steps bounds choosing texts     their edits, what these are worth, which go together, and all of it in words
@@ -112,7 +113,7 @@ only from those below it, and all of them may import device_model:
         steps fields                    the steps of programs that make calls; which values their fields have
     many/           a function at many points, in processes or in an executor
         crew pools                      where the points run, and in which order; pools of processes
-    callers codes errors parts projects ranges sites signatures whole_files late_imports
+    callers codes errors kernel_names parts projects ranges sites signatures whole_files late_imports
                     the ground: tasks, return codes, exceptions, parts of the sanitizer, tables of a pyproject.toml,
                     ranges of bytes, lines of the user's program, the functions of `acl`, files that are written whole
                     or not at all, imports in the middle of a program

@@ -31,6 +31,9 @@ the kernel's line in its traceback.
 Each name is documented where it is defined, in `acl_py.verbs.core_kernels` and `device_model.aicore`.
 """
 
+import typing as _typing
+
+from acl_py import kernel_names as _kernel_names
 from acl_py.verbs.core_kernels import GM_ADDR as GM_ADDR
 from acl_py.verbs.core_kernels import CoreKernelFunction as CoreKernelFunction
 from acl_py.verbs.core_kernels import In as In
@@ -43,6 +46,7 @@ from device_model.aicore.core.blocks import ASCEND_IS_AIV as ASCEND_IS_AIV
 from device_model.aicore.core.blocks import GetBlockIdx as GetBlockIdx
 from device_model.aicore.core.blocks import GetBlockNum as GetBlockNum
 from device_model.aicore.core.blocks import GetSubBlockIdx as GetSubBlockIdx
+from device_model.aicore.core.blocks import GetSubBlockNum as GetSubBlockNum
 from device_model.aicore.core.blocks import GetTaskRatio as GetTaskRatio
 from device_model.aicore.core.blocks import GetTaskRation as GetTaskRation
 from device_model.aicore.core.debug import DumpTensor as DumpTensor
@@ -109,6 +113,8 @@ from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling as multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad as Mmad
 from device_model.aicore.cube.mmad import MmadParams as MmadParams
+from device_model.aicore.flags.allocator import Hardware as Hardware
+from device_model.aicore.flags.allocator import LocalMemAllocator as LocalMemAllocator
 from device_model.aicore.flags.crossing import CrossCoreSetFlag as CrossCoreSetFlag
 from device_model.aicore.flags.crossing import CrossCoreWaitFlag as CrossCoreWaitFlag
 from device_model.aicore.flags.crossing import SyncAll as SyncAll
@@ -127,6 +133,50 @@ from device_model.aicore.flags.sync import SetFlag as SetFlag
 from device_model.aicore.flags.sync import WaitFlag as WaitFlag
 from device_model.aicore.flags.tpipe import GetTPipePtr as GetTPipePtr
 from device_model.aicore.flags.tpipe import TPipe as TPipe
+from device_model.aicore.functions.activations import FasterGelu as FasterGelu
+from device_model.aicore.functions.activations import GeGLU as GeGLU
+from device_model.aicore.functions.activations import Gelu as Gelu
+from device_model.aicore.functions.activations import ReGlu as ReGlu
+from device_model.aicore.functions.activations import Sigmoid as Sigmoid
+from device_model.aicore.functions.activations import Silu as Silu
+from device_model.aicore.functions.activations import SwiGLU as SwiGLU
+from device_model.aicore.functions.activations import Swish as Swish
+from device_model.aicore.functions.activations import Tanh as Tanh
+from device_model.aicore.functions.norms import LayerNorm as LayerNorm
+from device_model.aicore.functions.norms import RmsNorm as RmsNorm
+from device_model.aicore.functions.powers import Acosh as Acosh
+from device_model.aicore.functions.powers import Atanh as Atanh
+from device_model.aicore.functions.powers import Cos as Cos
+from device_model.aicore.functions.powers import Cosh as Cosh
+from device_model.aicore.functions.powers import Erf as Erf
+from device_model.aicore.functions.powers import Erfc as Erfc
+from device_model.aicore.functions.powers import Power as Power
+from device_model.aicore.functions.powers import Sin as Sin
+from device_model.aicore.functions.powers import Sinh as Sinh
+from device_model.aicore.functions.powers import Xor as Xor
+from device_model.aicore.functions.rounding import Ceil as Ceil
+from device_model.aicore.functions.rounding import Floor as Floor
+from device_model.aicore.functions.rounding import Frac as Frac
+from device_model.aicore.functions.rounding import Log as Log
+from device_model.aicore.functions.rounding import Log2 as Log2
+from device_model.aicore.functions.rounding import Log10 as Log10
+from device_model.aicore.functions.rounding import Round as Round
+from device_model.aicore.functions.rounding import Sign as Sign
+from device_model.aicore.functions.rounding import Trunc as Trunc
+from device_model.aicore.functions.rows import Broadcast as Broadcast
+from device_model.aicore.functions.rows import Fill as Fill
+from device_model.aicore.functions.rows import Sum as Sum
+from device_model.aicore.functions.rows import SumParams as SumParams
+from device_model.aicore.functions.softmax import SimpleSoftMax as SimpleSoftMax
+from device_model.aicore.functions.softmax import SoftMax as SoftMax
+from device_model.aicore.functions.softmax import SoftmaxFlashV2 as SoftmaxFlashV2
+from device_model.aicore.functions.softmax import SoftmaxGrad as SoftmaxGrad
+from device_model.aicore.functions.softmax import SoftMaxShapeInfo as SoftMaxShapeInfo
+from device_model.aicore.functions.sorting import Concat as Concat
+from device_model.aicore.functions.sorting import Extract as Extract
+from device_model.aicore.functions.sorting import GetSortLen as GetSortLen
+from device_model.aicore.functions.sorting import GetSortOffset as GetSortOffset
+from device_model.aicore.functions.sorting import Sort as Sort
 from device_model.aicore.moving.atomics import DisableDmaAtomic as DisableDmaAtomic
 from device_model.aicore.moving.atomics import SetAtomicAdd as SetAtomicAdd
 from device_model.aicore.moving.atomics import SetAtomicMax as SetAtomicMax
@@ -177,6 +227,7 @@ from device_model.aicore.vector.elementwise import Or as Or
 from device_model.aicore.vector.elementwise import Reciprocal as Reciprocal
 from device_model.aicore.vector.elementwise import Relu as Relu
 from device_model.aicore.vector.elementwise import Rsqrt as Rsqrt
+from device_model.aicore.vector.elementwise import SetDeqScale as SetDeqScale
 from device_model.aicore.vector.elementwise import ShiftLeft as ShiftLeft
 from device_model.aicore.vector.elementwise import ShiftRight as ShiftRight
 from device_model.aicore.vector.elementwise import Sqrt as Sqrt
@@ -220,9 +271,19 @@ from device_model.aicore.vector.sort import MrgSort as MrgSort
 from device_model.aicore.vector.sort import MrgSort4Info as MrgSort4Info
 from device_model.aicore.vector.sort import MrgSortSrcList as MrgSortSrcList
 from device_model.aicore.vector.sort import Sort32 as Sort32
+from device_model.aicore.vector.transdata import TransDataTo5HD as TransDataTo5HD
+from device_model.aicore.vector.transdata import TransDataTo5HDParams as TransDataTo5HDParams
 from device_model.kernel.advice import Advice as Advice
 from device_model.kernel.findings import Finding as Finding
 from device_model.kernel.findings import KernelError as KernelError
 from device_model.kernel.findings import KernelHangError as KernelHangError
 from device_model.kernel.tune import Trial as Trial
 from device_model.kernel.tune import Tuning as Tuning
+
+if not _typing.TYPE_CHECKING:  # type checkers would take it for any name
+
+    def __getattr__(name: str) -> object:
+        """Say why a name of Ascend C is not here, or what stands for it."""
+        if name in _kernel_names.table():
+            raise AttributeError(f"asc has no {name}: {_kernel_names.why_missing(name)} (docs/aicore.md)")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -41,7 +41,7 @@ AS_TORCH = {  # the row of an app as torch calls it: its output, and its version
     "samples/moe/as_torch": ("samples/moe/moe", ("naive", "pipelined", "batched")),
     "samples/attention/stages": ("samples/attention/five_stages", ("naive", "pipelined", "captured")),
 }
-EXAMPLE = re.compile(r"```python\n(?P<program>.*?)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
+EXAMPLE = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
 
 
 def examples_of(page: Path) -> list[re.Match[str]]:
@@ -146,13 +146,47 @@ def test_the_first_picture_is_the_page_with_a_finding_and_its_price(monkeypatch,
         assert (page.parent / shown[0]).resolve() == picture.PICTURE
 
 
-def test_the_readme_is_short_and_begins_with_the_demo_and_its_picture():
-    lines = README.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 150
-    assert "" not in lines[2:6]  # four lines, then the demo
-    assert lines[7:9] == ["```sh", "pip install -e .                  # Python 3.11 or later"]
-    assert lines[9].startswith("acl-py demo --report demo.html ")
-    assert lines[16].startswith("![")
+def test_the_readme_is_short_and_begins_with_the_picture_three_claims_and_the_demo():
+    text = README.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(lines) <= 120
+    assert lines[4].startswith("![")  # below one sentence
+    claims, _, begin = text.partition("## Begin")
+    assert len(re.findall(r"^\* \*\*.*\d(?:.|\n)*?: `(?:python -m tests|pytest)", claims, re.MULTILINE)) == 3
+    assert "acl-py demo --report demo.html " in begin.partition("```sh")[2].partition("```")[0]
+
+
+def test_the_claims_of_the_readme_count_what_is_there():
+    from tests.cuda.public_scripts import table
+    from tests.sanitizer.cases import CASES
+
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    wrong = sum(bool(case.pairs) for case in CASES)
+    assert f" {len(CASES)} small programs, {wrong} of them with accesses that nothing orders" in text
+    ended = next(line for line in table() if "come to their right end" in line)
+    assert f" {ended.partition(' come')[0]} public scripts" in text
+
+
+@pytest.mark.slow
+def test_the_errors_in_the_readme_are_those_of_the_commands():
+    from tests.conformance.criteria import distribution, makespan_error, measured, replayed
+
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    programs = measured("timelines")
+    median, p90, _ = distribution([makespan_error(each, replayed("timelines", each["id"])) for each in programs])
+    assert f" {len(programs)} random programs" in text
+    assert (
+        f"within {median:.2f} % (median; {p90:.2f} % at the 90th percentile): `python -m tests.bench accuracy`" in text
+    )
+    assert f"| {median:.2f} % | {p90:.2f} % | `python -m tests.bench accuracy` |" in text
+    others = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")  # other tests hold its rows
+    for row in (
+        r"\| all sizes, 8 bytes to 1 GiB \| \d+ \| ([\d.]+) \| ([\d.]+) \|",
+        r"\| cp_async\.json \| .*? median error ([\d.]+) %, 90th percentile ([\d.]+) %",
+        r"\| other kernels \| \d+ \| ([\d.]+) %, ([\d.]+) % \|",
+    ):
+        [(there, beyond)] = re.findall(row, others)
+        assert f"| {there} % | {beyond} % |" in text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

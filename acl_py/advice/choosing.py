@@ -6,15 +6,16 @@ run again after each choice: a choice stays only if that run is not longer, and 
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from acl_py.advice.bounds import Bound, OnPath, awake_ns, peak_bytes
+from acl_py.advice.exchanges import Exchanges
 from acl_py.advice.lines import Doubtful, WaitLine, wait_lines, waits_of
 from acl_py.advice.needs import Edit, Judge, Loss
-from acl_py.advice.pairs import Doubt, Pair
+from acl_py.advice.pairs import Pair
 from acl_py.advice.parts import Part, part_of
+from acl_py.advice.pieces import Advice, Form, SoFar, Tried, Verdict, Way, edit_of
 from acl_py.advice.steps import Edited, Steps
 from acl_py.explain.cases import EditError
 from acl_py.explain.whatif import Answer, Asker, settled
@@ -23,79 +24,6 @@ from acl_py.trace.rows.timeline import Timeline
 
 MOST_STEPS = 400_000  # of all programs that are run again: each run takes as long as a replay
 FEWEST_TRIED, MOST_TRIED = 4, 400  # programs that are run again, whatever their steps
-
-
-class Form(Enum):
-    """What a person does with a line that waits."""
-
-    REMOVE = "remove it"
-    LAST = "keep only its last wait"
-    WEAKER = "wait for less"
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way to edit a *line*, which the *edit* makes; *edited* is the program with it and with what was chosen
-    before. *pairs* need a part of what the line waits for.
-    """
-
-    line: WaitLine
-    form: Form
-    edit: Edit
-    edited: Edited
-    pairs: tuple[Pair, ...] = ()
-
-
-Tried = tuple[Way, int]  # with how much shorter the run is
-
-
-@dataclass(slots=True)
-class Advice:
-    """One piece of advice: the *way*, how much shorter the run is with this *alone*, if this alone is advice, and what
-    it adds to the gain of the advice before it. Of pieces that were tried together, the first has what all add, and how
-    many are *below* it. *hidden* are lines that can go only if this one stays.
-    """
-
-    way: Way
-    alone_ns: int | None
-    added_ns: int
-    hidden: list[WaitLine] = field(default_factory=list)
-    below: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _SoFar:
-    """What was chosen so far: the *advice*, its *edit*, and the *answer* of a replay with all of it."""
-
-    advice: list[Advice] = field(default_factory=list)
-    edit: Edit = field(default_factory=Edit)
-    answer: Answer | None = None
-
-    @property
-    def gain_ns(self) -> int:
-        """How much shorter the run is."""
-        return 0 if self.answer is None else self.answer.gain_ns
-
-    @property
-    def keys(self) -> set[tuple[str, str]]:
-        """The lines that were chosen."""
-        return {each.way.line.key for each in self.advice}
-
-    def with_(self, way: Way, answer: Answer, alone_ns: int | None) -> "_SoFar":
-        """Return what is chosen with *way*, too; *alone_ns* is its own gain, if it has one."""
-        advice = Advice(way, alone_ns, answer.gain_ns - self.gain_ns)
-        return _SoFar([*self.advice, advice], self.edit + way.edit, answer)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is known of a *line* that stays: it is needed for a *pair*, or there is a *doubt*. The last waits of tasks
-    have neither.
-    """
-
-    line: WaitLine
-    pair: Pair | None = None
-    doubt: Doubt | None = None
 
 
 @dataclass(slots=True)
@@ -179,11 +107,12 @@ class Choice:
         self._before = before
         self._judge = judge
         self._doubtful = doubtful
-        self._steps = Steps(asker, timeline)
+        self.steps = Steps(asker, timeline)
         self._tried = 0
-        self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self._steps.steps), 1)))
+        self._most_tried = max(FEWEST_TRIED, min(MOST_TRIED, MOST_STEPS // max(len(self.steps.steps), 1)))
         self._least_ns = asker.worked_ns // 100  # what a weaker wait is worth at least
-        self._needless: set[tuple[str, str]] = set()  # the keys of lines that can go
+        self.needless: set[tuple[str, str]] = set()  # the keys of lines that can go
+        self.alone: dict[tuple[str, str], Tried] = {}  # by line: what makes the run shorter alone, and how much
         self._weaker_ways: dict[tuple[str, str], Way] = {}  # the last one of each other line, by its key
         self._known_beside: dict[tuple[str, str], tuple[Edit, Way | Verdict]] = {}  # by line, and what was chosen
 
@@ -193,8 +122,8 @@ class Choice:
 
     def choose(self, lines: Sequence[WaitLine]) -> Chosen:
         """Return the advice about *lines* that can be followed together."""
-        first = [self._way(line, Edit(), one=True) if line.count else Verdict(line) for line in lines]
-        self._needless = {way.line.key for way in first if isinstance(way, Way)}
+        first = [self.way(line, Edit(), one=True) if line.count else Verdict(line) for line in lines]
+        self.needless = {way.line.key for way in first if isinstance(way, Way)}
         so_far = self._together([each.line for each in first if isinstance(each, Way) or each.pair])
         advice, chosen = so_far.advice, so_far.keys
         left = [each for each in first if each.line.key not in chosen]
@@ -222,7 +151,7 @@ class Choice:
         forms = [(each.way.form, line, any(one.reuse for one in each.way.edit.behind)) for each, line in wanted]
         way: Way | Verdict | None
         for form, line, reuses in (*forms, *((Form.REMOVE, line, False) for line in later)):
-            way = self._way(line, edit, one=form is Form.REMOVE)
+            way = self.way(line, edit, one=form is Form.REMOVE)
             if form is Form.REMOVE and isinstance(way, Verdict) and way.pair is not None:
                 way = self._last_only(line, edit)  # the end of the run needs its last wait
             if isinstance(way, Way) and (way.form is form or form is Form.REMOVE):
@@ -235,14 +164,13 @@ class Choice:
         """Return the answer of all *ways* together; None if they leave work without order, make the run longer, or are
         none.
         """
-        edit = _edit_of(ways)
-        if not ways or self._judge.loss(edit, one=True):
+        if not ways or self._judge.loss(edit_of(ways), one=True):
             return None
-        return self._run(replace(ways[-1], edited=self._steps.edited(edit)), 0)
+        return self.run(self.beside(ways[-1], edit_of(ways[:-1])), 0)
 
     # --- one line
 
-    def _way(self, line: WaitLine, chosen: Edit, *, one: bool = False) -> Way | Verdict:
+    def way(self, line: WaitLine, chosen: Edit, *, one: bool = False) -> Way | Verdict:
         """Return what can be done with *line* behind what is *chosen*, or why it stays. If it cannot go, *one* reason
         may be enough.
         """
@@ -272,7 +200,7 @@ class Choice:
         """Return what `_way` says for one reason, and remember it until something else is chosen."""
         known, answer = self._known_beside.get(line.key, (None, None))
         if answer is None or known is not chosen:
-            answer = self._way(line, chosen, one=True)
+            answer = self.way(line, chosen, one=True)
             self._known_beside[line.key] = chosen, answer
         return answer
 
@@ -280,7 +208,7 @@ class Choice:
         self, line: WaitLine, form: Form, edit: Edit, chosen: Edit, pairs: tuple[Pair, ...] = ()
     ) -> Way | Verdict:
         try:
-            return Way(line, form, edit, self._steps.edited(chosen + edit), pairs)
+            return Way(line, form, edit, self.steps.edited(chosen + edit), pairs)
         except EditError:
             return Verdict(line)
 
@@ -302,56 +230,66 @@ class Choice:
         """
         edit = Edit((line,), tuple(self._judge.edges(loss.known)))
         way = self._made(line, Form.WEAKER, edit, chosen, loss.known)
-        if isinstance(way, Verdict) or self._steps.changes_nothing(edit, way.edited.edges[len(chosen.behind) :]):
+        if isinstance(way, Verdict) or self.steps.changes_nothing(edit, way.edited.edges[len(chosen.behind) :]):
             return None
         return way
 
     # --- several lines
 
-    def _together(self, lines: Sequence[WaitLine]) -> _SoFar:
-        """Return what is chosen of *lines*.
+    def _together(self, lines: Sequence[WaitLine]) -> SoFar:
+        """Return what is chosen of *lines*."""
+        so_far = Exchanges(self).best(lines, self.greedy(lines, SoFar()))
+        while so_far.advice and not self._is_in_order(self.steps.edited(so_far.edit)):
+            advice = so_far.advice[:-1]
+            edit = edit_of(each.way for each in advice)
+            case = self.steps.edited(edit).case
+            answer = self._asker.compare(case, "all of this", order_only=True) if advice else None
+            so_far = SoFar(advice, edit, answer)
+        return so_far
+
+    def greedy(self, lines: Sequence[WaitLine], so_far: SoFar) -> SoFar:
+        """Return what is chosen of *lines* beside what is chosen *so_far*.
 
         In each round the dearest is chosen, and the others are judged and tried again beside what is chosen. Then come
         those that cost no more than their calls.
         """
-        so_far = _SoFar()
         tries = self._tries(lines, so_far)
-        alone = {way.line.key: gain_ns for way, gain_ns in tries}
+        if not so_far.advice:
+            self.alone = {tried[0].line.key: tried for tried in tries}
         goes_on = True
         while goes_on:
             while tries:
                 way, _ = dearest = self._dearest(tries)
-                answer = self._run(way, so_far.gain_ns + 1)
+                answer = self.run(way, so_far.gain_ns + 1)
                 if answer is None:
                     tries.remove(dearest)
                     continue
-                so_far = so_far.with_(way, answer, alone.get(way.line.key))
+                so_far = so_far.with_(way, answer, self.alone_ns(way))
                 tries = self._tries(lines, so_far)
             before, so_far = so_far, self._with_cheap(lines, so_far)
             goes_on = so_far is not before
             tries = self._tries(lines, so_far) if goes_on else []
-        while so_far.advice and not self._is_in_order(self._steps.edited(so_far.edit)):
-            advice = so_far.advice[:-1]
-            edit = _edit_of(each.way for each in advice)
-            case = self._steps.edited(edit).case
-            answer = self._asker.compare(case, "all of this", order_only=True) if advice else None
-            so_far = _SoFar(advice, edit, answer)
         return so_far
 
-    def _tries(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> list[Tried]:
+    def alone_ns(self, way: Way) -> int | None:
+        """Return how much shorter the run is with *way* alone; None if that is not known to be advice."""
+        tried = self.alone.get(way.line.key)
+        return None if tried is None or tried[0].form is not way.form else tried[1]
+
+    def _tries(self, lines: Iterable[WaitLine], so_far: SoFar) -> list[Tried]:
         """Return what makes the run shorter beside what is chosen so far, with those of *lines* that are not."""
         path = OnPath(self._before if so_far.answer is None else so_far.answer.after)
         tries = []
         for line in lines:
             if line.key in so_far.keys or not self._can_gain(line, path):
                 continue
-            way = self._way(line, so_far.edit)
+            way = self.way(line, so_far.edit)
             if not isinstance(way, Way):
                 continue
             self._weaker_ways.pop(line.key, None)
             if way.form is Form.WEAKER:
                 self._weaker_ways[line.key] = way
-            if self._can_gain(line, path) and self._is_enough(way, so_far):
+            if self._can_gain(line, path) and self.is_enough(way, so_far.edit):
                 tried = self._try(way, so_far)
                 tries += [] if tried is None else [tried]
         return tries
@@ -362,61 +300,75 @@ class Choice:
         """
         if line.site not in path.lines:
             return False
-        if line.key in self._needless:
+        if line.key in self.needless:
             return True
         way = self._weaker_ways.get(line.key)
         edges = None if way is None else [each[:2] for each in way.edit.behind]
         return self._bound.is_open(line, edges, path)
 
-    def _is_enough(self, way: Way, so_far: "_SoFar") -> bool:
-        return way.form is not Form.WEAKER or not self._judge.loss(so_far.edit + way.edit, one=True)
+    def is_enough(self, way: Way, chosen: Edit) -> bool:
+        """Whether *way*, which stands beside what is *chosen*, leaves all that must be in order so."""
+        return way.form is not Form.WEAKER or not self._judge.loss(chosen + way.edit, one=True)
 
-    def _try(self, way: Way, so_far: "_SoFar") -> Tried | None:
+    def _try(self, way: Way, so_far: SoFar) -> Tried | None:
         """Return *way* with what its program takes, if it gains something.
 
         Events that the program has are used if these are as good.
         """
         own_ns = awake_ns(self._timeline, way.line.calls) if way.form is Form.REMOVE else self._least_ns
         least_ns = so_far.gain_ns + own_ns + 1
-        gain_ns = self._gain_ns(way, least_ns)
+        gain_ns = self.gain_ns(way, least_ns)
         if gain_ns is None or way.form is not Form.WEAKER:
             return None if gain_ns is None else (way, gain_ns)
         simple = self._reusing(way, so_far.edit)
         own = simple.edited.edges[len(so_far.edit.behind) :]
-        is_same = simple.edited.edges == way.edited.edges or self._steps.changes_nothing(simple.edit, own)
-        other_ns = None if is_same else self._gain_ns(simple, max(least_ns, gain_ns - self._least_ns))
+        is_same = simple.edited.edges == way.edited.edges or self.steps.changes_nothing(simple.edit, own)
+        other_ns = None if is_same else self.gain_ns(simple, max(least_ns, gain_ns - self._least_ns))
         return (way, gain_ns) if other_ns is None else (simple, other_ns)
 
     def _reusing(self, way: Way, chosen: Edit) -> Way:
         """Return *way* with events that the program has and records later."""
         edit = replace(way.edit, behind=tuple(each._replace(reuse=True) for each in way.edit.behind))
-        return replace(way, edit=edit, edited=self._steps.edited(chosen + edit))
+        return replace(way, edit=edit, edited=self.steps.edited(chosen + edit))
 
-    def _with_cheap(self, lines: Iterable[WaitLine], so_far: "_SoFar") -> "_SoFar":
+    def _with_cheap(self, lines: Iterable[WaitLine], so_far: SoFar) -> SoFar:
         """Return what was chosen with those of *lines*, too, that can go without making the run longer, the strongest
         first. They are tried together, and one by one if that fails. What stands in the place of waits that were chosen
         may do the work of others that were needed.
         """
         together, are_replaced = so_far, bool(so_far.edit.behind)
-        left = (line for line in lines if (are_replaced or line.key in self._needless) and line.key not in so_far.keys)
+        left = (line for line in lines if (are_replaced or line.key in self.needless) and line.key not in so_far.keys)
         for line in sorted(left, key=lambda line: line.strength):
             way = self._beside(line, together.edit)
             if isinstance(way, Way) and way.form is Form.REMOVE:
-                together = _SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
+                together = SoFar([*together.advice, Advice(way, None, 0)], together.edit + way.edit)
         cheap = [each.way for each in together.advice[len(so_far.advice) :]]
-        answer = self._run(cheap[-1], so_far.gain_ns) if cheap else None
-        if answer is not None:
-            first, *others = (Advice(way, None, 0) for way in cheap)
-            first.added_ns, first.below = answer.gain_ns - so_far.gain_ns, len(others)
-            return _SoFar([*so_far.advice, first, *others], together.edit, answer)
+        if cheap and (all_ := self.with_all(cheap, so_far)) is not None:
+            return all_
         for way in cheap if len(cheap) > 1 else ():
             one = self._beside(way.line, so_far.edit)
-            answer = self._run(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
+            answer = self.run(one, so_far.gain_ns) if isinstance(one, Way) and one.form is Form.REMOVE else None
             if isinstance(one, Way) and answer is not None:
                 so_far = so_far.with_(one, answer, None)
         return so_far
 
-    def _gain_ns(self, way: Way, least_ns: int) -> int | None:
+    def with_all(self, ways: Sequence[Way], so_far: SoFar) -> SoFar | None:
+        """Return what was chosen with all *ways*, which are tried together; None if that makes the run longer."""
+        advice, edit = [], so_far.edit
+        for way in ways:
+            advice.append(Advice(self.beside(way, edit), None, 0))
+            edit += way.edit
+        answer = self.run(advice[-1].way, so_far.gain_ns)
+        if answer is None:
+            return None
+        advice[0].added_ns, advice[0].below = answer.gain_ns - so_far.gain_ns, len(ways) - 1
+        return SoFar([*so_far.advice, *advice], edit, answer)
+
+    def beside(self, way: Way, chosen: Edit) -> Way:
+        """Return *way* in the program with what is *chosen*."""
+        return replace(way, edited=self.steps.edited(chosen + way.edit))
+
+    def gain_ns(self, way: Way, least_ns: int) -> int | None:
         """Return how much shorter the run of *way* is; None if that is less than *least_ns*, or it does not run."""
         self._tried += 1
         if self._tried > self._most_tried:
@@ -427,7 +379,7 @@ class Choice:
             return None
         return None if gain_ns < least_ns else gain_ns
 
-    def _run(self, way: Way, least_ns: int) -> Answer | None:
+    def run(self, way: Way, least_ns: int) -> Answer | None:
         """Return what the program of *way* takes, and who it leaves without order; None if it is no advice."""
         try:
             answer = self._asker.compare(way.edited.case, f"{way.form.value}: {way.line.site}", order_only=True)
@@ -452,10 +404,6 @@ class Choice:
             under = next((each for each in advice if self._judge.loss(each.way.edit + way.edit, one=True)), None)
             if under is not None:
                 under.hidden.append(way.line)
-
-
-def _edit_of(ways: Iterable[Way]) -> Edit:
-    return sum((way.edit for way in ways), Edit())
 
 
 def _scaled(chosen: Chosen, ways: Sequence[Way], answer: Answer) -> list[Advice]:

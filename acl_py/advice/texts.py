@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from acl_py.advice.choosing import Advice, Chosen, Form, Way
+from acl_py.advice.choosing import Chosen
 from acl_py.advice.needs import Behind, node_text
+from acl_py.advice.pieces import Advice, Form, Way
 from acl_py.calls import acts
 from acl_py.calls.steps import Name
 from acl_py.causes.lines import us

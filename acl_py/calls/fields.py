@@ -1,5 +1,6 @@
 """The fields of steps: which values each of them may have, in words and as a check."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,19 @@ REQUIRED = object()
 LONGEST = 200  # characters of a name
 TAKING = "nodes"  # the stream whose work becomes one node of a graph, in a capture without costs of its own
 STREAMS = ("legacy", "per_thread", TAKING)  # that exist in each program
+_PRIMARY = re.compile(r"primary(?: ([1-9][0-9]{0,8}))?")  # contexts that exist in each program, by their devices
 A_NAME = f"a name of 1 to {LONGEST} characters without lone surrogates"
+
+
+def primary_of(device: int) -> str:
+    """Return the name of the primary context of *device*: "primary" for device 0, "primary 1" for device 1."""
+    return f"primary {device}" if device else "primary"
+
+
+def device_of_primary(name: str) -> int | None:
+    """Return the device whose primary context programs call *name*, or None if that is no such name."""
+    found = _PRIMARY.fullmatch(name)
+    return None if found is None else int(found[1] or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,11 +83,11 @@ class _Walk:
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
-        self.ops, calls = op_columns(timeline.ops), call_columns(timeline.calls)
+        self.ops, self.calls = op_columns(timeline.ops), call_columns(timeline.calls)
         columns = self.ops.queued_ns, self.ops.start_ns, self.ops.end_ns, self.ops.after
         self.queued, self.start, self.end, self.after = (column.tolist() for column in columns)
-        self.sleeps = calls.sleeps
-        self.busy, self.ends, self.busy_calls, self.woke = (column.tolist() for column in busy_times(calls))
+        self.sleeps = self.calls.sleeps
+        self.busy, self.ends, self.busy_calls, self.woke = (column.tolist() for column in busy_times(self.calls))
         self.before = len(self.busy)  # the host's busy times from here on have been visited
         self.waits = _waits_by_stream(timeline)
         self.found: list[Part] = []
@@ -180,10 +180,10 @@ class _Walk:
         number = None if ops.called_ns[index] >= 0 else self.around(ops.callers[ops.caller[index]], at)
         if number is None:
             return None, at
-        call = self.timeline.calls[number]
-        sleep = sleep_before(call.sleeps, at)
+        first, stop = np.searchsorted(self.sleeps.call, (number, number + 1)).tolist()
+        sleep = sleep_before([*map(self._sleep, range(first, stop))], at)
         if sleep is None:
-            return None, self._add(call.enter_ns, at, Cause.CALL, call=number)
+            return None, self._add(int(self.calls.enter_ns[number]), at, Cause.CALL, call=number)
         return self._wake(number, sleep, self._add(min(sleep.end_ns, at), at, Cause.CALL, call=number))
 
     def _wake(self, number: int, sleep: Sleep, at: int) -> tuple[int | None, int]:

@@ -15,6 +15,7 @@ from acl_py.cli.devices import devices_command
 from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
+from acl_py.cli.names import names_command
 from acl_py.cli.notebooks import notebooks_command
 from acl_py.cli.optimising import optimise_command
 from acl_py.cli.predicting import predict_command
@@ -43,6 +44,7 @@ app.command("explore", cls=Sanitizable)(explore_command)
 app.command("compare")(compare_command)
 app.command("sweep")(sweep_command)
 app.command("explain-error")(explain_error_command)
+app.command("names")(names_command)
 app.command("notebooks")(notebooks_command)
 app.command("config")(config_command)
 app.command("atc", context_settings={"ignore_unknown_options": True})(atc_command)

@@ -113,7 +113,7 @@ class Program:
     def devices(self) -> list[int]:
         """Return for each step the device of the stream that it names, or the current one of its task."""
         current: dict[str | None, int] = {}
-        contexts = {"primary": 0}
+        contexts: dict[str, int] = {}
         streams = {name: options["device"] for name, options in self.streams.items()}
         devices = []
         for step in self.steps:
@@ -122,7 +122,7 @@ class Program:
                 case Made(_, Name("context", context)):
                     contexts[context] = here
                 case Plain((Name("context", context),)):
-                    here = contexts.get(context, here)
+                    here = contexts.get(context, f.device_of_primary(context) or 0)
                 case Made(_, Name("stream", stream)):
                     streams[stream] = here
             current[step.task] = here
@@ -191,7 +191,7 @@ def parse(document: object, where: str = "program") -> Program:
         buffer=dict.fromkeys(buffers),
         stream=dict.fromkeys((*f.STREAMS, *streams)),
         event=dict.fromkeys(events),
-        context={"primary": None},
+        context={f.primary_of(0): None},
     )
     ids: dict[str, int] = {}
     steps = []
@@ -286,7 +286,7 @@ def _fields(options: Mapping[str, Any], fields: Mapping[str, Field], known: _Kno
             _refuse(where, name, field.what, options)
         for kind, named in field.mentions(value):
             there = known[kind]
-            if named not in there:
+            if named not in there and not (kind == "context" and f.device_of_primary(named) is not None):
                 meant = f"there are {listed(there)}" if there else f"the program has no {kind}s"
                 raise ProgramError(f"{where}: {name}: there is no {kind} {named!r}; {meant}")
         if field.makes is not None:

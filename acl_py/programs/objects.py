@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from acl_py.calls.fields import device_of_primary
 from acl_py.errors import AclError, Kind
 from acl_py.programs.format import Program, ProgramError
 from acl_py.programs.tasks import Tasks
@@ -48,7 +49,7 @@ class Objects:
         self.streams: defaultdict[Hashable, Any] = defaultdict(lambda: default)
         self.events: dict[str, handles.Event] = {}
         self.notifies: dict[str, signals.Notify] = {}
-        self.contexts: dict[str, Context] = {"primary": runtime.device(0).primary}
+        self.contexts: dict[str, Context] = {}  # that the program has made
         self.streams["per_thread"] = streams.PER_THREAD_STREAM
         self._tasks = tasks
         self._pageable_bytes = 0
@@ -120,6 +121,13 @@ class Objects:
             what = f"the program needs {self._pageable_bytes:,} bytes of pageable memory, and this host has {ROOM:,}"
             raise self.unplayable(f"{where}: {what}")
         return np.zeros(nbytes, np.uint8)
+
+    def context(self, name: str) -> Context:
+        """Return the context called *name*: one that the program has made, or the primary one of a device."""
+        device = device_of_primary(name)
+        if device is None or name in self.contexts:
+            return self.made(self.contexts, name)
+        return self._context(f"context {name!r}", device)
 
     def made(self, things: Mapping[str, T], name: str) -> T:
         """Return the one of *things* called *name*; AclError if the call that was to make it has failed."""

@@ -87,7 +87,7 @@ class Operations(Objects):
             case "notify":
                 return self.made(self.notifies, value)
             case "context":
-                return self.made(self.contexts, value)
+                return self.context(value)
         return value
 
     async def launch(

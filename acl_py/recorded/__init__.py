@@ -10,12 +10,14 @@ format does not have.
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from acl_py.calls.acts import CallbackBegan
-from acl_py.recorded.acts import Act, acts_of
+from acl_py.recorded.acts import acts_of, note_acts
 from acl_py.recorded.host_order import Item, order_of
 from acl_py.recorded.translations import Fields, Translator, unique
+from acl_py.trace.rows.columns import call_columns
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.whole_files import write_text
 
@@ -27,7 +29,9 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
     `timeline.overlay` if there is one, under `timeline.rules`.
     """
     translator = Translator(timeline)
-    steps = _steps(timeline, order_of(_acts(timeline, translator)))
+    acts = acts_of(timeline, translator)
+    _note_run(timeline, translator)
+    steps = _steps(timeline, order_of(acts))
     head = {"id": name, "device": timeline.device, "rules": timeline.rules, "gap_us": 0}
     if timeline.overlay:
         head["overlay"] = timeline.overlay
@@ -37,7 +41,8 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
 def notes_of(timeline: Timeline) -> list[str]:
     """Return the notes of the program of the run in *timeline*: what prices and edited runs do not contain."""
     translator = Translator(timeline)
-    _acts(timeline, translator)
+    note_acts(timeline, translator)
+    _note_run(timeline, translator)
     return list(translator.notes)
 
 
@@ -54,9 +59,8 @@ def write(timeline: Timeline, path: Path) -> None:
     write_text(path, f'{head},\n "steps": [\n  {steps}\n ]\n}}\n')
 
 
-def _acts(timeline: Timeline, translator: Translator) -> list[Act]:
-    """Return the calls of the run as steps; the notes of *translator* are then complete."""
-    acts = acts_of(timeline, translator)
+def _note_run(timeline: Timeline, translator: Translator) -> None:
+    """Add the notes that are not about single calls."""
     if timeline.strikes:
         translator.note("faults were injected: the calls and operations that they struck are as without them")
     for failure in timeline.failures:
@@ -68,14 +72,16 @@ def _acts(timeline: Timeline, translator: Translator) -> list[Act]:
             "the run counted the real time between two calls (host_time='measured'), and the program has it only in "
             "its host work"
         )
-    hosts = dict.fromkeys(call.by for call in timeline.calls if isinstance(call.act, CallbackBegan) and call.function)
-    if hosts.keys() - {call.by for call in timeline.calls[:1]}:
+    kinds = call_columns(timeline.calls).kinds
+    has_callbacks = any(isinstance(kind.act, CallbackBegan) and kind.function for kind in kinds)
+    calls = timeline.calls if has_callbacks else ()
+    hosts = {call.by for call in calls if isinstance(call.act, CallbackBegan) and call.function}
+    if hosts - {call.by for call in calls[:1]}:
         translator.note(
             "a thread of the script waited for callbacks, which took no time of the script's; in the program it does"
         )
     if timeline.error:
         translator.note(f"the run ended with an error: {timeline.error.splitlines()[0]}")
-    return acts
 
 
 def _steps(timeline: Timeline, items: list[Item]) -> list[Fields]:
@@ -98,5 +104,8 @@ def _steps(timeline: Timeline, items: list[Item]) -> list[Fields]:
 def _tasks(timeline: Timeline) -> dict[int, str]:
     """Return a name for each caller; those of one name get numbers."""
     callers = {call.by: call.caller for call in sorted(timeline.calls, key=lambda call: call.by)}
-    callers |= {op.by: op.caller for op in timeline.ops if op.by not in callers}
+    queued = ((op.by, op.caller) for op in timeline.ops)
+    touched = ((access.by, access.caller) for access in timeline.accesses)
+    for by, caller in chain(queued, touched):
+        callers.setdefault(by, caller)
     return dict(zip(callers, unique(list(callers.values())), strict=True))

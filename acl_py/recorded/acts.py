@@ -1,8 +1,11 @@
 """The calls of a run as steps of its tasks, in the order in which they began."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from acl_py.calls.acts import (
     Asked,
@@ -17,6 +20,7 @@ from acl_py.calls.acts import (
 )  # fmt: skip
 from acl_py.calls.table import all_verbs
 from acl_py.recorded.translations import AWAIT, Fields, Translator, asleep, asleep_since, at_work, in_us, site_of
+from acl_py.trace.rows.columns import CallKind, Columns, Ints, call_columns, op_columns
 from acl_py.trace.rows.timeline import Access, Call, Timeline
 
 
@@ -71,6 +75,50 @@ def acts_of(timeline: Timeline, translator: Translator) -> list[Act]:
     acts.sort(key=lambda act: (act.enter, act.begun, act.staged, act.row))
     _name_waits(acts, timeline, translator)
     return _collapsed(acts, translator)
+
+
+def note_acts(timeline: Timeline, translator: Translator) -> None:
+    """Add the notes that `acts_of` adds, without a step for each call where notes are about single calls."""
+    kinds = call_columns(timeline.calls).kinds
+    if any(map(_looks_around, kinds)) or any(access.after is not None for access in timeline.accesses):
+        acts_of(timeline, translator)
+        return
+    for row in _unlike(timeline):
+        deque(_steps_of(row, timeline.calls[row], translator), maxlen=0)
+
+
+def _looks_around(kind: CallKind) -> bool:
+    """Whether notes about calls of this *kind* depend on other calls: on what has queued an operation, or on loops."""
+    return kind.name == "await" or (isinstance(kind.act, Asked) and kind.act.answer is not None and not kind.act.answer)
+
+
+def _unlike(timeline: Timeline) -> list[int]:
+    """Return the rows of calls that notes may say something of: of calls of one kind that have not slept the first.
+
+    A call whose operation has the facts is left out, as `acts_of` takes the operation.
+    """
+    calls, ops = call_columns(timeline.calls), op_columns(timeline.ops)
+    chosen = set(calls.sleeps.call.tolist())
+    by_ops = np.array([isinstance(kind.act, Queued) and kind.act.work is None for kind in calls.kinds], bool)
+    _, firsts = np.unique(calls.kind, return_index=True)
+    chosen.update(row for row in firsts.tolist() if not by_ops[calls.kind[row]])
+    if by_ops.any():
+        own = np.flatnonzero(ops.called_ns >= 0)
+        queued = Counter(zip(_by(ops, own), ops.called_ns[own].tolist(), ops.queued_ns[own].tolist(), strict=True))
+        rows = np.flatnonzero(by_ops[calls.kind])
+        keys = zip(_by(calls, rows), calls.enter_ns[rows].tolist(), calls.exit_ns[rows].tolist(), strict=True)
+        for row, key in zip(rows.tolist(), keys, strict=True):
+            if queued[key]:
+                queued[key] -= 1
+                chosen.discard(row)
+            else:
+                chosen.add(row)
+    return sorted(chosen)
+
+
+def _by(columns: Columns[Any], rows: Ints) -> list[int]:
+    """Return the numbers of the callers of these *rows*."""
+    return [columns.by[caller] for caller in columns.caller[rows].tolist()]
 
 
 def _access(access: Access, translator: Translator) -> Act:

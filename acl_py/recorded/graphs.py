@@ -5,7 +5,10 @@ from collections import defaultdict
 from itertools import chain
 from operator import attrgetter
 
+import numpy as np
+
 from acl_py.calls.acts import GraphLaunched
+from acl_py.trace.rows.columns import op_columns
 from acl_py.trace.rows.timeline import Call, Launched, Ref, Timeline
 
 Run = tuple[int, tuple[tuple[int, int], ...]]  # of a core kernel: its nanoseconds, and when it gave back how many cores
@@ -20,7 +23,7 @@ class Graphs:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self.runs: defaultdict[int, list[Run]] = defaultdict(list)
-        nodes = [op for op in timeline.ops if op.launch is not None]
+        nodes = [timeline.ops[place] for place in np.flatnonzero(op_columns(timeline.ops).launch >= 0).tolist()]
         for op in sorted(nodes, key=attrgetter("start_ns")):
             if op.cores is not None:
                 self.runs[op.cores.number].append((op.end_ns - op.start_ns, op.cores.released))

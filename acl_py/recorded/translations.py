@@ -26,10 +26,11 @@ from acl_py.calls.acts import (
     Word,
     leaves,
 )
-from acl_py.calls.fields import STREAMS, TAKING
+from acl_py.calls.fields import STREAMS, TAKING, device_of_primary, primary_of
 from acl_py.calls.steps import ROWS
 from acl_py.calls.table import FAULTS, all_verbs
 from acl_py.recorded.graphs import Graphs
+from acl_py.trace.rows.columns import call_columns, op_columns
 from acl_py.trace.rows.timeline import (
     Access,
     Call,
@@ -54,7 +55,7 @@ GIVE_WAY: Fields = {"op": "give_way"}
 NUMBERED = re.compile(r"allocation [0-9]+")  # memory without a name: messages name the line that made it
 _GIVEN = re.compile(r"""[^'"]+ (['"])([^\\]+)\1""")
 PAGEABLE = "pageable memory"  # all memory of the host that no call has made: which arrays it was is not recorded
-_RESERVED = (*STREAMS, "primary", PAGEABLE)  # names that mean something in a program
+_RESERVED = (*STREAMS, PAGEABLE)  # names that mean something in a program, as those of primary contexts do
 
 
 class Translator:
@@ -71,8 +72,11 @@ class Translator:
         self._made = set(self._names_made())
         self._used: dict[str, dict[str, Fields]] = {"buffers": {}, "streams": {}, "events": {}}
         self._pageable = 0  # bytes of memory of the host that no call has made
+        has_functions = any(kind.kind == "host_function" for kind in op_columns(timeline.ops).kinds)
         self._functions = {
-            (op.queued_ns, op.in_stream): op for op in timeline.ops if op.kind == "host_function" and op.launch is None
+            (op.queued_ns, op.in_stream): op
+            for op in (timeline.ops if has_functions else ())
+            if op.kind == "host_function" and op.launch is None
         }
         self.graphs = Graphs(timeline)
         # Calls of one kind share an act: what is known of both, by the name of the call and the identity of its act.
@@ -80,8 +84,8 @@ class Translator:
 
     def _names_made(self) -> Iterator[str]:
         """Return the names of the handles and buffers that calls of the run have made."""
-        for call in self.timeline.calls:
-            match call.act:
+        for kind in call_columns(self.timeline.calls).kinds:
+            match kind.act:
                 case Made(None, Ref(handle)) if self.timeline.handles[handle].kind != "graph":
                     yield self._handles[handle]
                 case Began(Extent(buffer)):
@@ -390,7 +394,7 @@ class Translator:
         if handle.kind == "stream" and not handle.number:
             return TAKING
         if handle.kind == "context" and handle.name == "primary":
-            return "primary"
+            return primary_of(handle.device)
         if name not in self._made and handle.kind in ("stream", "event"):
             self._used[f"{handle.kind}s"][name] = _declared(handle)
         return name
@@ -496,7 +500,14 @@ def unique(names: list[str]) -> list[str]:
 def _plain(name: str) -> str:
     """Return the name that the program gave: of "stream 'copies'" the part in quotes, unless the format uses it."""
     given = _GIVEN.fullmatch(name)
-    return name if given is None or given[2] in _RESERVED or NUMBERED.fullmatch(given[2]) else given[2]
+    if (
+        given is None
+        or given[2] in _RESERVED
+        or NUMBERED.fullmatch(given[2])
+        or device_of_primary(given[2]) is not None
+    ):
+        return name
+    return given[2]
 
 
 def _run(ns: int, released: Iterable[tuple[int, int]]) -> tuple[float, list[list[float]]]:

@@ -13,6 +13,7 @@ from acl_py.sanitizer.check import Stacks, guarded
 from acl_py.sanitizer.digests import Digests
 from acl_py.sanitizer.leaks import Leaks
 from acl_py.sanitizer.lifetimes import Lifetimes
+from acl_py.sanitizer.op_reads import OpReads
 from acl_py.sanitizer.races import Races
 from acl_py.sanitizer.reversed_effects import ReversedEffects
 from acl_py.sanitizer.shadow import Use
@@ -40,6 +41,7 @@ class Sanitizer(Observer):
         self.races: Races | None = None
         self.unwritten: Unwritten | None = None
         self.views: Views | None = None
+        self.op_reads: OpReads | None = None
         self.leaks: Leaks | None = None
         self.digests: Digests | None = None
         self.effects = runtime.workers if isinstance(runtime.workers, ReversedEffects) else None
@@ -59,6 +61,8 @@ class Sanitizer(Observer):
         if SanitizerPart.HOST in parts:
             self.views = Views(self.host_access, self.host_exported)
             runtime.memory.watch_view = self._give_view
+            self.op_reads = OpReads(runtime)
+            self._observers.append(self.op_reads)
             if self.races is not None:
                 self.races.tell_pageable(partial(self.findings.note, UNSEEN))
         if SanitizerPart.LEAKS in parts:
@@ -115,6 +119,8 @@ class Sanitizer(Observer):
             self.races.close()
         if self.views is not None:
             self.views.close()
+        if self.op_reads is not None:
+            self.op_reads.close()
 
     # --- the host
 

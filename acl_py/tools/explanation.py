@@ -11,8 +11,9 @@ from hashlib import sha256
 from typing import Any
 
 from acl_py import __version__
-from acl_py.advice.choosing import Advice, Chooser, missing
+from acl_py.advice.choosing import Chooser, missing
 from acl_py.advice.pairs import RacesError
+from acl_py.advice.pieces import Advice
 from acl_py.advice.texts import Words
 from acl_py.causes.findings import BARRIERS, Finding, Pitfall, findings, findings_text
 from acl_py.causes.lines import MOST_LINES, by_line, path_text, within

@@ -17,8 +17,13 @@ From the top down; each room imports only from those below it:
         matmul matmul_cube matmul_tiling    the Matmul object, made of the instructions below
         fixpipe loads im2col mmad           the instructions: store, load to L0, unroll images, multiply
         unit_flags                          flags for blocks of L0C
+    functions/      functions of whole tensors, made of vector instructions
+        rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
+        rows sorting                        Broadcast, Sum, Fill; Sort and what goes with it
+        softmax norms matrices              SoftMax, RmsNorm, LayerNorm; instructions over all rows of a matrix
+        makers scratch                      their forms; temporary buffers, and the pieces that fit them
     vector/         the vector unit
-        gather select sort                  rearrange; compare and select; sort and merge
+        gather transdata select sort        rearrange; transpose blocks; compare and select; sort and merge
         reduce reduce_repeats               reduce a whole tensor; each repeat, block or pair
         reduction                           the plan of a reduction
         fill elementwise                    constants and indices; element by element
@@ -27,6 +32,7 @@ From the top down; each room imports only from those below it:
         stages          pipelines of stages, with queues or with raw events
         tpipe           TPipe: divides the local memories among queues
         queues          TQue, TQueBind, TBuf
+        allocator       LocalMemAllocator: memory without a TPipe
         crossing        flags between cores, SyncAll
         sync            flags, event ids, barriers
         pool            buffers that rest before they are handed out again

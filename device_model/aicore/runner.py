@@ -8,7 +8,7 @@ the instructions are worked out afterwards, by `timing.play`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from device_model.aicore.core.tensors import DTYPES, GlobalBuffer
 from device_model.aicore.cube.mmad import CubeUnit
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.crossing import Crossing
+from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.timing.play import Timeline, play
 from device_model.kernel import strands
 from device_model.kernel.blas import one_thread
@@ -77,6 +78,7 @@ def run(
     auto_sync: bool = False,
     timing: bool = True,
     values: bool = True,
+    l2: Cache | None = None,
 ) -> Result:
     """Run a kernel on simulated cores.
 
@@ -93,12 +95,81 @@ def run(
             vendor's compiler can do. Needs *hazards*.
         timing: Whether to work out the times of the instructions.
         values: Whether instructions compute. Without values a kernel that looks at what memory holds cannot go on.
+        l2: What earlier launches with the same arguments left in the L2, to which this one adds; by default it is
+            empty.
 
     Raises:
         KernelError: The kernel cannot go on.
         ValueError: *block_dim* is below 1, or *weak* or *auto_sync* is set without *hazards*.
         Exception: Anything that the kernel raises. Every error has the result so far as its attribute `result`.
     """
+    with no_collections():
+        result = _run(
+            Beside(kernel, block_dim, _arguments(args, {}, "argument"), kind), spec,
+            hazards=hazards, weak=weak, auto_sync=auto_sync, timing=timing, values=values,
+        )  # fmt: skip
+        if timing:
+            result.timeline = play(result.programs, spec, l2)
+    return result
+
+
+class Beside(NamedTuple):
+    """One of several launches that run side by side, on cores of one type; see `run`."""
+
+    kernel: Callable[..., object]
+    block_dim: int
+    args: Sequence[Any]
+    kind: KernelType = KernelType.AIV_ONLY
+
+
+def run_beside(
+    launches: Sequence[Beside], spec: CoreSpec, *, values: bool = True, l2: Cache | None = None
+) -> list[Result]:
+    """Run kernels that begin at the same time; return their results, of which each has the timeline of all.
+
+    They share HBM, the L2 and the lines that several cores read, and a core that two of them want runs the blocks of
+    the first one first. An array that several get is one allocation. Each kernel finds what those before it in
+    *launches* have computed, and no order between accesses of two launches is checked.
+
+    Args:
+        launches: The kernels.
+        spec: The cores.
+        values: Whether instructions compute; see `run`.
+        l2: What is in the L2; see `run`.
+
+    Raises:
+        KernelError: A kernel cannot go on.
+        ValueError: A kernel has blocks of cube and vector cores.
+    """
+    if mixed := [each for each in launches if each.kind.cubes and each.kind.vectors]:
+        raise ValueError(f"{mixed[0].kernel} is {mixed[0].kind}: side by side run kernels of AIC_ONLY and AIV_ONLY")
+    memories: dict[int, GlobalMemory] = {}
+    with no_collections():
+        results = [
+            _run(each._replace(args=_arguments(each.args, memories, f"launch {number}, argument")), spec, values=values)
+            for number, each in enumerate(launches)
+        ]
+        programs = [program for result in results for program in result.programs]
+        for index, program in enumerate(programs):
+            program.index = index
+        timeline = play(programs, spec, l2)
+    for result in results:
+        result.timeline = timeline
+    return results
+
+
+def _run(
+    launch: Beside,
+    spec: CoreSpec,
+    *,
+    hazards: bool = False,
+    weak: bool = False,
+    auto_sync: bool = False,
+    timing: bool = True,
+    values: bool = True,
+) -> Result:
+    """Run all blocks of a kernel, without times; the arguments are what the kernel gets."""
+    kernel, block_dim, args, kind = launch
     if block_dim < 1:
         raise ValueError(f"a kernel needs 1 block or more, not {block_dim}")
     if weak and not hazards:
@@ -126,13 +197,13 @@ def run(
                 program = Program(len(result.programs), core_type, block, sub_block)
                 result.programs.append(program)
                 crossing.cores.append(make(program))
-    with no_collections(), one_thread():
-        _execute(result, crossing, partial(kernel, *_arguments(args)), spec if timing else None)
+    with one_thread():
+        _execute(result, crossing, partial(kernel, *args), spec if timing else None)
     return result
 
 
 def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], spec: CoreSpec | None) -> None:
-    """Run all blocks and, with a *spec*, time what they did."""
+    """Run all blocks; with a *spec*, a failed assertion names its cycle."""
     try:
         # A core computes infinities without warnings. NumPy 2 keeps this setting by greenlet, NumPy 1 by thread, so
         # it is made here and in each block.
@@ -146,8 +217,6 @@ def _execute(result: Result, crossing: Crossing, kernel: Callable[[], object], s
         raise
     finally:
         crossing.cores.clear()  # breaks reference cycles: the memories of cores are large
-    if spec is not None:
-        result.timeline = play(result.programs, spec)
 
 
 def _block(core: Core, kernel: Callable[[], object]) -> None:
@@ -182,11 +251,12 @@ def _give_up(waiting: Sequence[BlockStrand]) -> None:
     waiting[0].throw(hang)  # so that the traceback shows its wait
 
 
-def _arguments(args: Sequence[Any]) -> list[Any]:
-    """Return *args* with each array replaced by a buffer in GM; arrays over one memory share their allocation."""
-    memories: dict[int, GlobalMemory] = {}
+def _arguments(args: Sequence[Any], memories: dict[int, GlobalMemory], what: str) -> list[Any]:
+    """Return *args* with each array replaced by a buffer in GM; arrays over one memory share their allocation, of those
+    in *memories*, too. Messages call them *what* and a number.
+    """
     return [
-        _buffer(arg, f"argument {index}", memories) if isinstance(arg, np.ndarray) else arg
+        _buffer(arg, f"{what} {index}", memories) if isinstance(arg, np.ndarray) else arg
         for index, arg in enumerate(args)
     ]
 

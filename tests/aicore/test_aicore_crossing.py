@@ -10,6 +10,7 @@ from device_model.aicore.core.blocks import (
     GetBlockIdx,
     GetBlockNum,
     GetSubBlockIdx,
+    GetSubBlockNum,
     GetTaskRatio,
 )
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, TPosition
@@ -30,6 +31,7 @@ def test_blocks_know_where_they_are():
         kind = "AIC" if ASCEND_IS_AIC else "AIV"  # as Ascend C's macro; a call says the same
         assert ASCEND_IS_AIV() != ASCEND_IS_AIC()
         seen.append((kind, GetBlockIdx(), GetSubBlockIdx(), GetBlockNum(), GetTaskRatio()))
+        assert GetSubBlockNum() == GetTaskRatio()
 
     launch(kernel, blocks=2, kind=MIX)
     assert seen == [

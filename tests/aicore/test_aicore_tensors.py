@@ -6,10 +6,12 @@ from cores import found, launch
 
 from device_model.aicore.core.names import HardEvent, KernelType, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import DTYPES, GlobalTensor, LocalTensor, bfloat16, dtype_of, float32, half
+from device_model.aicore.flags.allocator import Hardware, LocalMemAllocator
 from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyParams
+from device_model.aicore.vector.fill import Duplicate
 from device_model.kernel.findings import KernelError
 
 
@@ -45,6 +47,66 @@ def test_bytes_may_be_read_as_another_type():
         assert floats.position is TPosition.VECCALC
 
     in_kernel(kernel)
+
+
+def test_a_tensor_of_a_queue_keeps_its_new_size_until_the_buffer_is_allocated_again():
+    def kernel():
+        queue = TQue(TPosition.VECCALC, 1)
+        TPipe().InitBuffer(queue, 1, 256)
+        tensor = queue.AllocTensor(float32)
+        Duplicate(tensor, 1, 64)
+        tensor.SetSize(16)
+        assert (tensor.GetSize(), tensor.nbytes, len(tensor.view), tensor[8:].size) == (16, 64, 16, 8)
+        with pytest.raises(KernelError, match="dst has 16 elements and the instruction reaches element 63"):
+            Duplicate(tensor, 1, 64)
+        queue.FreeTensor(tensor)
+        again = queue.AllocTensor(float32)
+        assert again.GetSize() == 64
+        Duplicate(again, 2, 64)
+        assert again.view.tolist() == [2] * 64
+        part = again[8:24]
+        part.SetSize(4)
+        assert (part.size, again[8:24].size) == (4, 16)
+        for wrong in (-1, 192 * 1024):
+            with pytest.raises(KernelError, match="elements fit in UB from its address on"):
+                again.SetSize(wrong)
+        queue.FreeTensor(again)
+
+    in_kernel(kernel)
+
+
+def test_an_allocator_hands_out_blocks_one_behind_the_other():
+    def kernel():
+        allocator = LocalMemAllocator()
+        first, second = allocator.Alloc(half, 3), allocator.Alloc(float32, 8, TPosition.VECIN)
+        assert (first.span[1:], second.span[1:], allocator.GetCurAddr()) == ((0, 6), (32, 64), 64)
+        assert (first.position, second.position) == (TPosition.VECCALC, TPosition.VECIN)
+        with pytest.raises(KernelError, match=r"Alloc at A1 of .* it lies in L1"):
+            allocator.Alloc(half, 16, TPosition.A1)
+        for wrong in (0, 196_608):
+            with pytest.raises(KernelError, match="64 of 196608 bytes given out"):
+                allocator.Alloc(half, wrong)
+        with pytest.raises(KernelError, match="a second LocalMemAllocator of UB"):
+            LocalMemAllocator(Hardware.UB)
+
+    in_kernel(kernel)
+
+
+def test_the_address_of_an_element_is_its_place_in_the_memory_or_a_buffer_in_gm():
+    numbers = np.arange(32, dtype=np.float32)
+
+    def kernel(x):
+        assert LocalTensor(half, TPosition.VECCALC, 64, 32).GetPhyAddr() == 64
+        assert LocalTensor(half, TPosition.VECCALC, 64, 32).GetPhyAddr(5) == 74
+        whole = GlobalTensor(float32).SetGlobalBuffer(x)
+        part = GlobalTensor(float32).SetGlobalBuffer(whole[4:].GetPhyAddr(3), 5)
+        assert (part.GetSize(), part.GetValue(0)) == (5, 7)
+        with pytest.raises(KernelError, match="it has 32 elements"):
+            whole.GetPhyAddr(33)
+        with pytest.raises(KernelError, match="call SetGlobalBuffer"):
+            GlobalTensor(half).GetPhyAddr()
+
+    in_kernel(kernel, numbers)
 
 
 def test_local_memory_begins_as_poison_that_shows():

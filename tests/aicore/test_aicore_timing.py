@@ -16,6 +16,8 @@ from device_model.aicore.flags.queues import TBuf
 from device_model.aicore.flags.sync import PipeBarrier, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.runner import Beside, run_beside
+from device_model.aicore.timing.l2 import Cache
 from device_model.aicore.vector.elementwise import Add, Exp
 from device_model.profile import load
 
@@ -225,7 +227,7 @@ def test_half_a_copy_that_is_in_the_l2_spares_the_memory_half_of_it():
 
 
 def test_evicting_written_lines_costs_the_memory_time_beyond_its_buffer():
-    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0, write_back_permille=2000)
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0)
 
     def kernel(x):
         x = GlobalTensor(half).SetGlobalBuffer(x)
@@ -234,13 +236,87 @@ def test_evicting_written_lines_costs_the_memory_time_beyond_its_buffer():
 
     written = copies(played(kernel, np.zeros(MB, half), spec=spec))
     between = np.diff([each.end for each in written])
-    # Four fit. Each one after that evicts one, whose 16 KB cost HBM twice as long as reads.
-    assert between == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3 + [2 * 16384 / 10] * 4)
-    buffered = copies(played(kernel, np.zeros(MB, half), spec=replace(spec, write_back_bytes=32768)))
+    # Four fit. Each one after that evicts one, whose 16 KB cost HBM as long as reads.
+    assert between == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3 + [16384 / 10] * 4)
+    buffered = copies(played(kernel, np.zeros(MB, half), spec=replace(spec, write_back_bytes=16384)))
     between = np.diff([each.end for each in buffered])
-    # The first eviction fills the buffer. The next finds that 190 ns have drained 1.9 KB, and waits for 28 of 30.1 KB:
+    # The first eviction fills the buffer. The next finds that 190 ns have drained 1.9 KB, and waits for 12 of 14.1 KB:
     # quarters of a copy.
-    assert between[:5] == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 4 + [28672 / 10])
+    assert between[:5] == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 4 + [12288 / 10])
+
+
+def test_a_written_byte_costs_more_beside_one_that_is_read():
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=16384, write_back_permille=2000)
+
+    def kernel(x, is_read):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        if is_read:
+            DataCopy(ub(0, 8192), x, 8192)
+            SetFlag(HardEvent.MTE2_MTE3, 0)
+            WaitFlag(HardEvent.MTE2_MTE3, 0)
+        for first in range(65536, 131072, 8192):
+            DataCopy(x[first:], ub(0, 8192), 8192)
+
+    alone, beside = (
+        [each for each in copies(played(kernel, np.zeros(MB, half), is_read, spec=spec)) if each.pipe is Pipe.MTE3]
+        for is_read in (False, True)
+    )
+    plain, first = alone[4].end - alone[3].end, beside[4].end - beside[3].end
+    # The fifth write evicts 16 KB. They fit in the buffer, unless as many were read before: then they take its place
+    # twice. The read is used up then, and the next write evicts what the one before it would have.
+    assert plain == pytest.approx(16384 / SPEC.write_bytes_per_cycle)
+    assert first == pytest.approx(16384 / 10)
+    assert np.diff([each.end for each in alone[6:]]) == pytest.approx(np.diff([each.end for each in beside[6:]]))
+
+
+def test_a_launch_finds_in_the_l2_what_the_one_before_it_left():
+    spec = replace(SPEC, l2_bytes=65536, hbm_gbps=10, write_back_bytes=0)
+    x, l2 = np.zeros(MB, half), Cache(65536)
+
+    def kernel(x, is_write):
+        x = GlobalTensor(half).SetGlobalBuffer(x)
+        for first in range(0, 32768, 8192):
+            if is_write:
+                DataCopy(x[32768 + first :], ub(0, 8192), 8192)
+            else:
+                DataCopy(ub(0, 8192), x[first:], 8192)
+
+    def ends(*args):
+        return np.diff([each.end for each in copies(played(kernel, x, *args, spec=spec, l2=l2))])
+
+    assert ends(False) == pytest.approx([16384 / 10] * 3)  # from HBM
+    assert ends(False) == pytest.approx([16384 / SPEC.hit_read_gbps] * 3)
+    assert ends(True) == pytest.approx([16384 / SPEC.write_bytes_per_cycle] * 3)  # what goes is clean
+    assert ends(False) == pytest.approx([2 * 16384 / 10] * 3)  # from HBM, which writes as much first
+
+
+def test_launches_side_by_side_share_the_memory_and_what_is_on_its_way():
+    spec = replace(SPEC, hbm_gbps=10)
+    a, b = np.zeros(MB, half), np.zeros(MB, half)
+
+    def to_ub(x):
+        DataCopy(ub(0, 65536), GlobalTensor(half).SetGlobalBuffer(x), 65536)
+
+    def to_l1(x):
+        DataCopy(LocalTensor(half, TPosition.A1, 0, 65536), GlobalTensor(half).SetGlobalBuffer(x), 65536)
+
+    def ends(first, second):
+        launches = Beside(to_ub, 1, (first,)), Beside(to_l1, 1, (second,), KernelType.AIC_ONLY)
+        results = run_beside(launches, spec)
+        assert results[0].timeline is results[1].timeline
+        return [copies(result)[0].end - INIT for result in results]
+
+    alone = copies(played(to_ub, a, spec=spec))[0].end - INIT
+    apart, same = ends(a, b), ends(a, a)
+    assert alone == pytest.approx(READ + 1 + 131072 / 10)
+    assert apart[0] == pytest.approx(READ + 1 + 2 * 131072 / 10)
+    assert same[0] == pytest.approx(alone, rel=0.01)
+    assert same[1] == pytest.approx(alone, rel=0.01)  # it waits for what comes for the other one
+
+
+def test_launches_of_mixed_blocks_do_not_run_side_by_side():
+    with pytest.raises(ValueError, match="MIX_AIC_1_2"):
+        run_beside([Beside(lambda: None, 1, (), KernelType.MIX_AIC_1_2)], SPEC)
 
 
 # Rows

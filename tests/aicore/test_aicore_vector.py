@@ -315,8 +315,40 @@ def test_every_cast_of_small_whole_numbers_is_exact(source, target):
     types = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (source, target)}
     x = np.arange(100).astype(types[source])
     for mode in CASTS[source, target]:
-        result, _ = vector(lambda d, a, m=mode: vec.Cast(d, a, m, 100), np.zeros(100, types[target]), x)
+        result, _ = vector(
+            lambda d, a, m=mode: (vec.SetDeqScale(1), vec.Cast(d, a, m, 100)), np.zeros(100, types[target]), x
+        )
         assert same(result, np.arange(100).astype(types[target]))
+
+
+def test_a_cast_of_int32_to_half_is_multiplied_by_the_factor_that_was_set_last():
+    x = np.array([3, -70_000, 2**31 - 1, 65_519, 65_520, -5, 0, 1], np.int32)
+    once, _ = vector(lambda d, a: (vec.SetDeqScale(1), vec.Cast(d, a, RoundMode.CAST_NONE, 8)), np.zeros(8, half), x)
+    assert once.astype(float).tolist() == [3, -np.inf, np.inf, 65_504, np.inf, -5, 0, 1]
+
+    def twice(d, a):
+        vec.SetDeqScale(1)
+        vec.Cast(d, a, RoundMode.CAST_NONE, 8)
+        vec.SetDeqScale(0.1)
+        vec.Cast(d, a, RoundMode.CAST_NONE, 8)
+
+    result, _ = vector(twice, np.zeros(8, half), x)
+    with np.errstate(over="ignore"):
+        assert same(result, (x * np.float64(half.type(0.1))).astype(half))
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (lambda: None, "Cast from int32 to float16 without a factor"),
+        (lambda: vec.SetDeqScale(1e6), r"SetDeqScale\(1000000.0\).*\n?.*-65504 to 65504"),
+    ],
+)
+def test_a_cast_of_int32_to_half_needs_a_factor(setting, message):
+    with pytest.raises(KernelError, match=message):
+        vector(
+            lambda d, a: (setting(), vec.Cast(d, a, RoundMode.CAST_NONE, 8)), np.zeros(8, half), np.ones(8, np.int32)
+        )
 
 
 # Refusals

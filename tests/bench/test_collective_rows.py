@@ -77,10 +77,12 @@ def test_the_command_prints_rows_and_groups_and_writes_the_rows(tmp_path, capsys
 def test_the_speed_of_parts_needs_no_file(monkeypatch, capsys):
     monkeypatch.setattr(collective_speed, "PARTS", 64)
     monkeypatch.setattr(collective_speed, "RUNS", 1)
+    monkeypatch.setattr(collective_speed, "SIMPY_OPS", 240)
     monkeypatch.setattr(collective_speed, "DEVICES", 9)
     main(["--speed"])
     shown = capsys.readouterr().out
     assert "AllReduce of 4 KiB" in shown
+    assert shown.count("(target: at most") == 3  # 8 ranks, 64 ranks, the start
     assert "start of 9 devices" in shown
     with pytest.raises(SystemExit):
         main([])

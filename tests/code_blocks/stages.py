@@ -1,5 +1,6 @@
 """The stage of each block: what is around it, which files lie beside it, and which command runs it."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -198,12 +199,24 @@ async def main():
 SCALED = OF_CARD.replace("SHAPE", "4").replace("LAUNCH", "scale[1](*arrays[1:], 4, 2.5)")
 MULTIPLIED = OF_CARD.replace("SHAPE", "(2, 2)").replace("LAUNCH", "multiply[1](*arrays)")
 
+# The script that README shows.
+README = (HERE.parent.parent / "README.md").read_text(encoding="utf-8")
+[DOUBLE] = re.findall(r"^```python\n(import numpy as np\nfrom numba.*?)^```", README, re.DOTALL | re.MULTILINE)
+
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
     ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
     ("index", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
-    ("README", "pip install '.[cuda]' numba-cuda    # the packages"): Stage(
-        says="fix: cudaEventRecord(event, compute)", codes=(4,), needs=("numba_cuda",)
+    ("README", "import numpy as np"): Stage("acl-py run double.py", "double.py", says="42.0\n", needs=("numba_cuda",)),
+    ("README", "pip install -e '.[cuda]' numba-cuda    # the vendo"): Stage(
+        files={"double.py": DOUBLE}, says="42.0\n", codes=(4,), needs=("numba_cuda",)
+    ),
+    ("README", "race: kernel 'double' on stream 1 (double.py:13) w"): Stage(
+        "acl-py run --sanitize=device --fix double.py",
+        files={"double.py": DOUBLE},
+        codes=(4,),
+        is_text=True,
+        needs=("numba_cuda",),
     ),
     ("cuda", "acl-py run vector_add.py --size 5000   # arguments"): Stage(
         files={"vector_add.py": OF_CUDA, "pytest.ini": "[pytest]", "test_it.py": "def test_i(): import vector_add"},

@@ -66,6 +66,7 @@ def refusal(*steps, **changes):
         ),
         ({"op": "malloc", "name": "x", "bytes": 0}, "bytes: must be a number of bytes, 1 to 2**63 - 1, not 0"),
         ({"op": "free", "name": "x"}, "name: there is no buffer 'x'"),
+        ({"op": "set_context", "context": "primary 0"}, "context: there is no context 'primary 0'; there are primary"),
         ({"op": "create_stream", "name": "T", "flags": "fast"}, 'flags: must be "blocking" or "nonblocking"'),
     ],
 )

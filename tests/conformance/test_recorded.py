@@ -14,6 +14,7 @@ from acl_py import faults
 from acl_py.errors import AclError
 from acl_py.programs.format import ProgramError, parse
 from acl_py.programs.replay import replay
+from acl_py.recorded import notes_of
 from acl_py.trace.rows.files import read_trace, save
 from acl_py.verbs.kernels import Cost, InOut, kernel
 
@@ -447,6 +448,56 @@ def test_contexts_and_devices_are_kept():
     timeline = recording(main)
     assert {op.device for op in timeline.ops} == {0, 1}
     assert differences(timeline) == []
+
+
+def test_the_primary_context_of_each_device_has_a_name_of_its_own():
+    async def main():
+        for device in (0, 1):
+            await acl.SetDevice(device)
+        second = await acl.GetCurrentContext()
+        await acl.SetDevice(0)
+        first = await acl.GetCurrentContext()
+        for context in (second, first):
+            await acl.SetCurrentContext(context)
+            await square[8, None](await acl.Malloc(64))
+            await acl.SynchronizeDevice()
+
+    timeline = recording(main)
+    assert {op.device for op in timeline.ops} == {0, 1}
+    chosen = [step["context"] for step in steps_of(timeline) if step["op"] == "set_context"]
+    assert chosen == ["primary 1", "primary"]
+    assert parse(document_of(timeline)).devices()[-3:] == [0, 0, 0]
+    assert differences(timeline) == []
+
+
+def test_a_primary_context_of_a_device_that_is_not_there_is_refused():
+    program = parse({"id": "p", "steps": [{"op": "set_context", "context": "primary 2"}]})
+    with pytest.raises(ProgramError, match=r"context 'primary 2': device: .* 2"):
+        replay(program, device="tiny")
+
+
+@pytest.mark.parametrize("looks_around", [False, True])
+def test_the_notes_of_a_run_are_those_of_its_program(looks_around):
+    async def main():
+        streams = [await acl.CreateStream() for _ in range(2)]
+        buffer = await acl.Malloc(64)
+        event = await acl.CreateEvent()
+        for stream in streams * 3:
+            await square[8, stream](buffer)
+            await acl.MemsetAsync(buffer, 64, 0, 64, stream)
+            await acl.RecordEvent(event, stream)
+            await acl.SetOpWaitTimeOut(3)  # no step has it
+            if looks_around:
+                await acl.QueryEventStatus(event)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1e-5):
+                await acl.SynchronizeStream(streams[0])
+        await acl.SynchronizeDevice()
+
+    timeline = recording(main, rules="acl")
+    notes = notes_of(timeline)
+    assert len(notes) == (3 if looks_around else 2)
+    assert notes == document_of(timeline)["notes"]
 
 
 def test_a_saved_trace_gives_the_same_program(tmp_path):

@@ -215,6 +215,18 @@ def test_each_task_makes_its_own_accesses():
     assert differences(timeline) == []
 
 
+def test_a_thread_that_makes_no_calls_is_a_task_of_the_program():
+    async def main():
+        view = (await acl.MallocHost(SIZE, name="h")).numpy(np.uint8)
+        await asyncio.to_thread(view.fill, 3)
+
+    timeline, _ = recording(main)
+    (access,) = accesses(timeline)
+    assert access["writes"] == [["h", 0, SIZE]]
+    assert access["task"] not in {call.caller for call in timeline.calls}
+    assert differences(timeline) == []
+
+
 def test_a_run_whose_host_is_not_watched_has_none():
     async def main():
         (await acl.MallocHost(SIZE)).numpy(np.uint8)[:] = 1

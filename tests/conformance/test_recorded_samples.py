@@ -11,6 +11,7 @@ from roundtrips import differences, document_of
 import acl_py
 from acl_py.compat.acl import uninstall
 from acl_py.compat.acl.face import current
+from acl_py.recorded import notes_of
 from acl_py.runtime.runtime import Runtime
 from acl_py.trace import Trace
 
@@ -26,7 +27,6 @@ NOT_IN_PROGRAMS = {
 # What a program still says otherwise, by sample.
 DIFFERS = {
     "decode_to_aipp": "a call of acl.himpi that waits in the middle replays as two calls of its name",
-    "infer_session": "the last execution of a session on a second device is not in the program",
 }
 
 
@@ -77,7 +77,9 @@ def timelines(path, monkeypatch):
 def test_a_sample_replays_to_the_same_timeline(path, monkeypatch, capsys):
     runs = timelines(path, monkeypatch)
     capsys.readouterr()
-    notes = ["".join(document_of(timeline).get("notes", ())) for timeline, _ in runs]
+    told = [document_of(timeline)["notes"] for timeline, _ in runs]
+    assert [notes_of(timeline) for timeline, _ in runs] == told  # without the program
+    notes = ["".join(each) for each in told]
     missing = NOT_IN_PROGRAMS.get(path.stem)
     assert missing is None or any(missing in note for note in notes)
     for (timeline, profile), note in zip(runs, notes, strict=True):

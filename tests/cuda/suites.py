@@ -272,7 +272,8 @@ def outcomes(command: tuple[str, ...], path: Path, suite: Suite, limit_s: int = 
 def run_python(arguments: list[str], folder: str, limit_s: int) -> str:
     """Run Python, and say how it ended."""
     path = os.pathsep.join([str(_ROOT), str(_HERE / "plugins"), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    # Sets in messages have one order, or the same failure would have other words with and without a driver.
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -293,7 +294,9 @@ def _read(report: Path, stem: str) -> Outcomes:
 
 
 def _outcome(case: ET.Element, stem: str) -> tuple[str, str]:
-    name = _short(f"{case.get('classname', '').partition(stem)[2]}::{case.get('name')}")
+    group, name = case.get("classname", ""), case.get("name", "")
+    is_file = not group and name.endswith(stem)  # pytest could not collect it
+    name = "" if is_file else _short(f"{group.partition(stem)[2]}::{name}")
     for kind, said in (("failure", "failure"), ("error", "error"), ("skipped", "skip")):
         if (found := case.find(kind)) is not None:
             return name, f"{said}: {_reason(found)}"
@@ -323,9 +326,19 @@ def _print_row(name: str, cases: list[Case], here: Outcomes) -> None:
 
 
 def _print_differences(file: str, cases: list[Case]) -> None:
-    for case in cases:
-        if case.here != "pass":
-            print(f"{file}: {case.name}: {case.here[:_CUT]}", flush=True)
+    for line in differences(cases):
+        print(f"{file}: {line}", flush=True)
+
+
+def differences(cases: list[Case]) -> Iterator[str]:
+    """Yield a line for each case that does not pass; one for all if each ended in the same way, as in a file that
+    pytest does not collect.
+    """
+    ends = {case.here for case in cases}
+    if len(cases) > 1 and len(ends) == 1 and ends != {"pass"}:
+        yield f"each of {len(cases)} cases: {cases[0].here[:_CUT]}"
+        return
+    yield from (f"{case.name}: {case.here[:_CUT]}" for case in cases if case.here != "pass")
 
 
 def _print_newer(files: Iterable[str]) -> None:

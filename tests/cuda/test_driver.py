@@ -670,6 +670,16 @@ def test_a_call_without_a_context_is_made_in_that_of_the_object_it_names(h200):
     assert h200.get("cuCtxGetCurrent", OUT) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    "name", ["cuStreamGetId", "cuStreamGetCtx", "cuStreamGetDevice", "cuStreamGetFlags", "cuStreamIsCapturing"]
+)
+def test_a_default_stream_is_that_of_a_context_and_without_one_there_is_none(h200, name):
+    """One that was given a handle would call for its own context in each call that names it, without end."""
+    _, stream = h200.get("cuStreamCreate", OUT, 1)
+    assert h200("cuCtxSetCurrent", 0) == 0
+    assert [h200.get(name, each, OUT)[0] for each in (0, 1, 2, stream)] == [201, 201, 201, 0]
+
+
 def test_a_stream_has_the_flags_that_it_was_made_with(cuda):
     """The default streams have those of a stream that waits for the legacy one."""
     cuda.begin()

@@ -31,8 +31,16 @@ def test_each_case_has_its_outcome_and_a_file_that_crashes_says_how(tmp_path):
     }  # fmt: skip
     crash = "import os, signal\ndef test_end(): os.kill(os.getpid(), signal.SIGSEGV)\n"
     assert outcomes(tmp_path, crash) == {"": "crash: SIGSEGV"}
+    assert outcomes(tmp_path, "import nothing_there\n") == {
+        "": "error: E ModuleNotFoundError: No module named 'nothing_there'"
+    }
     endless = "def test_end():\n    while True: pass\n"
     assert outcomes(tmp_path, endless, "--limit", "2") == {"": "hang: no end within 2 s"}
+
+
+def test_a_failure_that_names_a_set_has_the_same_words_in_each_process(tmp_path):
+    names = "print({f'member {n}' for n in range(20)})"
+    assert suites.run_python(["-c", names], str(tmp_path), 60) == suites.run_python(["-c", names], str(tmp_path), 60)
 
 
 def test_a_case_that_is_skipped_here_for_what_is_not_simulated_does_not_count():
@@ -52,3 +60,11 @@ def test_findings_at_the_same_lines_are_one_row_and_leaks_one_in_all():
 def test_cases_that_another_pytest_names_otherwise_are_the_same_cases():
     card, here = ["test_a[\\n-1]", "test_a[\\n-2]", "test_b", "test_c[x]"], ["test_a[k0-1]", "test_a[k1-2]", "test_b"]
     assert suites.renamed(card, here) == {"test_a[\\n-1]": "test_a[k0-1]", "test_a[\\n-2]": "test_a[k1-2]"}
+
+
+def test_a_file_that_never_began_is_told_in_one_line():
+    lost = "ended: ERROR: Missing required plugins: pytest-benchmark"
+    first, second = suites.Case("test_a", "pass", lost), suites.Case("test_b", "pass", lost)
+    assert list(suites.differences([first, second])) == [f"each of 2 cases: {lost}"]
+    assert list(suites.differences([first, second._replace(here="pass")])) == [f"test_a: {lost}"]
+    assert list(suites.differences([first._replace(here="pass"), second._replace(here="pass")])) == []

@@ -11,16 +11,28 @@ from itertools import chain, compress
 from operator import attrgetter, sub
 from typing import Any, NamedTuple
 
-from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
-from acl_py.trace.rows.reading import ENGINE_ORDER, host_rows, launching, queuing_calls, site_of_call, stream_order
-from acl_py.trace.rows.timeline import PIPE_ORDER, Call, CoreInstruction, CoreRun, Operation, StreamStep, Timeline
+import numpy as np
+
+from acl_py.trace.rows.columns import (
+    CallColumns,
+    Columns,
+    Ints,
+    OpColumns,
+    SleepColumns,
+    StepColumns,
+    call_columns,
+    op_columns,
+    step_columns,
+)  # fmt: skip
+from acl_py.trace.rows.reading import ENGINE_ORDER, host_rows, launching, queuing, short_site, stream_order
+from acl_py.trace.rows.timeline import PIPE_ORDER, CoreInstruction, CoreRun, Timeline
 from acl_py.trace.rows.windows import worked
 from acl_py.trace.views.shown import shown, shown_for_all
 from device_model.completions import Why
 
 Table = dict[str, Any]  # the number of rows, and a column by each name
 # The fields of rows that have other names in tables.
-_SPELLED = {"queued": ("queued_ns",), "start": ("start_ns", "begin_ns", "enter_ns"), "end": ("end_ns", "exit_ns")}
+_SPELLED = {"queued": ("queued_ns",), "start": ("start_ns", "begin_ns"), "end": ("end_ns",)}
 
 CAUSES = {
     Why.HOST: "a late host",
@@ -113,19 +125,18 @@ def document(runs: Sequence[Run], title: str) -> dict[str, Any]:
 
 def _run(run: Run) -> dict[str, Any]:
     timeline = run.timeline
-    ops, calls = timeline.ops, timeline.calls
-    queued_by = queuing_calls(ops, calls)
+    ops, calls, steps = op_columns(timeline.ops), call_columns(timeline.calls), step_columns(timeline.steps)
     ((begin, end),) = worked(timeline).spans
     texts = _Texts()
     engines = {engine: shown(engine, timeline.device, timeline.rules) for engine in ENGINE_ORDER}
     tables = {
-        "ops": _ops(ops, queued_by, engines, texts),
+        "ops": _ops(ops, queuing(ops, calls), engines, texts),
         "calls": _calls(calls, texts),
-        "steps": _steps(timeline.steps, texts),
+        "steps": _steps(steps, texts),
         "marks": _table(timeline.marks, "name caller site start lasts", texts),
-        "launches": _launches(timeline, texts),
+        "launches": _launches(timeline, ops, calls, texts),
         "path": _table(run.critical, "cause start lasts op call", texts),
-        "sleeps": _sleeps(calls, texts),
+        "sleeps": _sleeps(calls.sleeps),
         "instructions": _instructions(timeline.instructions, texts),
     }
     return {
@@ -135,12 +146,12 @@ def _run(run: Run) -> dict[str, Any]:
         "error": timeline.error,
         "since": begin if run.since_ns is None else run.since_ns,
         "until": end if run.until_ns is None else run.until_ns,
-        "streams": _streams(ops, timeline.steps, texts),
+        "streams": _streams(ops, steps, texts),
         "engines": [texts[engine] for engine in engines.values()],
-        "hosts": [row.label for row in host_rows(call_columns(calls))],
-        "findings": [_finding(each) for each in (*run.findings, *_own_findings(timeline))],
+        "hosts": [row.label for row in host_rows(calls)],
+        "findings": [_finding(each) for each in (*run.findings, *_own_findings(timeline, ops))],
         "notes": list(run.notes or ()),
-        "cores": {index: _core_run(op.cores) for index, op in enumerate(ops) if op.cores is not None},
+        "cores": {index: _core_run(cores) for index, cores in sorted(ops.cores.items())},
         **tables,
         "source": dict(timeline.source),
         "texts": list(texts),
@@ -150,44 +161,51 @@ def _run(run: Run) -> dict[str, Any]:
 # --- tables
 
 
-def _ops(ops: Sequence[Operation], queued_by: Sequence[int | None], engines: Mapping[str, str], texts: _Texts) -> Table:
-    return _table(
+def _ops(ops: OpColumns, queued_by: Ints, engines: Mapping[str, str], texts: _Texts) -> Table:
+    return _columns(
         ops,
         "name kind stream engine site device queued start lasts bytes why back call",
         texts,
-        engine=(engines[op.engine] for op in ops),
+        engine=[engines[kind.engine] for kind in ops.kinds],
+        start=ops.start_ns,
+        lasts=ops.end_ns - ops.start_ns,
         # The number of rows back to the operation that it waited for; 0 if it was none.
-        back=(0 if op.after is None else index - op.after for index, op in enumerate(ops)),
+        back=np.where(ops.after < 0, 0, np.arange(len(ops)) - ops.after),
         call=queued_by,
     )
 
 
-def _calls(calls: Sequence[Call], texts: _Texts) -> Table:
-    row_of = {caller: number for number, row in enumerate(host_rows(call_columns(calls))) for caller in row.callers}
-    return _table(
+def _calls(calls: CallColumns, texts: _Texts) -> Table:
+    row_of = {caller: number for number, row in enumerate(host_rows(calls)) for caller in row.callers}
+    after = np.full(len(calls), -1)
+    after[calls.sleeps.call] = calls.sleeps.after  # the last one of each call stays
+    return _columns(
         calls,
         "name caller site host start lasts after",
         texts,
-        name=(call.called for call in calls),
-        site=map(site_of_call, calls),
-        host=(row_of[call.caller] for call in calls),
+        name=[kind.called for kind in calls.kinds],
+        site=[short_site(kind.file, kind.line) for kind in calls.kinds],
+        host=np.array([row_of.get(caller, 0) for caller in calls.callers], np.int64)[calls.caller],
+        start=calls.enter_ns,
+        lasts=calls.exit_ns - calls.enter_ns,
+        after=after,
     )
 
 
-def _steps(steps: Sequence[StreamStep], texts: _Texts) -> Table:
+def _steps(steps: StepColumns, texts: _Texts) -> Table:
     names = "kind name stream device site caller queued start record after"
-    return _table(steps, names, texts, start=(step.end_ns for step in steps))  # -1 if it never was over
+    return _columns(steps, names, texts, start=steps.end_ns)  # -1 if it never was over
 
 
-def _sleeps(calls: Sequence[Call], texts: _Texts) -> Table:
+def _sleeps(sleeps: SleepColumns) -> Table:
     """Return the sleeps of all calls, by the number of their call."""
-    of_calls = [index for index, call in enumerate(calls) for _ in call.sleeps]
-    return _table([sleep for call in calls for sleep in call.sleeps], "call start lasts", texts, call=of_calls)
+    columns = {"call": sleeps.call, "start": sleeps.begin_ns, "lasts": sleeps.end_ns - sleeps.begin_ns}
+    return {"rows": len(sleeps.call)} | {name: packed(column) for name, column in columns.items()}
 
 
-def _launches(timeline: Timeline, texts: _Texts) -> Table:
+def _launches(timeline: Timeline, ops: OpColumns, calls_of: CallColumns, texts: _Texts) -> Table:
     """Return the launches of graphs that have ended."""
-    queued_by = launching(op_columns(timeline.ops), call_columns(timeline.calls)).tolist()
+    queued_by = launching(ops, calls_of).tolist()
     calls = [*queued_by, *[-1] * (len(timeline.launches) - len(queued_by))]
     ended = [each.end_ns >= 0 for each in timeline.launches]
     launches = [*compress(timeline.launches, ended)]
@@ -213,6 +231,33 @@ def _instructions(rows: Sequence[CoreInstruction], texts: _Texts) -> Table:
     )
 
 
+def _columns(columns: Columns[Any], names: str, texts: _Texts, **others: Ints | list[Any]) -> Table:
+    """Return the columns with these *names*: fields of *columns*, or *others*, for each row or for each kind."""
+    table: Table = {"rows": len(columns)}
+    values: Ints | list[Any]
+    for name in names.split():
+        if name == "caller":
+            values = _numbered(columns.caller, columns.callers, texts)
+        elif name in others:
+            values = others[name]
+        elif columns.kinds and hasattr(columns.kinds[0], name):
+            values = [*map(attrgetter(name), columns.kinds)]
+        else:
+            values = getattr(columns, "queued_ns" if name == "queued" else name, columns.kind)  # without rows no kinds
+        table[name] = packed(values if isinstance(values, np.ndarray) else _numbered(columns.kind, values, texts))
+    return table
+
+
+def _numbered(places: Ints, values: Sequence[str | int], texts: _Texts) -> Ints:
+    """Return of *values* that at the place of each row. Texts are numbered in the order in which rows have them."""
+    numbers = np.zeros(len(values), np.int64)
+    used, first = np.unique(places, return_index=True)
+    for place in used[np.argsort(first)].tolist():
+        value = values[place]
+        numbers[place] = texts[value] if isinstance(value, str) else value
+    return numbers[places]
+
+
 def _table(rows: Sequence[Any], names: str, texts: _Texts, **others: Iterable[Any]) -> Table:
     """Return the columns with these *names*: fields of *rows*, or *others*. A text is its number, None is -1."""
     table: Table = {"rows": len(rows)}
@@ -232,10 +277,13 @@ def _field(rows: Sequence[Any], name: str) -> Iterable[Any]:
     return map(attrgetter(next(spelled, name)), rows)
 
 
-def packed(numbers: Iterable[int]) -> str:
+def packed(numbers: Ints | Iterable[int]) -> str:
     """Return *numbers* as the text of a column."""
-    numbers = [*numbers]
-    steps = map(sub, numbers, chain((0,), numbers))
+    if isinstance(numbers, np.ndarray):
+        steps = np.diff(numbers.astype(np.int64), prepend=0).tolist()
+    else:
+        numbers = [*numbers]
+        steps = map(sub, numbers, chain((0,), numbers))
     return b64encode(b"".join(map(_Codes().__getitem__, steps))).decode("ascii")
 
 
@@ -256,11 +304,10 @@ class _Codes(dict[int, bytes]):
 # --- what is not a table
 
 
-def _streams(ops: Sequence[Operation], steps: Sequence[StreamStep], texts: _Texts) -> list[tuple[int, int]]:
+def _streams(ops: OpColumns, steps: StepColumns, texts: _Texts) -> list[tuple[int, int]]:
     """Return the device and the text of each stream, in the order of their lanes."""
-    queued = op_columns(ops), step_columns(steps)
-    order = stream_order(*queued)
-    streams = {(kind.device, kind.stream) for columns in queued for kind in columns.kinds}
+    order = stream_order(ops, steps)
+    streams = {(kind.device, kind.stream) for columns in (ops, steps) for kind in columns.kinds}
     return [(device, texts[name]) for device, name in sorted(streams, key=lambda each: (each[0], order[each[1]]))]
 
 
@@ -274,10 +321,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return finding._asdict() | {"waits": waits}
 
 
-def _own_findings(timeline: Timeline) -> Iterator[Finding]:
+def _own_findings(timeline: Timeline, ops: OpColumns) -> Iterator[Finding]:
     """Yield what the recording itself has to report: mistakes in core kernels, and strikes of fault rules."""
-    for index, op in enumerate(timeline.ops):
-        for text in () if op.cores is None else op.cores.findings:
-            yield Finding(text, op.site, op.start_ns, op.end_ns, (index,))
+    for index, cores in sorted(ops.cores.items()):
+        site = ops.kinds[ops.kind[index]].site
+        for text in cores.findings:
+            yield Finding(text, site, int(ops.start_ns[index]), int(ops.end_ns[index]), (index,))
     for strike in timeline.strikes:
         yield Finding(f"{strike.rule} struck {strike.name}", strike.site, strike.at_ns, strike.at_ns)

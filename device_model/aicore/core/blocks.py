@@ -42,6 +42,14 @@ def GetTaskRatio() -> int:
 GetTaskRation = GetTaskRatio  # the older spelling
 
 
+def GetSubBlockNum() -> int:
+    """Return the cores of this type in a block (Ascend C: GetSubBlockNum).
+
+    It is 2 on the vector cores of a 1:2 mixed kernel, and 1 on all other cores.
+    """
+    return GetTaskRatio()
+
+
 class CoreTypeTest:
     """True on cores of one type: `if ASCEND_IS_AIC:`, as with the macro of Ascend C, or `if ASCEND_IS_AIC():`."""
 

@@ -62,6 +62,7 @@ class Core:
 
     __slots__ = (
         "allocated",
+        "allocators",
         "atomic",
         "auto_sync",
         "block_dim",
@@ -128,6 +129,7 @@ class Core:
         self.auto_sync = auto_sync
         self.scalar = 0  # cycles of the scalar pipe since the last instruction
         self.memories: dict[Space, LocalMemory] = {}
+        self.allocators: list[Any] = []  # the memories that have a LocalMemAllocator
         self.unit: Any = None  # its VectorUnit or CubeUnit, from its first use on
         self.tpipe: Destroyable | None = None
         self.mask: tuple[int, ...] = ALL_LANES  # of SetVectorMask, lowest word first

@@ -15,18 +15,20 @@ from device_model.frozen import Frozen
 from device_model.kernel.ranges import Count, Few
 
 # Start-up cycles, and cycles per repeat of 256 bytes without bank conflicts. Measured on a 910B3 by PTO's authors.
-# AddScalar and other instructions that were not measured follow the theoretical number of elements per cycle.
+# AddScalar, Compare, Select and others that were not measured follow the theoretical number of elements per cycle.
+# TransDataTo5HD, whose repeat has 512 bytes, is assumed to take what Transpose takes for as many.
 _VECTOR: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "default": (25, 1), "Add": (24, 1), "Sub": (24, 1), "Mul": (25, 1), "Div": (31, 4), "Max": (23, 1),
         "Min": (23, 1), "And": (20, 1), "Or": (20, 1), "Not": (23, 1), "Adds": (26, 1), "Muls": (26, 1),
         "Maxs": (23, 1), "Mins": (23, 1), "Axpy": (26, 1), "Abs": (23, 1), "Exp": (31, 2), "Ln": (33, 2),
         "Sqrt": (39, 2), "Rsqrt": (24, 1), "Reciprocal": (24, 1), "Relu": (23, 1), "LeakyRelu": (26, 1),
-        "Cast": (27, 1), "Duplicate": (24, 1), "Compare": (36, 2), "Compares": (36, 2), "Select": (27, 2),
+        "Cast": (27, 1), "Duplicate": (24, 1), "Compare": (36, 1), "Compares": (36, 1), "Select": (27, 1),
         "ReduceSum": (46, 7), "ReduceMax": (46, 7), "ReduceMin": (46, 7), "WholeReduceSum": (46, 7),
         "WholeReduceMax": (31, 1), "WholeReduceMin": (31, 1), "BlockReduceSum": (38, 1), "BlockReduceMax": (31, 1),
         "BlockReduceMin": (31, 1), "PairReduceSum": (25, 1), "RepeatReduceSum": (46, 7), "Gather": (26, 46.6),
         "GatherMask": (25, 2), "Transpose": (25, 1), "Sort32": (21, 16), "MrgSort": (20, 78), "Brcb": (24, 1),
+        "TransDataTo5HD": (25, 2),
     }
 )  # fmt: skip
 

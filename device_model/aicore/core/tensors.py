@@ -102,9 +102,10 @@ class LocalTensor(_Tensor):
     *address* in bytes from the start of the position's memory and *size* in elements.
     """
 
-    __slots__ = ("_parts", "position")
+    __slots__ = ("_parts", "kept_in", "position")
 
     bypass_l2 = False
+    kept_in: tuple[dict[Any, "LocalTensor"], object] | None  # a dict, and its key, from which it is handed out again
 
     def __init__(self, dtype: npt.DTypeLike, position: TPosition, address: int, size: int) -> None:
         memory = running().memory(position.space)
@@ -116,6 +117,7 @@ class LocalTensor(_Tensor):
         self.size = size
         self.nbytes = size * self.dtype.itemsize
         self._view = None
+        self.kept_in = None
         self._parts: dict[tuple[int, int], LocalTensor] | None = None
         if address < 0 or size < 0 or address + self.nbytes > memory.size:
             raise KernelError(
@@ -136,6 +138,7 @@ class LocalTensor(_Tensor):
         if part is None:
             start, size = key
             part = parts[key] = self._at(self.address + start * self.dtype.itemsize, self.dtype, size)
+            part.kept_in = parts, key
         return part
 
     def _at(self, address: int, dtype: np.dtype[Any], size: int) -> "LocalTensor":
@@ -148,12 +151,45 @@ class LocalTensor(_Tensor):
         part.nbytes = size * dtype.itemsize
         part._view = None
         part._parts = None
+        part.kept_in = None
         return part
 
     def ReinterpretCast(self, dtype: npt.DTypeLike) -> "LocalTensor":
         """Return a tensor of another type over the same bytes (Ascend C: ReinterpretCast); no pipe is used."""
         resolved = dtype_of(dtype)
         return self._at(self.address, resolved, self.nbytes // resolved.itemsize)
+
+    def SetSize(self, size: int) -> None:
+        """Set the number of elements (Ascend C: SetSize); no pipe is used.
+
+        The next tensor that is made of the same buffer spans all of it again.
+
+        Args:
+            size: The number of elements.
+
+        Raises:
+            KernelError: So many elements do not fit in the memory from the tensor's address on.
+        """
+        size = integer(size)
+        most = (self.memory.size - self.address) // self.dtype.itemsize
+        if not 0 <= size <= most:
+            raise KernelError(
+                f"SetSize({size}) of {self!r}", f"{most} elements fit in {self.memory.name} from its address on"
+            )
+        if self.kept_in is not None:
+            tensors, key = self.kept_in
+            tensors.pop(key, None)
+            self.kept_in = None
+        self.size = size
+        self.nbytes = size * self.dtype.itemsize
+        self._view = self._parts = None
+        unit = running().unit
+        if unit is not None:
+            unit.plans.clear()  # they were made for the old size
+
+    def GetPhyAddr(self, offset: int = 0) -> int:
+        """Return the address of element *offset*, in bytes from the start of the memory (Ascend C: GetPhyAddr)."""
+        return self.address + integer(offset) * self.dtype.itemsize
 
     def GetValue(self, index: int) -> Any:
         """Read element *index* with the scalar pipe (Ascend C: GetValue); order it with flags after other pipes."""
@@ -254,6 +290,21 @@ class GlobalTensor(_Tensor):
         self._view = None
         return self
 
+    def GetPhyAddr(self, offset: int = 0) -> GlobalBuffer:
+        """Return the bytes from element *offset* on, for another tensor's SetGlobalBuffer (Ascend C: GetPhyAddr).
+
+        Raises:
+            KernelError: The tensor has no buffer, or fewer elements.
+        """
+        start = integer(offset)
+        if self.memory is NOWHERE or not 0 <= start <= self.size:
+            raise KernelError(
+                f"GetPhyAddr({start}) of {self!r}",
+                "call SetGlobalBuffer() first" if self.memory is NOWHERE else f"it has {self.size} elements",
+            )
+        itemsize = self.dtype.itemsize
+        return GlobalBuffer(self.memory, self.address + start * itemsize, self.nbytes - start * itemsize, self.dtype)
+
     def SetL2CacheHint(self, mode: CacheMode = CacheMode.CACHE_MODE_NORMAL) -> None:
         """Let later copies of this tensor bypass the L2 (CACHE_MODE_DISABLE) or not (Ascend C: SetL2CacheHint)."""
         self.bypass_l2 = mode is CacheMode.CACHE_MODE_DISABLE
@@ -297,4 +348,5 @@ def place(position: TPosition, memory: LocalMemory, address: int, dtype: np.dtyp
     tensor.nbytes = tensor.size * dtype.itemsize
     tensor._view = None
     tensor._parts = None
+    tensor.kept_in = None
     return tensor

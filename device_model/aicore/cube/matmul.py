@@ -11,6 +11,7 @@ In a kernel on cube cores alone there are no requests: the object computes in th
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
+from operator import index as integer
 from typing import Any, NamedTuple
 
 import numpy.typing as npt
@@ -55,6 +56,16 @@ class _Message(NamedTuple):
     row: int = 0  # elements from one row of dst to the next
 
 
+class _Rows(NamedTuple):
+    """The sizes of the whole matrices, from which follows how far apart their rows are."""
+
+    org_m: int
+    org_n: int
+    org_ka: int
+    org_kb: int
+    org_kc: int  # columns of C
+
+
 class Matmul:
     """C = A * B + bias, computed by the cube core of a block (Ascend C: Matmul).
 
@@ -87,10 +98,12 @@ class Matmul:
         self._core: Core | None = None
         self._cube: Cube | None = None  # on cube cores
         self._workspace: GlobalTensor | None = None
-        self._operands: dict[str, Operand] = {}
+        self._operands: dict[str, tuple[GlobalTensor, bool]] = {}  # the tensor, and whether it is transposed
         self._bias: GlobalTensor | None = None
         self._quant: GlobalTensor | float | None = None
         self._shape: tuple[int, int, int] | None = None
+        self._rows = _Rows(0, 0, 0, 0, 0)
+        self._is_reshaped = False
         self._job: Job | None = None
         self._jobs = 0
         self._index = -1
@@ -108,6 +121,7 @@ class Matmul:
         core = running()
         self._core, self._tiling = core, tiling
         self._shape = tiling.single_core_m, tiling.single_core_n, tiling.single_core_k
+        self._rows = _Rows(tiling.m, tiling.n, tiling.ka, tiling.kb, tiling.n)
         if core.core_type is CoreType.AIC:
             core.scalar += core.spec.matmul_init
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
@@ -128,35 +142,36 @@ class Matmul:
         """Set A for the next product (Ascend C: SetTensorA).
 
         Args:
-            tensor: The first element of this core's part of A. Rows are as far apart as in the whole A of the tiling.
+            tensor: The first element of this core's part of A. Rows are as far apart as in the whole A of the tiling,
+                or of SetOrgShape.
             is_transpose: Whether A is stored transposed; by default as its MatmulType says.
 
         Raises:
             KernelError: The tensor is not in GM or not of A's type, or the MatmulType does not allow a transposed A.
         """
-        self._set("A", tensor, self.a, is_transpose, self._tiled.m, self._tiled.ka)
+        self._set("A", tensor, self.a, is_transpose)
 
     def SetTensorB(self, tensor: GlobalTensor, is_transpose: bool | None = None) -> None:
         """Set B for the next product (Ascend C: SetTensorB).
 
         Args:
-            tensor: The first element of this core's part of B. Rows are as far apart as in the whole B of the tiling.
+            tensor: The first element of this core's part of B. Rows are as far apart as in the whole B of the tiling,
+                or of SetOrgShape.
             is_transpose: Whether B is stored transposed; by default as its MatmulType says.
 
         Raises:
             KernelError: The tensor is not in GM or not of B's type, or the MatmulType does not allow a transposed B.
         """
-        self._set("B", tensor, self.b, is_transpose, self._tiled.kb, self._tiled.n)
+        self._set("B", tensor, self.b, is_transpose)
 
-    def _set(
-        self, name: str, tensor: GlobalTensor, type_: MatmulType, is_transpose: bool | None, rows: int, columns: int
-    ) -> None:
+    def _set(self, name: str, tensor: GlobalTensor, type_: MatmulType, is_transpose: bool | None) -> None:
+        assert self._tiled
         if not isinstance(tensor, GlobalTensor) or tensor.dtype != self.dtype:
             raise KernelError(f"SetTensor{name} with {tensor!r}", f"it is a GlobalTensor of {self.dtype}")
         is_trans = type_.is_trans if is_transpose is None else is_transpose
         if is_trans and not type_.is_trans:
             raise KernelError(f"SetTensor{name} transposed", f"say so in the MatmulType of {name}: is_trans=True")
-        self._operands[name] = Operand(tensor, is_trans, rows if is_trans else columns)
+        self._operands[name] = tensor, is_trans
         self._job = None
 
     def SetBias(self, tensor: GlobalTensor) -> None:
@@ -228,6 +243,34 @@ class Matmul:
         shape = [old if new == -1 else new for old, new in zip(self._sizes, (tail_m, tail_n, tail_k), strict=True)]
         self.SetSingleShape(*shape)
 
+    def SetOrgShape(
+        self, org_m: int, org_n: int, org_ka: int, org_kb: int | None = None, org_kc: int | None = None
+    ) -> None:
+        """Set the size of the whole matrices in GM, if it is not the tiling's (Ascend C: SetOrgShape).
+
+        It says how far apart rows are in GM, from the next product on.
+
+        Args:
+            org_m: Rows of A.
+            org_n: Columns of B.
+            org_ka: Columns of A.
+            org_kb: Rows of B; as many as A has columns by default.
+            org_kc: Columns of C; by default, or for 0, as many as B has.
+
+        Raises:
+            KernelError: A size is below 1, or the object is not registered. The next product raises it if it is larger
+                than the whole matrices.
+        """
+        sizes = org_m, org_n, org_ka, org_ka if org_kb is None else org_kb, org_kc or org_n
+        rows = _Rows._make(map(integer, sizes))
+        assert self._tiled
+        for name, size in zip(_Rows._fields, rows, strict=True):
+            if size < 1:
+                raise KernelError(f"SetOrgShape: {name} is {size}", "a size is 1 or more")
+        self._rows = rows
+        self._is_reshaped = True
+        self._job = None
+
     @property
     def _tiled(self) -> TCubeTiling:
         if self._tiling is None:
@@ -252,12 +295,27 @@ class Matmul:
         if self._job is None:
             if len(self._operands) < 2:
                 raise KernelError(f"{self!r} has no operands", "call SetTensorA() and SetTensorB() first")
+            if self._is_reshaped:
+                self._check_part()
             self._jobs += 1
             number = running().program.sub_block, self._jobs
-            operands = self._operands["A"], self._operands["B"], self._bias, self._quant
-            self._job = Job(number, *operands, *self._sizes)
+            (a, a_trans), (b, b_trans), rows = self._operands["A"], self._operands["B"], self._rows
+            operands = (
+                Operand(a, a_trans, rows.org_m if a_trans else rows.org_ka),
+                Operand(b, b_trans, rows.org_kb if b_trans else rows.org_n),
+            )
+            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes)
             self._index = -1
         return self._job
+
+    def _check_part(self) -> None:
+        m, n, k = self._sizes
+        for name, whole, part in zip(_Rows._fields, self._rows, (m, n, k, k, n), strict=True):
+            if part > whole:
+                raise KernelError(
+                    f"{self!r} after SetOrgShape with {name} {whole}, and this core's part of it is {part}",
+                    "a part is no larger than the whole: call SetSingleShape(), or SetOrgShape() with the whole size",
+                )
 
     def Iterate(self) -> bool:
         """Go to the next piece of C, down its columns first (Ascend C: Iterate). No pipe waits.
@@ -297,7 +355,8 @@ class Matmul:
         if isinstance(dst, GlobalTensor):
             self._check_c(dst, Space.GM)
             self._fetch(
-                dst if sequential else dst[self._offset(self._index) :], tiling.base_n if sequential else tiling.n
+                dst if sequential else dst[self._offset(self._index) :],
+                tiling.base_n if sequential else self._rows.org_kc,
             )
             return
         self._check_c(dst, Space.UB)
@@ -332,9 +391,9 @@ class Matmul:
         job = self._started()
         self._check_c(dst, Space.GM)
         if self._cube is not None:
-            _compute(self._cube, _Message(job, None, dst, self._tiled.n))
+            _compute(self._cube, _Message(job, None, dst, self._rows.org_kc))
         else:
-            self._ask(_Message(job, None, dst, self._tiled.n), Pipe.MTE3)
+            self._ask(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
         self._job = None
 
     def End(self) -> None:
@@ -355,7 +414,7 @@ class Matmul:
 
     def _offset(self, index: int) -> int:
         column, row = divmod(index, self._pieces[0])
-        return row * self._tiled.base_m * self._tiled.n + column * self._tiled.base_n
+        return row * self._tiled.base_m * self._rows.org_kc + column * self._tiled.base_n
 
     def _fetch(self, dst: GlobalTensor, row: int) -> None:
         job = self._started()

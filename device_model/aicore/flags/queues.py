@@ -195,6 +195,7 @@ class TQueBind:
             resolved = dtype_of(dtype)
             tensor = place(self.source, self._memory, buffer.address, resolved, self._length)
             buffer.tensors[dtype] = tensor
+            tensor.kept_in = buffer.tensors, dtype
         return tensor
 
     def EnQue(self, tensor: LocalTensor) -> None:
@@ -376,4 +377,5 @@ class TBuf:
                 raise KernelError(f"{size} x {resolved} at byte {offset} do not fit in {self!r}", "make it larger")
             tensor = place(self.position, self._memory, self._address + offset, resolved, nbytes)
             self._tensors[key] = tensor
+            tensor.kept_in = self._tensors, key
         return tensor

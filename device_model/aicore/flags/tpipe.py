@@ -131,6 +131,11 @@ class TPipe:
         """Give back an id that AllocEventID reserved; see `sync.ReleaseEventID`."""
         sync.ReleaseEventID(event, event_id)
 
+    def rest(self, space: Space) -> tuple[int, int]:
+        """Return the first byte of a memory that no buffer has, and the number of bytes from there on."""
+        start = self._used.get(space, 0)
+        return start, self._core.memory(space).size - start
+
     def count_live(self, position: TPosition, change: int) -> None:
         """Add *change* to the number of tensors allocated at *position*; for queues."""
         live = self._live.get(position, 0) + change

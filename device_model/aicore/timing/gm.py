@@ -7,7 +7,8 @@
 * Bytes that are in the L2 are read from there. Others are read from HBM, and stay in the L2 unless the tensor bypasses
   it. Bytes that are on their way to the L2 for another core are not read again, but arrive no earlier than for that
   core.
-* Writes go to the L2. When a read or a write evicts dirty bytes from the L2, these are written to HBM first.
+* Writes go to the L2. When a read or a write evicts dirty bytes from the L2, these are written to HBM first. HBM turns
+  from reads to writes and back, so a written byte costs more as long as there are bytes that are read beside it.
 * Copies of several cores that begin in the same line within a moment are crowded: all crowded copies together get a
   fixed number of pieces per cycle, whichever lines they are at.
 """
@@ -38,13 +39,14 @@ class _Usual(NamedTuple):
 
 
 class Gm:
-    """The L2 and HBM of a card during a launch of *programs*."""
+    """The L2 and HBM of a card during a launch of *programs*; without *l2* the L2 is empty."""
 
-    def __init__(self, programs: Sequence[Program], spec: CoreSpec) -> None:
+    def __init__(self, programs: Sequence[Program], spec: CoreSpec, l2: Cache | None = None) -> None:
         per_cycle = 1e3 / spec.mhz  # GB/s to bytes per cycle
         self.bandwidth: Bandwidth[Any] = Bandwidth((spec.hbm_gbps * per_cycle, spec.l2_gbps * per_cycle))
         self._spec = spec
-        self._cache = Cache(spec.l2_bytes)
+        self._cache = Cache(spec.l2_bytes) if l2 is None else l2
+        self._read = 0.0  # bytes that HBM has read since it wrote as many, at most a buffer of them
         self._same_lines = spec.same_lines_per_us / spec.mhz  # pieces per cycle
         # For each line at which copies of more than one core begin: the core and the cycle of the last copy.
         self._last_at: dict[Hashable, tuple[int, float]] = dict.fromkeys(_shared(programs), (-1, -inf))
@@ -68,6 +70,8 @@ class Gm:
         Call it in the order in which copies start: what is in the L2 depends on all copies before.
         """
         missing, evicted = self._cache.touch(flow)
+        if missing and flow.direction is Direction.READ:
+            self._read = min(self._read + missing, self._spec.write_back_bytes)
         if self._last_at and flow.direction is Direction.READ:
             self._follow(each, flow, missing)
         is_shared = bool(self._last_at) and (flow.key, flow.start // LINE, flow.direction) in self._last_at
@@ -141,7 +145,9 @@ class Gm:
         HBM writes them in time that no flow uses. A buffer holds them until then; a copy waits for the bytes that do
         not fit in it, rounded down to a multiple of *step*.
         """
-        owed = self.bandwidth.owed + evicted * self._spec.write_back_permille / 1000
+        beside = min(evicted, self._read)
+        self._read -= beside
+        owed = self.bandwidth.owed + evicted + beside * (self._spec.write_back_permille / 1000 - 1)
         waits = max(0.0, owed - self._spec.write_back_bytes) // step * step
         self.bandwidth.owed = owed - waits
         return waits

@@ -23,6 +23,7 @@ from device_model.aicore.core.program import Direction, Instruction, Kind, Progr
 from device_model.aicore.core.spec import CoreSpec
 from device_model.aicore.timing.bandwidth import Bandwidth
 from device_model.aicore.timing.gm import HBM, Gm
+from device_model.aicore.timing.l2 import Cache
 
 _REPORTED = {
     Pipe.S: "scalar", Pipe.V: "vec", Pipe.M: "mac", Pipe.MTE1: "mte1", Pipe.MTE2: "mte2", Pipe.MTE3: "mte3",
@@ -49,9 +50,12 @@ class Timeline:
         return self._cores[program.index]
 
 
-def play(programs: Sequence[Program], spec: CoreSpec) -> Timeline:
-    """Set `start` and `end` of all instructions of *programs*, which are one launch on the cores of *spec*."""
-    return _Play(programs, spec).run()
+def play(programs: Sequence[Program], spec: CoreSpec, l2: Cache | None = None) -> Timeline:
+    """Set `start` and `end` of all instructions of *programs*, which are one launch on the cores of *spec*.
+
+    *l2* has what earlier launches left in the L2, and then also what this one leaves; by default the L2 is empty.
+    """
+    return _Play(programs, spec, l2).run()
 
 
 class _Queue:
@@ -109,11 +113,11 @@ class _Core:
 
 
 class _Play:
-    def __init__(self, programs: Sequence[Program], spec: CoreSpec) -> None:
+    def __init__(self, programs: Sequence[Program], spec: CoreSpec, l2: Cache | None) -> None:
         self.programs = programs
         self.spec = spec
         self.cycles_per_ns = spec.mhz / 1000
-        self.gm = Gm(programs, spec)
+        self.gm = Gm(programs, spec, l2)
         self.bandwidth: Bandwidth[_Queue] = self.gm.bandwidth
         self.waiting: dict[Instruction, list[_Queue]] = {}  # instruction -> queues that need its end to go on
         # Copy -> queues whose first copy lacks only bytes that this copy brings.

@@ -46,6 +46,7 @@ CASTS: dict[tuple[str, str], tuple[RoundMode, ...]] = {
     ("int16", "float16"): _ANY,
     ("int16", "float32"): (NONE,),
     ("int32", "float32"): _ANY,
+    ("int32", "float16"): _ANY,  # multiplied by the factor of SetDeqScale, and rounded once whatever the mode
     ("int32", "int64"): (NONE,),
     ("int32", "int16"): (NONE,),
     ("int64", "float32"): _NEAREST,

@@ -428,8 +428,9 @@ def Cast(
     """Dst = src, converted to the type of dst (Ascend C: Cast).
 
     Runs on the vector pipe. A repeat is 256 bytes of the wider type. Values beyond the range of an integer type
-    saturate; float to float rounds to whole numbers. In place, both types must have the same width, because the vendor
-    forbids source and destination to overlap in part within a repeat.
+    saturate; float to float rounds to whole numbers; int32 to half is multiplied by the factor of SetDeqScale, whatever
+    the mode. In place, both types must have the same width, because the vendor forbids source and destination to
+    overlap in part within a repeat.
 
     Args:
         dst: The tensor to write, in UB.
@@ -442,16 +443,40 @@ def Cast(
     Raises:
         KernelError: There is no such conversion or mode, or a count, a mask or a stride is impossible.
     """
-    issue(("Cast", dst, src, round_mode, frozen(count, repeat_time), repeat_time, repeat_params), _plan_cast)
+    unit = vector_unit()
+    mask = frozen(count, repeat_time)
+    plan = unit.plan_of(("Cast", dst, src, round_mode, mask, repeat_time, repeat_params, unit.deq_scale), _plan_cast)
+    unit.issue(plan, plan.compute)
+
+
+def SetDeqScale(scale: float) -> None:
+    """Set the factor of casts from int32 to half (Ascend C: SetDeqScale); no pipe waits.
+
+    Args:
+        scale: The factor, which is rounded to half.
+
+    Raises:
+        KernelError: The core has no vector pipe, or the factor is no number of the type half.
+    """
+    factor = np.float64(scale).astype(np.float16)
+    if not np.isfinite(factor):
+        raise KernelError(f"SetDeqScale({scale!r})", f"the factor is a half: -{_MOST_HALF:.0f} to {_MOST_HALF:.0f}")
+    vector_unit().deq_scale = float(factor)
+
+
+_MOST_HALF = np.finfo(np.float16).max
 
 
 def _plan_cast(unit: VectorUnit, *key: Any) -> VectorPlan:
-    _, dst, src, round_mode, mask, repeat_time, (to, at, to_next, at_next) = key
+    _, dst, src, round_mode, mask, repeat_time, (to, at, to_next, at_next), scale = key
     _check_cast(dst, src, round_mode)
     dtype = dst.dtype
+    scaled = src.dtype == np.int32 and dtype == np.float16
+    if scaled and scale is None:
+        raise KernelError("Cast from int32 to float16 without a factor", "call SetDeqScale(factor) first")
 
     def compute(x: Any, out: Any) -> None:
-        out[...] = cast(x, dtype, round_mode)
+        out[...] = x.astype(np.float64) * scale if scaled else cast(x, dtype, round_mode)
 
     return elementwise(unit, "Cast", compute, dst, (src,), mask, repeat_time, (to, to_next), ((at, at_next),))
 

@@ -238,7 +238,18 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
     Raises:
         KernelError: A type or stride is impossible, or a tensor is too small.
     """
+    _brcb(dst, src0, repeat_time, repeat_params, 8 * repeat_time)
 
+
+def brcb_first(dst: LocalTensor, src0: LocalTensor, count: int) -> None:
+    """Repeat each of the first *count* elements through a block, for functions of any number of rows.
+
+    A card reads whole groups of 8; the blocks that it makes of the elements after these are not used.
+    """
+    _brcb(dst, src0, -(-count // 8), BrcbRepeatParams(), count)
+
+
+def _brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: BrcbRepeatParams, count: int) -> None:
     def plan(unit: VectorUnit, *_: Any) -> VectorPlan:
         check_type("Brcb", "dst", dst, WORDS)
         check_type("Brcb", "src0", src0, (dst.dtype.name,))
@@ -247,7 +258,7 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
         written = strided(
             itemsize, lanes, lanes, repeat_time, repeat_params.dst_blk_stride, repeat_params.dst_rep_stride
         )
-        read = counted(itemsize, 8, 8 * repeat_time)
+        read = counted(itemsize, 8, count)
         check_reach("Brcb", "dst", dst, written)
         check_reach("Brcb", "src0", src0, read)
         check_overlap(unit.core, "Brcb", dst, written, ((src0, read),))
@@ -255,7 +266,9 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
         each = BLOCK // itemsize
 
         def compute() -> None:
-            out[where] = np.repeat(view, each)
+            blocks = np.zeros((repeat_time * 8, each), view.dtype)
+            blocks[:count] = view[:, None]
+            out[where] = blocks.ravel()
 
         return VectorPlan(
             "Brcb",
@@ -265,7 +278,7 @@ def Brcb(dst: LocalTensor, src0: LocalTensor, repeat_time: int, repeat_params: B
             compute,
         )
 
-    issue(("Brcb", dst, src0, repeat_time, repeat_params), plan)
+    issue(("Brcb", dst, src0, repeat_time, repeat_params, count), plan)
 
 
 def Transpose(dst: LocalTensor, src: LocalTensor) -> None:

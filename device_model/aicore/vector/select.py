@@ -109,6 +109,14 @@ def Compares(
 CompareScalar = Compares  # the older name
 
 
+def compare_first(dst: LocalTensor, src0: LocalTensor, scalar: float, cmp_mode: CMPMODE, count: int) -> None:
+    """Compare the first *count* elements with a number, for functions that cut tensors anywhere.
+
+    A card compares whole repeats; what it makes of the elements after these is not used.
+    """
+    _compare("Compares", dst, (src0,), cmp_mode, count, None, ((1, 8),), scalar, cuts=True)
+
+
 def _compare(
     name: str,
     dst: LocalTensor,
@@ -118,9 +126,12 @@ def _compare(
     repeat_time: int | None,
     strides: tuple[tuple[int, int], ...],
     scalar: float | None,
+    *,
+    cuts: bool = False,
 ) -> None:
     unit = vector_unit()
-    plan = unit.plan_of((name, dst, sources, mode, frozen(count, repeat_time), repeat_time, strides), _plan_compare)
+    key = (name, dst, sources, mode, frozen(count, repeat_time), repeat_time, strides, cuts)
+    plan = unit.plan_of(key, _plan_compare)
     scalars = () if scalar is None else (typed(name, scalar, sources[0].dtype),)
     unit.issue(plan, partial(plan.compute, *scalars))
 
@@ -134,6 +145,7 @@ def _plan_compare(
     count: Mask,
     repeat_time: int | None,
     strides: tuple[tuple[int, int], ...],
+    cuts: bool,
 ) -> VectorPlan:
     types = (*FLOATS, "int32") if mode is CMPMODE.EQ else FLOATS
     for index, source in enumerate(sources):
@@ -143,7 +155,7 @@ def _plan_compare(
     if repeat_time is None:
         check_count(name, count)
         assert isinstance(count, int)
-        if count % lanes:
+        if count % lanes and not cuts:
             raise KernelError(
                 f"{name}: a count of {count}", f"it must be a multiple of {lanes}: whole repeats of 256 bytes"
             )
@@ -153,7 +165,7 @@ def _plan_compare(
         (tensor, access_of(tensor.dtype.itemsize, lanes, count, repeat_time, each))
         for tensor, each in zip(sources, strides, strict=True)
     ]
-    written = counted(1, lanes // 8, reads[0][1].size // 8)
+    written = counted(1, lanes // 8, -(-reads[0][1].size // 8))
     check_reach(name, "dst", dst, written)
     for index, (tensor, access) in enumerate(reads):
         check_reach(name, f"src{index}", tensor, access)

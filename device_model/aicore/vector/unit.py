@@ -67,7 +67,7 @@ class VectorPlan:
 class VectorUnit:
     """The plans of a core's vector pipe, and those that may be in flight."""
 
-    __slots__ = ("_dependent", "_in_flight", "core", "plans")
+    __slots__ = ("_dependent", "_in_flight", "core", "deq_scale", "plans", "scratch")
 
     def __init__(self, core: Core) -> None:
         if core.core_type is not CoreType.AIV:
@@ -77,6 +77,8 @@ class VectorUnit:
             )
         self.core = core
         self.plans: dict[Hashable, VectorPlan] = {}
+        self.scratch: dict[Hashable, Any] = {}  # tensors in temporary buffers, for functions made of instructions
+        self.deq_scale: float | None = None  # what SetDeqScale has set
         self._in_flight: deque[tuple[VectorPlan, Instruction]] = deque(maxlen=IN_FLIGHT)  # the last one first
         # plan -> earlier plan -> whether it depends on it
         self._dependent: dict[VectorPlan, dict[VectorPlan, bool]] = {}

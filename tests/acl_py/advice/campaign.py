@@ -14,9 +14,10 @@ from itertools import chain, product
 from random import Random
 from typing import Any
 
-from acl_py.advice.choosing import Advice, Chooser
+from acl_py.advice.choosing import Chooser
 from acl_py.advice.lines import WaitLine
 from acl_py.advice.needs import Edit
+from acl_py.advice.pieces import Advice
 from acl_py.advice.steps import Steps
 from acl_py.causes.path import makespan_ns
 from acl_py.errors import DeadlockError
@@ -109,7 +110,7 @@ class Sum:
 
 def outcome(seed: int, rules: str) -> Outcome | None:
     """What becomes of a random program; None if it is not right, or cannot be run again."""
-    program = _marked(parse(programs.program(seed, rules)))
+    program = marked(parse(programs.program(seed, rules)))
     try:
         ran = run(program, rules)
         if pairs(read(program, rules, ran.run)):
@@ -119,7 +120,7 @@ def outcome(seed: int, rules: str) -> Outcome | None:
         chosen = Chooser(asker, timeline).choose()
     except (DeadlockError, EditError):
         return None
-    edits = _Edits(program, rules, asker, timeline)
+    edits = Edits(program, rules, asker, timeline)
     advised = edits.with_advice(chosen.advice)
     made = see(advised, rules, "strong", _numbers(advised))
     left = pairs(read(advised, rules, made.run))
@@ -137,7 +138,7 @@ def outcome(seed: int, rules: str) -> Outcome | None:
     )
 
 
-def _marked(program: Program) -> Program:
+def marked(program: Program) -> Program:
     """*program*, in which each step has its number, which it keeps when it is edited."""
     return replace(program, steps=tuple(replace(step, site=f"{_MARK}:{step.index}") for step in program.steps))
 
@@ -146,7 +147,7 @@ def _numbers(program: Program) -> list[int]:
     return [int(step.site.rpartition(":")[2]) for step in program.steps]
 
 
-class _Edits:
+class Edits:
     """The edits of the recording of a *program*, as edits of the program itself."""
 
     def __init__(self, program: Program, rules: str, asker: Asker, timeline: Timeline) -> None:
@@ -195,13 +196,13 @@ def _other(before: Program, after: Program, rules: str, seed: str) -> tuple[str,
     other = tuple(name for name, (effects, chance) in tried.items() if _seen(after, rules, effects, chance) != plain)
     if not other:
         return other
-    held = (_held_back(before, Random(f"{seed}/{number}")) for number in range(_MORE))
+    held = (held_back(before, Random(f"{seed}/{number}")) for number in range(_MORE))
     as_it_is = (_seen(each, rules, "strong", None) for each in held)
     others = chain((_seen(before, rules, "strong", chance) for chance in chances), as_it_is)
     return None if any(each != plain for each in others) else other
 
 
-def _held_back(program: Program, rng: Random) -> Program:
+def held_back(program: Program, rng: Random) -> Program:
     """*program*, whose tasks sleep now and then."""
 
     def change(step: Step) -> list[Step]:

@@ -1,5 +1,7 @@
 """Why a wait is not known to be needless: for each cause a program whose output is another one without the wait."""
 
+import asyncio
+
 import numpy as np
 import pytest
 from small import D2H, SIZE, chosen, recorded, two_streams, write
@@ -127,6 +129,38 @@ def query(waits, told):
     return program
 
 
+def field(waits, told):
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        op = await write[1, stream](x)
+        if waits:
+            await acl_py.SynchronizeStream(stream)
+        told.append(op.end_ns - op.start_ns)
+        await acl_py.SynchronizeDevice()
+
+    return program
+
+
+def thread(waits, told):
+    """What a thread does counts as behind all that is known when it does so, here also by the task beside."""
+
+    async def program():
+        stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+        result, other = (await acl_py.MallocHost(SIZE)).numpy(), (await acl_py.MallocHost(SIZE)).numpy()
+        await write[1, stream](x)
+        await acl_py.MemcpyAsync(result, SIZE, x, SIZE, D2H, stream)
+        beside = asyncio.create_task(acl_py.SynchronizeStream(stream))
+        await asyncio.sleep(0)  # it begins to wait
+        if waits:
+            await acl_py.SynchronizeStream(stream)
+        await asyncio.to_thread(lambda: int(other[0]))
+        told.append(int(result[0]))
+        await beside
+        await acl_py.SynchronizeDevice()
+
+    return program
+
+
 def failure(waits, told):
     @acl_py.kernel(cost=acl_py.Cost(us=20))
     def broken():
@@ -171,10 +205,12 @@ CAUSES = [
     (Doubt.HOST, read_unseen, "cuda"),
     (Doubt.FUNCTION, host_function, "cuda"),
     (Doubt.LIMIT, time_out, "acl"),
+    (Doubt.THREADS, thread, "cuda"),
     (Doubt.FAILURE, failure, "acl"),
     (Doubt.CAPTURE, capture, "cuda"),
     (Doubt.SIGNAL, signal, "acl"),
     (Doubt.TOLD, query, "cuda"),
+    (Doubt.TOLD, field, "cuda"),
     (Doubt.FOREIGN, package, "cuda"),
 ]
 

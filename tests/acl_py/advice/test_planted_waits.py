@@ -6,7 +6,7 @@ import chunked
 import pytest
 from chunked import Measured, Pipeline, Reused, advised, recorded
 
-from acl_py.advice.choosing import Form
+from acl_py.advice.pieces import Form
 from acl_py.causes.path import makespan_ns
 
 # The mistake, the mended program, the lines of the mistake in its methods, and the advice for each.

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from small import chosen
 
-from acl_py.advice.choosing import Form
+from acl_py.advice.pieces import Form
 from acl_py.errors import DeadlockError
 from acl_py.explain.recordings import asker_of
 from acl_py.programs.format import parse
@@ -130,9 +130,8 @@ def test_weaker_waits_leave_all_work_in_order():
 
 @pytest.mark.parametrize("seeds", [range(50, 51), pytest.param(range(many(20)), marks=pytest.mark.slow)])
 def test_planted_waits_go_again(seeds):
-    """60 of 62 were, of the first 80 numbers; in 15 more, a query or an unseen use made some waits doubtful."""
-    found = [each for each in outcomes_of_planted(seeds) if not each.doubts]
-    assert sum(each.is_undone for each in found) >= 0.9 * len(found) > 0
+    found = outcomes_of_planted(seeds)
+    assert sum(each.is_undone for each in found) >= 0.95 * len(found) > 0
 
 
 @pytest.mark.parametrize("seeds", [range(2, 3), pytest.param(range(many(10)), marks=pytest.mark.slow)])

@@ -32,6 +32,7 @@ single, int8 = np.dtype(np.float32), np.dtype(np.int8)
 _FRACTAL = 512  # bytes
 _BLOCK = 32
 _MOST = 255  # fractals that one LoadData loads
+_KEPT = 4  # the flag of rows of A that stay in L1
 FULL = {  # what one pipe tells the next: the slot is full, or empty again
     "l1": (HardEvent.MTE2_MTE1, HardEvent.MTE1_MTE2),
     "l0": (HardEvent.MTE1_M, HardEvent.M_MTE1),
@@ -40,7 +41,10 @@ FULL = {  # what one pipe tells the next: the slot is full, or empty again
 
 @dataclass(frozen=True)
 class Product:
-    """A product and its tiles. B is stored by rows ("row"), by columns ("column") or in fractals ("zN")."""
+    """A product and its tiles. B is stored by rows ("row"), by columns ("column") or in fractals ("zN").
+
+    With *keeps_a* the rows of A that a tile of C needs come to L1 whole, and stay for the next tiles of these rows.
+    """
 
     m: int
     k: int
@@ -52,6 +56,12 @@ class Product:
     swizzle: tuple[int, int] = (3, 0)
     shuffles: bool = False  # cores begin at tiles of their own along k
     out: Any = half
+    keeps_a: bool = False
+    unit_flags: bool = True  # Fixpipe stores block by block while the last Mmad computes
+
+    def has_unit_flags(self) -> bool:
+        """Whether results leave L0C block by block. Squares of int8 may be wider than what Fixpipe stores."""
+        return self.unit_flags and (k0(self.dtype) <= SIDE or self.n % k0(self.dtype) == 0)
 
     def tiles(self) -> tuple[int, int]:
         """The tiles of C, down and across."""
@@ -117,8 +127,10 @@ class Cube:
         rows, columns, long = product.l1
         size = dtype.itemsize
         tall = max(self.width, SIDE)
-        a1, b1 = rows * long, -(-columns // tall) * tall * long
-        at = (0, a1 * size, 2 * a1 * size, (2 * a1 + b1) * size)
+        a1, b1 = rows * (product.k if product.keeps_a else long), -(-columns // tall) * tall * long
+        at = (0, 0, a1 * size) if product.keeps_a else (0, a1 * size, 2 * a1 * size)
+        at += (at[2] + b1 * size,)
+        self.kept = -1  # the row of tiles whose A is in L1
         self.l1 = Slots(
             "l1",
             [
@@ -150,30 +162,33 @@ class Cube:
         m = min(product.l1[0], product.m - row * product.l1[0])
         n = min(product.l1[1], product.n - column * product.l1[1])
         count, started = stop - first, False
-        waiting: list[tuple[int, int]] = []
+        waiting: list[tuple[int, int, int]] = []
+        if product.keeps_a and row != self.kept:
+            self._keep_a(row, m)
         for number in range(count + 1):
             if number < count:  # the next tile is on its way while this one is computed
                 tile = first + (number + shift) % count
                 long = min(product.l1[2], product.k - tile * product.l1[2])
                 a1, b1 = self.l1.fill()
-                self._load_a1(a1, row, tile, m, long)
+                if not product.keeps_a:
+                    self._load_a1(a1, row, tile, m, long)
                 self._load_b1(b1, column, tile, n, long)
-                waiting.append((self.l1.filled(), long))
+                waiting.append((self.l1.filled(), long, tile * product.l1[2] if product.keeps_a else 0))
             if number:
-                slot, long = waiting.pop(0)
+                slot, long, left = waiting.pop(0)
                 self.l1.wait(slot)
                 a1, b1 = self.l1.tensors[slot]
                 for at in range(0, long, product.depth):
                     k = min(product.depth, long - at)
                     a2, b2 = self.l0.fill()
-                    self._load_a2(a1, a2, m, k, at)
+                    self._load_a2(a1, a2, m, k, left + at)
                     self._load_b2(b1, b2, n, k, at, long)
                     if at + k == long:
                         self.l1.emptied(slot)
                     full = self.l0.filled()
                     self.l0.wait(full)
                     is_last = number == count and at + k == long
-                    flag = (TURN if is_last else KEEP) if self.width <= SIDE else 0
+                    flag = (TURN if is_last else KEEP) if product.has_unit_flags() else 0
                     Mmad(self.c, a2, b2, MmadParams(m, self._wide(n), k, not started, flag))
                     started = True
                     self.l0.emptied(full)
@@ -182,7 +197,7 @@ class Cube:
     def store(self, c: GlobalTensor, m: int, n: int, stride: int) -> None:
         """Store what L0C holds to *c*."""
         mode = QuantMode.NoQuant if c.dtype == self.total else QuantMode.F322F16
-        is_flagged = self.width <= SIDE
+        is_flagged = self.product.has_unit_flags()
         if not is_flagged:
             SetFlag(HardEvent.M_FIX, 0)
             WaitFlag(HardEvent.M_FIX, 0)
@@ -206,6 +221,18 @@ class Cube:
         rows, _, depth = self.product.l1
         source = self.a[row * rows * self.product.k + tile * depth]
         DataCopy(a1, source, Nd2NzParams(1, m, long, 0, self.product.k, fractals(m) * SIDE, 1, 0))
+
+    def _keep_a(self, row: int, m: int) -> None:
+        """Bring all of A that *row* of tiles needs, when no tile before needs what is there."""
+        long = self.product.k
+        full, empty = FULL["l1"]
+        SetFlag(empty, _KEPT)
+        WaitFlag(empty, _KEPT)
+        source = self.a[row * self.product.l1[0] * long]
+        DataCopy(self.l1.tensors[0][0], source, Nd2NzParams(1, m, long, 0, long, fractals(m) * SIDE, 1, 0))
+        SetFlag(full, _KEPT)
+        WaitFlag(full, _KEPT)
+        self.kept = row
 
     def _load_b1(self, b1: LocalTensor, column: int, tile: int, n: int, long: int) -> None:
         product = self.product

@@ -27,7 +27,7 @@ async def copy_several(
     copies = list(_copies(dsts, srcs, sizes, count))
     _check_attributes(attributes, firsts, given, count)
     places = [(ends_of(driver, dst, src, nbytes), nbytes) for dst, src, nbytes in copies]
-    queue = stream_of(stream)
+    queue = stream_of(driver, stream)
     takes_none = queue.branch is not None or queue is queue.context.legacy  # and the verb says why
     if takes_none or all(_is_batched(*ends) for ends, _ in places):
         await native.MemcpyBatchAsync([(dst, nbytes, src, nbytes) for (dst, src), nbytes in places], stream)

@@ -56,7 +56,7 @@ async def info(driver: Driver, stream: Any) -> tuple[int, int]:
 
 
 def _number(driver: Driver, stream: Any) -> int:
-    branch = stream_of(stream).branch
+    branch = stream_of(driver, stream).branch
     return driver.handle("capture", branch.capture) if branch is not None else 0
 
 

@@ -142,5 +142,5 @@ async def add_callback(driver: Driver, stream: Any, function: int, data: int, fl
     """Queue a call of a function that gets the stream and a code."""
     if flags:
         raise RefusedError(INVALID_VALUE, f"the flags are {flags}, and there are none")
-    handle = driver.handle("stream", stream_of(stream))
+    handle = driver.handle("stream", stream_of(driver, stream))
     await native.LaunchHostFunc(stream, checked(function, _StreamCallback), (handle, 0, data))

@@ -20,8 +20,12 @@ _NO_BARRIER = 1  # of a write of a value; all of them come in order here
 _FLUSH = 1 << 30  # of a wait for a value: remote writes before it are seen; all are here
 
 
-def stream_of(given: Any) -> Stream:
-    """Return the stream that a call names: 0 and the handles of default streams stand for those of the context."""
+def stream_of(driver: Driver, given: Any) -> Stream:
+    """Return the stream that a call names: 0 and the handles of default streams stand for those of the context, so
+    there must be one.
+    """
+    if not isinstance(given, Stream) and (context := driver.thread.context).error is not None:
+        raise driver.runtime.context_error(context)
     return resolve_any(current_scope(), given)
 
 
@@ -95,25 +99,25 @@ async def get_priority(_: Driver, stream: Any) -> int:
 
 
 @answers("cuStreamGetFlags")
-async def get_flags(_: Driver, stream: Any) -> int:
+async def get_flags(driver: Driver, stream: Any) -> int:
     """Whether a stream takes no part in the order of the legacy stream."""
-    found = stream_of(stream)
+    found = stream_of(driver, stream)
     return 0 if found.is_blocking or found is found.context.legacy else _NONBLOCKING
 
 
 @answers("cuStreamGetId")
 async def get_id(driver: Driver, stream: Any) -> int:
     """A number that no other stream has."""
-    return driver.handle("stream", stream_of(stream))
+    return driver.handle("stream", stream_of(driver, stream))
 
 
 @answers("cuStreamGetCtx", reads=True)
-async def get_context(_: Driver, stream: Any) -> Context:
+async def get_context(driver: Driver, stream: Any) -> Context:
     """The context of a stream."""
-    return stream_of(stream).context
+    return stream_of(driver, stream).context
 
 
 @answers("cuStreamGetDevice", reads=True)
-async def get_device(_: Driver, stream: Any) -> int:
+async def get_device(driver: Driver, stream: Any) -> int:
     """The device of a stream."""
-    return stream_of(stream).context.device.ordinal
+    return stream_of(driver, stream).context.device.ordinal

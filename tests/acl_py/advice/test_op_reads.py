@@ -1,0 +1,35 @@
+"""Reads of an operation's fields by the program, and by nobody else, are in a recording."""
+
+from linecache import getline
+
+import pytest
+from small import SIZE, write
+
+import acl_py
+
+
+async def reads(kept):
+    """Read fields of an operation that goes on."""
+    stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
+    op = await write[1, stream](x)
+    assert not op.done
+    assert op.end_ns == -1 < op.start_ns
+    await op
+    kept.append(op)
+    return acl_py.current_simulation().trace.timeline()
+
+
+def seen(timeline):
+    """The lines that have read a clock."""
+    rows = [each for each in timeline.accesses if each.after is None and not each.extents]
+    return [getline(row.file, row.line).strip() for row in rows]
+
+
+@pytest.mark.parametrize("sanitize", ["device,host", "device"])
+def test_what_the_program_reads_is_seen_while_the_host_is_watched(sanitize):
+    kept = []
+    timeline = acl_py.run(reads, kept, device="tiny", sanitize=sanitize)
+    (op,) = kept
+    assert (op.start_ns, op.end_ns, op.done) == (timeline.ops[0].start_ns, timeline.ops[0].end_ns, True)
+    read = ["assert not op.done", *["assert op.end_ns == -1 < op.start_ns"] * 2]
+    assert seen(timeline) == (read if sanitize == "device,host" else [])
