@@ -9,17 +9,15 @@ from instructions import bfloat16, half, single
 
 from device_model.aicore.core.blocks import GetBlockIdx
 from device_model.aicore.core.names import KernelType, Pipe, TPosition
-from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
-from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, trans_quant_param
+from device_model.aicore.core.tensors import GlobalTensor
+from device_model.aicore.cube.fixpipe import trans_quant_param
 from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ, CubeFormat, Matmul, MatmulType
-from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling
-from device_model.aicore.cube.mmad import PRODUCTS, fractals
+from device_model.aicore.cube.mmad import PRODUCTS
 from device_model.aicore.flags.queues import TQue
 from device_model.aicore.flags.tpipe import TPipe
-from device_model.aicore.moving.copies import DataCopy, DataCopyExtParams, DataCopyPad, Nd2NzParams
+from device_model.aicore.moving.copies import DataCopyExtParams, DataCopyPad
 from device_model.aicore.vector.elementwise import LeakyRelu
-from device_model.aicore.vector.fill import Duplicate
 from device_model.kernel.findings import KernelError
 
 GM = TPosition.GM
@@ -221,21 +219,23 @@ def on_cubes(m, n, k, tiling, spec=SPEC):
 @pytest.mark.parametrize(
     ("m", "n", "k", "l2_gbps", "share"),
     [
-        # The rest is the first fetch of rows from HBM, at a third of the rate of lines in the L2, and the last Fixpipe.
-        (1536, 2048, 1024, 5200, 0.63),  # that of lines that several cores read: 12 x 8 pieces on 24 cores
+        (1536, 2048, 1024, 5200, 0.62),  # copies to L1: 12 x 8 pieces on 24 cores
         (1536, 2048, 1024, 2600, 0.70),  # that of the L2
-        (3072, 512, 512, 5200, 0.56),  # short: the first copies and the last Fixpipe count more
+        (3072, 512, 512, 5200, 0.50),  # short: the first copies, of lines that many want, and the last Fixpipe count
     ],
 )
 def test_a_large_product_takes_little_more_than_its_bound(m, n, k, l2_gbps, share):
-    """Multiply-adds at the peak, or bytes at the bandwidth of the L2 or of a core, whichever takes longest."""
+    """Multiply-adds at the peak of all cubes, bytes at the bandwidth of the L2, or bytes of a core at the rate of lines
+    that several read, whichever is longest. What comes first from HBM comes slower.
+    """
     spec = replace(SPEC, l2_gbps=l2_gbps)
     tiling = multi_core_matmul_tiling(spec, m, n, k, half, cores=24)
     timeline = on_cubes(m, n, k, tiling, spec).timeline
     cube_us = m * n * k / 4096 / 24 / spec.mhz
     pieces_m, pieces_n = m // tiling.base_m, n // tiling.base_n
     l2_us = (pieces_n * m * k + pieces_m * n * k + m * n) * 2 / l2_gbps / 1000
-    l1_us = pieces_m * pieces_n / 24 * (tiling.base_m + tiling.base_n) * k * 2 / spec.l1_shared_read_gbps / 1000
+    pieces = pieces_m * pieces_n / tiling.used_core_num
+    l1_us = pieces * (tiling.base_m + tiling.base_n) * k * 2 / spec.l1_shared_read_gbps / 1000
     first_copy_us = (spec.soft_init_ns + 1000 * spec.matmul_init / spec.mhz) / 1000
     us = timeline.busy_us["aic_time"] - first_copy_us
     assert share < max(cube_us, l2_us, l1_us) / us < 1
@@ -351,128 +351,3 @@ def test_c_is_scaled_where_its_type_needs_it(dtype, out, scale, message):
     with pytest.raises(KernelError) as refused:
         launch(kernel, *(np.zeros(1024, kind) for kind in (dtype, dtype, out)), kind=KernelType.AIC_ONLY)
     assert message in str(refused.value)
-
-
-def reshaped(a, b, c, tiling, whole, kinds):
-    """Part of a product of wider matrices, whose rows are as far apart as *whole* says."""
-    mm = Matmul(*kinds)
-    REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
-    left, right, out = (GlobalTensor(kind.dtype).SetGlobalBuffer(gm) for kind, gm in zip(kinds, (a, b, c), strict=True))
-    mm.SetOrgShape(*whole)
-    mm.SetTensorA(left)
-    mm.SetTensorB(right)
-    if kinds[0].is_trans:
-        mm.IterateAll(out)
-    else:
-        while mm.Iterate():
-            mm.GetTensorC(out)
-    mm.End()
-
-
-@pytest.mark.parametrize(("a_trans", "b_trans"), [(False, False), (True, True)])
-def test_a_matmul_of_parts_of_wider_matrices_takes_the_distance_of_rows_from_set_org_shape(a_trans, b_trans):
-    m, n, k, (org_m, org_n, org_ka, org_kb, org_kc) = 40, 48, 64, (72, 80, 96, 112, 128)
-    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
-    a, b = factors(org_m, org_ka, org_ka, half)[0], factors(org_kb, org_n, org_n, half)[0]
-    gm = [np.ascontiguousarray(x.T) if trans else x for x, trans in ((a, a_trans), (b, b_trans))]
-    c = np.full((m, org_kc), -1, single)
-    kinds = of(half, is_trans=a_trans), of(half, is_trans=b_trans), of(single)
-    whole = org_m, org_n, org_ka, org_kb, org_kc
-    result = launch(reshaped, *gm, c, tiling, whole, kinds, kind=KernelType.AIC_ONLY)
-    assert np.allclose(c[:, :n], a[:m, :k].astype(single) @ b[:k, :n].astype(single), rtol=1e-5, atol=1e-4)
-    assert (c[:, n:] == -1).all()
-    assert found(result) == []
-
-
-@pytest.mark.parametrize(
-    ("whole", "message"),
-    [
-        ((39, 48, 64), "SetOrgShape with org_m 39, and this core's part of it is 40"),
-        ((40, 48, 64, 63), "SetOrgShape with org_kb 63, and this core's part of it is 64"),
-        ((40, 48, 64, 64, 47), "SetOrgShape with org_kc 47, and this core's part of it is 48"),
-        ((40, -1, 64), "SetOrgShape: org_n is -1"),
-    ],
-)
-def test_whole_matrices_smaller_than_the_part_are_refused(whole, message):
-    tiling = multi_core_matmul_tiling(SPEC, 40, 48, 64, half, cores=1)
-    arrays = [np.zeros(5_000, half), np.zeros(5_000, half), np.zeros(5_000, single)]
-    with pytest.raises(KernelError, match=message):
-        launch(reshaped, *arrays, tiling, whole, (of(half), of(half), of(single)), kind=KernelType.AIC_ONLY)
-
-
-@pytest.mark.parametrize("kind", [KernelType.AIC_ONLY, KernelType.MIX_AIC_1_1], ids=str)
-def test_callbacks_copy_in_place_of_the_object(kind):
-    """A is read from every second row, B with its own copy, and C is written with gaps, doubled."""
-    m, n, k = 40, 48, 64
-    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
-    a, b = factors(2 * m, k, k, half)[0], factors(k, n, n, half)[0]
-    c = np.full((m, 2 * n), -1, single)
-    calls = []
-
-    def copy_a1(matrix, gm, row, col, use_m, use_k, info, data):
-        calls.append(("A", row, col, use_m, use_k, info, data))
-        start = gm[row * 32 * 2 * k + col * 32 * tiling.step_ka :]
-        DataCopy(matrix, start, Nd2NzParams(1, use_m, use_k, 0, 2 * k, fractals(use_m) * 16, 1, 0))
-
-    def copy_b1(matrix, gm, row, col, use_k, use_n, info, data):
-        start = gm[row * 32 * tiling.step_kb * n + col * 32 :]
-        DataCopy(matrix, start, Nd2NzParams(1, use_k, use_n, 0, n, fractals(use_k) * 16, 1, 0))
-
-    def copy_out(gm, co1, params, info, data):
-        rows = params.burst_len * 32 // (16 * 4)
-        calls.append(("C", params.ori_n_size, rows, params.c_burst_num, params.dst_stride))
-        Fixpipe(gm, co1, FixpipeParams(params.ori_n_size, rows, 0, 2 * n), CO2Layout.ROW_MAJOR)
-
-    def kernel(a, b, c):
-        mm = Matmul(of(half), of(half), of(single), call_back=MatmulCallBackFunc(copy_out, copy_a1, copy_b1))
-        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
-            return
-        left, right = (GlobalTensor(half).SetGlobalBuffer(gm) for gm in (a, b))
-        out = GlobalTensor(single).SetGlobalBuffer(c)
-        mm.SetUserDefInfo("tiling")
-        mm.SetSelfDefineData([7])
-        mm.SetOrgShape(m, n, k, k, 2 * n)
-        mm.SetTensorA(left)
-        mm.SetTensorB(right)
-        mm.IterateAll(out)
-        mm.End()
-
-    result = launch(kernel, a, b, c, kind=kind)
-    expected = a[::2].astype(single) @ b.astype(single)
-    assert np.allclose(c[:, :n], expected, rtol=1e-5, atol=1e-4)
-    assert (c[:, n:] == -1).all()
-    assert calls[0] == ("A", 0, 0, 32, min(32 * tiling.step_ka, k), "tiling", [7])
-    assert ("C", 16, 8, 1, 2 * n) in calls
-    assert found(result) == []
-
-
-def test_a_vector_core_may_work_while_its_cube_core_computes_all_of_c():
-    m, n, k = 64, 64, 64
-    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
-    a, b = factors(m, n, k, half)
-
-    def kernel(a, b, c, sync):
-        mm = Matmul(of(half), of(half), of(single))
-        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
-            return
-        tensors = [GlobalTensor(dtype).SetGlobalBuffer(gm) for dtype, gm in ((half, a), (half, b), (single, c))]
-        mm.SetTensorA(tensors[0])
-        mm.SetTensorB(tensors[1])
-        mm.IterateAll(tensors[2], sync=sync)
-        Duplicate(LocalTensor(single, TPosition.VECCALC, 0, 32_768), 1, 32_768)
-        mm.WaitIterateAll()
-        mm.SetTensorA(tensors[0])
-        mm.SetTensorB(tensors[1])
-        mm.IterateAll(tensors[2][m * n :], sync=sync)
-        mm.End()
-
-    ends = []
-    for sync in (True, False):
-        c = np.zeros((2, m, n), single)
-        result = launch(kernel, a, b, c, sync, kind=KernelType.MIX_AIC_1_1)
-        assert np.allclose(c, a.astype(single) @ b.astype(single), rtol=1e-5, atol=1e-4)
-        assert found(result) == []
-        (filled,) = [each for each in result.programs[1].instructions if each.name == "Duplicate"]
-        stored = [each.end for each in result.programs[0].instructions if each.name == "Fixpipe"]
-        ends.append(filled.start < stored[3])
-    assert ends == [False, True]
