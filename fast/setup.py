@@ -84,6 +84,15 @@ def staged() -> list[Extension]:
 class Beside(build_ext):
     """Puts the modules below acl_py_fast, though their names do not have it."""
 
+    def run(self) -> None:
+        """Compile what has changed; remove modules of an earlier build that are not in this one, or they would run."""
+        wanted = {os.path.abspath(self.get_ext_fullpath(module)) for module in MODULES}
+        for suffix in (".so", ".pyd"):
+            for built in Path(self.build_lib, "acl_py_fast").rglob(f"*{suffix}"):
+                if os.path.abspath(built) not in wanted:
+                    built.unlink()
+        super().run()
+
     def get_ext_fullpath(self, ext_name: str) -> str:
         """Return where the compiler puts a module."""
         return os.path.join(self.build_lib, "acl_py_fast", self.get_ext_filename(ext_name))

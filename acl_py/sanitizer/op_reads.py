@@ -2,7 +2,7 @@
 
 The model reads these fields all the time, so they are plain slots. Only while the host is watched, operations that a
 program can hold become objects of a class in which they are properties. Reads by the model and by this package are no
-reads of the program.
+reads of the program. On the compiled core no read is seen: objects with C fields keep their class.
 """
 
 import sys
@@ -12,6 +12,7 @@ from typing import Any
 
 from acl_py.runtime.runtime import Runtime
 from acl_py.sites import site_of
+from device_model.compiled import IS_COMPILED
 from device_model.completions import Completion
 from device_model.observe import Observer
 from device_model.ops import Op
@@ -35,7 +36,7 @@ class OpReads(Observer):
 
     def op_queued(self, op: Op) -> None:
         """Let reads of the fields of *op* be seen."""
-        if type(op) is Op:
+        if type(op) is Op and not IS_COMPILED:
             op.__class__ = self._class
 
     def _read(self, frame: FrameType) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,16 @@ def written(folder, **variables):
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="make test-fast-core builds the compiled core")
+pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="make test-fast-core builds the compiled core")
+
+
+def test_the_build_has_no_other_modules_than_those_whose_sources_it_has_compared():
+    build = import_module("acl_py_fast").BUILD
+    folder = Path(build.FOLDER)
+    files = [file.relative_to(folder) for file in folder.rglob("*") if file.suffix in (".so", ".pyd")]
+    assert sorted(".".join([*file.parts[:-1], file.name.split(".")[0]]) for file in files) == sorted(build.MODULES)
+
+
 @pytest.mark.timeout(600)
 def test_samples_leave_the_same_bytes_on_both_cores(tmp_path):
     pure = written(tmp_path / "pure", ACL_PY_PURE="1")
