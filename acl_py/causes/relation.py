@@ -110,8 +110,7 @@ class Relation:
         )
         rows = self._rows
         ops, calls = rows.ops, rows.calls
-        callers = {self._key(calls, caller) for caller in np.unique(calls.caller).tolist()}
-        self._order.has_several_hosts = moments or len(callers | set(rows.callers.values())) > 1
+        self._order.has_several_hosts = moments or self._has_several_hosts()
         self._signals = Signals(self._order)
         self._relate = Relate(self._order, self._signals, lambda word: (word.memory.buffer, word.offset))
         self._hosts: dict[Hashable, Host] = {}
@@ -124,7 +123,7 @@ class Relation:
         has_legacy = rules is not None and rules.default_stream is not DefaultStream.INDEPENDENT
         self._things = Things(timeline, has_legacy=has_legacy and changes.legacy)
         self._syncs_devices = rules is not None and rules.device_sync is DeviceSync.DEVICE
-        self._acts: list[Act[Any]] = [self._things.act_of(kind) for kind in calls.kinds]
+        self._acts: list[Act[Any] | None] = [None] * len(calls.kinds)  # of the kinds of calls that were met
         self._destroy_waits = rules is not None and rules.destroy is Destroy.WAITS and not apart
         self._left = iter(rows.rows)
         if not is_lazy:
@@ -325,7 +324,15 @@ class Relation:
     # --- what rows name
 
     def _act_of(self, call: int) -> Act[Any]:
-        return self._acts[self._rows.kind_of[call]]
+        kind = self._rows.kind_of[call]
+        act = self._acts[kind]
+        if act is None:
+            act = self._acts[kind] = self._things.act_of(self._rows.calls.kinds[kind])
+        return act
+
+    def _has_several_hosts(self) -> bool:
+        callers = {self._key(self._rows.calls, caller) for caller in np.unique(self._rows.calls.caller).tolist()}
+        return len(callers | set(self._rows.callers.values())) > 1
 
     def _host_of(self, call: int) -> Host:
         caller = self._rows.caller_of[call]

@@ -141,11 +141,13 @@ def _renumbered(program: Program, pieces: Sequence[Sequence[Step]], last: Sequen
             behind = [each for each in held.pop(step.task, ()) if each != step.after]
             after = behind.pop() if behind and step.after is None else step.after
             # A step comes after one other: for each further one there is a sleep of no time.
-            sleeps = (replace(made_like(step, SLEPT, us=0), after=each) for each in behind)
-            for each in (*sleeps, replace(step, after=after)):
-                latest[each.task] = len(steps)
-                new = None if each.after is None else ends[each.after]
-                steps.append(Step(len(steps), each.op, each.id, each.fields, each.thread, each.task, new, each.site))
+            sleeps = ((made_like(step, SLEPT, us=0), each) for each in behind)
+            for each, before in (*sleeps, (step, after)):
+                index, new = len(steps), None if before is None else ends[before]
+                latest[each.task] = index
+                is_same = each.index == index and each.after == new
+                changed = (index, each.op, each.id, each.fields, each.thread, each.task, new, each.site)
+                steps.append(each if is_same else Step(*changed))
         ends.append(latest.get(old.task))
     steps += [replace(step, index=len(steps) + place, after=None) for place, step in enumerate(last)]
     return replace(program, steps=tuple(steps))

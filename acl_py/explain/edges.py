@@ -38,8 +38,7 @@ def with_edges(case: Case, edges: Iterable[Edge], without: Container[int] = ()) 
     Raises:
         EditError: an edge goes back to an earlier step, or from one access of the host to another one of the same task.
     """
-    steps = case.program.steps
-    devices = case.program.devices()
+    steps, devices = case.program.steps, list[int]()
     events: dict[str, dict[str, Any]] = {}
     records: dict[int, Step] = {}  # behind each step
     waits: defaultdict[int, list[Step]] = defaultdict(list)  # before each step
@@ -49,6 +48,7 @@ def with_edges(case: Case, edges: Iterable[Edge], without: Container[int] = ()) 
             raise EditError(f"step {edge.before} comes after step {edge.behind}, which should wait for it")
         name = edge.event or f"fix {edge.before}"
         if not edge.event and edge.from_stream is not None and (edge.to_stream is not None or edge.by_event):
+            devices = devices or case.program.devices()
             events[name] = {"timing": False, "blocking": False, "device": devices[edge.before]}
             records[edge.before] = made_like(before, Recorded(Name("event", name), Name("stream", edge.from_stream)))
         waits[edge.behind].append(_wait(edge, name, before, behind))

@@ -10,7 +10,6 @@ format does not have.
 
 import json
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 
 from acl_py.calls.acts import CallbackBegan
@@ -104,8 +103,8 @@ def _steps(timeline: Timeline, items: list[Item]) -> list[Fields]:
 def _tasks(timeline: Timeline) -> dict[int, str]:
     """Return a name for each caller; those of one name get numbers."""
     callers = {call.by: call.caller for call in sorted(timeline.calls, key=lambda call: call.by)}
-    queued = ((op.by, op.caller) for op in timeline.ops)
-    touched = ((access.by, access.caller) for access in timeline.accesses)
-    for by, caller in chain(queued, touched):
-        callers.setdefault(by, caller)
+    for op in timeline.ops:
+        callers.setdefault(op.by, op.caller)
+    for access in timeline.accesses:
+        callers.setdefault(access.by, access.caller)
     return dict(zip(callers, unique(list(callers.values())), strict=True))
