@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-cuda test-onnx test-all test-lowest check docs browser mutants bench format clean
+.PHONY: demo test test-slow test-cuda test-onnx test-fast-core test-all test-lowest check docs browser mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,28 @@ test-onnx: .venv-onnx/ready
 	.venv-onnx/bin/pytest --quiet --numprocesses logical tests/compat/test_onnx.py tests/compat/test_atc.py \
 	    tests/compat/test_onnx_programs.py
 	.venv-onnx/bin/pytest --quiet -k onnx_model tests/test_howto.py
+
+FAST := .venv-fast
+.PHONY: $(FAST)/core
+
+$(FAST)/ready: pyproject.toml fast/pyproject.toml
+	$(PYTHON) -m venv $(FAST)
+	$(FAST)/bin/pip install --quiet --upgrade pip 'setuptools>=77' 'cython>=3.1'
+	$(FAST)/bin/pip install --quiet --editable '.[dev,notebooks]'
+	touch $@
+
+# Compiles what has changed. The folder beside the environment's packages takes the place of an installation.
+$(FAST)/core: $(FAST)/ready
+	$(FAST)/bin/python fast/setup.py --quiet build --build-lib $(abspath $(FAST))/core
+
+# The fast tests on the compiled core (fast/); needs a C compiler.
+test-fast-core:
+	@if command -v $${CC:-cc} > /dev/null; then \
+	    $(MAKE) $(FAST)/core && \
+	    PYTHONPATH=$(abspath $(FAST))/core OPENBLAS_NUM_THREADS=1 $(FAST)/bin/pytest --numprocesses logical --dist worksteal -m "not slow"; \
+	else \
+	    echo "The compiled core is not tested: there is no C compiler."; \
+	fi
 
 # The fast tests on every Python of 3.11 to 3.14 that is found, or on those in PYTHONS=; each has a .venv of its own.
 test-all:

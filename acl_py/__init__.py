@@ -89,8 +89,11 @@ only from those below it, and all of them may import device_model:
         copies transfers fills kernels core_kernels block_kernels card_code arguments arrays callbacks costs
         ptx_kernels ptx_compiler captures capturing graphs task_groups communicators
         collectives collective_groups elements copy_batches
+        hot launches                    what the compiled core runs of four verbs; past launches
     runtime/        the host clock, and the way into the device
-        runtime scopes calls blocking   the clock; what a task sees; how a verb begins; hosts that are threads
+        runtime host scopes calls blocking
+                                        the clock, and the way in; what a task sees; how a verb begins; hosts that are
+                                        threads
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
         captures pools collectives      what captures refuse; what a pool gives back; how ranks and groups are queued
         leaks                           what is never freed, or never destroyed
@@ -120,6 +123,9 @@ import typing
 
 from acl_py.late_imports import import_late as _import_late
 from acl_py.late_imports import late_names as _late_names
+from device_model.compiled import put_in_front as _put_in_front
+
+_put_in_front(__name__, __path__)
 
 if typing.TYPE_CHECKING:
     from acl_py import asc as asc

@@ -109,6 +109,8 @@ from device_model.aicore.cube.matmul import REGIST_MATMUL_OBJ as REGIST_MATMUL_O
 from device_model.aicore.cube.matmul import CubeFormat as CubeFormat
 from device_model.aicore.cube.matmul import Matmul as Matmul
 from device_model.aicore.cube.matmul import MatmulType as MatmulType
+from device_model.aicore.cube.matmul_cube import DataCopyOutParams as DataCopyOutParams
+from device_model.aicore.cube.matmul_cube import MatmulCallBackFunc as MatmulCallBackFunc
 from device_model.aicore.cube.matmul_tiling import TCubeTiling as TCubeTiling
 from device_model.aicore.cube.matmul_tiling import multi_core_matmul_tiling as multi_core_matmul_tiling
 from device_model.aicore.cube.mmad import Mmad as Mmad
@@ -144,7 +146,11 @@ from device_model.aicore.functions.activations import Swish as Swish
 from device_model.aicore.functions.activations import Tanh as Tanh
 from device_model.aicore.functions.norms import LayerNorm as LayerNorm
 from device_model.aicore.functions.norms import RmsNorm as RmsNorm
+from device_model.aicore.functions.powers import Acos as Acos
 from device_model.aicore.functions.powers import Acosh as Acosh
+from device_model.aicore.functions.powers import Asin as Asin
+from device_model.aicore.functions.powers import Asinh as Asinh
+from device_model.aicore.functions.powers import Atan as Atan
 from device_model.aicore.functions.powers import Atanh as Atanh
 from device_model.aicore.functions.powers import Cos as Cos
 from device_model.aicore.functions.powers import Cosh as Cosh
@@ -153,7 +159,11 @@ from device_model.aicore.functions.powers import Erfc as Erfc
 from device_model.aicore.functions.powers import Power as Power
 from device_model.aicore.functions.powers import Sin as Sin
 from device_model.aicore.functions.powers import Sinh as Sinh
+from device_model.aicore.functions.powers import Tan as Tan
 from device_model.aicore.functions.powers import Xor as Xor
+from device_model.aicore.functions.quantised import AscendDequant as AscendDequant
+from device_model.aicore.functions.quantised import DeQuantMode as DeQuantMode
+from device_model.aicore.functions.quantised import DequantParams as DequantParams
 from device_model.aicore.functions.rounding import Ceil as Ceil
 from device_model.aicore.functions.rounding import Floor as Floor
 from device_model.aicore.functions.rounding import Frac as Frac
@@ -258,7 +268,10 @@ from device_model.aicore.vector.reduce_repeats import BlockReduceMax as BlockRed
 from device_model.aicore.vector.reduce_repeats import BlockReduceMin as BlockReduceMin
 from device_model.aicore.vector.reduce_repeats import BlockReduceSum as BlockReduceSum
 from device_model.aicore.vector.reduce_repeats import PairReduceSum as PairReduceSum
+from device_model.aicore.vector.reduce_repeats import ReduceDataBlock as ReduceDataBlock
 from device_model.aicore.vector.reduce_repeats import ReduceOrder as ReduceOrder
+from device_model.aicore.vector.reduce_repeats import ReduceRepeat as ReduceRepeat
+from device_model.aicore.vector.reduce_repeats import ReduceType as ReduceType
 from device_model.aicore.vector.reduce_repeats import RepeatReduceSum as RepeatReduceSum
 from device_model.aicore.vector.reduce_repeats import WholeReduceMax as WholeReduceMax
 from device_model.aicore.vector.reduce_repeats import WholeReduceMin as WholeReduceMin

@@ -10,7 +10,7 @@ From the top down; each line imports only from those below it:
     collectives/                    work of several devices that takes place together: ranks, calls that meet, results
     events signals                  events; notifies and values to wait for
     streams                         first in, first out, and the default-stream rule
-    queues steps                    hardware queues; entries in a stream that take no engine
+    queues steps finishing          hardware queues; entries in a stream that take no engine; the end of an op
     ops                             Op: a piece of work in a stream, and its completion
     overlay speeds                  the values of another host, laid over a profile; faster copies and links
     profile                         what a card has and how fast it is; the cards are in profiles/
@@ -31,8 +31,8 @@ From the top down; each line imports only from those below it:
     flows                           transfers that share what they cross, max-min fair
     grids                           all combinations of some values, and the table of what came of them
     integers names                  numbers that a caller gives; what a program calls its streams and memory
-    errors frozen handles           errors, and text from outside made safe to print; dataclasses that are quick to
-                                    define; what a program holds
+    errors frozen handles compiled  errors, and text from outside made safe to print; dataclasses that are quick to
+                                    define; what a program holds; which core runs
 
 Words, each with one meaning:
 
@@ -66,3 +66,7 @@ Words, each with one meaning:
     site            a line of the user's code
     alert           a flag of a context: each call has to look closer before it begins
 """
+
+from device_model.compiled import put_in_front as _put_in_front
+
+_put_in_front(__name__, __path__)

@@ -73,11 +73,8 @@ class Completion(Handle):
         self.end_ns = -1
         self.waiters = None
 
-    # How `await` waits for a completion; acl_py sets it.
-    awaiter: ClassVar[Callable[["Completion"], Generator[Any, None, "Completion"]]]
-
     def __await__(self) -> Generator[Any, None, "Completion"]:
-        return Completion.awaiter(self)
+        return _waits[0](self)
 
     def add_waiter(self, waiter: Waiter) -> None:
         """Release *waiter* when this is done. It must not be done yet."""
@@ -97,6 +94,14 @@ class Completion(Handle):
             self.waiters = None
             for waiter in waiters:
                 waiter.release(self)
+
+
+_waits: "list[Callable[[Completion], Generator[Any, None, Completion]]]" = []
+
+
+def await_with(wait: "Callable[[Completion], Generator[Any, None, Completion]]") -> None:
+    """Let *wait* say how `await` waits for a completion."""
+    _waits[:] = [wait]
 
 
 def _nothing() -> Completion:

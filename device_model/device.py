@@ -28,6 +28,7 @@ from device_model.engines.serial import CopyEngine
 from device_model.engines.staging import Staging
 from device_model.engines.workers import Workers
 from device_model.errors import DeviceError
+from device_model.finishing import Finisher
 from device_model.graphs.executable import Executable, Launch
 from device_model.graphs.graph import Graph
 from device_model.graphs.launching import Forwarder, HostCopies
@@ -83,7 +84,7 @@ def _node_gaps(profile: "DeviceProfile", gaps: dict[Lane, tuple[_Gaps, _Gaps]]) 
     }
 
 
-class Device:
+class Device(Finisher):
     """The simulated card number *ordinal*.
 
     Devices of one simulation share a scheduler, and so one time, and the memory and workers of the simulation.
@@ -104,12 +105,8 @@ class Device:
         self.ordinal = ordinal
         self.profile = profile
         self.rules = rules
-        self.scheduler = scheduler
+        super().__init__(scheduler, workers, hooks)
         self.memory = memory
-        self.workers = workers
-        self.hooks = hooks
-        self._flying = workers.flying  # bodies in threads
-        self._inline_bytes = workers.inline_bytes
         self._streams = 0  # how many were made; the numbers of the next ones follow from these
         self._events = 0
         self._notifies = 0
@@ -407,38 +404,6 @@ class Device:
         for part in parts:
             part.rank.clique.lose(part.rank, f"{stream.name} was aborted")
         self.scheduler.settle()
-
-    def finish(self, op: Op, now: Nanoseconds) -> None:
-        """End *op* at *now*: let its work take effect, then release everything that waits for it.
-
-        The work has no effect if the context was lost before it started. If its function raises, the operation has
-        failed. Work on many bytes runs in a worker thread, which is joined before anything else needs the bytes.
-        """
-        op.end_ns = now
-        context = op.stream.context
-        if context.error is not None and op.start_ns >= context.failed_ns:
-            op.error = context.error
-        else:
-            try:
-                if op.nbytes < self._inline_bytes and not self._flying:
-                    op.work.perform()
-                else:
-                    self.workers.run(op)
-            except BaseException as error:  # whatever the work raises, the operation ends
-                context.mark_failed(op, op.work.failure(error))
-        op.done = True
-        waiters = op.waiters
-        if waiters is not None:
-            op.waiters = None
-            for waiter in waiters:
-                waiter.release(op)
-        ended = self.hooks.op_ended
-        if ended is not None:
-            try:
-                ended(op)
-            except BaseException as error:  # the engine must go on
-                self.scheduler.raise_later(error)
-        op.by = op.reasons = None  # or each operation would keep all those before it
 
     def call_hook(self, hook: Callable[..., None] | None, *args: object) -> None:
         """Call *hook*, a method of the observers; None if no observer has it.

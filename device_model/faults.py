@@ -20,7 +20,6 @@ Each verdict is built from parts that a device has anyway, so engines and queues
 A runtime asks the rules only while it has some (acl_py/runtime/injection.py).
 """
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum
@@ -303,7 +302,7 @@ def slower(work: Work, factor: float) -> Work:
     """Return a kernel whose blocks take *factor* times as long; other work is returned as it is."""
     if type(work) is not Kernel:
         return work
-    replaced = copy.copy(work)
+    replaced: Kernel = _twin(work, Kernel)
     replaced.block_ns = round(work.block_ns * factor)
     return replaced
 
@@ -323,14 +322,20 @@ def corrupting(work: Work) -> Work:
 def replacing(work: Work, perform: Callable[[], None]) -> Work:
     """Return work that takes the time of *work* and touches its bytes, and has the effect of *perform*."""
     if type(work) is Kernel:  # the dispatcher tests for exactly this class
-        replaced = copy.copy(work)
+        replaced: Kernel = _twin(work, Kernel)
         replaced.body = perform
         return replaced
     variant = _variant(type(work))  # type: ignore[arg-type]  # classes can be hashed
-    twin: Work = variant.__new__(variant)
+    twin: Work = _twin(work, variant)
+    twin.instead = perform  # type: ignore[attr-defined]
+    return twin
+
+
+def _twin(work: Work, kind: Any) -> Any:
+    """Return a *kind* of work, the class of *work* or a subclass, with the same fields."""
+    twin = kind.__new__(kind)
     for name in _slots(type(work)):
         setattr(twin, name, getattr(work, name))
-    twin.instead = perform  # type: ignore[attr-defined]
     return twin
 
 

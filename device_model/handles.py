@@ -27,6 +27,12 @@ class Handle:
 class _OpaqueType(type):
     """The type of the classes below, for completers that ask the class of an object too."""
 
+    @property
+    def __bases__(cls) -> tuple[type, ...]:  # type: ignore[override]
+        """The bases that are for programs: a completer looks at their names, too."""
+        bases: tuple[type, ...] = type.__dict__["__bases__"].__get__(cls)
+        return tuple(base for base in bases if isinstance(base, _OpaqueType)) or bases
+
     def __dir__(cls) -> Iterable[str]:
         public = cls.__mro__[cls.__mro__.index(Opaque) - 1] if cls is not Opaque else cls
         return type.__dir__(public)

@@ -77,7 +77,7 @@ class Op(Completion):
         self.called_ns = called_ns
 
     def __repr__(self) -> str:
-        where = f" on {self.stream.name}" if hasattr(self, "stream") else ""
+        where = f" on {self.stream.name}" if getattr(self, "stream", None) is not None else ""
         at = f" submitted at {self.site}" if self.site is not None else ""
         return f"<{self.work.label}{where}{at}>"
 

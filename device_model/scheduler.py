@@ -108,20 +108,19 @@ def check_clock(time: Nanoseconds) -> None:
         )
 
 
-class _Raiser:
+class _Raiser(Engine):
     """Raises the errors of an instant when it is over. It asks for a grant like an engine, and is granted last."""
 
-    __slots__ = ("errors", "is_dirty", "scheduler")
+    __slots__ = ("errors",)
 
     def __init__(self, scheduler: "Scheduler") -> None:
-        self.scheduler = scheduler
+        super().__init__(scheduler, "errors")
         self.errors: list[BaseException] = []  # in the order in which they occurred
-        self.is_dirty = False
 
     def add(self, error: BaseException) -> None:
         """Raise *error* when the instant is over. Of several errors, each call that runs the device raises one."""
         self.errors.append(error)
-        self._list()
+        self.request_grant()
 
     def grant(self) -> None:
         """Go to the end of the list until no engine is left behind this; then raise."""
@@ -135,13 +134,8 @@ class _Raiser:
             scheduler.before_return()
         error = self.errors.pop(0)
         if self.errors:
-            self._list()
+            self.request_grant()
         raise error
-
-    def _list(self) -> None:
-        if not self.is_dirty:
-            self.is_dirty = True
-            self.scheduler.dirty.append(self)
 
 
 _NEVER = Completion()  # the goal of a run that only a time ends
@@ -185,7 +179,7 @@ class Scheduler:
     def __init__(self) -> None:
         self.now: Nanoseconds = 0
         self.heap: list[tuple[Nanoseconds, int, Action, Any]] = []  # engines push to it, at() written out
-        self.dirty: list[Engine | _Raiser] = []  # those that have asked for a grant, in order
+        self.dirty: list[Engine] = []  # those that have asked for a grant, in order
         self.sequence = 0  # the number drawn last
         self._wake = Completion()  # done when a watch has woken a host since `run_to_wake` began
         # Called before control returns to a host: it joins bodies that run in threads (engines/workers.py).

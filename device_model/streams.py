@@ -23,8 +23,10 @@ from device_model import handles
 from device_model.completions import NOTHING, AllOf, Completion, Nanoseconds, Why
 from device_model.display import table
 from device_model.errors import DeviceError
+from device_model.handles import Handle
 from device_model.ops import Op
 from device_model.queues import HardwareQueue
+from device_model.scheduler import Scheduler
 from device_model.steps import Step, StepKind
 
 if TYPE_CHECKING:
@@ -33,75 +35,25 @@ if TYPE_CHECKING:
     from device_model.graphs.groups import Update
 
 
-class Stream(handles.Stream):
-    """A queue of work on one device; made by `Context.create_stream`."""
+class StreamCore(Handle):
+    """What operations need of their stream: where they are queued, and what they wait for."""
 
     __slots__ = (
-        "bound", "branch", "context", "destroyed", "epoch", "error", "given_name", "home", "id", "made", "name",
-        "order", "pending", "priority", "queues", "scheduler", "stamp", "steps", "stops_on_failure",
-        "tail", "update",
+        "context", "epoch", "home", "order", "pending", "priority", "queues", "scheduler", "tail",
     )  # fmt: skip
-    id: int
-    name: str  # as messages and views call it
+    context: "Context"
+    home: "Context | None"  # its context; None once the stream is destroyed, and while it captures or takes an update
+    scheduler: Scheduler
+    queues: tuple[HardwareQueue, ...]  # one for each Lane
+    # The default-stream rule, or, for streams outside it, what only notes which of them have work. None for the
+    # legacy stream itself, which has the rule in LegacyStream.rule.
+    order: "Roll | None"
+    epoch: int  # the last epoch of the order in which this stream got work
     priority: int  # smaller is more urgent
+    tail: Completion
+    pending: dict[Completion, Why]  # in order, with the reason
 
-    def __init__(
-        self,
-        context: "Context",
-        id_: int,
-        name: str,
-        queues: "tuple[HardwareQueue, ...]",
-        order: "Roll | None",
-        priority: int,
-        made: object,
-    ) -> None:
-        self.context = context
-        # Its context; None once the stream is destroyed, and while it captures or takes an update.
-        self.home: Context | None = context
-        self.branch: Branch | None = None  # its part in a capture
-        self.update: Update | None = None  # the update of a task group that takes its kernels
-        self.scheduler = context.device.scheduler
-        self.id = id_
-        self.name = name
-        self.given_name: str | None = None  # as the program calls it
-        self.queues = queues  # one for each Lane
-        # The default-stream rule, or, for streams outside it, what only notes which of them have work. None for the
-        # legacy stream itself, which has the rule in LegacyStream.rule.
-        self.order = order
-        self.priority = priority
-        self.made = made
-        self.destroyed: object = None  # the line that destroyed it
-        self.error: DeviceError | None = None  # a failure of its work that no host has seen yet
-        self.stops_on_failure = False
-        self.bound = False  # its work waits until a model runs it; hosts do not wait for it
-        self.tail: Completion = NOTHING
-        self.pending: dict[Completion, Why] = {}  # in order, with the reason
-        self.steps: dict[Step, None] = {}  # those that are not done, in order
-        self.epoch = 0  # the last epoch of the order in which this stream got work
-        self.stamp: Any = None  # what an observer keeps with it
-
-    def __repr__(self) -> str:
-        state = f" destroyed at {self.destroyed}" if self.destroyed is not None else "" if self.idle else " busy"
-        made = f" made at {self.made}" if self.made is not None else ""
-        return f"<Stream {self.name} of device {self.context.device.ordinal}{made}{state}>"
-
-    def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
-        state = f"destroyed at {self.destroyed}" if self.destroyed is not None else "idle" if self.idle else "busy"
-        rows = {"device": self.context.device.ordinal, "priority": self.priority, "made at": self.made}
-        return table(self.name, {"state": state, **rows})
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether it is under the default-stream rule, and is not the legacy stream."""
-        return self.order is not None and self.order is self.context.order
-
-    @property
-    def idle(self) -> bool:
-        """Whether all of its work is done."""
-        return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
-
-    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, now: bool = True) -> None:
         """Queue *op* behind the work of this stream; it can start at *ready_ns* at the earliest.
 
         Its engine may start it *now* if the device is settled, as a host finds it; within an instant it waits for the
@@ -109,8 +61,8 @@ class Stream(handles.Stream):
         """
         order = self.order
         if order is not None and self.epoch != order.epoch:
-            order.enter(self)
-        op.stream = self
+            order.enter(self)  # type: ignore[arg-type]  # a Stream
+        op.stream = self  # type: ignore[assignment]  # a Stream
         scheduler = self.scheduler
         op.queued_ns = scheduler.now
         op.ready_ns = ready_ns
@@ -174,7 +126,7 @@ class Stream(handles.Stream):
         """
         order = self.order
         if order is not None and self.epoch != order.epoch:
-            order.enter(self)
+            order.enter(self)  # type: ignore[arg-type]  # a Stream
         return self.backlog() if self.pending else self.tail
 
     def give(self, completion: Completion) -> None:
@@ -185,7 +137,7 @@ class Stream(handles.Stream):
         """Make everything queued here from now on wait for *completion* as well; *why* is for reports."""
         order = self.order
         if order is not None and self.epoch != order.epoch:
-            order.enter(self)
+            order.enter(self)  # type: ignore[arg-type]  # a Stream
         if not completion.done:
             pending = self.pending
             size = len(pending)
@@ -194,6 +146,70 @@ class Stream(handles.Stream):
                 for each in [each for each in pending if each.done]:
                     del pending[each]
             pending[completion] = why
+
+
+class Stream(StreamCore, handles.Stream):
+    """A queue of work on one device; made by `Context.create_stream`."""
+
+    __slots__ = (
+        "bound", "branch", "destroyed", "error", "given_name", "id", "made", "name", "stamp", "steps",
+        "stops_on_failure", "update",
+    )  # fmt: skip
+    id: int
+    name: str  # as messages and views call it
+
+    def __init__(
+        self,
+        context: "Context",
+        id_: int,
+        name: str,
+        queues: "tuple[HardwareQueue, ...]",
+        order: "Roll | None",
+        priority: int,
+        made: object,
+    ) -> None:
+        self.context = context
+        self.home = context
+        self.branch: Branch | None = None  # its part in a capture
+        self.update: Update | None = None  # the update of a task group that takes its kernels
+        self.scheduler = context.device.scheduler
+        self.id = id_
+        self.name = name
+        self.given_name: str | None = None  # as the program calls it
+        self.queues = queues
+        self.order = order
+        self.priority = priority
+        self.made = made
+        self.destroyed: object = None  # the line that destroyed it
+        self.error: DeviceError | None = None  # a failure of its work that no host has seen yet
+        self.stops_on_failure = False
+        self.bound = False  # its work waits until a model runs it; hosts do not wait for it
+        self.tail = NOTHING
+        self.pending = {}
+        self.steps: dict[Step, None] = {}  # those that are not done, in order
+        self.epoch = 0
+        self.stamp: Any = None  # what an observer keeps with it
+
+    def __repr__(self) -> str:
+        state = f" destroyed at {self.destroyed}" if self.destroyed is not None else "" if self.idle else " busy"
+        made = f" made at {self.made}" if self.made is not None else ""
+        return f"<Stream {self.name} of device {self.context.device.ordinal}{made}{state}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        state = f"destroyed at {self.destroyed}" if self.destroyed is not None else "idle" if self.idle else "busy"
+        rows = {"device": self.context.device.ordinal, "priority": self.priority, "made at": self.made}
+        return table(self.name, {"state": state, **rows})
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it is under the default-stream rule, and is not the legacy stream."""
+        return self.order is not None and self.order is self.context.order
+
+    @property
+    def idle(self) -> bool:
+        """Whether all of its work is done."""
+        return self.tail.done and (not self.pending or all(completion.done for completion in self.pending))
 
     def keep_error(self, error: DeviceError) -> None:
         """Keep a failure of its work for the next host that synchronises with it."""
@@ -235,10 +251,10 @@ class UnorderedStream(Stream):
 
     __slots__ = ()
 
-    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, now: bool = True) -> None:
         """Queue *op*; it waits for no other operation."""
         self.tail = NOTHING
-        super().enqueue(op, ready_ns, now=now)
+        super().enqueue(op, ready_ns, now)
 
     def turn(self) -> Completion:
         """Return NOTHING: an operation here waits for no other."""
@@ -306,10 +322,10 @@ class LegacyStream(Stream):
         """Whether all of its work, and that of the blocking streams, is done."""
         return super().idle and all(stream.idle for stream in self.rule.streams)
 
-    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, now: bool = True) -> None:
         """Queue *op* behind the work of all blocking streams."""
         self._gather()
-        super().enqueue(op, ready_ns, now=now)
+        super().enqueue(op, ready_ns, now)
         self.rule.close(op)
 
     def backlog(self) -> Completion:

@@ -115,6 +115,8 @@ LANGUAGE = """
     GeGLU Power Sinh Cosh Atanh Acosh Sin Cos Erf Erfc Xor TransDataTo5HD TransDataTo5HDParams
     Broadcast Fill Sum SumParams Concat Extract GetSortLen GetSortOffset Sort Hardware LocalMemAllocator
     SimpleSoftMax SoftMax SoftmaxFlashV2 SoftmaxGrad SoftMaxShapeInfo LayerNorm RmsNorm
+    DataCopyOutParams MatmulCallBackFunc Tan Atan Asin Acos Asinh
+    ReduceRepeat ReduceDataBlock ReduceType AscendDequant DequantParams DeQuantMode
     Pipeline QueueLink FlagLink Advice Guideline advise Trial Tuning tune
 """.split()
 

@@ -104,7 +104,7 @@ class CardStream(Stream):
 
     # --- work
 
-    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - the card decides
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, now: bool = True) -> None:  # noqa: ARG002 - the card decides
         """Make the call that queues *op*."""
         context, times = self.context, self.context.times
         op.stream = self

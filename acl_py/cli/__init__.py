@@ -26,6 +26,7 @@ from acl_py.cli.shelling import shell_command
 from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
 from acl_py.trace.page import Page
+from device_model.compiled import CORE
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(commands.app, name="model")
@@ -51,7 +52,7 @@ app.command("atc", context_settings={"ignore_unknown_options": True})(atc_comman
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"acl-py {__version__}")
+        typer.echo(f"acl-py {__version__} ({CORE})")
         raise typer.Exit
 
 

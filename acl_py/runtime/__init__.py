@@ -2,3 +2,7 @@
 
 May import waiting, trace, log and the ground (codes, errors, sites), never a verb.
 """
+
+from device_model.compiled import put_in_front as _put_in_front
+
+_put_in_front(__name__, __path__)

@@ -10,7 +10,7 @@ A module above this one that remembers something for each runtime keeps it in a 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import cached_property, partial
 from time import monotonic, perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from acl_py import log, schedules
 from acl_py.callers import Callers
@@ -22,6 +22,7 @@ from acl_py.late_imports import import_late
 from acl_py.runtime import injection
 from acl_py.runtime.captures import Captures
 from acl_py.runtime.findings import Speaker
+from acl_py.runtime.host import Host
 from acl_py.runtime.pools import trim_pool
 from acl_py.runtime.routes import asynchronous, routes_of
 from acl_py.runtime.scopes import Barred, current_scope, last_error
@@ -36,9 +37,6 @@ from device_model.engines.workers import Workers
 from device_model.errors import DeviceError, code_of, shown_number
 from device_model.events import Event
 from device_model.faults import REMEDY, Faults, Rule, Verdict
-from device_model.graphs.capture import take
-from device_model.graphs.graph import Node
-from device_model.graphs.groups import NewWork
 from device_model.integers import Integer, is_integer
 from device_model.links.fabric import Links
 from device_model.memory import WITH_VALUES, Buffer, Memory
@@ -89,21 +87,9 @@ class Limited(FirstOf):
         self._runtime.scheduler.cancel(self.timer)
 
 
-class _Bridge(Protocol):
-    def close(self) -> None: ...
-    def reach(self, cost: Nanoseconds) -> Nanoseconds: ...
-    def arm(self) -> None: ...
-    async def wait(self, completion: Completion, waiting: Callable[[], Waiting]) -> None: ...
-    async def breathe(self) -> None: ...
-    def poll_succeeded(self) -> None: ...
-    def poll_failed(self, waiting: Any = None) -> None: ...
-    async def in_thread(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
-
-
-class Runtime:
+class Runtime(Host):
     """One simulation: some devices, their memory and one host clock."""
 
-    bridge: _Bridge
     first = 0  # the device that is current at the beginning
     runs_ptx = False  # a driver runs kernels in PTX
     stages = True  # the host moves bytes of pageable memory to and from pinned memory itself
@@ -136,10 +122,10 @@ class Runtime:
         self.workers = Workers(self.scheduler, workers)
         self.memory = self.make_memory()
         self.links = Links(self.scheduler, self.profile.links)
-        self.host_ns: Nanoseconds = 0
-        self.horizon_ns: float = END_NS + 1  # a call that would reach it asks the bridge
-        self.waiters: dict[Any, Waiting] = {}  # by the future or thread that the bridge wakes, in order of arrival
-        self.cold: dict[str, None] = {}  # the calls that take longer next time: names of values of HostCosts
+        self.host_ns = 0
+        self.horizon_ns = END_NS + 1
+        self.waiters = {}
+        self.cold = {}
         self.limits: dict[Completion, float] = {}  # the timer of each wait with a limit: when its real time is over
         self._seed = seed
         self.closed: str | None = None  # why no verb works any more
@@ -234,19 +220,6 @@ class Runtime:
 
     # --- time
 
-    def pay(self, cost: Nanoseconds) -> None:
-        """Let the host be busy for *cost* nanoseconds; the devices run up to its new time."""
-        scheduler = self.scheduler
-        if scheduler.choices is not None and cost:
-            cost += scheduler.choices.host_lateness()
-        host = self.host_ns + cost
-        if host >= self.horizon_ns:
-            host = self.bridge.reach(cost)
-        self.host_ns = host
-        scheduler.advance(host)
-        if self.waiters:
-            self.bridge.arm()
-
     def work(self, cost: Nanoseconds) -> None:
         """Let the host do work of its own for *cost* nanoseconds."""
         self.pay(cost)
@@ -255,57 +228,6 @@ class Runtime:
         """Note that the host has copied *nbytes* itself: many bytes leave its caches cold for the calls that follow."""
         if nbytes >= self.costs.cold_bytes and self.costs.cold_permille:
             self.cold = dict.fromkeys(_COOLED)
-
-    def cost_of(self, call: str) -> Nanoseconds:
-        """Return what a *call*, a value of HostCosts, takes: longer with cold caches, which are warm for it then.
-
-        Hot paths call it only if anything is `cold`.
-        """
-        cost: int = getattr(self.costs, call)
-        if call in self.cold:
-            del self.cold[call]
-            cost += cost * self.costs.cold_permille // 1000
-        return cost
-
-    def submit(self, stream: Stream, op: Op, cost: Nanoseconds, latency_ns: Nanoseconds) -> None:
-        """Pay *cost* and queue *op* in *stream*; its engine can start it *latency_ns* later at the earliest."""
-        if stream.home is None and self._take(stream, op, cost):
-            return
-        # This is the hot path: pay() is written out.
-        if self.faults.rules:
-            latency_ns += self.faults.strike(op, stream, self.host_ns)
-        scheduler = self.scheduler
-        if scheduler.choices is not None:
-            cost += scheduler.choices.host_lateness()
-        host = self.host_ns + cost
-        if host >= self.horizon_ns:
-            host = self.bridge.reach(cost)
-        self.host_ns = host
-        try:
-            scheduler.advance(host)
-        except BaseException:  # the place that the caller has waited for, if it did, is another host's now
-            stream.queues[op.lane].pass_on()
-            raise
-        stream.enqueue(op, host + latency_ns)
-        if self.waiters:
-            self.bridge.arm()
-        queued = self.hooks.op_queued
-        if queued is not None:
-            queued(op)
-
-    def _take(self, stream: Stream, op: Op, cost: Nanoseconds) -> bool:
-        """Let the capture or the update in which *stream* takes part have *op*; return whether there is one."""
-        if stream.branch is not None:
-            self.pay(self.profile.graphs.captured)
-            taken: Node | NewWork = take(stream.branch, op)
-        elif stream.update is not None:
-            self.pay(cost)
-            taken = stream.update.take(op)
-        else:
-            return False
-        if self.hooks.captured is not None:
-            self.hooks.captured(op, taken)
-        return True
 
     async def wait(
         self,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from acl_py.calls.acts import Synchronised
 from acl_py.errors import AclError, Kind
 from acl_py.sites import site_of
-from device_model.completions import Completion, Nanoseconds
+from device_model.completions import Completion, Nanoseconds, await_with
 from device_model.contexts import Context
 from device_model.ops import Op
 from device_model.rules import CUDA, Code
@@ -162,4 +162,4 @@ def _note_await(
         runtime.hooks.noticed(completion, site_of(frame))
 
 
-Completion.awaiter = staticmethod(_await)
+await_with(_await)

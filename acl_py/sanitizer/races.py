@@ -186,7 +186,7 @@ class Races(Check):
     def awaiting(self, subjects: "Sequence[Subject]", completion: Completion, promised: bool) -> None:
         """Note what the host will know when its wait is over."""
         points = [point for subject in subjects for point in self._work_of(subject)]
-        if points and not promised and not hasattr(completion, "stamp"):
+        if points and not promised and getattr(completion, "stamp", None) is None:
             completion.stamp = points[0]  # a program may await it once more, which promises it
         self._waits[current_caller()] = _Wait(completion, points, promised)
 

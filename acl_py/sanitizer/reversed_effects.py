@@ -103,7 +103,7 @@ class ReversedEffects(Workers, Observer):
 
     def op_queued(self, op: Op) -> None:
         """Note an operation, and what it touches."""
-        if self._races is None or not hasattr(op, "stamp"):
+        if self._races is None or getattr(op, "stamp", None) is None:
             return
         stamp = op.stamp = Use._make(op.stamp)
         self._queued += 1

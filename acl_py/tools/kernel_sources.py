@@ -16,6 +16,7 @@ from acl_py import asc
 from acl_py.kernel_names import NameKind, table, why_missing
 
 _USE = re.compile(r"\b([A-Za-z_]\w*)\s*(?=[(<])")
+_ASCEND_C = re.compile(r" \(Ascend C: [^)]*\)")
 _SILENT = re.compile(
     r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | ^[ \t]*\#(?:\\\n|[^\n])*""", re.DOTALL | re.MULTILINE | re.VERBOSE
 )
@@ -87,5 +88,6 @@ def _line_of(name: str, place: str | None) -> str:
         for part in place.split("."):
             value = getattr(value, part)
         doc = getdoc(value)
-        return doc.splitlines()[0] if doc and not isinstance(value, int) else f"asc.{place}"
+        # The name itself is in the table already.
+        return _ASCEND_C.sub("", doc.splitlines()[0]) if doc and not isinstance(value, int) else f"asc.{place}"
     return why_missing(name)

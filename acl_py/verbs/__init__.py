@@ -19,3 +19,7 @@ PER_THREAD_STREAM are CUDA's). A call that is refused changes nothing.
 
 May import the runtime, waiting, trace and log rooms and the ground (codes, errors, sites), never simulation or above.
 """
+
+from device_model.compiled import put_in_front as _put_in_front
+
+_put_in_front(__name__, __path__)

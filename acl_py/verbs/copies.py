@@ -17,9 +17,11 @@ from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs import transfers
 from acl_py.verbs.arrays import Array
+from acl_py.verbs.hot import queue_copy
 from acl_py.verbs.memory import Memory
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
+from device_model.compiled import IS_COMPILED
 from device_model.completions import NOTHING, Completion
 from device_model.integers import Integer, integer
 from device_model.memory import Allocation, Buffer, Space
@@ -94,6 +96,10 @@ async def MemcpyAsync(
         await MemcpyAsync(pinned, pinned.nbytes, buffer, 4096, MemcpyKind.DEVICE_TO_HOST, stream)
         await SynchronizeStream(stream)  # now pinned.numpy() has the result
     """
+    if IS_COMPILED:
+        queued = queue_copy(_getframe(1), dst, dest_max, src, count, kind, stream)
+        if queued is not None:
+            return queued
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:

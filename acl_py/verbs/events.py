@@ -11,9 +11,11 @@ from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs.capturing import record_in_capture
+from acl_py.verbs.hot import record
 from acl_py.verbs.streams import Status, StreamLike, answered, check_bound, check_event, limit_of, resolve
 from acl_py.waiting.deadlocks import Waiting
 from device_model import handles
+from device_model.compiled import IS_COMPILED
 from device_model.completions import NOTHING, Completion
 from device_model.events import CountedEvent, Event, FlagEvent
 from device_model.integers import Integer, integer
@@ -236,6 +238,10 @@ async def RecordEvent(event: handles.Event, stream: StreamLike = None, *, extern
         await SynchronizeEvent(end)
         print(await EventElapsedTime(start, end), "ms")
     """
+    if IS_COMPILED:
+        recorded = record(_getframe(1), event, stream)
+        if recorded is not None:
+            return recorded
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:

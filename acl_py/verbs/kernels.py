@@ -49,9 +49,11 @@ from acl_py.verbs.card_code import CardCode, CardWork, card_code
 from acl_py.verbs.card_code import CudaKernel as CudaKernel
 from acl_py.verbs.costs import Cost as Cost
 from acl_py.verbs.costs import CostLike, checked, cost_of
+from acl_py.verbs.hot import queue_launch
+from acl_py.verbs.launches import Launches as Launches
 from acl_py.verbs.streams import StreamLike, resolve
 from device_model import memory as model
-from device_model.completions import Nanoseconds
+from device_model.compiled import IS_COMPILED
 from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
 from device_model.memory import Buffer, Space
@@ -237,24 +239,6 @@ def _is_device_address(runtime: Runtime, value: int) -> bool:
         return True
     holder = runtime.memory.holder(value) if runtime.memory.has_real_addresses else None
     return holder is not None and holder.space is Space.DEVICE
-
-
-class Launches:
-    """What a runtime remembers of launches: work that is *prepared* for launches with the same arguments, whether the
-    first launch, which costs more, has *begun*, and how long a kernel may run (*limit_ns*; 0 is no limit).
-    """
-
-    __slots__ = ("begun", "limit_ns", "prepared")
-
-    def __init__(self) -> None:
-        self.prepared: dict[tuple[object, ...], Kernel | CardWork] = {}
-        self.begun = False
-        self.limit_ns: Nanoseconds = 0
-
-    def limit(self, limit_ns: Nanoseconds) -> None:
-        """Let kernels that are launched from now on run for *limit_ns* at most; 0 takes the limit away."""
-        self.limit_ns = limit_ns
-        self.prepared.clear()  # prepared under the old limit
 
 
 class KernelFunction(Launchable[P]):
@@ -463,6 +447,10 @@ async def LaunchKernel(
         await LaunchKernel(double, 8, (buffer,), stream)
         await double[8, stream](buffer)  # the same, shorter
     """
+    if IS_COMPILED and type(kernel) is KernelFunction and type(block_dim) is int and 0 < block_dim <= MAX_BLOCKS:
+        queued = queue_launch(_getframe(1), kernel, block_dim, args, stream)
+        if queued is not None:
+            return queued
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:

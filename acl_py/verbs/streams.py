@@ -12,8 +12,10 @@ from acl_py.runtime.runtime import Limit, Runtime, Subjects
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
 from acl_py.verbs.capturing import wait_in_capture
+from acl_py.verbs.hot import wait
 from acl_py.waiting.deadlocks import Poll, Waiting
 from device_model import handles
+from device_model.compiled import IS_COMPILED
 from device_model.completions import NOTHING, Completion, Nanoseconds
 from device_model.errors import shown
 from device_model.events import Event
@@ -547,6 +549,8 @@ async def StreamWaitEvent(stream: StreamLike, event: handles.Event, *, external:
         await StreamWaitEvent(other, event)
         await LaunchKernel(work, 8, (), other)  # begins when the first has ended
     """
+    if IS_COMPILED and wait(_getframe(1), event, stream):
+        return
     scope = scope_var.get() or current_scope()  # begin(), written out: this is the hot path
     runtime, context = scope.runtime, scope.context
     if context.alert:

@@ -19,6 +19,7 @@ From the top down; each room imports only from those below it:
         unit_flags                          flags for blocks of L0C
     functions/      functions of whole tensors, made of vector instructions
         rounding activations powers         to whole numbers, logarithms; Sigmoid and others; Power, Sin, Erf and others
+        quantised                           AscendDequant
         rows sorting                        Broadcast, Sum, Fill; Sort and what goes with it
         softmax norms matrices              SoftMax, RmsNorm, LayerNorm; instructions over all rows of a matrix
         makers scratch                      their forms; temporary buffers, and the pieces that fit them

@@ -174,7 +174,7 @@ class Staging:
         ready_ns = self._scheduler.now + self._latency_ns
         if self.strike is not None:
             ready_ns += self.strike(op, stream, self._scheduler.now)
-        stream.enqueue(op, ready_ns, now=False)
+        stream.enqueue(op, ready_ns, False)
         device = stream.context.device
         device.call_hook(device.hooks.part_queued, op, copy)
 

@@ -13,6 +13,7 @@ from histories import busy, calls, history, tiny
 import acl_py as acl
 from acl_py.options import Options
 from acl_py.trace.views.summary import leak_lines
+from device_model.compiled import CORE, IS_COMPILED
 
 A = busy("A", 10)
 
@@ -221,6 +222,7 @@ async def test_the_report_tells_time_engines_waits_leaks_and_what_did_not_end():
     await acl.LaunchKernel(busy("long", 1_000), 1)
     assert sim.report().splitlines() == [
         "tiny, rules cuda: 6.0 us of simulated time",
+        *([f"  core: {CORE}"] if IS_COMPILED else []),
         "  H2D of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
         "  legacy of device 0: 1 operation, 1.0 us (17 % of the time), 1,000 bytes",
         "  host: 5 calls, 3.0 us in 1 synchronisation",

@@ -219,22 +219,26 @@ def on_cubes(m, n, k, tiling, spec=SPEC):
 @pytest.mark.parametrize(
     ("m", "n", "k", "l2_gbps", "share"),
     [
-        (1536, 2048, 1024, 5200, 0.80),  # the cube's: 12 x 8 pieces on 24 cores
-        (1536, 2048, 1024, 2600, 0.90),  # that of the L2
-        (3072, 512, 512, 5200, 0.60),  # short: the first copies, of lines that many want, and the last Fixpipe count
+        (1536, 2048, 1024, 5200, 0.62),  # copies to L1: 12 x 8 pieces on 24 cores
+        (1536, 2048, 1024, 2600, 0.70),  # that of the L2
+        (3072, 512, 512, 5200, 0.50),  # short: the first copies, of lines that many want, and the last Fixpipe count
     ],
 )
 def test_a_large_product_takes_little_more_than_its_bound(m, n, k, l2_gbps, share):
-    """Multiply-adds at the peak of all cubes, or bytes at the bandwidth of the L2, whichever is longer."""
+    """Multiply-adds at the peak of all cubes, bytes at the bandwidth of the L2, or bytes of a core at the rate of lines
+    that several read, whichever is longest. What comes first from HBM comes slower.
+    """
     spec = replace(SPEC, l2_gbps=l2_gbps)
     tiling = multi_core_matmul_tiling(spec, m, n, k, half, cores=24)
     timeline = on_cubes(m, n, k, tiling, spec).timeline
     cube_us = m * n * k / 4096 / 24 / spec.mhz
     pieces_m, pieces_n = m // tiling.base_m, n // tiling.base_n
     l2_us = (pieces_n * m * k + pieces_m * n * k + m * n) * 2 / l2_gbps / 1000
+    pieces = pieces_m * pieces_n / tiling.used_core_num
+    l1_us = pieces * (tiling.base_m + tiling.base_n) * k * 2 / spec.l1_shared_read_gbps / 1000
     first_copy_us = (spec.soft_init_ns + 1000 * spec.matmul_init / spec.mhz) / 1000
     us = timeline.busy_us["aic_time"] - first_copy_us
-    assert share < max(cube_us, l2_us) / us < 1
+    assert share < max(cube_us, l2_us, l1_us) / us < 1
     assert timeline.busy_us["mac"] * tiling.used_core_num == pytest.approx(24 * cube_us, rel=0.03)
 
 
@@ -347,50 +351,3 @@ def test_c_is_scaled_where_its_type_needs_it(dtype, out, scale, message):
     with pytest.raises(KernelError) as refused:
         launch(kernel, *(np.zeros(1024, kind) for kind in (dtype, dtype, out)), kind=KernelType.AIC_ONLY)
     assert message in str(refused.value)
-
-
-def reshaped(a, b, c, tiling, whole, kinds):
-    """Part of a product of wider matrices, whose rows are as far apart as *whole* says."""
-    mm = Matmul(*kinds)
-    REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
-    left, right, out = (GlobalTensor(kind.dtype).SetGlobalBuffer(gm) for kind, gm in zip(kinds, (a, b, c), strict=True))
-    mm.SetOrgShape(*whole)
-    mm.SetTensorA(left)
-    mm.SetTensorB(right)
-    if kinds[0].is_trans:
-        mm.IterateAll(out)
-    else:
-        while mm.Iterate():
-            mm.GetTensorC(out)
-    mm.End()
-
-
-@pytest.mark.parametrize(("a_trans", "b_trans"), [(False, False), (True, True)])
-def test_a_matmul_of_parts_of_wider_matrices_takes_the_distance_of_rows_from_set_org_shape(a_trans, b_trans):
-    m, n, k, (org_m, org_n, org_ka, org_kb, org_kc) = 40, 48, 64, (72, 80, 96, 112, 128)
-    tiling = multi_core_matmul_tiling(SPEC, m, n, k, half, cores=1, fix_split=(32, 32, 32))
-    a, b = factors(org_m, org_ka, org_ka, half)[0], factors(org_kb, org_n, org_n, half)[0]
-    gm = [np.ascontiguousarray(x.T) if trans else x for x, trans in ((a, a_trans), (b, b_trans))]
-    c = np.full((m, org_kc), -1, single)
-    kinds = of(half, is_trans=a_trans), of(half, is_trans=b_trans), of(single)
-    whole = org_m, org_n, org_ka, org_kb, org_kc
-    result = launch(reshaped, *gm, c, tiling, whole, kinds, kind=KernelType.AIC_ONLY)
-    assert np.allclose(c[:, :n], a[:m, :k].astype(single) @ b[:k, :n].astype(single), rtol=1e-5, atol=1e-4)
-    assert (c[:, n:] == -1).all()
-    assert found(result) == []
-
-
-@pytest.mark.parametrize(
-    ("whole", "message"),
-    [
-        ((39, 48, 64), "SetOrgShape with org_m 39, and this core's part of it is 40"),
-        ((40, 48, 64, 63), "SetOrgShape with org_kb 63, and this core's part of it is 64"),
-        ((40, 48, 64, 64, 47), "SetOrgShape with org_kc 47, and this core's part of it is 48"),
-        ((40, -1, 64), "SetOrgShape: org_n is -1"),
-    ],
-)
-def test_whole_matrices_smaller_than_the_part_are_refused(whole, message):
-    tiling = multi_core_matmul_tiling(SPEC, 40, 48, 64, half, cores=1)
-    arrays = [np.zeros(5_000, half), np.zeros(5_000, half), np.zeros(5_000, single)]
-    with pytest.raises(KernelError, match=message):
-        launch(reshaped, *arrays, tiling, whole, (of(half), of(half), of(single)), kind=KernelType.AIC_ONLY)

@@ -52,7 +52,7 @@ def test_a_source_uses_the_names_that_it_calls_and_not_those_of_comments_and_str
 def test_every_name_has_a_line_of_its_documentation_or_what_stands_for_it():
     lines = {name.name: name.line for name in kernel_sources.names_in(SOURCE)}
     assert lines["Add"] == asc.Add.__doc__.splitlines()[0]
-    assert lines["AllocTensor"] == "Allocate the next free buffer as a tensor (Ascend C: AllocTensor)."
+    assert lines["AllocTensor"] == "Allocate the next free buffer as a tensor."
     assert lines["RegTensor"] == "only Ascend 950 has it"
     assert lines["GetUserWorkspace"] == "a workspace is an InOut argument of the kernel"
 

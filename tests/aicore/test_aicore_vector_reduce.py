@@ -15,7 +15,10 @@ from device_model.aicore.vector.reduce_repeats import (
     BlockReduceMin,
     BlockReduceSum,
     PairReduceSum,
+    ReduceDataBlock,
     ReduceOrder,
+    ReduceRepeat,
+    ReduceType,
     RepeatReduceSum,
     WholeReduceMax,
     WholeReduceMin,
@@ -172,3 +175,16 @@ def test_results_of_a_reduction_may_lie_on_what_has_been_read(seed, dtype, repea
     else:
         assert found(result) == []
         assert same(seen[0], sums)
+
+
+@pytest.mark.parametrize("kind", ReduceType)
+def test_one_name_reduces_repeats_and_blocks_by_its_type(kind):
+    x = normal(5, 256, single)
+    numpy = {ReduceType.SUM: np.sum, ReduceType.MAX: np.max, ReduceType.MIN: np.min}[kind]
+    only_value = ReduceOrder.ORDER_ONLY_VALUE
+    repeats, _ = vector(
+        lambda d, s: ReduceRepeat(d, s, 64, 4, 1, 1, 8, only_value, reduce_type=kind), np.zeros(8, single), x
+    )
+    blocks, _ = vector(lambda d, s: ReduceDataBlock(d, s, 64, 4, 1, 1, 8, reduce_type=kind), np.zeros(32, single), x)
+    assert np.allclose(repeats[:4], numpy(x.reshape(4, 64), axis=1), rtol=1e-5)
+    assert np.allclose(blocks, numpy(x.reshape(32, 8), axis=1), rtol=1e-5, atol=1e-6)

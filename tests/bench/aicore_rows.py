@@ -88,6 +88,11 @@ def predict_file(path, limit_us, out):
             done.append(predicted(row))
         except UnknownRowError as error:
             unknown.append((row["op"], row["shape"], str(error)))
+            continue
+        # Long files take long: what is known so far is kept.
+        say(f"{row['op']} {row['shape']}: {row['us']:,.1f} us, here {done[-1]['predicted']:,.1f}")
+        if out:
+            out.write_text(json.dumps(done), encoding="utf-8")
     show("Microseconds, and the error in %", ("row", "shape", "measured", "predicted", "error"), [
         (row["op"], str(row["shape"]), f"{row['measured']:,.1f}", f"{row['predicted']:,.1f}", f"{_error(row):+.1%}")
         for row in done

@@ -12,8 +12,8 @@ from time import perf_counter, process_time
 import acl_py
 from tests.bench.measure import say, show
 
-POINTS, RUNS = int(os.environ.get("POINTS", "200")), 3  # of 50 ms
-SMALL = int(os.environ.get("SMALL", "10000"))  # points of 1 ms
+POINTS, RUNS = 200, 3  # of 50 ms
+SMALL = 10_000  # points of 1 ms
 
 
 async def busy(number, ms):

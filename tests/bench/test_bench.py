@@ -35,6 +35,8 @@ SIZES = {  # of each part, so that it is over in a moment
     "explore": {"OPS": 48, "RUNS": 1},
     "blocks": {"FILES": "[bms]*.json"},  # tests/cta/test_cta_pipelines.py has rows of the two others
     "kernels": {"ABLATION": False},
+    "sweeps": {"POINTS": 4, "SMALL": 40, "RUNS": 1},
+    "crews": {"SCHEDULES": 8, "EVERY": 200, "COPIES": 2, "RUNS": 1},
     "values": {"COPIES": 16, "DEVICES": (8,), "RUNS": 1, "ELEMENTS": 1024, "TILE": 128, "LAUNCHES": 1},
     "attention": {"HEADS": 1, "LENGTH": 64, "BLOCKS": 1, "ROUNDS": 1},
 }
@@ -48,6 +50,8 @@ LONG = (
     "copies",
     "changes",
     "traces",
+    "sweeps",
+    "crews",
 )  # many processes, or all that was measured
 PROGRAM = """
 from tests.bench import {part} as bench

@@ -18,6 +18,7 @@ from acl_py.cli.devices import unit_of, value_of
 from acl_py.trace import Call, Timeline, read_trace
 from acl_py.trace.rows.files import save
 from acl_py.trace.rows.timeline import Handle, Ref
+from device_model.compiled import CORE
 from device_model.profile import load, names
 
 GOOD = {"id": "good", "streams": {"A": {}}, "steps": [{"op": "launch", "id": "k", "stream": "A", "us": 100}]}
@@ -214,7 +215,7 @@ def test_unknown_devices_rules_and_overlays_are_refused(file, options, message):
 
 def test_the_version_is_that_of_the_package():
     result = acl_py("--version")
-    assert (result.exit_code, result.stdout) == (0, f"acl-py {__version__}\n")
+    assert (result.exit_code, result.stdout) == (0, f"acl-py {__version__} ({CORE})\n")
 
 
 def test_an_overlay_says_what_calls_cost_on_another_host(file, tmp_path):

@@ -29,6 +29,7 @@ import acl_py
 from acl_py.compat.cuda.face.state import driver_here
 from acl_py.compat.cuda.library.loading import Library
 from acl_py.runtime.scopes import Scope, scope_var
+from tests.bench.measure import fresh
 from tests.cuda import matrix_profiles, public_scripts, sanitized, suites
 from tests.cuda.calling import EMPTY, OUT, Cuda
 from tests.cuda.conftest import driver
@@ -40,6 +41,7 @@ from tests.cuda.starting import start
 
 _PARTS = 8  # of hostile calls
 _BATCHES, _BATCH = 200, 100  # and the calls of each
+_SIMPY = 24_000  # operations of the ring
 
 
 def hostile(count: str, seed: str) -> None:
@@ -77,7 +79,9 @@ def programs(count: str, seed: str) -> None:
 
 
 def cost() -> None:
-    """Print the processor time of calls, what of it is not the verb's, and what of that the caller takes by itself."""
+    """Print the processor time of calls, what of it is not the verb's, and what of that the caller takes by itself. The
+    second of these is in operations of SimPy's ring too, which runs beside each row: they are as fast as the machine.
+    """
     Library(("libacl_py_nothing.so",), ("nothing",), 0)
     nothing = ctypes.CDLL("libacl_py_nothing.so")
     with driver("h200") as cuda:
@@ -107,8 +111,10 @@ def cost() -> None:
                 _called(nothing["nothing"], values),
             )
             in_c, alone, caller = _measured(cuda, stream, ways, here.thread.scope)
+            simpy = fresh("simpy", _SIMPY, 8).us_per_op
             print(
-                f"{row:8} {in_c:6.2f} us, the verb {alone:6.2f} us, between {in_c - alone:6.2f} us; "
+                f"{row:8} {in_c:6.2f} us, the verb {alone:6.2f} us, between {in_c - alone:6.2f} us "
+                f"({(in_c - alone) / simpy:.3f} of an operation of SimPy, {simpy:.1f} us); "
                 f"of that the caller's {caller:6.2f} us"
             )
 

@@ -306,7 +306,8 @@ def _outcome(case: ET.Element, stem: str) -> tuple[str, str]:
 def _reason(found: ET.Element) -> str:
     message = found.get("message", "")
     if message == "collection failure":
-        message = (found.text or "").strip().splitlines()[-1]
+        lines = (found.text or "").strip().splitlines()
+        message = next((line[1:] for line in lines if line.startswith("E ")), lines[-1])  # variables may stand behind
     return " ".join(message.split())
 
 

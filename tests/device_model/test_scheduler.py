@@ -3,7 +3,7 @@
 import pytest
 
 from device_model.completions import NOTHING, AllOf, Completion, Process
-from device_model.scheduler import Scheduler
+from device_model.scheduler import Engine, Scheduler
 from device_model.work import Lane
 
 
@@ -18,23 +18,16 @@ class Noting:
         self.notes.append((self.name, by.end_ns))
 
 
-class Granting:
+class Granting(Engine):
     """An engine that notes when it is granted; the first grant calls *then*."""
 
     def __init__(self, scheduler, notes, name, then=lambda: None):
-        self.scheduler = scheduler
+        super().__init__(scheduler, name)
         self.notes = notes
-        self.name = name
         self.then = then
-        self.is_dirty = False
 
     def __repr__(self):
         return self.name
-
-    def request_grant(self):
-        if not self.is_dirty:
-            self.is_dirty = True
-            self.scheduler.dirty.append(self)
 
     def grant(self):
         self.is_dirty = False
@@ -230,14 +223,14 @@ def test_whoever_lets_time_pass_sees_nothing_half_done(scheduler):
 # --- steps that need no entry of the heap
 
 
-class Passing:
+class Passing(Engine):
     """An engine that, when it is granted at 10 ns, lets time pass through three steps of 4 ns, 1 ns apart.
 
     `ends` has the times at which they have ended; *act* is called then.
     """
 
     def __init__(self, scheduler, act=lambda: None):
-        self.scheduler = scheduler
+        super().__init__(scheduler, "passing")
         self.act = act
         self.ends = []
         scheduler.at(10, scheduler.dirty.append, self)

@@ -68,7 +68,7 @@ class Outside(NpuStream):
         """Return NOTHING: an operation here waits for no other."""
         return NOTHING
 
-    def enqueue(self, op: Op, ready_ns: Nanoseconds, *, now: bool = True) -> None:  # noqa: ARG002 - it is made now
+    def enqueue(self, op: Op, ready_ns: Nanoseconds, now: bool = True) -> None:  # noqa: ARG002 - it is made now
         """Make the copy or the fill of *op*. A failure is that of the operation."""
         op.stream, op.queue = self, self.queues[op.lane]
         op.queued_ns = op.ready_ns = op.start_ns = self.scheduler.now

@@ -8,6 +8,7 @@ from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.recorder import Trace
 from acl_py.trace.rows.timeline import Call, CoreRun, Operation
 from acl_py.trace.views.shown import shown
+from device_model.compiled import CORE, IS_COMPILED
 
 if TYPE_CHECKING:
     from acl_py.runtime.runtime import Runtime
@@ -27,6 +28,8 @@ def summarize(
     """Return the report of a simulation as plain text. Calls whose names begin as one of *waits* synchronise."""
     now = runtime.host_ns
     lines = [f"{runtime.profile.name}, rules {runtime.rules.name}: {now / 1000:,.1f} us of simulated time"]
+    if IS_COMPILED:
+        lines.append(f"  core: {CORE}")
     if not runtime.values:
         lines.append("  values are off: no bytes have moved, and findings about bytes are off")
     if trace is not None:

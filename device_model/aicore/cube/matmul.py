@@ -19,7 +19,7 @@ import numpy.typing as npt
 from device_model.aicore.core.machine import Core, running
 from device_model.aicore.core.names import CoreType, HardEvent, Pipe, Space, TPosition
 from device_model.aicore.core.tensors import GlobalBuffer, GlobalTensor, LocalTensor, dtype_of
-from device_model.aicore.cube.matmul_cube import Cube, Job, Operand
+from device_model.aicore.cube.matmul_cube import Cube, Job, MatmulCallBackFunc, Operand
 from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
@@ -56,6 +56,9 @@ class _Message(NamedTuple):
     row: int = 0  # elements from one row of dst to the next
 
 
+_NO_CALL_BACK = MatmulCallBackFunc()
+
+
 class _Rows(NamedTuple):
     """The sizes of the whole matrices, from which follows how far apart their rows are."""
 
@@ -76,13 +79,24 @@ class Matmul:
         b: The type of B, in GM and of the same dtype.
         c: The type of C, in GM or UB.
         bias: The type of the bias, if there is one.
+        call_back: Functions that copy in place of the object.
 
     Raises:
         KernelError: A position, or a pair of types, is impossible.
     """
 
-    def __init__(self, a: MatmulType, b: MatmulType, c: MatmulType, bias: MatmulType | None = None) -> None:
+    def __init__(
+        self,
+        a: MatmulType,
+        b: MatmulType,
+        c: MatmulType,
+        bias: MatmulType | None = None,
+        *,
+        call_back: MatmulCallBackFunc = _NO_CALL_BACK,
+    ) -> None:
         self.a, self.b, self.c = a, b, c
+        self._call_back = call_back
+        self._info: tuple[Any, Any] = (None, None)  # what callbacks are told
         self.bias = bias
         dtypes = dtype_of(a.dtype), dtype_of(b.dtype)
         if dtypes[0] != dtypes[1] or a.position.space is not Space.GM or b.position.space is not Space.GM:
@@ -104,6 +118,7 @@ class Matmul:
         self._shape: tuple[int, int, int] | None = None
         self._rows = _Rows(0, 0, 0, 0, 0)
         self._is_reshaped = False
+        self._is_asked = False  # whether the cube core owes an answer
         self._job: Job | None = None
         self._jobs = 0
         self._index = -1
@@ -125,7 +140,7 @@ class Matmul:
         if core.core_type is CoreType.AIC:
             core.scalar += core.spec.matmul_init
             # What is computed ahead for a vector core may never be asked for: nothing would empty its blocks.
-            self._cube = Cube(pipe, tiling, self.dtype, unit_flags=not _vectors_of(core))
+            self._cube = Cube(pipe, tiling, self.dtype, self._call_back, unit_flags=not _vectors_of(core))
         elif workspace is not None:
             dtype = dtype_of(self.c.dtype)
             vectors = core.block_dim * core.ratio
@@ -213,6 +228,16 @@ class Matmul:
         if not isinstance(words, GlobalTensor) or words.dtype != "uint64":
             raise KernelError(f"SetQuantVector with {words!r}", "it is a GlobalTensor of uint64")
         self._quant = words
+        self._job = None
+
+    def SetUserDefInfo(self, tiling: Any) -> None:
+        """Set the last argument but one of callbacks, from the next product on (Ascend C: SetUserDefInfo)."""
+        self._info = tiling, self._info[1]
+        self._job = None
+
+    def SetSelfDefineData(self, data: Any) -> None:
+        """Set the last argument of callbacks, from the next product on (Ascend C: SetSelfDefineData)."""
+        self._info = self._info[0], data
         self._job = None
 
     def SetSingleShape(self, single_m: int, single_n: int, single_k: int) -> None:
@@ -304,7 +329,7 @@ class Matmul:
                 Operand(a, a_trans, rows.org_m if a_trans else rows.org_ka),
                 Operand(b, b_trans, rows.org_kb if b_trans else rows.org_n),
             )
-            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes)
+            self._job = Job(number, *operands, self._bias, self._quant, *self._sizes, self._info)
             self._index = -1
         return self._job
 
@@ -377,13 +402,15 @@ class Matmul:
             if copy:
                 DataCopy(dst, tile, rows * tiling.base_n)
 
-    def IterateAll(self, dst: GlobalTensor) -> None:
+    def IterateAll(self, dst: GlobalTensor, *, sync: bool = True) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
 
-        A vector core waits until its cube core has stored all of them.
+        A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
+        next request.
 
         Args:
             dst: The first element of this core's C.
+            sync: Whether to wait.
 
         Raises:
             KernelError: A or B is not set, or *dst* is not of C's type and position.
@@ -393,8 +420,15 @@ class Matmul:
         if self._cube is not None:
             _compute(self._cube, _Message(job, None, dst, self._rows.org_kc))
         else:
-            self._ask(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
+            self._send(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
+            if sync:
+                self.WaitIterateAll()
         self._job = None
+
+    def WaitIterateAll(self) -> None:
+        """Wait until C of the last IterateAll is stored (Ascend C: WaitIterateAll); on a cube core it is."""
+        if self._is_asked:
+            self._answer()
 
     def End(self) -> None:
         """End the requests of this core (Ascend C: End).
@@ -426,12 +460,23 @@ class Matmul:
 
     def _ask(self, message: _Message, pipe: Pipe) -> bool:
         """Send a message to the cube core and wait until it is done; return True if the cube core has ended."""
+        self._send(message, pipe)
+        return self._answer()
+
+    def _send(self, message: _Message, pipe: Pipe) -> None:
+        self.WaitIterateAll()
         core = running()
         program = core.program
         core.scalar += MESSAGE_WORDS * core.spec.set_value
         core.crossing.mail.setdefault(("ask", program.block, program.sub_block), deque()).append(message)
         CrossCoreSetFlag(2, pipe, ASK)
+        self._is_asked = True
+
+    def _answer(self) -> bool:
+        core = running()
+        program = core.program
         CrossCoreWaitFlag(ANSWER)
+        self._is_asked = False
         return bool(core.crossing.mail["answer", program.block, program.sub_block].popleft())
 
 

@@ -12,11 +12,12 @@ reads it, says that it may be filled again. Where each piece of C is stored at o
 piece leaves block by block while the next one is computed in its place.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from device_model.aicore.core.names import HardEvent, TPosition
+from device_model.aicore.core.names import BLOCK, HardEvent, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
 from device_model.aicore.cube.fixpipe import CO2Layout, Fixpipe, FixpipeParams, QuantMode, SetFixPipeConfig
 from device_model.aicore.cube.loads import (
@@ -44,8 +45,47 @@ class Operand(NamedTuple):
     row: int
 
 
+class DataCopyOutParams(NamedTuple):
+    """What a callback is told of a piece of C in L0C, which has the layout Nz (Ascend C: DataCopyOutParams).
+
+    Attributes:
+        c_burst_num: The columns of fractals.
+        burst_len: The length of the m rows of each, in blocks of 32 bytes: 2 a row.
+        src_stride: Blocks between them.
+        dst_stride: From a row of C in GM to the next, in elements.
+        ori_n_size: The columns of the piece.
+        en_unit_flag: Whether unit flags are used; they never are with a callback.
+        quant_scalar: The factor of SetQuantScalar, or None.
+    """
+
+    c_burst_num: int
+    burst_len: int
+    src_stride: int
+    dst_stride: int
+    ori_n_size: int
+    en_unit_flag: bool
+    quant_scalar: float | None
+
+
+class MatmulCallBackFunc(NamedTuple):
+    """Functions that copy in place of a Matmul object, on its cube core (Ascend C: MatmulCallBackFunc).
+
+    The last two arguments of each are what SetUserDefInfo and SetSelfDefineData were given.
+
+    Attributes:
+        data_copy_out: Stores a piece of C, with pipe FIX: `(gm, co1_local, DataCopyOutParams, info, data)`.
+        copy_a1: Copies to L1, with pipe MTE2, as fractals: `(a_matrix, gm, row, col, use_m, use_k, info, data)`. *row*
+            and *col* count the copies along m and k.
+        copy_b1: The same for B: `(b_matrix, gm, row, col, use_k, use_n, info, data)`.
+    """
+
+    data_copy_out: Callable[..., None] | None = None
+    copy_a1: Callable[..., None] | None = None
+    copy_b1: Callable[..., None] | None = None
+
+
 class Job(NamedTuple):
-    """One product of one core: its number, its operands and its size."""
+    """One product of one core: its number, its operands and its size, and what callbacks are told."""
 
     number: tuple[int, int]
     a: Operand
@@ -55,6 +95,7 @@ class Job(NamedTuple):
     m: int
     n: int
     k: int
+    info: tuple[Any, Any] = (None, None)
 
 
 class _Flag:
@@ -115,8 +156,12 @@ class Cube:
             need more event ids than there are.
     """
 
-    def __init__(self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any], *, unit_flags: bool) -> None:
+    def __init__(
+        self, pipe: TPipe, tiling: TCubeTiling, dtype: np.dtype[Any], call_back: MatmulCallBackFunc, *, unit_flags: bool
+    ) -> None:
         self.tiling = tiling
+        self._call_back = call_back
+        unit_flags = unit_flags and call_back.data_copy_out is None
         self.dtype = dtype
         self.total = np.dtype(PRODUCTS[dtype.name])
         self.width = k0(dtype)
@@ -214,6 +259,13 @@ class Cube:
 
     def store(self, result: _Slot, job: Job, column: int, dst: GlobalTensor, m: int, n: int, row: int) -> None:
         """Store a result to GM: *m* x *n* elements of the pieces' *column*, *row* elements from one row to the next."""
+        if self._call_back.data_copy_out is not None:
+            blocks = m * SIDE * self.total.itemsize // BLOCK
+            quant = job.quant if isinstance(job.quant, float) else None
+            told = DataCopyOutParams(fractals(n), blocks, 0, row, n, False, quant)
+            self._call_back.data_copy_out(dst, result.tensor, told, *job.info)
+            result.flag.emptied()
+            return
         mode = self._mode(job, dst)
         words = None
         if isinstance(job.quant, GlobalTensor):
@@ -277,7 +329,9 @@ class Cube:
             return slot
         first, long = self._reach(job, chunk, tiling.step_ka)
         top = row * tiling.base_m
-        if job.a.is_transposed:
+        if self._call_back.copy_a1 is not None:
+            self._call_back.copy_a1(slot.tensor, job.a.tensor, row, chunk, m, long, *job.info)
+        elif job.a.is_transposed:
             _to_nz(slot.tensor, job.a, first, top, long, m)
         else:
             _to_nz(slot.tensor, job.a, top, first, m, long)
@@ -291,7 +345,9 @@ class Cube:
             return slot
         first, long = self._reach(job, chunk, tiling.step_kb)
         left = column * tiling.base_n
-        if job.b.is_transposed:
+        if self._call_back.copy_b1 is not None:
+            self._call_back.copy_b1(slot.tensor, job.b.tensor, chunk, column, long, n, *job.info)
+        elif job.b.is_transposed:
             _to_nz(slot.tensor, job.b, left, first, n, long)
         elif self.width < SIDE:
             _to_strips(slot.tensor, job.b, first, left, long, n)

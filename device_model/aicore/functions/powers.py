@@ -5,7 +5,7 @@ in place, because dst is written only when the sources have been read.
 """
 
 from itertools import pairwise
-from math import factorial, pi
+from math import factorial, pi, tan
 
 import numpy as np
 
@@ -23,11 +23,13 @@ from device_model.aicore.vector.elementwise import (
     Div,
     Exp,
     Ln,
+    Min,
     Mins,
     Mul,
     Muls,
     Not,
     Or,
+    Reciprocal,
     Sqrt,
     Sub,
 )
@@ -208,6 +210,96 @@ def _polynomial(dst: LocalTensor, x: LocalTensor, factors: list[float], count: i
 
 Sin = unary("Sin", _sine_of(0), "dst = sine of src, which is in radians.", temporaries=3)
 Cos = unary("Cos", _sine_of(0.5), "dst = cosine of src, which is in radians.", temporaries=3)
+
+
+def _tan(
+    dst: LocalTensor, src: LocalTensor, count: int, sine: LocalTensor, cosine: LocalTensor, *tmp: LocalTensor
+) -> None:
+    _sine_of(0)(sine, src, count, *tmp)
+    _sine_of(0.5)(cosine, src, count, *tmp)
+    Div(dst, sine, cosine, count)
+
+
+Tan = unary("Tan", _tan, "dst = tangent of src, which is in radians.", temporaries=5)
+
+
+# Arc functions
+
+_EIGHTH = tan(pi / 8)
+_ARC = [(-1) ** each / (2 * each + 1) for each in range(8)]
+
+
+def _atan(
+    dst: LocalTensor,
+    src: LocalTensor,
+    count: int,
+    size: LocalTensor,
+    ratio: LocalTensor,
+    turned: LocalTensor,
+    square: LocalTensor,
+    bits: LocalTensor,
+) -> None:
+    # The arc of 1 / x is pi / 2 - the arc of x, so that the ratio is at most 1.
+    Abs(size, src, count)
+    Reciprocal(ratio, size, count)
+    Min(ratio, ratio, size, count)
+    # That of a ratio above tan(pi / 8) is pi / 8 more than that of (ratio - tan) / (1 + ratio * tan).
+    Muls(square, ratio, _EIGHTH, count)
+    Adds(square, square, 1, count)
+    Adds(turned, ratio, -_EIGHTH, count)
+    Div(turned, turned, square, count)
+    compare_first(bits, ratio, _EIGHTH, CMPMODE.GT, count)
+    Select(ratio, bits, turned, ratio, TENSOR, count)
+    Mul(square, ratio, ratio, count)
+    _polynomial(turned, square, _ARC, count)
+    Mul(turned, turned, ratio, count)
+    Adds(ratio, turned, pi / 8, count)
+    Select(turned, bits, ratio, turned, TENSOR, count)
+    compare_first(bits, size, 1, CMPMODE.GT, count)
+    Muls(ratio, turned, -1, count)
+    Adds(ratio, ratio, pi / 2, count)
+    Select(turned, bits, ratio, turned, TENSOR, count)
+    compare_first(bits, src, 0, CMPMODE.LT, count)
+    Muls(ratio, turned, -1, count)
+    Select(dst, bits, ratio, turned, TENSOR, count)
+
+
+def _asin(dst: LocalTensor, src: LocalTensor, count: int, side: LocalTensor, *tmp: LocalTensor) -> None:
+    Muls(side, src, -1, count)
+    Adds(side, side, 1, count)
+    Adds(tmp[0], src, 1, count)
+    Mul(side, side, tmp[0], count)
+    Sqrt(side, side, count)
+    Div(side, src, side, count)
+    _atan(dst, side, count, *tmp)
+
+
+def _acos(dst: LocalTensor, src: LocalTensor, count: int, side: LocalTensor, *tmp: LocalTensor) -> None:
+    _asin(dst, src, count, side, *tmp)
+    Muls(dst, dst, -1, count)
+    Adds(dst, dst, pi / 2, count)
+
+
+Atan = unary("Atan", _atan, "dst = arc tangent of src, in radians.", temporaries=4, bits=1)
+Asin = unary("Asin", _asin, "dst = arc sine of src, in radians.", temporaries=5, bits=1)
+Acos = unary("Acos", _acos, "dst = arc cosine of src, in radians.", temporaries=5, bits=1)
+
+
+def _asinh(
+    dst: LocalTensor, src: LocalTensor, count: int, size: LocalTensor, root: LocalTensor, bits: LocalTensor
+) -> None:
+    compare_first(bits, src, 0, CMPMODE.LT, count)
+    Abs(size, src, count)
+    Mul(root, size, size, count)
+    Adds(root, root, 1, count)
+    Sqrt(root, root, count)
+    Add(size, size, root, count)
+    Ln(size, size, count)
+    Muls(root, size, -1, count)
+    Select(dst, bits, root, size, TENSOR, count)
+
+
+Asinh = unary("Asinh", _asinh, "dst = inverse hyperbolic sine of src, within 2e-7.", temporaries=2, bits=1)
 
 
 # Error functions

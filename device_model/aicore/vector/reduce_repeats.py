@@ -26,6 +26,14 @@ class ReduceOrder(Enum):
     ORDER_ONLY_INDEX = 3
 
 
+class ReduceType(Enum):
+    """What ReduceRepeat and ReduceDataBlock do with numbers."""
+
+    SUM = 0
+    MAX = 1
+    MIN = 2
+
+
 def WholeReduceSum(
     dst: LocalTensor,
     src: LocalTensor,
@@ -174,6 +182,57 @@ def PairReduceSum(
 
 def _blocks(name: str, combine: np.ufunc, dst: LocalTensor, src: LocalTensor, *rest: Any) -> None:
     _each(name, combine, dst, src, *rest, group=BLOCK // src.dtype.itemsize)
+
+
+def ReduceRepeat(
+    dst: LocalTensor,
+    src: LocalTensor,
+    mask: Lanes,
+    repeat_time: int,
+    dst_rep_stride: int,
+    src_blk_stride: int,
+    src_rep_stride: int,
+    order: ReduceOrder = ReduceOrder.ORDER_VALUE_INDEX,
+    *,
+    reduce_type: ReduceType,
+) -> None:
+    """Reduce each repeat (Ascend C: ReduceRepeat): WholeReduceSum, WholeReduceMax or WholeReduceMin, by *reduce_type*.
+
+    Arguments are theirs; *order* has no effect on sums.
+
+    Raises:
+        KernelError: As for them.
+    """
+    strides = dst_rep_stride, src_blk_stride, src_rep_stride
+    match reduce_type:
+        case ReduceType.SUM:
+            WholeReduceSum(dst, src, mask, repeat_time, *strides)
+        case ReduceType.MAX:
+            WholeReduceMax(dst, src, mask, repeat_time, *strides, order)
+        case ReduceType.MIN:
+            WholeReduceMin(dst, src, mask, repeat_time, *strides, order)
+
+
+def ReduceDataBlock(
+    dst: LocalTensor,
+    src: LocalTensor,
+    mask: Lanes,
+    repeat_time: int,
+    dst_rep_stride: int,
+    src_blk_stride: int,
+    src_rep_stride: int,
+    *,
+    reduce_type: ReduceType,
+) -> None:
+    """Reduce each block (Ascend C: ReduceDataBlock): BlockReduceSum, BlockReduceMax or BlockReduceMin.
+
+    Arguments are theirs, with mask and repeat_time the other way round; *reduce_type* says which.
+
+    Raises:
+        KernelError: As for them.
+    """
+    reduce = {ReduceType.SUM: BlockReduceSum, ReduceType.MAX: BlockReduceMax, ReduceType.MIN: BlockReduceMin}
+    reduce[reduce_type](dst, src, repeat_time, mask, dst_rep_stride, src_blk_stride, src_rep_stride)
 
 
 def _each(

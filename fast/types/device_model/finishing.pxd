@@ -1,0 +1,13 @@
+cimport cython
+from device_model.ops cimport Op
+from device_model.scheduler cimport Scheduler
+
+cdef class Finisher:
+    cdef public object _flying
+    cdef public object _inline_bytes
+    cdef public object hooks
+    cdef public Scheduler scheduler
+    cdef public object workers
+
+    @cython.locals(waiters=list)
+    cpdef finish(self, Op op, now)

@@ -1,0 +1,27 @@
+cimport cython
+from device_model.completions cimport Completion
+from device_model.work cimport Work
+
+@cython.trashcan(True)
+cdef class Op(Completion):
+    cdef public Work work
+    cdef public object site
+    cdef public object called_ns
+    cdef public object error
+    cdef public object stream
+    cdef public object queue
+    cdef public Py_ssize_t blockers
+    cdef public object lane
+    cdef public object nbytes
+    cdef public object queued_ns
+    cdef public object ready_ns
+    cdef public object start_ns
+    cdef public object by
+    cdef public object why
+    cdef public dict reasons
+    cdef public object row
+    cdef public object blocks_left
+    cdef public object cores_held
+
+    cpdef release(self, by)
+    cpdef pass_behind(self, Op head, now)

@@ -1,0 +1,32 @@
+"""The compiled core does what the pure one does, to the byte: what samples print, and the traces that they leave."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from device_model.compiled import IS_COMPILED
+from tests.test_samples import LONG, SAMPLES
+
+ROOT = Path(__file__).parents[2]
+CHOSEN = [str(sample) for sample in SAMPLES if sample.stem not in LONG]
+
+
+def written(folder, **variables):
+    """The bytes of each file that the samples leave in *folder*, and which core ran them."""
+    folder.mkdir()
+    command = [sys.executable, "-m", "tests.fast.traced", str(folder), *CHOSEN]
+    subprocess.run(command, cwd=ROOT, env=os.environ | variables, check=True)
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="make test-fast-core builds the compiled core")
+@pytest.mark.timeout(600)
+def test_samples_leave_the_same_bytes_on_both_cores(tmp_path):
+    pure = written(tmp_path / "pure", ACL_PY_PURE="1")
+    compiled = written(tmp_path / "compiled", ACL_PY_PURE="0")
+    assert len([name for name in pure if not name.endswith(".out")]) > len(CHOSEN) / 2
+    assert list(pure) == list(compiled)
+    assert [name for name in pure if pure[name] != compiled[name]] == []
