@@ -1,8 +1,9 @@
 """Reads of an operation's fields: who reads when it began or ended, or whether it is done, has asked for it.
 
-The model reads these fields all the time, so they are plain slots. Only while the host is watched, operations that a
-program can hold become objects of a class in which they are properties. Reads by the model and by this package are no
-reads of the program. On the compiled core no read is seen: objects with C fields keep their class.
+The model reads these fields all the time, so they are plain slots. Only while the host is watched, operations that are
+over become objects of a class in which they are properties. A read before that finds nothing that a wait has brought
+about. Reads by the model and by this package are no reads of the program. On the compiled core no read is seen, because
+objects with C fields keep their class.
 """
 
 import sys
@@ -22,7 +23,7 @@ _FIELDS = {"start_ns": Op, "end_ns": Completion, "done": Completion}  # with the
 
 
 class OpReads(Observer):
-    """Tells the observers of *runtime* of each read of an operation's fields by the program, until it is closed."""
+    """Tells observers of *runtime* when the program reads fields of operations that are over, until it is closed."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._hooks = runtime.hooks
@@ -34,7 +35,7 @@ class OpReads(Observer):
         """Tell of no more reads: the simulation has ended."""
         self._is_open = False
 
-    def op_queued(self, op: Op) -> None:
+    def op_ended(self, op: Op) -> None:
         """Let reads of the fields of *op* be seen."""
         if type(op) is Op and not IS_COMPILED:
             op.__class__ = self._class

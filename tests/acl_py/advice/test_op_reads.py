@@ -1,4 +1,4 @@
-"""Reads of an operation's fields by the program, and by nobody else, are in a recording."""
+"""Reads of the fields of an operation that is over, by the program and by nobody else, are in a recording."""
 
 from linecache import getline
 
@@ -12,12 +12,13 @@ pytestmark = pytest.mark.skipif(IS_COMPILED, reason="objects with C fields keep 
 
 
 async def reads(kept):
-    """Read fields of an operation that goes on."""
+    """Read fields of an operation while it goes on, and behind its end."""
     stream, x = await acl_py.CreateStream(), await acl_py.Malloc(SIZE)
     op = await write[1, stream](x)
     assert not op.done
-    assert op.end_ns == -1 < op.start_ns
     await op
+    assert op.done
+    assert op.start_ns < op.end_ns
     kept.append(op)
     return acl_py.current_simulation().trace.timeline()
 
@@ -34,5 +35,5 @@ def test_what_the_program_reads_is_seen_while_the_host_is_watched(sanitize):
     timeline = acl_py.run(reads, kept, device="tiny", sanitize=sanitize)
     (op,) = kept
     assert (op.start_ns, op.end_ns, op.done) == (timeline.ops[0].start_ns, timeline.ops[0].end_ns, True)
-    read = ["assert not op.done", *["assert op.end_ns == -1 < op.start_ns"] * 2]
+    read = ["assert op.done", *["assert op.start_ns < op.end_ns"] * 2]
     assert seen(timeline) == (read if sanitize == "device,host" else [])
