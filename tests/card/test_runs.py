@@ -479,10 +479,15 @@ def test_a_function_that_an_old_driver_does_not_have(card):
     def cuNewer():
         raise RuntimeError('Function "cuNewer" not found')  # as cuda.bindings does
 
+    def cuListed():
+        raise RuntimeError("List is too small: 0 < 1")  # cuda.bindings of wrong arguments
+
     async def main():
         context = await acl_py.GetCurrentContext()
         with pytest.raises(AclError, match=r"this driver of CUDA has no cuNewer\(\); update the driver"):
             context.driver(cuNewer)
+        with pytest.raises(RuntimeError, match="List is too small"):
+            context.driver(cuListed)
 
     acl_py.run(main, device=card)
 

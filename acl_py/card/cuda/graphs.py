@@ -201,7 +201,8 @@ class _Builder:
         if entry.node.work is None and entry.node.kind not in (NodeKind.RECORD, NodeKind.WAIT):
             return (driver(cu.cuGraphAddEmptyNode, graph, before, len(before)),)
         mode = cu.CUstreamCaptureMode(_RELAXED)
-        driver(cu.cuStreamBeginCaptureToGraph, stream.handle, graph, before, None, len(before), mode)
+        edges = [cu.CUgraphEdgeData()] * len(before)  # plain ones; versions of cuda.bindings before 13.1 want them all
+        driver(cu.cuStreamBeginCaptureToGraph, stream.handle, graph, before, edges, len(before), mode)
         try:
             self._call(stream, entry.node)
             return tuple(driver(cu.cuStreamGetCaptureInfo, stream.handle)[3])
