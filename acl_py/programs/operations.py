@@ -16,6 +16,7 @@ import numpy as np
 import acl_py.verbs.memory as mem
 from acl_py.calls.steps import OPS
 from acl_py.calls.table import all_verbs
+from acl_py.errors import Kind
 from acl_py.programs import kernels
 from acl_py.programs.format import Program
 from acl_py.programs.objects import Objects, address_of, behind, given_name, is_reached, model_name, space_of
@@ -187,7 +188,8 @@ class Operations(Objects):
 
     async def sync_stream(self, stream: str, limit_ms: int | None, name: str | None) -> None:
         if name is not None:
-            await streams.synchronize(begin("SynchronizeStream"), model_name(name), self.streams[stream], None)
+            limit = streams.limit_of(self.runtime, -1 if limit_ms is None else limit_ms, Kind.STREAM_TIMEOUT)
+            await streams.synchronize(begin("SynchronizeStream"), model_name(name), self.streams[stream], limit)
         elif limit_ms is None:
             await streams.SynchronizeStream(self.streams[stream])
         else:

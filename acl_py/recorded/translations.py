@@ -121,8 +121,9 @@ class Translator:
             known = self._known[key] = self._look_up(call)
         if known.fields is None:
             match call.act:
-                case Synchronised(Ref() as stream, None) if known.is_foreign and asleep_since(call) >= 0:
-                    return {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
+                case Synchronised(Ref() as stream) if known.is_foreign and asleep_since(call) >= 0:
+                    fields = {"op": "sync_stream", **self._field("stream", stream, call), "name": call.name}
+                    return self._sync_stream(fields, call)
             return None
         fields = dict(known.fields)
         return fields if known.special is None else known.special(fields, call)

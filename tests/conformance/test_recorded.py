@@ -450,6 +450,20 @@ def test_contexts_and_devices_are_kept():
     assert differences(timeline) == []
 
 
+@pytest.mark.parametrize(("limit_ms", "struck"), [(None, 0), (50, 0), (1, 1)])
+def test_a_call_of_another_name_that_waits_for_a_stream_waits_no_longer_than_its_limit(limit_ms, struck):
+    launch = {"op": "launch", "stream": "s", "us": 2_000, "blocks": 1}
+    wait = {"op": "sync_stream", "stream": "s", "name": "decoder.frame"} | ({"limit_ms": limit_ms} if limit_ms else {})
+    steps = [launch, wait]
+    program = parse({"id": "p", "device": "tiny", "rules": "acl", "streams": {"s": {}}, "steps": steps})
+    timeline = replay(program, device="tiny", rules="acl").trace.timeline()
+    assert [call.name for call in timeline.calls][1] == "decoder.frame"
+    [again] = [step for step in document_of(timeline)["steps"] if step.get("name") == "decoder.frame"]
+    assert {name: again[name] for name in again if name != "site"} == wait
+    assert len(document_of(timeline)["notes"]) == struck
+    assert differences(timeline) == []
+
+
 def test_the_primary_context_of_each_device_has_a_name_of_its_own():
     async def main():
         for device in (0, 1):

@@ -24,17 +24,6 @@ NOT_IN_PROGRAMS = {
     "13_faults": "faults were injected",
     "async_inference": "a thread of the script waited for callbacks",
 }
-# What a program still says otherwise, by sample.
-DIFFERS = {
-    "decode_to_aipp": "a call of acl.himpi that waits in the middle replays as two calls of its name",
-}
-
-
-def marked(path):
-    """The sample, which is expected to differ if it is one of those."""
-    reason = DIFFERS.get(path.stem)
-    marks = () if reason is None else pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError)
-    return pytest.param(path, marks=marks, id=f"{path.parent.name}-{path.stem}")
 
 
 def timelines(path, monkeypatch):
@@ -73,7 +62,7 @@ def timelines(path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [marked(path) for path in SAMPLES])
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_sample_replays_to_the_same_timeline(path, monkeypatch, capsys):
     runs = timelines(path, monkeypatch)
     capsys.readouterr()
