@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from acl_py.calls.table import all_verbs
 from tests import forks
 
 ROOT = Path(__file__).parent.parent
@@ -194,6 +195,15 @@ def test_prose_has_at_most_120_columns(page):
     """Tables, code and messages, which are quoted, are as wide as they are."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "> "))] == []
+
+
+def test_the_verbs_of_coming_from_another_library_are_there():
+    """In the last column of each table but the last, words with a capital and an argument list are verbs."""
+    tables = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8").partition("## numba")[0]
+    cells = [line.rstrip(" |").rpartition(" | ")[2] for line in tables.splitlines() if line.startswith("| ")]
+    verbs = {name for cell in cells for name in re.findall(r"\b([A-Z]\w+)\(", cell)}
+    assert len(verbs) > 15
+    assert verbs <= all_verbs().keys()
 
 
 def anchors(page: Path) -> set[str]:
