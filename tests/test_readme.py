@@ -11,6 +11,7 @@ import pytest
 
 from acl_py.calls.table import all_verbs
 from tests import forks
+from tests.extras import extras
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -195,6 +196,18 @@ def test_prose_has_at_most_120_columns(page):
     """Tables, code and messages, which are quoted, are as wide as they are."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert [line for line in prose.splitlines() if len(line) > 120 and not line.startswith(("|", "> "))] == []
+
+
+def test_the_page_of_installing_names_each_extra_and_its_packages():
+    table = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8").partition("| extra |")[2]
+    all_extras = extras()
+    rows = {row.split(" | ")[0].strip("| "): row for row in table.splitlines() if row.startswith("| ")}
+    of_rows = {name: row for names, row in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    assert of_rows.keys() == all_extras.keys() - {""}
+    for extra, names in all_extras.items():
+        row = of_rows.get(extra, rows[""])
+        if "CONTRIBUTING" not in row:
+            assert [name for name in names if name not in row] == [], extra
 
 
 def test_the_verbs_of_coming_from_another_library_are_there():
