@@ -76,7 +76,8 @@ def test_a_script_that_hangs_on_a_card_ends_with_exit_code_3_and_the_reason(name
     done = run(FOLDER / "hanging" / f"{name}.py", "--device", DEVICE.get(name, "ascend910b3"))
     assert done.returncode == 3, done.stderr
     assert "not reached" not in done.stdout
-    assert done.stderr.startswith("acl-py: on a card this would hang\n")
+    # On a busy machine a line before it may say that a loop makes no calls.
+    assert re.search(r"^acl-py: on a card this would hang$", done.stderr, re.MULTILINE), done.stderr
     for what in HANGING[name]:
         assert re.search(what, done.stderr), done.stderr
 
