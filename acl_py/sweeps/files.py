@@ -110,7 +110,8 @@ class RemoteFile:
         try:
             with self._system.open(self._place, "ab") as file:
                 file.write(text)
-        except (NotImplementedError, ValueError):  # object stores add nothing to what they have
+        # Object stores add nothing to what they have, and some file systems make no file by adding to it.
+        except (NotImplementedError, ValueError, FileNotFoundError):
             self._system.pipe_file(self._place, self.read() + text)
 
 
