@@ -141,7 +141,8 @@ def test_the_first_picture_is_the_page_with_a_finding_and_its_price(monkeypatch,
         told = image.text["Description"]
         assert image.size == tuple(picture.SCALE * side for side in picture.SIZE.values())
     assert told == picture.report(tmp_path)
-    assert re.search(r"^upload\.py:20: .* Worth [\d,.]+ us of ", told, re.MULTILINE)
+    [(worth, whole)] = re.findall(r"^upload\.py:20: .* Worth ([\d,.]+) us of ([\d,.]+) us\.$", told, re.MULTILINE)
+    assert f"line 20 the host waits for copies of pageable memory: {worth} of {whole} us." in README.read_text()
     assert picture.PICTURE.stat().st_size < 1_000_000
     for page in (README, INDEX):
         shown = re.findall(r"!\[[^]]*\]\(([^)]*)\)", page.read_text(encoding="utf-8"))

@@ -110,7 +110,7 @@ class RemoteFile:
         try:
             with self._system.open(self._place, "ab") as file:
                 file.write(text)
-        # Object stores add nothing to what they have, and some file systems make no file by adding to it.
+        # An object store cannot append to a file, and some file systems do not create the file to which they append.
         except (NotImplementedError, ValueError, FileNotFoundError):
             self._system.pipe_file(self._place, self.read() + text)
 

@@ -46,7 +46,7 @@ class Operand(NamedTuple):
 
 
 class DataCopyOutParams(NamedTuple):
-    """What a callback is told of a piece of C in L0C, which has the layout Nz (Ascend C: DataCopyOutParams).
+    """The arguments of a callback: one piece of C in L0C, in the layout Nz (Ascend C: DataCopyOutParams).
 
     Attributes:
         c_burst_num: The columns of fractals.
