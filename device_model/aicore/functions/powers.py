@@ -309,8 +309,22 @@ _ERF_SCALE = 0.3275911
 _LARGEST_ERF = 6.0
 
 
-def _complement(dst: LocalTensor, size: LocalTensor, count: int, tmp: LocalTensor) -> None:
-    """Issue dst = 1 - erf(size), where size is not negative; size becomes e to the power of -size * size."""
+def _complement(
+    dst: LocalTensor,
+    src: LocalTensor,
+    largest: float,
+    count: int,
+    size: LocalTensor,
+    tmp: LocalTensor,
+    bits: LocalTensor,
+) -> None:
+    """Issue dst = 1 - erf(x) of the size x of src, at most *largest*, and bits = whether src is negative.
+
+    *size* becomes e to the power of -x * x.
+    """
+    compare_first(bits, src, 0, CMPMODE.LT, count)
+    Abs(size, src, count)
+    Mins(size, size, largest, count)
     Muls(tmp, size, _ERF_SCALE, count)
     Adds(tmp, tmp, 1, count)
     Duplicate(dst, 1, count)
@@ -332,10 +346,7 @@ def _erf(
     tmp: LocalTensor,
     bits: LocalTensor,
 ) -> None:
-    compare_first(bits, src, 0, CMPMODE.LT, count)
-    Abs(size, src, count)
-    Mins(size, size, _LARGEST_ERF, count)
-    _complement(rest, size, count, tmp)
+    _complement(rest, src, _LARGEST_ERF, count, size, tmp, bits)
     Muls(tmp, rest, -1, count)
     Adds(tmp, tmp, 1, count)
     Muls(rest, tmp, -1, count)
@@ -351,10 +362,7 @@ def _erfc(
     tmp: LocalTensor,
     bits: LocalTensor,
 ) -> None:
-    compare_first(bits, src, 0, CMPMODE.LT, count)
-    Abs(size, src, count)
-    Mins(size, size, 9.5, count)
-    _complement(rest, size, count, tmp)
+    _complement(rest, src, 9.5, count, size, tmp, bits)
     Muls(tmp, rest, -1, count)
     Adds(tmp, tmp, 2, count)
     Select(dst, bits, tmp, rest, TENSOR, count)
