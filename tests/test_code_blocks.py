@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.code_blocks.stages import STAGES
-from tests.test_readme import HOWTO, PAGES, ROOT, WITH_EXAMPLES, examples_of
+from tests.test_readme import HOWTO, PAGES, ROOT, WITH_EXAMPLES, examples_of, name_of
 
 BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Pages that other tests write or run whole.
@@ -28,7 +28,10 @@ ELSEWHERE = {
     ("card", "0 of 90 operations begin before their calls"): "real times of a card",
     ("sweeps", "acl-py sweep samples/sweeps/streams_and_chunks.py "): "tests/sweeps/test_sweep_cli.py",
     ("traces", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
-    ("accuracy", "AI cores: AddCustom with queues of 8160 x 8192 hal"): "real times, as make bench prints them",
+    (
+        "accuracy/aicore_rows",
+        "AI cores: AddCustom with queues of 8160 x 8192 hal",
+    ): "real times, as make bench prints them",
 }
 # tests/test_package.py installs, and Jupyter would not end.
 SHELL = "trap 'echo \"exit code $?\"' ERR; pip() { :; }; jupyter() { :; }\n"
@@ -39,7 +42,9 @@ def blocks_of(page):
     text = page.read_text(encoding="utf-8")
     spans = [example.span() for example in examples_of(page)] if page in WITH_EXAMPLES else []
     blocks = [block for block in BLOCK.finditer(text) if not any(a <= block.start() < b for a, b in spans)]
-    return {(page.stem, block[2].splitlines()[0][:50]): block[2] for block in blocks if not block[1].startswith("{")}
+    return {
+        (name_of(page), block[2].splitlines()[0][:50]): block[2] for block in blocks if not block[1].startswith("{")
+    }
 
 
 BLOCKS = {key: text for page in PAGES if page not in WHOLE for key, text in blocks_of(page).items()}
