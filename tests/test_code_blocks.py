@@ -21,7 +21,7 @@ BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 WHOLE = {ROOT / "docs" / "errors.md", ROOT / "docs" / "semantics.md", *HOWTO}
 # Blocks that other tests compare, or that cannot be compared.
 ELSEWHERE = {
-    ("acl", 'acl-py shell --device ascend310p3 "bash run.sh"   '): "tests/compat/test_shell.py",
+    ("acl/running", 'acl-py shell --device ascend310p3 "bash run.sh"   '): "tests/compat/test_shell.py",
     ("aicore", "acl-py compare tests/acl_py/compared.py:wrong refe"): "tests/acl_py/test_compare.py",
     ("aicore", "result 0: 4,096 of 32,768 elements differ"): "tests/acl_py/test_compare.py",
     ("aicore", "acl-py names add_custom.cpp"): "tests/aicore/test_aicore_names.py",

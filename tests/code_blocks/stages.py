@@ -253,49 +253,49 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("acl", "acl-py: ascend910b3, rules acl: 847.8 us of simula"): Stage(
         f"{WITH_MODELS} acl-py run infer.py", files=INFER, is_text=True
     ),
-    ("acl", "begin = time.perf_counter()"): Stage(
+    ("acl/running", "begin = time.perf_counter()"): Stage(
         "acl-py run --clock simulated block.py",
         "block.py",
         f"import time\n{SET_UP}stream, _ = acl.rt.create_stream()\n{{block}}",
         says="e-06\n",
     ),
-    ("acl", "acl-py run -m jupyter lab"): Stage(
+    ("acl/running", "acl-py run -m jupyter lab"): Stage(
         "sed s:/srv:$PWD:g block.sh > here.sh; . ./here.sh; python -c 'import acl; print(acl)'",
         "block.sh",
         files={"jupyter.py": "import acl\n", "operators.py": "", "models/none": ""},
         says="(acl_py.compat.acl)",
     ),
-    ("acl", "acl-py: on a card this would hang"): Stage(
+    ("acl/running", "acl-py: on a card this would hang"): Stage(
         "acl-py run samples/acl/hanging/in_a_thread.py", is_text=True, codes=(3,)
     ),
-    ("acl", "import pytest"): Stage(
+    ("acl/running", "import pytest"): Stage(
         PYTEST, "test_block.py", files=TEST_PIPELINE | {"pipeline.py": PIPELINE_OF_ACL}, says=" passed"
     ),
-    ("acl", "- run: pip install acl-py[media]"): Stage(
+    ("acl/running", "- run: pip install acl-py[media]"): Stage(
         'sed "s/^- run: //" block.yaml > block.sh; . ./block.sh',
         "block.yaml",
         files={"src/infer.py": SET_UP, "ci/models/none": "", "pytest.ini": "[pytest]", "test_it.py": "def test_i(): 1"},
         says=" passed",
     ),
-    ("acl", "# resnet50.om.toml, beside resnet50.om or in a fol"): Stage(
+    ("acl/models", "# resnet50.om.toml, beside resnet50.om or in a fol"): Stage(
         "acl-py run infer.py",
         "resnet50.om.toml",
         files={"infer.py": LOAD_MODEL, "resnet50.py": INFER_OF_MODEL},
         says="loaded: True",
     ),
-    ("acl", "from acl_py.compat.acl import Tensor, register_mod"): Stage(
+    ("acl/models", "from acl_py.compat.acl import Tensor, register_mod"): Stage(
         "acl-py run block.py", "block.py", f"{{block}}\n{LOAD_MODEL}", says="loaded: True"
     ),
-    ("acl", "from acl_py.compat.acl import register_decoder, re"): Stage(
+    ("acl/models", "from acl_py.compat.acl import register_decoder, re"): Stage(
         "acl-py run block.py", "block.py", f"{{block}}\n{SET_UP}"
     ),
-    ("acl", "[[kernels]]"): Stage(
+    ("acl/models", "[[kernels]]"): Stage(
         "acl-py run load.py",
         "add_custom.o.toml",
         files={"load.py": LOAD_KERNEL, "add_custom.py": ADD_CUSTOM},
         says="loaded: True",
     ),
-    ("acl", "from acl_py.compat.acl import Parameter, register_"): Stage(
+    ("acl/models", "from acl_py.compat.acl import Parameter, register_"): Stage(
         "acl-py run block.py", "block.py", f"{{block}}\n{LOAD_KERNEL}", says="loaded: True"
     ),
     ("course", "pip install 'acl-py[notebooks]' jupyterlab"): Stage(says="course/10_attention_and_experts.ipynb"),
