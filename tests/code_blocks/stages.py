@@ -319,14 +319,16 @@ STAGES: dict[tuple[str, str], Stage] = {
         "[2, 3, 4, 5]",
     ),
     ("programs", '{"id": "two-streams",'): Stage("acl-py replay block.json", "block.json", says="two-streams"),
-    ("programs", "[host]"): Stage(
+    ("programs/replays", "[host]"): Stage(
         "acl-py devices h200 --overlay host.toml; acl-py replay p.json --overlay host.toml",
         "host.toml",
         files={"p.json": PROGRAM},
         says="6,890",
     ),
-    ("programs", "acl-py run --trace run.json --format program SCRIP"): Stage(files={"SCRIPT.py": RACY}, says="h2d"),
-    ("programs", "acl-py replay --fault 'fail call=Malloc nth=3 kind"): Stage(
+    ("programs/recorded", "acl-py run --trace run.json --format program SCRIP"): Stage(
+        files={"SCRIPT.py": RACY}, says="h2d"
+    ),
+    ("programs/replays", "acl-py replay --fault 'fail call=Malloc nth=3 kind"): Stage(
         files={"FILE.json": PROGRAM},
         says="delay(op='kernel",
     ),
