@@ -25,9 +25,9 @@ ELSEWHERE = {
     ("aicore", "acl-py compare tests/acl_py/compared.py:wrong refe"): "tests/acl_py/test_compare.py",
     ("aicore", "result 0: 4,096 of 32,768 elements differ"): "tests/acl_py/test_compare.py",
     ("aicore", "acl-py names add_custom.cpp"): "tests/aicore/test_aicore_names.py",
-    ("card", "0 of 90 operations begin before their calls"): "real times of a card",
+    ("card/bodies", "0 of 90 operations begin before their calls"): "real times of a card",
     ("sweeps", "acl-py sweep samples/sweeps/streams_and_chunks.py "): "tests/sweeps/test_sweep_cli.py",
-    ("traces", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
+    ("traces/advice", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
     (
         "accuracy/aicore_rows",
         "AI cores: AddCustom with queues of 8160 x 8192 hal",

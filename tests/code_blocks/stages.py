@@ -231,19 +231,19 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("card", "ACL_PY_DEVICE=cuda:0 ACL_PY_BODIES=host python tra"): Stage(
         files={"training_loop.py": f"{ON_CARD}acl_py.run(main)"}, says="on NVIDIA H200", needs=("cuda.bindings",)
     ),
-    ("card", "acl-py calibrate -o mine.toml"): Stage(  # it needs a card and its time
+    ("card/machine", "acl-py calibrate -o mine.toml"): Stage(  # it needs a card and its time
         "sed -E 's/(acl-py [a-z]+).*/\\1 --help/' block.sh > here.sh; . ./here.sh",
         "block.sh",
         says="Usage: acl-py predict",
     ),
-    ("card", 'SCALE = """'): Stage(
+    ("card/bodies", 'SCALE = """'): Stage(
         "python block.py; XDG_CACHE_HOME=$PWD ACL_PY_DEVICE=cuda:0 python block.py",
         "block.py",
         f"{SCALED}\n{{block}}\nacl_py.run(main)\n",
         says="2.5 5.0 7.5 10.0\n2.5 5.0 7.5 10.0\n",
         needs=("cuda.bindings",),
     ),
-    ("card", "def multiplied(stream, a, b, c):"): Stage(
+    ("card/bodies", "def multiplied(stream, a, b, c):"): Stage(
         "python block.py", "block.py", f"{MULTIPLIED}\n{{block}}\nacl_py.run(main)\n", says="7.0 10.0 15.0 22.0"
     ),
     ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
@@ -337,22 +337,22 @@ STAGES: dict[tuple[str, str], Stage] = {
         says="tried: the finding is gone",
         codes=(4, 4),
     ),
-    ("sanitizer", "acl-py run --sanitize --findings found.sarif --fin"): Stage(
+    ("sanitizer/tests", "acl-py run --sanitize --findings found.sarif --fin"): Stage(
         files={"script.py": RACY},
         says="::",
         codes=(4, 4, 4),
     ),
-    ("sanitizer", "[tool.acl_py.sanitizer]"): Stage(
+    ("sanitizer/tests", "[tool.acl_py.sanitizer]"): Stage(
         "acl-py run --sanitize script.py", "pyproject.toml", files={"script.py": RACY}, says="race-1e00ec15", codes=(4,)
     ),
-    ("sanitizer", '@pytest.mark.acl(device="tiny")  # options of acl_'): Stage(
+    ("sanitizer/tests", '@pytest.mark.acl(device="tiny")  # options of acl_'): Stage(
         PYTEST,
         "test_block.py",
         "import pytest\n\nfrom pipeline import pipeline\n\n\n{block}",
         TEST_PIPELINE | {"pipeline.py": PIPELINE},
         "2 passed",
     ),
-    ("sanitizer", "import pytest_asyncio"): Stage(
+    ("sanitizer/tests", "import pytest_asyncio"): Stage(
         PYTEST,
         "test_block.py",
         "import pytest\n\nfrom pipeline import pipeline\n\n{block}\n\n"
@@ -369,10 +369,10 @@ STAGES: dict[tuple[str, str], Stage] = {
         "    async with simulate(device='tiny') as first:\n        await pipeline()\n"
         "    async with simulate(device='tiny') as second:\n        await pipeline()\n"
     )._replace(command="python block.py; ls", says="versions.html"),
-    ("traces", "from acl_py.trace import chrome, kineto, msprof, t"): native(
+    ("traces/files", "from acl_py.trace import chrome, kineto, msprof, t"): native(
         "    async with simulate(device='tiny') as sim:\n        await pipeline()\n"
     )._replace(command="python block.py; ls", says="trace.json"),
-    ("traces", "from acl_py.explain import AsyncProfiler"): native(
+    ("traces/explanations", "from acl_py.explain import AsyncProfiler"): native(
         "    @kernel(cost=Cost(us=20))\n    def layer(x: In, y: Out): y[:] = x\n"
         "    stream, host = await CreateStream(), await MallocHost(4096)\n"
         "    x, y = [Array(await Malloc(4096), np.uint8) for _ in range(2)]\n",
