@@ -12,6 +12,7 @@ import pytest
 from acl_py.calls.table import all_verbs
 from tests import forks
 from tests.extras import extras
+from tests.parts import anchor_of
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -233,11 +234,6 @@ def headings(page: Path) -> list[str]:
     """The headings of *page*, the title first."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     return re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
-
-
-def anchor_of(heading: str) -> str:
-    """The anchor of *heading*, as it is made on the web."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def anchors(page: Path) -> set[str]:
