@@ -18,7 +18,7 @@ from tests.test_readme import HOWTO, PAGES, ROOT, WITH_EXAMPLES, examples_of, na
 
 BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Pages that other tests write or run whole.
-WHOLE = {ROOT / "docs" / "errors.md", *(ROOT / "docs" / "errors").glob("*.md"), ROOT / "docs" / "semantics.md", *HOWTO}
+WHOLE = {page for page in PAGES if name_of(page).partition("/")[0] in ("errors", "semantics")} | set(HOWTO)
 # Blocks that other tests compare, or that cannot be compared.
 ELSEWHERE = {
     ("acl/running", 'acl-py shell --device ascend310p3 "bash run.sh"   '): "tests/compat/test_shell.py",
