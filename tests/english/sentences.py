@@ -1,6 +1,6 @@
 """The prose of a text, and its sentences.
 
-Code counts as one word. Each item of a list, each cell of a table and each argument in a docstring has sentences of its
+Code counts as one word, and so does a list of it. Each item of a list, each cell of a table and each argument in a docstring has sentences of its
 own. Such a cell or argument may be a list: a semicolon ends an item of it. Messages that a page quotes are no prose.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tests.english.texts import Text
 
 LONG = 30  # a sentence of more words is long
-_END = re.compile(r"(?<=[.!?])[\"')*_]{0,3}\s+(?!\.\.\.)")
+_END = re.compile(r"(?<=[.!?])[\"')*_]{0,3}\s+(?!\.\.\.)|\s·\s")
 _END_OF_ITEM = re.compile(rf"{_END.pattern}|;\s+")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf)\.|\.\.\.")
 _MARKER = re.compile(r"\s*(?:[*+-]|\d+\.|#+)\s+")
@@ -44,8 +44,9 @@ def sentences(text: Text) -> Iterator[Sentence]:
 
 
 def plain(markdown: str) -> str:
-    """Return *markdown* with code as one word, links as their texts, and no emphasis."""
+    """Return *markdown* with code, and a list of code, as one word, links as their texts, and no emphasis."""
     text = re.sub(r"`+[^`]+`+", "`code`", markdown)
+    text = re.sub(r"`code`(?:(?:,| and|, and) `code`)+", "`code`", text)  # a list of names
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"<a id=\"[^\"]*\"></a>", "", text)
     return re.sub(r"(?<!\w)[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}(?!\w)", "", text)
