@@ -332,25 +332,26 @@ class Hooks:
     each_node: bool  # whether an observer wants an operation for each node of a launch
 
     def __init__(self) -> None:
-        self._observers: list[Observer] = []
-        self._resolve()
+        self._observers: list[tuple[Observer, frozenset[str]]] = []  # each with the methods that it has of its own
+        self._resolve(frozenset(_NAMES))
 
     def add(self, observer: Observer) -> None:
         """Add *observer*, which is called from now on."""
-        self._observers.append(observer)
-        self._resolve()
+        own = _own_methods(type(observer))
+        self._observers.append((observer, own))
+        self._resolve(own)
 
     def remove(self, observer: Observer) -> None:
         """Remove *observer*, which is no longer called."""
-        self._observers.remove(observer)
-        self._resolve()
+        own = _own_methods(type(observer))
+        self._observers.remove((observer, own))
+        self._resolve(own)
 
-    def _resolve(self) -> None:
-        watching = [(observer, _own_methods(type(observer))) for observer in self._observers]
+    def _resolve(self, changed: frozenset[str]) -> None:
         for name in _NAMES:
-            methods = [getattr(observer, name) for observer, own in watching if name in own]
-            setattr(self, name, _fan_out(methods))
-        self.each_node = any(_wants_each_node(own) for _, own in watching)
+            if name in changed:
+                setattr(self, name, _fan_out([getattr(each, name) for each, own in self._observers if name in own]))
+        self.each_node = any(_wants_each_node(own) for _, own in self._observers)
 
 
 def _own_methods(observer: type[Observer]) -> frozenset[str]:
