@@ -252,3 +252,6 @@ def Fill(gm: GlobalTensor, size: int, value: float) -> None:
     for start in range(0, size, count):
         part = min(count, size - start)
         DataCopyPad(gm[start:], number, DataCopyExtParams(1, part * itemsize, 0, 0))
+
+
+InitGlobalMemory = Fill  # the older name
