@@ -70,6 +70,11 @@ class Answer:
         return self.before_ns - self.after_ns
 
     @property
+    def is_in_order(self) -> bool:
+        """Whether all work of the edited run is in order, also what was not before."""
+        return not _conflicts(self.run.findings)
+
+    @property
     def text(self) -> str:
         """The answer as plain text."""
         before_ns, after_ns = self.worked_ns
