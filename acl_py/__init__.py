@@ -104,6 +104,7 @@ only from those below it, and all of them may import device_model:
     waiting/        how a host waits, and how a hang is told from a wait
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
+        own_hosts                       tasks with a host each
         ready interrupts                which task goes first under a schedule; signals in the middle of a call
         hang standstill deadlocks       whether anything could still wake the program; what to do about it
     schedules       what a run does where it has a choice

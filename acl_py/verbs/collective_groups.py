@@ -14,7 +14,11 @@ from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collectives import Communicators, Group, check_nccl, drop, joined_by, queue_group
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.devices import SetDevice
+from acl_py.verbs.launches import Launches
+from acl_py.waiting.bridge import Bridge
 from device_model.integers import Integer, integer
 
 T = TypeVar("T")
@@ -113,7 +117,7 @@ def _give_up() -> None:
         drop(given_up, runtime.scheduler.now)
 
 
-def ranks(count: Integer, main: Callable[[int], Awaitable[T]]) -> Awaitable[list[T]]:
+def ranks(count: Integer, main: Callable[[int], Awaitable[T]], *, own_hosts: bool = False) -> Awaitable[list[T]]:
     """Run `main(rank)` in a task for each of *count* ranks; device *rank* is current in it.
 
     It replaces a script that is started once for each rank. If one task fails, the others are cancelled.
@@ -121,25 +125,66 @@ def ranks(count: Integer, main: Callable[[int], Awaitable[T]]) -> Awaitable[list
     Args:
         count: How many ranks there are: 1 or more.
         main: A coroutine function that gets the number of its rank.
+        own_hosts: Whether each rank has a host of its own, as processes on a server with enough cores do: its calls
+            take time of its host only. By default all ranks are threads of one host, whose calls follow one another.
+            With hosts of their own, each rank makes its calls in its own task.
 
     Returns:
         What to await. It gives what the tasks have returned, in the order of the ranks.
 
     Raises:
         ExceptionGroup: Tasks have failed.
-        ValueError: *count* is less than 1.
+        RuntimeError: *own_hosts*, and the loop has a real clock.
+        ValueError: *count* is less than 1; or *own_hosts* with the measured time of one real host, or on a card.
     """
     number = integer("count", count)
     if number < 1:
         raise ValueError(f"count must be 1 or more, not {number}")
-    return _run_ranks(number, main)
+    return _run_on_own_hosts(number, main) if own_hosts else _run_ranks(number, main)
 
 
 async def _run_ranks(count: int, main: Callable[[int], Awaitable[T]]) -> list[T]:
-    async def run(rank: int) -> T:
-        await SetDevice(rank)
-        return await main(rank)
-
     async with asyncio.TaskGroup() as tasks:
-        made = [tasks.create_task(run(rank), name=f"rank {rank}") for rank in range(count)]
+        made = [tasks.create_task(_run_rank(main, rank), name=f"rank {rank}") for rank in range(count)]
     return [task.result() for task in made]
+
+
+async def _run_rank(main: Callable[[int], Awaitable[T]], rank: int) -> T:
+    await SetDevice(rank)
+    return await main(rank)
+
+
+async def _run_on_own_hosts(count: int, main: Callable[[int], Awaitable[T]]) -> list[T]:
+    from acl_py.waiting.own_hosts import on_own_host  # imported here: few programs need greenlets
+
+    runtime = current_scope().runtime
+    if type(runtime) is not Runtime or not isinstance(runtime.bridge, Bridge):
+        raise ValueError("own_hosts=True needs a simulated host: leave out host_time='measured', and use no card")
+
+    async def run(rank: int) -> T:
+        return await on_own_host(_run_rank(main, rank), _Memory(runtime).swap)
+
+    if runtime.hooks.parted is not None:
+        runtime.hooks.parted()
+    with runtime.bridge.own_hosts():
+        async with asyncio.TaskGroup() as tasks:
+            made = [tasks.create_task(run(rank), name=f"rank {rank}") for rank in range(count)]
+        return [task.result() for task in made]
+
+
+class _Memory:
+    """What a host remembers: which of its calls take longer next time, and whether it has launched a kernel."""
+
+    __slots__ = ("_begun", "_cold", "_launches", "_runtime")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._launches = runtime.state(Launches)
+        self._cold: dict[str, None] = {}
+        self._begun = False
+
+    def swap(self) -> None:
+        """Change it for what the runtime has now."""
+        runtime, launches = self._runtime, self._launches
+        self._cold, runtime.cold = runtime.cold, self._cold
+        self._begun, launches.begun = launches.begun, self._begun
