@@ -194,6 +194,9 @@ class Observer:
     def sanitized(self, host: bool, handovers: bool) -> None:
         """A sanitizer tells from now on, or no longer, what the *host* reads and writes, and of *handovers*."""
 
+    def parted(self) -> None:
+        """From now on ranks have hosts of their own: calls of several tasks may take the same time."""
+
     def hosted(self, host: int) -> None:
         """The task or thread that makes the present call acts as the *host* with this number. All that act as one host
         count as one. Only a sanitizer tells it, as all that follows of handovers.
@@ -273,6 +276,7 @@ class Hooks:
         "op_queued",
         "pages_moved",
         "part_queued",
+        "parted",
         "ran",
         "recorded",
         "refused",
@@ -295,6 +299,7 @@ class Hooks:
     op_queued: "Callable[[Op], None] | None"
     staged: "Callable[[Copy, Stream, object], None] | None"
     part_queued: "Callable[[Op, Copy], None] | None"
+    parted: "Callable[[], None] | None"
     run_queued: "Callable[[Run, Sequence[Completion]], None] | None"
     node_queued: "Callable[[Op], None] | None"
     nodes_ran: "Callable[[Sequence[tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]]], None] | None"
