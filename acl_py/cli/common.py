@@ -12,14 +12,12 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from acl_py import recorded
-from acl_py.causes.pages import explained
 from acl_py.faults import Fault, FaultError, parse
 from acl_py.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import Fix, Sanitized
-from acl_py.trace.page import Page
 from acl_py.trace.rows.files import save
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.trace.views import chrome, kineto, msprof, msprof_op, table
@@ -255,11 +253,6 @@ def is_written(write: Callable[[], object], path: Path | None = None) -> bool:
         complain(f"{path or error.filename}: cannot be written: {error.strerror}")
         return False
     return True
-
-
-def write_page(page: Page, path: Path) -> bool:
-    """Explain the runs of *page* and write it to the file *path*. If that is not possible, say why, return False."""
-    return is_written(lambda: explained(page).write(path), path)
 
 
 def write_trace(timeline: Timeline, path: Path, form: TraceFormat) -> bool:
