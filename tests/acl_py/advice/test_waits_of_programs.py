@@ -338,3 +338,45 @@ def test_a_copy_by_rows_touches_its_rows_and_not_what_lies_between():
         "SynchronizeStream(one)": "REMOVE",
         "SynchronizeDevice()": "stays",
     }
+
+
+def test_what_only_the_end_of_an_event_needs_goes_with_the_wait_for_that_event():
+    """Nothing waits for the event then, so its record goes, and its end need not come behind the work."""
+
+    async def program():
+        one, two, event = await two_streams()
+        x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](y)
+        await acl_py.SynchronizeStream(one)
+        await acl_py.DestroyEvent(event)
+        await write[1, two](y)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "StreamWaitEvent(two, event)": "REMOVE",
+        "SynchronizeStream(one)": "REMOVE",
+        "SynchronizeDevice()": "stays",
+    }
+
+
+def test_what_the_end_of_an_event_needs_stays_with_a_wait_for_that_event_that_is_needed():
+    async def program():
+        one, two, event = await two_streams()
+        x = await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](x)
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.DestroyEvent(event)
+        await write[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "StreamWaitEvent(two, event)": "needed",
+        "SynchronizeEvent(event)": "needed",
+        "SynchronizeDevice()": "stays",
+    }
