@@ -227,7 +227,10 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how far *what* has come, which has *total* parts. Call what is yielded behind each of them."""
+    """Show on a terminal how far *what* has come, which has *total* parts. Call what is yielded behind each of them.
+
+    No thread draws it, and both outputs stay as they are, because processes may be forked meanwhile.
+    """
     out = console(stderr=True)
     if not out.is_terminal:
         yield lambda: None
@@ -235,9 +238,12 @@ def progress(what: str, total: int) -> Iterator[Callable[[], object]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=out, transient=True) as shown:
+    shown = Progress(
+        *columns, console=out, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+    )
+    with shown:
         task = shown.add_task(what, total=total)
-        yield lambda: shown.advance(task)
+        yield lambda: shown.update(task, advance=1, refresh=True)
 
 
 def complain(what: str) -> None:
