@@ -18,6 +18,7 @@ from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
+from acl_py.explain.windowed import Part
 from acl_py.many.crew import Crew
 from acl_py.tools.explanation import Explanation, View
 from acl_py.trace.page import Page, Run
@@ -154,11 +155,20 @@ class Told:
         asker = self._asker(model, asks=bool(edits))
         self.explanation = Explanation(timeline, asker, view)
         self._crew = crew or Crew(workers=1)
-        for answer in self._crew.in_order(asking_of(asker), edits) if asker is not None and edits else ():
+        if asker is not None and edits:
+            try:
+                self._ask(asker, edits, view)
+            except EditError as error:
+                self._complain(str(error))
+
+    def _ask(self, asker: Asker, edits: Sequence[Sequence[Edit]], view: View) -> None:
+        """Ask for the answers to *edits*, which are about what *view* shows."""
+        part = None if view.window is None else Part(asker, self.timeline, view.window)
+        for answer in self._crew.in_order(asking_of(asker if part is None else part.asker), edits):
             if isinstance(answer, EditError):
                 self._complain(str(answer))
             else:
-                self.answers.append(answer)
+                self.answers.append(answer if part is None else part.of(answer))
 
     def _asker(self, model: DeviceProfile | None, *, asks: bool) -> Asker | None:
         if self.is_empty:

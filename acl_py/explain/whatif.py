@@ -41,7 +41,8 @@ _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of sev
 class Answer:
     """What edits would change. Times are makespans: until the last step has returned and all operations are done
     (of a habit whose edit moves calls in front of the first work, they are *worked_ns*).
-    *worked_ns* are those of the windows from the first work to the last wait, before and after, which texts tell.
+    *worked_ns* are those of the windows from the first work to the last wait, before and after, which texts tell; or of
+    another *part*, in words (windowed.py).
 
     *conflicts* name pairs of accesses that the edits leave without order although they touch the same bytes; if there
     are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
@@ -58,6 +59,7 @@ class Answer:
     worked_ns: tuple[int, int]
     run: Replay = field(repr=False)
     case: Case = field(repr=False)
+    part: str = ""
 
     @property
     def after(self) -> Timeline:
@@ -78,7 +80,8 @@ class Answer:
     def text(self) -> str:
         """The answer as plain text."""
         before_ns, after_ns = self.worked_ns
-        lines = [f"{self.edits}: {us(after_ns)} instead of {us(before_ns)}: {_gain(before_ns, after_ns)}"]
+        name = f"{self.edits}, {self.part}" if self.part else self.edits
+        lines = [f"{name}: {us(after_ns)} instead of {us(before_ns)}: {_gain(before_ns, after_ns)}"]
         if self.conflicts:
             lines.append(f"  no fix: it leaves work on the same bytes without order: {listed(self.conflicts[:_SHOWN])}")
             if len(self.conflicts) > _SHOWN:
