@@ -152,13 +152,17 @@ class Judge:
 
     @cached_property
     def _uses(self) -> dict[int, set[int]]:
-        """Return the calls that use each event, without those that record it; of events that have some."""
+        """Return the calls that use each event, without records that may go; of events that have some."""
         uses: defaultdict[int, set[int]] = defaultdict(set)
         for index, call in enumerate(self.timeline.calls):
-            if not isinstance(call.act, acts.Made | acts.Destroyed | acts.Recorded):
-                for each in acts.leaves(call.act):
-                    if isinstance(each, Ref) and self.timeline.handles[each.handle].kind == "event":
-                        uses[each.handle].add(index)
+            match call.act:
+                case acts.Made() | acts.Destroyed():
+                    continue
+                case acts.Recorded(_, Ref(stream)) if not self.timeline.handles[stream].name.startswith("legacy"):
+                    continue  # one in the legacy stream stays, because it orders that
+            for each in acts.leaves(call.act):
+                if isinstance(each, Ref) and self.timeline.handles[each.handle].kind == "event":
+                    uses[each.handle].add(index)
         return dict(uses)
 
     def _first_known(self, relation: Relation, idle: Collection[int]) -> Pair | None:
