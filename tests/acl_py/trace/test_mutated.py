@@ -20,8 +20,8 @@ EACH = 40  # changed traces in a test
 
 def use(timeline, folder):
     """Make all that is made of a trace."""
-    runs, _ = explain_recording(timeline, "run", [])
-    Page(runs).write(folder / "page.html")
+    shown, _ = explain_recording(timeline, "run", [])
+    Page([each.run for each in shown]).write(folder / "page.html")
     chrome.write(timeline, folder / "chrome.json")
     kineto.write(timeline, folder / "kineto.json")
     table.write(timeline, folder / "table.csv")
