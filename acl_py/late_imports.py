@@ -27,7 +27,7 @@ _PUBLIC = re.compile(r"^from ([\w.]+) import (\w+) as \2\b", re.MULTILINE)  # a 
 
 @contextmanager
 def standard_library_first() -> Iterator[None]:
-    """Let imports of the block look in the standard library before all else."""
+    """Let imports of the block look in the standard library before anywhere else."""
     hidden = {name: sys.modules.pop(name) for name in _in_place_of_the_librarys()}
     sys.path[:0] = _FIRST
     try:
