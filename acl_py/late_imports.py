@@ -40,9 +40,9 @@ def standard_library_first() -> Iterator[None]:
 
 def _in_place_of_the_librarys() -> list[str]:
     """Return the modules of the program that have a name of the standard library's."""
-    named = [name for name in list(sys.modules) if name.partition(".")[0] in sys.stdlib_module_names]
-    files = {name: getattr(sys.modules[name], "__file__", None) for name in named}
-    return [name for name, file in files.items() if file and not file.startswith(_FIRST)]
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in sys.stdlib_module_names}
+    strange = {name for name, file in files.items() if file and not file.startswith(_FIRST)}
+    return [name for name in sys.modules if name.partition(".")[0] in strange] if strange else []
 
 
 def import_late(name: str) -> ModuleType:

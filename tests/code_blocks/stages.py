@@ -205,10 +205,10 @@ README = (HERE.parent.parent / "README.md").read_text(encoding="utf-8")
 
 # By the page, and by the first 50 characters of the block.
 STAGES: dict[tuple[str, str], Stage] = {
-    ("README", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
+    ("README", "pip install acl-py"): Stage(says="us"),
     ("index", "pip install -e .                  # Python 3.11 or"): Stage(says="us"),
     ("README", "import numpy as np"): Stage("acl-py run double.py", "double.py", says="42.0\n", needs=("numba_cuda",)),
-    ("README", "pip install -e '.[cuda]' numba-cuda    # the vendo"): Stage(
+    ("README", "pip install 'acl-py[cuda]' numba-cuda    # the ven"): Stage(
         files={"double.py": DOUBLE}, says="42.0\n", codes=(4,), needs=("numba_cuda",)
     ),
     ("README", "race: kernel 'double' on stream 1 (double.py:13) w"): Stage(
