@@ -35,7 +35,7 @@ class HostCall:
     """The host's side of one step.
 
     *ret* is the code under the rules; *extra* is milliseconds for `elapsed`, [[start, end, status]] for a host function
-    or callback, the value for `host_read`, and so on: see docs/programs.md.
+    or callback, the value for `host_read`, and so on: see docs/programs/replays.md.
     """
 
     step: int
