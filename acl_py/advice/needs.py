@@ -166,7 +166,7 @@ class Judge:
         return dict(uses)
 
     def _first_known(self, relation: Relation, idle: Collection[int]) -> Pair | None:
-        """Return the first known pair that is in no order, but for lives of *idle* events; *relation* goes on until
+        """Return the first known pair that is in no order, except for lives of *idle* events; *relation* goes on until
         there.
         """
         for at_ns, pair in self._known:

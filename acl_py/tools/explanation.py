@@ -130,7 +130,7 @@ class Explanation:
         return run if isinstance(self.advice, str) else run._replace(findings=[*self.advice.on_page(), *run.findings])
 
     def data(self, answers: Sequence[Answer] = ()) -> dict[str, Any]:
-        """Return the explanation, with the *answers* to what-ifs, for JSON (docs/traces.md has the fields)."""
+        """Return the explanation and the *answers* to what-ifs, for JSON (fields: docs/traces/explanations.md)."""
         timeline, path = self.timeline, within(self.window, self.path)
         causes: Counter[str] = Counter()
         for part in path:
