@@ -225,7 +225,7 @@ async def _run_folded(
     keys: dict[Hashable, list[int]] = {}
     for rank in range(count):
         keys.setdefault(alike(rank), []).append(rank)
-    classes, checks = list(keys.values()), {}
+    classes, checks = list(keys.values()), dict[int, int]()
     if is_checked:
         classes, checks = parted_for_checks(classes)
     diary = Diary(runtime, checks)
