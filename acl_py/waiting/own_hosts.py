@@ -17,6 +17,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
+from functools import partial
 from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -44,7 +45,7 @@ class OwnHost(greenlet):
         self.future: asyncio.Future[None] | None = None  # for which its task waits, once it has gone to the loop
         self.has_turn = False
         self.is_paused = False
-        self.error: BaseException | None = None  # with which it ended beside another one
+        self.raised: BaseException | None = None  # with which it ended beside another one
         self.result: Any = None
         self._program = program
         self._swap = swap
@@ -100,8 +101,7 @@ class OwnHost(greenlet):
 
     def wake(self) -> None:
         """Let the task of this host go on."""
-        if self.future is not None and not self.future.done():
-            self.future.set_result(None)
+        _pass_on(self.future)
 
 
 class _Clock(Protocol):
@@ -170,7 +170,7 @@ class Turns:
         try:
             awaited = host.resume()
         except BaseException as error:  # its own task raises it
-            host.error = error
+            host.raised = error
             host.wake()
             return
         finally:
@@ -183,8 +183,13 @@ class Turns:
             host.wake()
             return
         awaited._asyncio_future_blocking = False
-        future = host.future
-        awaited.add_done_callback(lambda _: future is None or future.done() or future.set_result(None))
+        awaited.add_done_callback(partial(_pass_on, host.future))
+
+
+def _pass_on(future: asyncio.Future[None] | None, _: object = None) -> None:
+    """Let a task that waits for *future* go on."""
+    if future is not None and not future.done():
+        future.set_result(None)
 
 
 @coroutine
@@ -211,8 +216,8 @@ def on_own_host(program: Coroutine[Any, Any, T], turns: Turns, swap: Callable[[]
             error = thrown
             if host.dead:
                 raise
-    if host.error is not None:
-        raise host.error
+    if host.raised is not None:
+        raise host.raised
     returned: T = host.result
     return returned
 
