@@ -102,7 +102,7 @@ only from those below it, and all of them may import device_model:
         views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
     findings        what is wrong with a program although it ran
     log             events of calls, operations and waits, if it is turned on
-    waiting/        how a host waits, and how a hang is told from a wait
+    waiting/        how a host waits, and when a wait is a hang
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
         own_hosts                       tasks with a host each

@@ -1,7 +1,7 @@
 """A loop with simulated time: its clock is the host clock, and timers and devices take their turns on it.
 
-`asyncio.sleep`, `asyncio.timeout` and all else that sets a timer with `call_at` or `call_later` work on such a loop
-without a change. A `Clock` takes the place of the loop's own `time`, `call_at` and `call_later`. It is the loop's
+`asyncio.sleep`, `asyncio.timeout` and everything else that sets a timer with `call_at` or `call_later` work on such a
+loop without a change. A `Clock` takes the place of the loop's own `time`, `call_at` and `call_later`. It is the loop's
 `Gate`, too: once no task can run, it lets time pass to what comes first.
 
 * **Next is the earliest event of a device or the first timer.** At one instant all that the device completes comes
@@ -440,7 +440,7 @@ class Clock(Gate):
         return None if first is None or first_ns > limit else (first, bound - first.began_ns)
 
     def _wait_for_real(self, spinning: bool) -> None:
-        """Let the loop wait for the outside, for no longer than to the first timer."""
+        """Let the loop wait for the outside, but not beyond the first timer."""
         if self.waiting and not self.vigil.is_watching:
             self._keep_vigil(spinning)
         delay_s = min((self.timers.first_ns - self.now_ns) / NS, TICK_S)

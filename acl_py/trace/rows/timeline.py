@@ -450,7 +450,7 @@ OWN_HOSTS = "own hosts"  # the `host_time` of a run in which several hosts made 
 
 
 class Timeline(Frozen):
-    """One recording: operations and calls in the order of their ends, all else in the order in which it came.
+    """One recording: operations and calls in the order of their ends, everything else in the order in which it came.
 
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of
     the profile; "" if there was none. The host's time was *end_ns* when it was taken.
