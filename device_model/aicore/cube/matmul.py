@@ -209,6 +209,13 @@ class Matmul:
         self._bias = tensor
         self._job = None
 
+    def DisableBias(self) -> None:
+        """Let the next product have no bias (Ascend C: DisableBias, ClearBias), until SetBias sets one again."""
+        self._bias = None
+        self._job = None
+
+    ClearBias = DisableBias  # the older name
+
     def SetQuantScalar(self, scale: float) -> None:
         """Multiply C by one factor when it is stored (Ascend C: SetQuantScalar).
 
