@@ -37,6 +37,7 @@ DIRECTIVES = {
 }
 FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O2", "-g0", "-ffp-contract=off"]
 FLAGS += os.environ.get("ACL_PY_FAST_FLAGS", "").split()
+LINKED = ["-s"] if sys.platform == "linux" else []  # without names of files and functions, which nothing reads
 
 
 def without_bare_annotations(source: bytes, types: str) -> bytes:
@@ -76,7 +77,7 @@ def staged() -> list[Extension]:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text)
     return [
-        Extension(module, [str((STAGE / file).relative_to(HERE))], extra_compile_args=FLAGS)
+        Extension(module, [str((STAGE / file).relative_to(HERE))], extra_compile_args=FLAGS, extra_link_args=LINKED)
         for module, file in zip(MODULES, files, strict=True)
     ]
 

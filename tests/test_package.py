@@ -14,7 +14,10 @@ from zipfile import ZipFile
 import pytest
 
 import acl_py
+from tests import release
+from tests.extras import extras
 from tests.samples.notebooks import AWAIT, FOLDER, NOTEBOOKS, needs_more, output_of
+from tests.test_code_blocks import BLOCK, pattern_of
 
 ROOT = Path(__file__).parent.parent
 THREE = [notebook for notebook in NOTEBOOKS if notebook.name.startswith(("8_", "9_", "12_"))]
@@ -39,7 +42,9 @@ def test_an_index_takes_both_archives(dist):
         f"acl_py-{acl_py.__version__}-py3-none-any.whl",
         f"acl_py-{acl_py.__version__}.tar.gz",
     ]
-    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], check=True)
+    for tool in ("check_wheel_contents", "pydistcheck"):
+        pytest.importorskip(tool, reason="pip install -e '.[release]'")
+    release.checked(files)
 
 
 def test_the_wheel_has_the_packages_and_their_data_and_nothing_else(dist):
@@ -129,6 +134,90 @@ def test_the_wheel_runs_the_demo_and_then_notebooks_where_nothing_else_is(dist, 
         done = run(books[notebook])
         assert done.returncode
         assert "This notebook needs " in done.stderr
+
+
+def ways():
+    """The blocks of code in the README's "Begin", in their order: the language and the text of each."""
+    begin = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Begin\n")[2].partition("\n## ")[0]
+    return [block.groups() for block in BLOCK.finditer(begin)]
+
+
+def test_the_readmes_three_ways_work_as_written_where_nothing_but_pip_is(dist, tmp_path):
+    """Commands, scripts and outputs are the README's; pip finds the wheel by PIP_FIND_LINKS, as if it was published."""
+    venv.create(tmp_path / "env", with_pip=True)
+    links = " ".join(filter(None, [dist.as_uri(), os.environ.get("PIP_FIND_LINKS")]))
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ACL_PY"))}
+    variables |= {"PATH": f"{tmp_path / 'env' / 'bin'}{os.pathsep}{os.environ['PATH']}", "PIP_FIND_LINKS": links}
+    here = tmp_path / "here"
+    here.mkdir()
+    blocks, said, compared = ways(), "", 0
+    for place, (language, text) in enumerate(blocks):
+        if language == "text":
+            assert re.search(pattern_of(text), said, re.MULTILINE), said
+            compared += 1
+            continue
+        command = text
+        if language == "python":
+            later = re.search(r"(\w+\.py)$", blocks[place + 1][1], re.MULTILINE)
+            name = later[1] if later else "program.py"
+            (here / name).write_text(text, encoding="utf-8")
+            if later:  # the next block runs it
+                continue
+            command = f"python {name}"
+        done = subprocess.run(
+            ["bash", "-ec", command], cwd=here, env=variables | {"NO_COLOR": "1"}, check=False, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        said = done.stdout
+        assert done.returncode == (4 if "--sanitize" in command else 0), said
+    assert compared == 2
+    assert (here / "demo.html").stat().st_size > 100_000
+
+
+# The compiled core is no package of the registry yet: make test-fast-core builds and installs it.
+@pytest.mark.parametrize("extra", sorted(extras().keys() - {"", "fast"}))
+def test_pip_finds_all_that_an_extra_names_on_the_lowest_and_the_newest_python(extra, dist):
+    """It resolves, and installs nothing."""
+    (wheel,) = dist.glob("acl_py-*.whl")
+    found = subprocess.run([ROOT / "tests" / "pythons.sh"], check=True, capture_output=True, text=True).stdout.split()
+    for python in dict.fromkeys((found[0], found[-1])):
+        command = [python, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", f"{wheel}[{extra}]"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, f"{python}: {done.stderr}"
+
+
+def test_the_checks_refuse_a_wheel_with_a_space_in_a_path(dist, tmp_path):
+    pytest.importorskip("pydistcheck", reason="pip install -e '.[release]'")
+    (wheel,) = dist.glob("*.whl")
+    wrong = tmp_path / wheel.name
+    wrong.write_bytes(wheel.read_bytes())
+    with ZipFile(wrong, "a") as archive:
+        archive.writestr("acl_py/all errors.py", b"")
+    with pytest.raises(release.Missing, match="path-contains-spaces"):
+        release.checked([wrong])
+
+
+def test_a_list_of_what_the_wheel_brings_has_a_licence_for_each(dist):
+    pytest.importorskip("cyclonedx_py", reason="pip install -e '.[release]'")
+    release.bill(dist)
+    named = release.licences(dist / "sbom.json")
+    (dist / "sbom.json").unlink()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.split(r"[<>=; ]", line)[0] for line in project["dependencies"]}
+    assert needed <= named.keys()
+    assert all(named.values())
+    assert not [name for name, licence in named.items() if re.search(r"\bA?GPL", licence)]
+
+
+def test_the_recipe_of_conda_forge_asks_for_what_the_wheel_asks_for():
+    render = pytest.importorskip("rattler_build", reason="pip install -e '.[release]'")
+    (rendered,) = render.Stage0Recipe.from_file(ROOT / "conda" / "recipe.yaml").render(render.VariantConfig())
+    found, project = rendered.recipe.to_dict(), tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [line.partition(";")[0].replace(">=", " >=") for line in project["dependencies"]]
+    assert sorted(found["requirements"]["run"]) == sorted([*wanted, f"python {project['requires-python']}", "__linux"])
+    assert found["build"]["python"]["entry_points"] == [f"{k} = {v}" for k, v in project["scripts"].items()]
+    assert found["about"]["summary"] == project["description"]
+    assert found["about"]["license"] == project["license"]
 
 
 def test_the_changelog_begins_with_this_version():

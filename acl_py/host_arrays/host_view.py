@@ -345,7 +345,8 @@ class HostView(np.ndarray[Any, np.dtype[Any]]):
         use.read(indices)
         use.read(values)
         use.tell()
-        flat = np.clip(indices, 0, array.size - 1) if mode == "clip" else np.asarray(indices) % max(1, array.size)
+        places = np.asarray(indices, np.intp)  # NumPy 2.0 clips a small type to no bound beyond it
+        flat = np.clip(places, 0, array.size - 1) if mode == "clip" else places % max(1, array.size)
         if self._source is not None and array.size:
             self._source.touch_items(array, np.unravel_index(flat, array.shape), writes=True)
 

@@ -91,6 +91,8 @@ ACCESSES = {
     "v.take([1, 2])": [("r", [(4, 12)])],
     "np.take(v, [1, 2])": [("r", [(4, 12)])],
     "v.put([1, -1], 5)": [("w", words(1, 15))],
+    "np.tile(v, 20).put(np.int8([1, 99]), 5, 'clip')": [READ_ALL],  # 320 items: more than an int8 counts
+    "v.put(np.int8([1, 99]), 5, 'clip')": [("w", words(1, 15))],
     "v.flat[3]": [("r", words(3))],
     "v.flat[2:4] = 7, 8": [("w", [(8, 16)])],
     f"list({SQUARE}[:, 0].flat)": [("r", words(0)), ("r", words(4)), ("r", words(8)), ("r", words(12))],

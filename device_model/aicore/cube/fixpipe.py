@@ -230,7 +230,7 @@ def _row_major(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeP
 
 
 def _fractal(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeParams) -> _Place:
-    # Float goes out in columns of 16, all else in rows of 32 bytes.
+    # Float goes out in columns of 16, everything else in rows of 32 bytes.
     width = SIDE if dst.dtype.itemsize == 4 else k0(dst.dtype)
     height = params.dst_stride or fractals(m) * SIDE
     columns = fractals(n, width)

@@ -68,7 +68,8 @@ def cast(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
 def _to_integer(x: Array, dtype: np.dtype[Any], mode: RoundMode) -> Array:
     limits = np.iinfo(dtype)
     if x.dtype.kind in "iu":
-        return np.clip(x, limits.min, limits.max).astype(dtype)
+        own = np.iinfo(x.dtype)  # NumPy 2.0 clips to no bound beyond these
+        return np.clip(x, max(limits.min, own.min), min(limits.max, own.max)).astype(dtype)
     rounded = _INTEGRAL[mode](x.astype(np.float64))
     # The largest int64 is not a double, so np.clip would give a number that does not fit.
     too_large, too_small = rounded >= float(limits.max), rounded <= float(limits.min)
