@@ -97,13 +97,15 @@ only from those below it, and all of them may import device_model:
         injection routes findings       how fault rules strike; where a copy goes; what core kernels print
         captures pools collectives      what captures refuse; what a pool gives back; how ranks and groups are queued
         leaks                           what is never freed, or never destroyed
+        folds fold_checks               ranks that are alike, of which one runs; whether they are
     host_arrays/    arrays of the host that report their uses
         views host_view array_ranges    who gets the reports; the arrays; which bytes they cover
     findings        what is wrong with a program although it ran
     log             events of calls, operations and waits, if it is turned on
-    waiting/        how a host waits, and how a hang is told from a wait
+    waiting/        how a host waits, and when a wait is a hang
         bridge threads loops tasks      coroutines and the device; threads; event loops; what a task waits for
         clock real_timers browser       loops with simulated time, timers in real time, the loop of a browser
+        own_hosts                       tasks with a host each
         ready interrupts                which task goes first under a schedule; signals in the middle of a call
         hang standstill deadlocks       whether anything could still wake the program; what to do about it
     schedules       what a run does where it has a choice

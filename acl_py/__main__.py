@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run a script at once if no options precede it, or only --no-sanitize; hand all else to the command line in cli/.
+    """Run a script at once if no options precede it, or only --no-sanitize; hand everything else to the command line in
+    cli/.
 
     To import the libraries that read options and draw tables takes longer than a short script runs.
     """

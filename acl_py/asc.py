@@ -144,6 +144,8 @@ from device_model.aicore.functions.activations import Silu as Silu
 from device_model.aicore.functions.activations import SwiGLU as SwiGLU
 from device_model.aicore.functions.activations import Swish as Swish
 from device_model.aicore.functions.activations import Tanh as Tanh
+from device_model.aicore.functions.filtering import SelectWithBytesMask as SelectWithBytesMask
+from device_model.aicore.functions.filtering import SelectWithBytesMaskShapeInfo as SelectWithBytesMaskShapeInfo
 from device_model.aicore.functions.norms import LayerNorm as LayerNorm
 from device_model.aicore.functions.norms import RmsNorm as RmsNorm
 from device_model.aicore.functions.powers import Acos as Acos
@@ -175,6 +177,7 @@ from device_model.aicore.functions.rounding import Sign as Sign
 from device_model.aicore.functions.rounding import Trunc as Trunc
 from device_model.aicore.functions.rows import Broadcast as Broadcast
 from device_model.aicore.functions.rows import Fill as Fill
+from device_model.aicore.functions.rows import InitGlobalMemory as InitGlobalMemory
 from device_model.aicore.functions.rows import Sum as Sum
 from device_model.aicore.functions.rows import SumParams as SumParams
 from device_model.aicore.functions.softmax import SimpleSoftMax as SimpleSoftMax

@@ -27,7 +27,7 @@ _PUBLIC = re.compile(r"^from ([\w.]+) import (\w+) as \2\b", re.MULTILINE)  # a 
 
 @contextmanager
 def standard_library_first() -> Iterator[None]:
-    """Let imports of the block look in the standard library before all else."""
+    """Let imports of the block look in the standard library before anywhere else."""
     hidden = {name: sys.modules.pop(name) for name in _in_place_of_the_librarys()}
     sys.path[:0] = _FIRST
     try:
@@ -40,9 +40,9 @@ def standard_library_first() -> Iterator[None]:
 
 def _in_place_of_the_librarys() -> list[str]:
     """Return the modules of the program that have a name of the standard library's."""
-    named = [name for name in list(sys.modules) if name.partition(".")[0] in sys.stdlib_module_names]
-    files = {name: getattr(sys.modules[name], "__file__", None) for name in named}
-    return [name for name, file in files.items() if file and not file.startswith(_FIRST)]
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in sys.stdlib_module_names}
+    strange = {name for name, file in files.items() if file and not file.startswith(_FIRST)}
+    return [name for name in sys.modules if name.partition(".")[0] in strange] if strange else []
 
 
 def import_late(name: str) -> ModuleType:

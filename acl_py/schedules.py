@@ -64,7 +64,7 @@ def parse(text: str) -> list[Deviation]:
 
 
 # Returns the option to take at a point. *actors* are those whom the choice is about: of an order, one for each option;
-# of all else, the one stream or caller.
+# of any other choice, the one stream or caller.
 Decide = Callable[[Point, Sequence[object]], int]
 
 

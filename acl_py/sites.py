@@ -136,6 +136,13 @@ _known: dict[int, dict[Any, Site]] = {}
 _NOWHERE: dict[Any, Site] = {}
 _FOREIGN: dict[Any, Site] = {}  # stays empty
 _made: WeakKeyDictionary["_Coroutine", Site] = WeakKeyDictionary()  # where the task of a coroutine was made
+# What a task runs, if its own coroutine runs that in a greenlet (acl_py/waiting/own_hosts.py).
+hosted: WeakKeyDictionary["asyncio.Task[Any]", "_Coroutine"] = WeakKeyDictionary()
+
+
+def coroutine_of(task: "asyncio.Task[Any]") -> object:
+    """Return the coroutine whose frames show where *task* is."""
+    return hosted.get(task) or task.get_coro()
 
 
 def site_of(frame: FrameType) -> Site:
@@ -228,7 +235,7 @@ def _running() -> "_Coroutine | None":
         task = None if asyncio is None else asyncio.current_task()
     except RuntimeError:
         return None  # no loop: a blocking call
-    coroutine = None if task is None else task.get_coro()
+    coroutine = None if task is None else coroutine_of(task)
     return coroutine if isinstance(coroutine, CoroutineType) else None
 
 
@@ -242,7 +249,7 @@ def _at(frame: FrameType) -> Site:
 
 def site_of_task(task: "asyncio.Task[Any]") -> Site | None:
     """Return the line that made *task*, if its coroutine is not the user's own; else None."""
-    coroutine = task.get_coro()
+    coroutine = coroutine_of(task)
     return _made.get(coroutine) if isinstance(coroutine, CoroutineType) else None
 
 

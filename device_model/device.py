@@ -227,10 +227,11 @@ class Device(Finisher):
         """
         self.workers.flush()
         streams = [stream for context in self.contexts for stream in context.everything()]
+        is_lost = any(context.failed_op is not None for context in self.contexts)  # then the program could free nothing
         for context in self.contexts:
             context.abandon(site)
         self.parts.lose(f"its device was reset at {site}")
-        self.memory.free_all(self.ordinal, site)
+        self.memory.free_all(self.ordinal, site, is_lost=is_lost)
         self.call_hook(self.hooks.reset, self, site)
         self.primary = self._context(primary=True, made=site)
         self.contexts = [self.primary]

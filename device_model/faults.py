@@ -69,7 +69,7 @@ class Rule:
         until_ns: Not from this time on.
         chance: Asked for each that matches; True strikes.
         kind: The failure.
-        code: The vendor's code to report instead of that of *kind*.
+        code: The vendor's code to report, in place of the code of *kind*.
         delay_ns: How much longer a call takes, or how much later an operation may start.
         factor: How many times as long blocks or copies take.
 

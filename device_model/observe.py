@@ -12,6 +12,7 @@ the event. They must not call the runtime. An exception that one raises reaches 
 """
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from device_model.completions import Completion, Nanoseconds
@@ -193,6 +194,9 @@ class Observer:
     def sanitized(self, host: bool, handovers: bool) -> None:
         """A sanitizer tells from now on, or no longer, what the *host* reads and writes, and of *handovers*."""
 
+    def parted(self) -> None:
+        """From now on ranks have hosts of their own: calls of several tasks may take the same time."""
+
     def hosted(self, host: int) -> None:
         """The task or thread that makes the present call acts as the *host* with this number. All that act as one host
         count as one. Only a sanitizer tells it, as all that follows of handovers.
@@ -272,6 +276,7 @@ class Hooks:
         "op_queued",
         "pages_moved",
         "part_queued",
+        "parted",
         "ran",
         "recorded",
         "refused",
@@ -294,6 +299,7 @@ class Hooks:
     op_queued: "Callable[[Op], None] | None"
     staged: "Callable[[Copy, Stream, object], None] | None"
     part_queued: "Callable[[Op, Copy], None] | None"
+    parted: "Callable[[], None] | None"
     run_queued: "Callable[[Run, Sequence[Completion]], None] | None"
     node_queued: "Callable[[Op], None] | None"
     nodes_ran: "Callable[[Sequence[tuple[NodeOp, Entry, Nanoseconds, Nanoseconds]]], None] | None"
@@ -331,37 +337,38 @@ class Hooks:
     each_node: bool  # whether an observer wants an operation for each node of a launch
 
     def __init__(self) -> None:
-        self._observers: list[Observer] = []
-        self._resolve()
+        self._observers: list[tuple[Observer, frozenset[str]]] = []  # each with the methods that it has of its own
+        self._resolve(frozenset(_NAMES))
 
     def add(self, observer: Observer) -> None:
         """Add *observer*, which is called from now on."""
-        self._observers.append(observer)
-        self._resolve()
+        own = _own_methods(type(observer))
+        self._observers.append((observer, own))
+        self._resolve(own)
 
     def remove(self, observer: Observer) -> None:
         """Remove *observer*, which is no longer called."""
-        self._observers.remove(observer)
-        self._resolve()
+        own = _own_methods(type(observer))
+        self._observers.remove((observer, own))
+        self._resolve(own)
 
-    def _resolve(self) -> None:
+    def _resolve(self, changed: frozenset[str]) -> None:
         for name in _NAMES:
-            methods = [getattr(observer, name) for observer in self._observers if _overrides(type(observer), name)]
-            setattr(self, name, _fan_out(methods))
-        self.each_node = any(map(_wants_each_node, map(type, self._observers)))
+            if name in changed:
+                setattr(self, name, _fan_out([getattr(each, name) for each, own in self._observers if name in own]))
+        self.each_node = any(_wants_each_node(own) for _, own in self._observers)
 
 
-def _overrides(observer: type[Observer], name: str) -> bool:
-    """Whether *observer* has a method of its own to call for *name*."""
-    if name == "node_queued" and _overrides(observer, "op_queued"):  # which the method of Observer calls
-        return True
-    return getattr(observer, name) is not getattr(Observer, name)
+def _own_methods(observer: type[Observer]) -> frozenset[str]:
+    """Return the names of the methods that *observer* has in place of those of `Observer`."""
+    classes = takewhile(lambda each: each is not Observer, observer.__mro__)
+    names = frozenset().union(*map(vars, classes))
+    return names | {"node_queued"} if "op_queued" in names else names  # which Observer's node_queued calls
 
 
-def _wants_each_node(observer: type[Observer]) -> bool:
-    """Whether *observer* watches operations of launches, and does not know `nodes_ran`."""
-    watches = any(_overrides(observer, name) for name in ("run_queued", "node_queued", "op_ended"))
-    return watches and not _overrides(observer, "nodes_ran")
+def _wants_each_node(own: frozenset[str]) -> bool:
+    """Whether an observer with these methods watches operations of launches, and does not know `nodes_ran`."""
+    return "nodes_ran" not in own and not own.isdisjoint(("run_queued", "node_queued", "op_ended"))
 
 
 def _fan_out(methods: Sequence[Callable[..., None]]) -> Callable[..., None] | None:

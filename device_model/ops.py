@@ -37,7 +37,7 @@ class Op(Completion):
         "ready_ns", "reasons", "row", "site", "start_ns", "stream", "why", "work",
     )  # fmt: skip
 
-    own_priority: ClassVar[int | None] = None  # instead of that of its stream
+    own_priority: ClassVar[int | None] = None  # in place of its stream's priority
     work: Work
     site: object  # the line of the host that queued it; str() gives "file.py:12"
     # Start of the call whose only effect was to queue this; -1 if a larger call (staged or synchronous copy) queued it.

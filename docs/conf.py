@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent / "make"))
 
+import counting
 import gallery
 import reference
 
@@ -69,6 +70,7 @@ def without_folders(_: Sphinx, document: nodes.document) -> None:
 
 def setup(app: Sphinx) -> None:
     """Connect what this project adds."""
+    counting.Pages(app)
     app.connect("builder-inited", generate)
     app.connect("doctree-read", without_folders)
     app.connect("autodoc-process-docstring", reference.as_rst, priority=400)  # before napoleon

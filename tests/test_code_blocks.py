@@ -14,21 +14,24 @@ from pathlib import Path
 import pytest
 
 from tests.code_blocks.stages import STAGES
-from tests.test_readme import HOWTO, PAGES, ROOT, WITH_EXAMPLES, examples_of
+from tests.test_readme import HOWTO, PAGES, ROOT, WITH_EXAMPLES, examples_of, name_of
 
 BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Pages that other tests write or run whole.
-WHOLE = {ROOT / "docs" / "errors.md", ROOT / "docs" / "semantics.md", *HOWTO}
+WHOLE = {page for page in PAGES if name_of(page).partition("/")[0] in ("errors", "semantics")} | set(HOWTO)
 # Blocks that other tests compare, or that cannot be compared.
 ELSEWHERE = {
-    ("acl", 'acl-py shell --device ascend310p3 "bash run.sh"   '): "tests/compat/test_shell.py",
+    ("acl/running", 'acl-py shell --device ascend310p3 "bash run.sh"   '): "tests/compat/test_shell.py",
     ("aicore", "acl-py compare tests/acl_py/compared.py:wrong refe"): "tests/acl_py/test_compare.py",
     ("aicore", "result 0: 4,096 of 32,768 elements differ"): "tests/acl_py/test_compare.py",
     ("aicore", "acl-py names add_custom.cpp"): "tests/aicore/test_aicore_names.py",
-    ("card", "0 of 90 operations begin before their calls"): "real times of a card",
+    ("card/bodies", "0 of 90 operations begin before their calls"): "real times of a card",
     ("sweeps", "acl-py sweep samples/sweeps/streams_and_chunks.py "): "tests/sweeps/test_sweep_cli.py",
-    ("traces", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
-    ("accuracy", "AI cores: AddCustom with queues of 8160 x 8192 hal"): "real times, as make bench prints them",
+    ("traces/advice", "advice: all of this: 2,320.3 us -> 1,214.6 us, sti"): "tests/acl_py/advice/test_texts.py",
+    (
+        "accuracy/aicore_rows",
+        "AI cores: AddCustom with queues of 8160 x 8192 hal",
+    ): "real times, as make bench prints them",
 }
 # tests/test_package.py installs, and Jupyter would not end.
 SHELL = "trap 'echo \"exit code $?\"' ERR; pip() { :; }; jupyter() { :; }\n"
@@ -39,7 +42,9 @@ def blocks_of(page):
     text = page.read_text(encoding="utf-8")
     spans = [example.span() for example in examples_of(page)] if page in WITH_EXAMPLES else []
     blocks = [block for block in BLOCK.finditer(text) if not any(a <= block.start() < b for a, b in spans)]
-    return {(page.stem, block[2].splitlines()[0][:50]): block[2] for block in blocks if not block[1].startswith("{")}
+    return {
+        (name_of(page), block[2].splitlines()[0][:50]): block[2] for block in blocks if not block[1].startswith("{")
+    }
 
 
 BLOCKS = {key: text for page in PAGES if page not in WHOLE for key, text in blocks_of(page).items()}

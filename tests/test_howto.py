@@ -1,7 +1,7 @@
 """The how-to guides run as they are printed: `python -m tests.test_howto` writes their outputs anew.
 
-A block of Python or TOML is a file, which its first line names. A block of a console has commands behind `$`, and what
-they print on either output.
+A block of Python, TOML or C++ is a file, which its first line names. A block of a console has commands behind `$`, and
+what they print on either output.
 """
 
 import json
@@ -18,7 +18,7 @@ import yaml
 
 NEEDED = {"cluster": "distributed", "onnx_model": "onnxruntime"}  # packages that are not everywhere, by guide
 GUIDES = sorted((Path(__file__).parent.parent / "docs" / "howto").glob("*.md"))
-BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```(python|toml|cpp|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Without the other variables of whoever runs the tests: with CI, pytest prints whole messages instead of cut ones.
 ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ} | {
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "LANG": "C.UTF-8", "COLUMNS": "100",
@@ -33,7 +33,7 @@ def replayed(guide: str) -> str:
         def block(found: re.Match[str]) -> str:
             language, text = found.groups()
             if language != "console":
-                name = re.match(r"# (\w+\.\w+)\n", text)
+                name = re.match(r"(?:#|//) (\w+\.\w+)\n", text)
                 assert name, (
                     f"a block of {language} begins with the name of its file, not with {text.splitlines()[0]!r}"
                 )

@@ -12,6 +12,7 @@ import pytest
 from acl_py.calls.table import all_verbs
 from tests import forks
 from tests.extras import extras
+from tests.parts import anchor_of
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -32,7 +33,10 @@ WITH_EXAMPLES = (
     README, INDEX, AICORE, CTA, PTX, GRAPHS, MANAGED, COLLECTIVES, VALUES, SWEEPS, TIME, SANITIZER, TEACHING,
 )  # fmt: skip
 HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")), *HOWTO]
+# A long page is an overview, beside a folder of its name that has its parts.
+PARTS = sorted(part for page in (ROOT / "docs").glob("*.md") for part in page.with_suffix("").glob("*.md"))
+TOP = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+PAGES = [*TOP, *sorted((ROOT / "docs").glob("*.md")), *PARTS, *HOWTO]
 APPS = {  # the rows of two versions in an app's output
     "samples/moe/moe": ("naive", "pipelined"),
     "samples/attention/five_stages": ("naive", "pipelined"),
@@ -44,6 +48,11 @@ AS_TORCH = {  # the row of an app as torch calls it: its output, and its version
     "samples/attention/stages": ("samples/attention/five_stages", ("naive", "pipelined", "captured")),
 }
 EXAMPLE = re.compile(r"```python\n(?P<program>(?:(?!```).)*)```\n\n```text\n(?P<output>.*?)```", re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    """The name of *page* in tests, such as "README", "cuda" or "accuracy/ptx"."""
+    return page.with_suffix("").relative_to(ROOT / "docs").as_posix() if page not in TOP else page.stem
 
 
 def examples_of(page: Path) -> list[re.Match[str]]:
@@ -68,7 +77,7 @@ def output_of(program: str) -> str:
 @pytest.mark.parametrize(
     "example",
     [
-        pytest.param(example, id=f"{page.stem} {number}")
+        pytest.param(example, id=f"{name_of(page)} {number}")
         for page in WITH_EXAMPLES
         for number, example in enumerate(examples_of(page), 1)
     ],
@@ -182,7 +191,8 @@ def test_the_errors_in_the_readme_are_those_of_the_commands():
         f"within {median:.2f} % (median; {p90:.2f} % at the 90th percentile): `python -m tests.bench accuracy`" in text
     )
     assert f"| {median:.2f} % | {p90:.2f} % | `python -m tests.bench accuracy` |" in text
-    others = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")  # other tests hold its rows
+    parts = sorted((ROOT / "docs" / "accuracy").glob("*.md"))
+    others = "\n".join(part.read_text(encoding="utf-8") for part in parts)  # other tests hold their rows
     for row in (
         r"\| all sizes, 8 bytes to 1 GiB \| \d+ \| ([\d.]+) \| ([\d.]+) \|",
         r"\| cp_async\.json \| .*? median error ([\d.]+) %, 90th percentile ([\d.]+) %",
@@ -192,7 +202,7 @@ def test_the_errors_in_the_readme_are_those_of_the_commands():
         assert f"| {there} % | {beyond} % |" in text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_prose_has_at_most_120_columns(page):
     """Tables, code and messages, which are quoted, are as wide as they are."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
@@ -220,13 +230,32 @@ def test_the_verbs_of_coming_from_another_library_are_there():
     assert verbs <= all_verbs().keys()
 
 
+def headings(page: Path) -> list[str]:
+    """The headings of *page*, the title first."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+
+
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of *page*, as they are made on the web."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """The anchors of *page*: those of its headings, as they are made on the web, and those that it sets itself."""
+    return set(map(anchor_of, headings(page))) | set(
+        re.findall(r'<a id="([^"]+)"></a>', page.read_text(encoding="utf-8"))
+    )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("part", PARTS, ids=name_of)
+def test_an_overview_leads_to_each_part_and_its_sections(part):
+    """So an address from before a page was divided still leads to its section."""
+    overview = part.parent.with_suffix(".md")
+    text = " ".join(overview.read_text(encoding="utf-8").split())
+    title, *sections = headings(part)
+    place = f"{part.parent.name}/{part.name}"
+    assert f"[{title}]({place})" in text
+    assert [each for each in sections if f"[{each}]({place}#" not in text] == []
+    assert anchors(part) - anchors(overview) <= {*map(anchor_of, [title])}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     for file, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", prose):
@@ -237,7 +266,7 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{page.name} links to {file}#{anchor}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_function_that_labels_a_link_is_in_the_file(page):
     """[`Stream.enqueue`](.../streams.py): the class and the function are defined there."""
     for label, file in re.findall(r"\[`([\w.]+)`\]\(([^)#:]+\.py)\)", page.read_text(encoding="utf-8")):

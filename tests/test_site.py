@@ -1,7 +1,10 @@
 """The site that `make docs` has built: complete, and whole in a browser that opens it from disk."""
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 import zlib
 from html.parser import HTMLParser
 from pathlib import Path
@@ -112,3 +115,31 @@ def test_the_search_finds_a_verb(site, browser):
     page.goto((site / "search.html").as_uri() + "?q=StreamWaitEvent")
     page.wait_for_selector("#search-results li a")
     assert any("acl_py" in link for link in page.locator("#search-results li a").all_inner_texts())
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_terminal_shows_how_many_pages_are_read_and_written(tmp_path, jobs):
+    pytest.importorskip("sphinx")
+    names = ["one", "two", "three"]
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT / 'docs' / 'make')!r})\nimport counting\nsetup = counting.Pages\n"
+    )
+    (tmp_path / "index.rst").write_text("Title\n=====\n\n.. toctree::\n\n   " + "\n   ".join(names))
+    for name in names:
+        (tmp_path / f"{name}.rst").write_text(f"{name}\n=====\n")
+    shown = {
+        terminal: subprocess.run(
+            [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--jobs", jobs, ".", f"out{terminal}"],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"FORCE_COLOR": terminal, "COLUMNS": "100"},
+        ).stderr
+        for terminal in ("", "1")
+    }
+    assert shown[""] == ""
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", shown["1"])
+    for phase in ("pages read", "pages written"):
+        counts = re.findall(rf"{phase} \S+ *(\d)/4", text)
+        assert list(dict.fromkeys(counts)) == ["0", "1", "2", "3", "4"]

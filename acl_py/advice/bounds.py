@@ -1,7 +1,7 @@
 """What a wait can be worth: nothing, if the critical path does not lead through it; and what a run takes besides.
 
-The path is a chain. A wait is a *link* of it if an operation, or the host, went on when what it waited for was over. An
-edit that keeps all links of a line does not make the path shorter.
+The path is a chain. A wait is a *link* of the path if an operation, or the host, went on at the instant at which the
+wait was over. An edit that keeps all links of a line does not make the path shorter.
 """
 
 from bisect import bisect_left, bisect_right

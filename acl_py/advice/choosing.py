@@ -134,9 +134,10 @@ class Choice:
     def _verdict(self, alone: Way | Verdict, chosen: Edit) -> Verdict:
         """Return what is known of a line that stays beside what is *chosen*; *alone* is what is known without that.
 
-        What goes makes no line needless, but what comes in its place can: a line that was needed may only be cheap now.
+        What goes makes no line needless, except for an event that nothing waits for then. What comes in its place can:
+        a line that was needed may only be cheap now.
         """
-        if isinstance(alone, Verdict) and (alone.pair is None or not chosen.behind):
+        if isinstance(alone, Verdict) and (alone.pair is None or not (chosen.behind or alone.pair.event is not None)):
             return alone
         beside = self._beside(alone.line, chosen)
         if isinstance(beside, Way) or (isinstance(alone, Way) and beside.pair is None):

@@ -182,7 +182,10 @@ class Doubtful:
         calls: Collection[int],
         awaits: Collection[int],
     ) -> bool:
-        """Whether the last wait of *caller* up to the call *behind* is one of *own*, but for *calls* and *awaits*."""
+        """Whether the last wait of *caller* up to the call *behind* is one of *own*.
+
+        Waits among *calls* and *awaits* are passed over.
+        """
         waits = self._waits[caller]
         place = bisect_left(waits, (behind + 1,)) - 1
         while place >= 0:

@@ -4,9 +4,11 @@ It says nothing of times: a pair that is in order without the wait is in order i
 the API allow. One run is one input, though: a line may be needed with other data.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from math import inf
 from operator import itemgetter
@@ -14,9 +16,10 @@ from typing import NamedTuple
 
 from acl_py.advice.lines import WaitLine, waits_of
 from acl_py.advice.pairs import Doubt, Pair, Told, pairs_of
+from acl_py.calls import acts
 from acl_py.causes.relation import At, Changes, Node, Relation
 from acl_py.trace.rows.reading import short_site
-from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.timeline import Ref, Timeline
 
 
 class Behind(NamedTuple):
@@ -113,12 +116,13 @@ class Judge:
 
         What is *told* at some nodes must stay as true as it was.
         """
-        relation = self._relation(edit.changes(), is_lazy=True)
-        first = self._first_known(relation) if one else None
+        relation, idle = self._relation(edit.changes(), is_lazy=True), self.idle_events(edit)
+        first = self._first_known(relation, idle) if one else None
         if first is not None:
             return Loss((first,))
         relation.walk(self._until_ns)
-        lost = [*_ordered(relation, [*self.pairs, *self._pairs_told(told)], want=False)]
+        pairs = [*self.pairs, *self._pairs_told(told)]
+        lost = [pair for pair in _ordered(relation, pairs, want=False) if pair.event not in idle]
         known = tuple(pair for pair in lost if pair.doubt is None)
         if known:
             return Loss(known, tuple(pair for pair in lost if pair.doubt is not None))
@@ -134,9 +138,40 @@ class Judge:
         nodes = (node for node in told if self.base.has(node) and self.base.when(node) <= self._until_ns)
         return chain.from_iterable(map(self._told.pairs, nodes))
 
-    def _first_known(self, relation: Relation) -> Pair | None:
-        """Return the first known pair that is in no order; *relation* goes on until there."""
+    def idle_events(self, edit: Edit) -> set[int]:
+        """Return the events for which nothing waits any more with *edit*: their records go, too, and what they were
+        recorded behind need not be over when they end. If something comes behind the work of a stream, an event that
+        is recorded there may be what it waits for.
+        """
+        if not any(pair.event is not None for pair in self.pairs):
+            return set()
+        calls, _ = waits_of(edit.lines)
+        sources = {self.base.point(each.one).actor for each in edit.behind}
+        busy = {pair.event for pair in self.pairs if self.base.point(pair.one).actor in sources}
+        return {event for event, uses in self._uses.items() if uses <= calls and event not in busy}
+
+    @cached_property
+    def _uses(self) -> dict[int, set[int]]:
+        """Return the calls that use each event, without records that may go; of events that have some."""
+        uses: defaultdict[int, set[int]] = defaultdict(set)
+        for index, call in enumerate(self.timeline.calls):
+            match call.act:
+                case acts.Made() | acts.Destroyed():
+                    continue
+                case acts.Recorded(_, Ref(stream)) if not self.timeline.handles[stream].name.startswith("legacy"):
+                    continue  # one in the legacy stream stays, because it orders that
+            for each in acts.leaves(call.act):
+                if isinstance(each, Ref) and self.timeline.handles[each.handle].kind == "event":
+                    uses[each.handle].add(index)
+        return dict(uses)
+
+    def _first_known(self, relation: Relation, idle: Collection[int]) -> Pair | None:
+        """Return the first known pair that is in no order, except for lives of *idle* events; *relation* goes on until
+        there.
+        """
         for at_ns, pair in self._known:
+            if pair.event in idle:
+                continue
             relation.walk(at_ns)
             if not relation.is_plain:
                 return None
@@ -161,7 +196,8 @@ class Judge:
             awaits=changes.awaits | variant.changes.awaits,
             behind=changes.behind,
         )
-        return [*_ordered(self._relation(whole), variant.pairs, want=False)]
+        idle = self.idle_events(edit)
+        return [pair for pair in _ordered(self._relation(whole), variant.pairs, want=False) if pair.event not in idle]
 
     def edges(self, pairs: Iterable[Pair]) -> list[Behind]:
         """Return few edges that put *pairs* in order: of those between the same two actors each is from a later node

@@ -50,13 +50,14 @@ _ALL = (*_KERNELS, *_OF_HOSTS)
 
 class Pair(NamedTuple):
     """*one* must be over before *other* begins: both are about the memory called *about*, or the life of a thing; or
-    there is a *doubt* whether they are.
+    there is a *doubt* whether they are. If it is the life of an event, *event* is its handle.
     """
 
     one: Node
     other: Node
     about: str
     doubt: Doubt | None = None
+    event: int | None = None
 
 
 class RacesError(ValueError):
@@ -241,7 +242,8 @@ def _pairs_of_things(relation: Relation) -> Iterator[Pair]:
                 end = Node(At.ENTRY, index)
                 for one in used.uses(handle, call.enter_ns):
                     if relation.point(one).actor != relation.point(end).actor and relation.is_ordered(one, end):
-                        yield Pair(one, end, timeline.handles[handle].name)
+                        thing = timeline.handles[handle]
+                        yield Pair(one, end, thing.name, event=handle if thing.kind == "event" else None)
 
 
 class _Used:

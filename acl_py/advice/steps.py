@@ -1,7 +1,8 @@
 """Edits of a run as edits of its program: the steps that make the waits of the run go, and edges come in their place.
 
 A replay of the unchanged program repeats the run to the nanosecond, so the steps of a call are found by its times and
-its line. A record without a wait that is left goes, too.
+its line. A record without a wait that is left goes, too; but one in the legacy stream stays, because it puts the work
+behind it in order with all blocking streams.
 """
 
 from bisect import bisect_right
@@ -16,6 +17,7 @@ from acl_py.advice.needs import Edit
 from acl_py.calls import acts
 from acl_py.calls.steps import Name
 from acl_py.causes.relation import At, Node
+from acl_py.explain.beside import DEFAULT_STREAM
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edges import Edge, with_edges
 from acl_py.explain.whatif import Asker
@@ -23,6 +25,7 @@ from acl_py.programs.format import Step
 from acl_py.trace.rows.columns import call_columns, op_columns
 from acl_py.trace.rows.reading import launching, short_site
 from acl_py.trace.rows.timeline import Timeline
+from device_model.rules import DefaultStream
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,11 @@ class Steps:
         events = {edge.event for edge in edges}
         for name, (records, others) in self._uses.items():
             if others and name not in events and all(step.index in gone for step in others):
-                yield from records
+                yield from (step for step in records if not self._is_barrier(step))
+
+    def _is_barrier(self, record: Step) -> bool:
+        independent = self._case.rules.default_stream is DefaultStream.INDEPENDENT
+        return not independent and record.fields.get("stream") == DEFAULT_STREAM
 
 
 def _behind(index: int, indices: Sequence[int]) -> Iterator[int]:

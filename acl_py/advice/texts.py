@@ -20,9 +20,12 @@ _MOST = 5  # lines of the program in a list
 
 
 class Words:
-    """Says what is *chosen* for the run in *timeline*; *steps* are those of its program."""
+    """Says what is *chosen* for the run in *timeline*; *steps* are those of its program. *of* is what that is for:
+    "this run", or a part of it.
+    """
 
-    def __init__(self, chosen: Chosen, timeline: Timeline, steps: Sequence[Step]) -> None:
+    def __init__(self, chosen: Chosen, timeline: Timeline, steps: Sequence[Step], of: str = "this run") -> None:
+        self._of = of
         self._chosen = chosen
         self._timeline = timeline
         self._steps = steps
@@ -31,7 +34,7 @@ class Words:
     def text(self) -> str:
         """All advice as plain text: what it is worth together, then each piece, then what is not known."""
         together = self._chosen.together
-        lines = ["advice: none: no wait of this run is known to be needless"]
+        lines = [f"advice: none: no wait of {self._of} is known to be needless"]
         if together is not None:
             before_ns, (before, after) = together.worked_ns[0], self._chosen.peaks
             more = f"; memory of devices in use at once: {before:,} -> {after:,} bytes" if after > before else ""

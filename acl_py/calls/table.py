@@ -3,9 +3,9 @@
     @verb(acl="aclrtRecordEvent", cuda="cudaEventRecord", aliases=("EventRecord",))
     async def RecordEvent(event: Event, stream: StreamLike = None) -> None: ...
 
-`verb` gives the function back, so that a call pays nothing for it. `all_verbs` loads the modules of the verbs itself,
-but for those that define none: the table is the same whatever a program has imported. Call it when a name is looked up,
-never while a module is loaded.
+`verb` gives the function back, so that a call pays nothing for it. `all_verbs` loads all modules that define verbs
+itself: the table is the same whatever a program has imported. Call it when a name is looked up, never while a module is
+loaded.
 """
 
 from collections.abc import Callable, Coroutine, Mapping

@@ -77,7 +77,7 @@ def _interrupts() -> int:
 
 
 def _leave(runtime: "CardRuntime") -> None:
-    """Note that the card works on, for this and all later runs."""
+    """Note that the card is still at work, so that this run and later ones know it."""
     ops = ", ".join(map(repr, runtime.unfinished()[:3])) or "a wait of a stream"
     what = f"the card still has work of a run that is over: {ops}"
     standing, code = runtime.driver.standing, runtime.rules.codes[Kind.OP_EXECUTE_TIMEOUT].value

@@ -19,7 +19,7 @@ from device_model.memory.backing import GONE, NOTHING
 
 
 class CardAllocation(Allocation):
-    """Memory of a card. Its bytes are on the card alone, but for a mirror that bodies of array kernels compute in."""
+    """Memory of a card. Its bytes are on the card alone. Bodies of array kernels compute in a mirror of them."""
 
     __slots__ = ("memory",)
     memory: "CardMemory"

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from acl_py.calls.acts import Completed, Destroyed, GraphLaunched, Queued, leaves
+from acl_py.calls.acts import Act, Completed, Destroyed, GraphLaunched, Queued, leaves
 from acl_py.calls.table import FAULTS
 from acl_py.causes.captured import Captured
 from acl_py.causes.lines import us
@@ -27,7 +27,17 @@ from acl_py.causes.walk import is_pageable
 from acl_py.trace.rows.columns import CallKind, OpColumns, call_columns, op_columns
 from acl_py.trace.rows.ranks import Delivery, Meeting
 from acl_py.trace.rows.reading import as_timeline, launching, site_of_call
-from acl_py.trace.rows.timeline import Call, Copied, Migration, Operation, Sleep, StreamStep, Timeline
+from acl_py.trace.rows.timeline import (
+    Call,
+    Copied,
+    Filled,
+    Memory,
+    Migration,
+    Operation,
+    Sleep,
+    StreamStep,
+    Timeline,
+)
 from acl_py.wording import reword
 from device_model.completions import Why
 
@@ -311,7 +321,9 @@ class _Found:
             edit = "Destroy it behind a synchronisation that the program needs anyway"
             self._call(Pitfall.DESTROY, index, _waits(call), f"{call.called}() waited for work", edit)
         elif isinstance(call.act, Completed):
-            edit = f"Use {call.name}Async() in a stream, with pinned memory, and synchronise before the result is used"
+            edit = f"Use {call.name}Async() in a stream"
+            if not _is_of_device(call.act, self.timeline.buffers):
+                edit += ", with pinned memory, and synchronise before the result is used"
             staged, waited = f"in {call.called}(), {_STAGED}", f"{call.called}() waited for its work"
             self._staged(Pitfall.SYNC_COPY, index, asleep, staged, waited, edit)
         elif isinstance(call.act, Queued | GraphLaunched) and not self._waited_for_own_work(call):
@@ -413,6 +425,16 @@ def is_legacy(row: Operation | StreamStep) -> bool:
 def _copied(call: Call | CallKind) -> Copied | None:
     """Return what *call* copies, if it does."""
     return next((each for each in leaves(call.act) if isinstance(each, Copied)), None)
+
+
+def _is_of_device(act: Act[Any], buffers: Sequence[Memory]) -> bool:
+    """Whether *act* copies from device to device, or fills memory of a device."""
+    for each in leaves(act):
+        if isinstance(each, Copied):
+            return each.kind == "d2d"
+        if isinstance(each, Filled):
+            return each.buffer >= 0 and buffers[each.buffer].space == "device"
+    return False
 
 
 def _may_wait(call: CallKind) -> bool:

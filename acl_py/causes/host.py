@@ -1,7 +1,7 @@
-"""The host's side of a recording: when the one host clock was busy, and in which call.
+"""The host's side of a recording: when a host was busy, and in which call.
 
-All tasks and threads of a simulation share one clock. A call in which the caller slept has a busy time before its first
-sleep, and one after each sleep.
+All tasks and threads of a simulation share one host, unless ranks have hosts of their own: then each caller is a host.
+A call in which the caller slept has a busy time before its first sleep, and one after each sleep.
 """
 
 from bisect import bisect_right
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acl_py.trace.rows.columns import CallColumns, Ints
-from acl_py.trace.rows.timeline import Sleep, Timeline
+from acl_py.trace.rows.columns import CallColumns, Ints, OpColumns
+from acl_py.trace.rows.timeline import OWN_HOSTS, Sleep, Timeline
 
 
 class BusyTimes(NamedTuple):
@@ -38,6 +38,18 @@ def busy_times(calls: CallColumns) -> BusyTimes:
     begins = begins[order]
     sleep = np.maximum(begins - len(calls), -1)
     return BusyTimes(begin_ns[order], end_ns[order], np.append(every, sleeps.call)[begins], sleep)
+
+
+def hosts_of(timeline: Timeline, ops: OpColumns, calls: CallColumns) -> tuple[Ints, Ints]:
+    """Return the number of the host that queued each operation, and of the host that made each call."""
+    if timeline.host_time != OWN_HOSTS:
+        return np.zeros(len(ops), np.int64), np.zeros(len(calls), np.int64)
+    numbers: dict[tuple[str, int], int] = {}
+    of_callers = [
+        np.array([numbers.setdefault(who, len(numbers)) for who in zip(each.callers, each.by, strict=True)], np.int64)
+        for each in (ops, calls)
+    ]
+    return of_callers[0][ops.caller], of_callers[1][calls.caller]
 
 
 def call_around(timeline: Timeline) -> Callable[[str, int], int | None]:

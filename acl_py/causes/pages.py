@@ -33,6 +33,7 @@ def parts_of(path: Iterable[Part]) -> list[PathPart]:
 
 def on_page(found: Finding, advice: str) -> page.Finding:
     """Return *found* as a page shows it, with *advice* below."""
-    text = f"{found.what[0].upper()}{found.what[1:]}{found.often}\n{advice}"
+    what = found.what if "(" in found.what.split()[0] else found.what[0].upper() + found.what[1:]  # not acl.rt.memset()
+    text = f"{what}{found.often}\n{advice}"
     place = found.site, found.begin_ns, found.end_ns, found.ops, found.calls
     return page.Finding(text, *place, found.held_ns, waits=found.waits)

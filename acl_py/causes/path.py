@@ -3,8 +3,9 @@
 The path is found from the end of the run backwards. An operation started when the last thing that it waited for was
 over: another operation, or the call that queued it. A call returned when the host had done it, or when the operation
 ended that it waited for. Tasks and threads share one host clock, so before a call the host was busy with the call
-before it, of whichever task. Ranks of a collective wait for the one that comes last, and the path goes on there. The
-parts of the path follow one another without a gap, so they add up to the makespan.
+before it, of whichever task; ranks that have hosts of their own do not share one. Ranks of a collective wait for the
+one that comes last, and the path goes on there. The parts of the path follow one another without a gap, so they add up
+to the makespan.
 """
 
 from bisect import bisect_right
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acl_py.causes.host import busy_times, call_around, sleep_before
+from acl_py.causes.host import busy_times, call_around, hosts_of, sleep_before
 from acl_py.causes.partners import Partners
 from acl_py.trace.rows.columns import call_columns, op_columns, step_columns
 from acl_py.trace.rows.timeline import Sleep, Timeline
@@ -88,7 +89,14 @@ class _Walk:
         self.queued, self.start, self.end, self.after = (column.tolist() for column in columns)
         self.sleeps = self.calls.sleeps
         self.busy, self.ends, self.busy_calls, self.woke = (column.tolist() for column in busy_times(self.calls))
-        self.before = len(self.busy)  # the host's busy times from here on have been visited
+        of_ops, of_calls = hosts_of(timeline, self.ops, self.calls)
+        self.host_of_op, self.host_of_call = of_ops.tolist(), of_calls.tolist()
+        self.host: int | None = None  # whose time the walk is in; None: of the host that was busy last
+        # The busy times of each host, and how many of them have not been visited.
+        self.places: dict[int, list[int]] = {}
+        for place, call in enumerate(self.busy_calls):
+            self.places.setdefault(self.host_of_call[call], []).append(place)
+        self.left = {host: len(places) for host, places in self.places.items()}
         self.waits = _waits_by_stream(timeline)
         self.found: list[Part] = []
 
@@ -177,6 +185,7 @@ class _Walk:
     def _inside(self, index: int, at: int) -> tuple[int | None, int]:
         """Go from the instant at which an operation was queued to what the host did before."""
         ops = self.ops
+        self.host = self.host_of_op[index]
         number = None if ops.called_ns[index] >= 0 else self.around(ops.callers[ops.caller[index]], at)
         if number is None:
             return None, at
@@ -191,6 +200,7 @@ class _Walk:
 
         A caller whose pageable memory is copied in parts copied from the end of its last wait on.
         """
+        self.host = self.host_of_call[number]
         if sleep.waits is not None:
             wait = next((wait for wait in reversed(sleep.waits) if wait.end_ns <= at), None)
             if wait is None:
@@ -202,16 +212,36 @@ class _Walk:
 
     def _host(self, at: int) -> tuple[int | None, int]:
         """Go from a time of the host to what it did, or waited for, before."""
-        self.before = place = bisect_right(self.ends, at, hi=self.before) - 1
+        place, earlier = self._last_busy(at)
         if place < 0:
             return None, self._add(0, at, Cause.PROGRAM)
         begin, call, woke = self.busy[place], self.busy_calls[place], self.woke[place]
         at = self._add(self.ends[place], at, Cause.PROGRAM)
-        earlier = self.ends[place - 1] if place else 0
         if earlier > begin:  # another task or thread had the host when this one woke
             return None, self._add(min(earlier, at), at, Cause.CALL, call=call)
         at = self._add(begin, at, Cause.CALL, call=call)
         return (None, at) if woke < 0 else self._wake(call, self._sleep(woke), at)
+
+    def _last_busy(self, at: int) -> tuple[int, int]:
+        """Return the last busy time of the host up to *at* that was not visited, and the end of that before it.
+
+        Before its first call a host waited for the one that began it, and that is the one that was busy last.
+        """
+        own = [] if self.host is None else [self._busy_before(self.host, at)]
+        found = max(own, default=(-1, 0, 0))
+        if found[0] < 0:
+            found = max((self._busy_before(host, at) for host in self.places), default=found)
+        place, left, host = found
+        if place < 0:
+            return place, 0
+        self.host, self.left[host] = host, left - 1
+        return place, self.ends[self.places[host][left - 2]] if left > 1 else 0
+
+    def _busy_before(self, host: int, at: int) -> tuple[int, int, int]:
+        """Return the last busy time of *host* up to *at* that was not visited, how many there are, and the host."""
+        places = self.places.get(host, [])
+        left = bisect_right(places, at, hi=self.left.get(host, 0), key=self.ends.__getitem__)
+        return places[left - 1] if left else -1, left, host
 
     def _sleep(self, place: int) -> Sleep:
         """Return the sleep at a *place* in the columns."""

@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from acl_py.calls.acts import Act, Synchronised
-from acl_py.causes.host import BusyTimes, busy_times
+from acl_py.causes.host import BusyTimes, busy_times, hosts_of
 from acl_py.causes.partners import Partners
 from acl_py.causes.path import Cause, Part, makespan_ns
 from acl_py.trace.rows.columns import (
@@ -51,9 +51,7 @@ def slacks(timeline: Timeline, path: Iterable[Part]) -> list[int]:
             slack[part.op] = 0
     for op, node in ranks.nodes.items():
         slack[node] = min(slack[node], slack[op])
-    nodes, earlier, spare = ranks.edges(
-        _edges(ops, calls, step_columns(timeline.steps), busy, timeline.handles), begin_ns
-    )
+    nodes, earlier, spare = ranks.edges(_edges(ops, calls, step_columns(timeline.steps), busy, timeline), begin_ns)
     visit = np.empty(len(end_ns), np.int64)
     visit[np.lexsort((end_ns, begin_ns))[::-1]] = np.arange(len(end_ns))
     order = np.argsort(visit[nodes])
@@ -131,13 +129,13 @@ def _grouped(nodes: Ints, wanted: Container[int]) -> dict[int, list[int]]:
     return found
 
 
-def _edges(
-    ops: OpColumns, calls: CallColumns, steps: StepColumns, busy: BusyTimes, handles: Sequence[Handle]
-) -> _Edges:
+def _edges(ops: OpColumns, calls: CallColumns, steps: StepColumns, busy: BusyTimes, timeline: Timeline) -> _Edges:
     """Return the relations of a recording: what comes before each operation and each busy time, and the time to spare,
     by which that could be later without changing it.
     """
-    queued = _Queued(ops, handles)
+    queued = _Queued(ops, timeline.handles)
+    host_of_op, host_of_call = hosts_of(timeline, ops, calls)
+    host = host_of_call[busy.call]
     of_ops = [*_neighbours(ops), _waits(steps, queued)]
     of_host, last = _synchronised(ops, calls, busy, queued)
     held = np.flatnonzero(ops.after >= 0)
@@ -147,8 +145,8 @@ def _edges(
         (held, ops.after[held], np.zeros(len(held), np.int64)),
         (len(ops) + of_host, last, busy.begin_ns[of_host] - ops.end_ns[last]),
         (len(ops) + woken, woke, np.zeros(len(woken), np.int64)),
-        _behind_the_host(ops, busy),
-        _host_in_order(len(ops), busy, woken),
+        _behind_the_host(ops, busy, host_of_op, host),
+        _host_in_order(len(ops), busy, woken, host),
     ]
     nodes, earlier, spare = (np.concatenate(columns) for columns in zip(*edges, strict=True))
     return nodes, earlier, spare
@@ -205,21 +203,26 @@ def _waits(steps: StepColumns, queued: "_Queued") -> tuple[Ints, Ints]:
     return node[node >= 0], steps.after[waits][node >= 0]
 
 
-def _behind_the_host(ops: OpColumns, busy: BusyTimes) -> _Edges:
-    """Return operations and the busy times of the host in which they were queued."""
-    place = np.searchsorted(busy.end_ns, ops.queued_ns, side="right") - 1
+def _behind_the_host(ops: OpColumns, busy: BusyTimes, host_of_op: Ints, host: Ints) -> _Edges:
+    """Return operations and the busy times of their hosts in which they were queued."""
+    place = np.full(len(ops), -1)
+    for number in np.unique(host_of_op).tolist():
+        own, queued = np.flatnonzero(host == number), np.flatnonzero(host_of_op == number)
+        found = np.searchsorted(busy.end_ns[own], ops.queued_ns[queued], side="right") - 1
+        place[queued[found >= 0]] = own[found[found >= 0]]
     is_late = (ops.after < 0) & np.isin(ops.why, _LATE)
     spare = np.where(is_late, 0, ops.start_ns - ops.queued_ns)
     node = np.flatnonzero(place >= 0)
     return node, len(ops) + place[node], spare[node]
 
 
-def _host_in_order(count: int, busy: BusyTimes, woken: Ints) -> _Edges:
-    """Return busy times, whose nodes follow *count* others, and those before them; an operation has *woken* some."""
-    spare = np.zeros(len(busy.call), np.int64)
-    spare[woken] = busy.begin_ns[woken] - busy.end_ns[woken - 1]
-    node = np.arange(count + 1, count + len(spare))
-    return node, node - 1, spare[1:]
+def _host_in_order(count: int, busy: BusyTimes, woken: Ints, host: Ints) -> _Edges:
+    """Return busy times, whose nodes follow *count* others, and those before them on their *host*; an operation has
+    *woken* some.
+    """
+    later, earlier = successive(np.arange(len(busy.call)), host)
+    spare = np.where(np.isin(later, woken), busy.begin_ns[later] - busy.end_ns[earlier], 0)
+    return count + later, count + earlier, spare
 
 
 def _woken(calls: CallColumns, busy: BusyTimes) -> tuple[Ints, Ints]:

@@ -7,12 +7,12 @@ import typer
 
 from acl_py import __version__
 from acl_py.cli.calibrating import calibrate_command
-from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_page, write_trace
+from acl_py.cli.common import Format, ReportOut, Sanitizable, TraceFormat, TraceOut, write_trace
 from acl_py.cli.comparing import compare_command
 from acl_py.cli.converting import atc_command
 from acl_py.cli.defaults import config_command, give_defaults
 from acl_py.cli.devices import devices_command
-from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
+from acl_py.cli.explaining import Explain, Shown, WhatIf, edits_of, explain_recording, say, write_page
 from acl_py.cli.explanations import explain_error_command
 from acl_py.cli.explore import explore_command
 from acl_py.cli.names import names_command
@@ -25,7 +25,6 @@ from acl_py.cli.scripts import run_command
 from acl_py.cli.shelling import shell_command
 from acl_py.cli.sweeping import sweep_command
 from acl_py.compat.acl.standins import commands
-from acl_py.trace.page import Page
 from device_model.compiled import CORE
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -100,13 +99,13 @@ def demo_command(
     edits = edits_of(what_if)
     page = {Demo.STREAMS: demo, Demo.AICORE: demo_aicore, Demo.FLASH: demo_flash}[what].main()
     fine = trace_out is None or write_trace(page.runs[-1].timeline, trace_out, trace_format)
-    runs = list(page.runs)
+    shown = [*map(Shown, page.runs)]
     for run in page.runs if explain or edits else ():
         say(f"\n{run.title}")
         (_, *answers), asked = explain_recording(run.timeline, run.title, edits)
-        runs += [answer._replace(title=f"{run.title}: {answer.title}") for answer in answers]
+        shown += [answer.below(run.title) for answer in answers]
         fine &= asked
     if report is not None:
-        fine &= write_page(Page(runs, page.title), report)
+        fine &= write_page(shown, report, title=page.title)
     if not fine:
         raise typer.Exit(1)

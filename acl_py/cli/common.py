@@ -12,14 +12,12 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from acl_py import recorded
-from acl_py.causes.pages import explained
 from acl_py.faults import Fault, FaultError, parse
 from acl_py.parts import ALL_PARTS, parts_of
 from acl_py.sanitizer.reports import ReportForm
 from acl_py.sanitizer.suppressions import SuppressionError
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import Fix, Sanitized
-from acl_py.trace.page import Page
 from acl_py.trace.rows.files import save
 from acl_py.trace.rows.timeline import Timeline
 from acl_py.trace.views import chrome, kineto, msprof, msprof_op, table
@@ -229,7 +227,10 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how far *what* has come, which has *total* parts. Call what is yielded behind each of them."""
+    """Show on a terminal how far *what* has come, which has *total* parts. Call what is yielded behind each of them.
+
+    No thread draws it, and both outputs stay as they are, because processes may be forked meanwhile.
+    """
     out = console(stderr=True)
     if not out.is_terminal:
         yield lambda: None
@@ -237,9 +238,12 @@ def progress(what: str, total: int) -> Iterator[Callable[[], object]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=out, transient=True) as shown:
+    shown = Progress(
+        *columns, console=out, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+    )
+    with shown:
         task = shown.add_task(what, total=total)
-        yield lambda: shown.advance(task)
+        yield lambda: shown.update(task, advance=1, refresh=True)
 
 
 def complain(what: str) -> None:
@@ -255,11 +259,6 @@ def is_written(write: Callable[[], object], path: Path | None = None) -> bool:
         complain(f"{path or error.filename}: cannot be written: {error.strerror}")
         return False
     return True
-
-
-def write_page(page: Page, path: Path) -> bool:
-    """Explain the runs of *page* and write it to the file *path*. If that is not possible, say why, return False."""
-    return is_written(lambda: explained(page).write(path), path)
 
 
 def write_trace(timeline: Timeline, path: Path, form: TraceFormat) -> bool:

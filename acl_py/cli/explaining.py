@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.text import Text
 
 from acl_py.calls.steps import HOST_ACCESS
+from acl_py.causes.pages import explained as with_causes
 from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
 from acl_py.explain.asking import asking_of
 from acl_py.explain.cases import Case, EditError
@@ -17,13 +18,15 @@ from acl_py.explain.edits import FORMS, Edit, parse_all
 from acl_py.explain.optimiser import optimise, write_program
 from acl_py.explain.recordings import asker_of
 from acl_py.explain.whatif import Answer, Asker, answers_text
+from acl_py.explain.windowed import Part
 from acl_py.many.crew import Crew
 from acl_py.tools.explanation import Explanation, View
-from acl_py.trace.page import Run
+from acl_py.trace.page import Page, Run
 from acl_py.trace.rows.timeline import Timeline
 from device_model.errors import printable
 from device_model.profile import DeviceProfile
 
+MOST_PRICED_OPS = 1_000  # of a run whose findings have prices on a page though nobody has asked to explain it
 _USUAL = View()
 # What a terminal shows in colours: lines of the program, what something is worth, and how a part of a report begins.
 _PLACE, _WORTH, _HEAD = r"[\w.-]+\.py:\d+", r"Worth [\d,.]+ us|-> [\d,.]+ us", r"^(critical path|advice|findings)"
@@ -58,6 +61,17 @@ OptimiseOut = Annotated[
 ]
 
 
+class Shown(NamedTuple):
+    """A *run* that a page shows. *case* is its program, None if only the recording is there."""
+
+    run: Run
+    case: Case | None = None
+
+    def below(self, title: str) -> "Shown":
+        """Return this with *title* before its own title."""
+        return self._replace(run=self.run._replace(title=f"{title}: {self.run.title}"))
+
+
 def propose(asker: Asker, path: Path, *, stderr: bool = False, crew: Crew | None = None) -> bool:
     """Print what the optimiser proposes, and write the edited program. Return whether that was possible.
 
@@ -79,7 +93,7 @@ def edits_of(texts: Sequence[str] | None) -> list[list[Edit]]:
 
 def explain_case(
     case: Case, edits: Sequence[Sequence[Edit]], *, explain: bool, optimised: Path | None = None
-) -> tuple[list[Run], bool]:
+) -> tuple[list[Shown], bool]:
     """Print the explanation of *case* if it is wanted, and what each of *edits* would change; write the *optimised*
     program.
 
@@ -91,11 +105,14 @@ def explain_case(
     """
     asker = Asker(case)
     answers = [asker.ask(together) for together in edits]
-    # A program that says nothing of the host's accesses may still have some.
-    host_watched = any(step.act == HOST_ACCESS for step in case.program.steps)
-    timeline = replace(asker.timeline, host_watched=host_watched)
-    pages = [explained(asker, timeline, explain=explain), *shown(answers)]
-    return pages, optimised is None or propose(asker, optimised)
+    run = _run(asker, _with_host(asker.timeline, case))
+    if explain:
+        explanation = Explanation(run.timeline, asker, _USUAL)
+        say(explanation.text)
+        run = explanation.on_page(run)
+    if answers:
+        say(answers_text(answers))
+    return [Shown(run, case), *_runs(answers)], optimised is None or propose(asker, optimised)
 
 
 def explain_recording(
@@ -106,7 +123,7 @@ def explain_recording(
     model: DeviceProfile | None = None,
     optimised: Path | None = None,
     stderr: bool = False,
-) -> tuple[list[Run], bool]:
+) -> tuple[list[Shown], bool]:
     """Print the explanation of a run, and what each of *edits* would change; write the *optimised* program. *name* is
     that of the run, and prices are by *model*, or else by the profile of the run.
 
@@ -138,11 +155,20 @@ class Told:
         asker = self._asker(model, asks=bool(edits))
         self.explanation = Explanation(timeline, asker, view)
         self._crew = crew or Crew(workers=1)
-        for answer in self._crew.in_order(asking_of(asker), edits) if asker is not None and edits else ():
+        if asker is not None and edits:
+            try:
+                self._ask(asker, edits, view)
+            except EditError as error:
+                self._complain(str(error))
+
+    def _ask(self, asker: Asker, edits: Sequence[Sequence[Edit]], view: View) -> None:
+        """Ask for the answers to *edits*, which are about what *view* shows."""
+        part = None if view.window is None else Part(asker, self.timeline, view.window)
+        for answer in self._crew.in_order(asking_of(asker if part is None else part.asker), edits):
             if isinstance(answer, EditError):
                 self._complain(str(answer))
             else:
-                self.answers.append(answer)
+                self.answers.append(answer if part is None else part.of(answer))
 
     def _asker(self, model: DeviceProfile | None, *, asks: bool) -> Asker | None:
         if self.is_empty:
@@ -171,14 +197,14 @@ class Told:
             say(answers_text(self.answers), stderr=stderr)
 
     @property
-    def pages(self) -> list[Run]:
+    def pages(self) -> list[Shown]:
         """The timeline with its explanation, for a page, and that of each edit."""
         asker = self.explanation.asker
         if self.is_empty:
-            return [Run(self.name, self.timeline)]
+            return [Shown(Run(self.name, self.timeline))]
         if asker is None:
-            return [self.explanation.on_page(Run(self.name, self.timeline))]
-        return [self.explanation.on_page(_run(asker, self.timeline)), *_runs(self.answers)]
+            return [Shown(self.explanation.on_page(Run(self.name, self.timeline)))]
+        return [Shown(self.explanation.on_page(_run(asker, self.timeline))), *_runs(self.answers)]
 
     def propose(self, path: Path, *, stderr: bool = False) -> bool:
         """Print what the optimiser proposes, and write the edited program. Return whether that was possible."""
@@ -186,14 +212,31 @@ class Told:
         return asker is not None and propose(asker, path, stderr=stderr, crew=self._crew)
 
 
-def explained(asker: Asker, timeline: Timeline, *, explain: bool, stderr: bool = False) -> Run:
-    """Print the explanation of *timeline*, a run of the program of *asker*, if it is wanted; return it for a page."""
-    run = _run(asker, timeline)
-    if not explain:
+def write_page(shown: Iterable[Shown], path: Path, *, title: str = "") -> bool:
+    """Explain what is *shown*, with prices, and write it to the file *path*. If it cannot be written, say why."""
+    page = Page([each.run if each.run.critical else _priced(*each) for each in shown], title)
+    return is_written(lambda: with_causes(page).write(path), path)
+
+
+def _priced(run: Run, case: Case | None) -> Run:
+    """Return *run* with its findings, their prices, and advice; or with a note why these are not there."""
+    timeline = run.timeline
+    if not timeline.ops:
         return run
-    explanation = Explanation(timeline, asker, _USUAL)
-    say(explanation.text, stderr=stderr)
-    return explanation.on_page(run)
+    try:
+        if len(timeline.ops) > MOST_PRICED_OPS:
+            raise EditError(f"the run has {len(timeline.ops):,} operations; --explain prices its findings")
+        asker = asker_of(timeline, run.title) if case is None else Asker(case)
+    except EditError as error:
+        plain = Explanation(timeline, None, _USUAL).on_page(run)
+        return plain._replace(notes=[*(plain.notes or ()), f"there are no prices: {error}"])
+    timeline = timeline if case is None else _with_host(timeline, case)
+    return Explanation(timeline, asker, _USUAL).on_page(run)
+
+
+def _with_host(timeline: Timeline, case: Case) -> Timeline:
+    """Return *timeline*, a run of *case*. A program that says nothing of the host's accesses may still have some."""
+    return replace(timeline, host_watched=any(step.act == HOST_ACCESS for step in case.program.steps))
 
 
 def _run(asker: Asker, timeline: Timeline) -> Run:
@@ -202,15 +245,8 @@ def _run(asker: Asker, timeline: Timeline) -> Run:
     return Run(printable(case.program.id), timeline, notes=notes)
 
 
-def shown(answers: Sequence[Answer], *, stderr: bool = False) -> list[Run]:
-    """Print *answers*, and return their timelines for a page."""
-    if answers:
-        say(answers_text(answers), stderr=stderr)
-    return _runs(answers)
-
-
-def _runs(answers: Iterable[Answer]) -> list[Run]:
-    return [Run(each.edits, each.after, notes=each.notes) for each in answers]
+def _runs(answers: Iterable[Answer]) -> list[Shown]:
+    return [Shown(Run(each.edits, each.after, notes=each.notes), each.case) for each in answers]
 
 
 def say(text: str, *, stderr: bool = False) -> None:

@@ -32,10 +32,9 @@ from acl_py.cli.common import (
     profile_of,
     rules_of,
     sanitized_run,
-    write_page,
     write_trace,
 )
-from acl_py.cli.explaining import Explain, OptimiseOut, WhatIf, edits_of, explain_case, say
+from acl_py.cli.explaining import Explain, OptimiseOut, Shown, WhatIf, edits_of, explain_case, say, write_page
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
@@ -50,7 +49,7 @@ from acl_py.programs.replay import Replay, replay
 from acl_py.sanitizer import reports
 from acl_py.schedules import Effects
 from acl_py.tools.sanitizing import FOUND, Sanitized
-from acl_py.trace.page import Page, Run
+from acl_py.trace.page import Run
 from acl_py.trace.views import chart
 from acl_py.trace.views.shown import shown_for_all
 from acl_py.whole_files import write_text
@@ -123,7 +122,7 @@ def replay_command(
         found = sanitized is not None and _show_findings(sanitized, list(chain.from_iterable(compared)))
     else:
         order = orders[0] if orders else None
-        stuck: list[Run] = []
+        stuck: list[Shown] = []
         cases: list[Case] = []
         fixes = None if fix is None else Fixes(fix, cases)
         sanitized = sanitized_run(sanitize, folder, findings_out, findings_form, fixes)
@@ -133,7 +132,7 @@ def replay_command(
         cases += [Case(run.program, card, order or RULES[card.rules]) for run in runs]
         found = sanitized is not None and _show_findings(sanitized)
         fine &= _write(runs, json_out, trace_out, trace_format) and (fixes is None or fixes.is_written)
-        pages = [_page(run) for run in runs]
+        pages = [Shown(_page(run), None if injected else case) for run, case in zip(runs, cases, strict=True)]
         if optimise is not None and len(runs) != 1:
             complain(f"--optimise writes one program, but {len(runs)} ran")
             optimise, fine = None, False
@@ -214,14 +213,14 @@ def _replay(
     order: SyncRules | None,
     injected: Sequence[Fault],
     effects: Effects,
-    stuck: list[Run],
+    stuck: list[Shown],
 ) -> Replay:
     """Run *program*. If it ends in a deadlock, what it did until then goes to *stuck*."""
     try:
         return replay(program, device=card, rules=order, faults=injected, effects=effects)
     except DeadlockError as error:
         if error.timeline is not None:
-            stuck.append(Run.whole(printable(program.id), error.timeline))
+            stuck.append(Shown(Run.whole(printable(program.id), error.timeline)))
         raise ProgramError(f"{printable(program.id)}: {error}") from error
 
 
@@ -292,23 +291,23 @@ def _write(runs: Sequence[Replay], json_out: Path | None, trace_out: Path | None
     return fine
 
 
-def _write_report(runs: Sequence[Run], path: Path) -> bool:
-    """Write the timelines of all *runs* to a page, one below the other. Return whether that was possible."""
-    if not runs:
+def _write_report(shown: Sequence[Shown], path: Path) -> bool:
+    """Write all that is *shown* to a page, one below the other. Return whether that was possible."""
+    if not shown:
         complain("--report has nothing to write: no program ran")
         return False
-    return write_page(Page(runs), path)
+    return write_page(shown, path)
 
 
 def _explain(
     cases: Sequence[Case], edits: Sequence[Sequence[Edit]], optimised: Path | None, *, explain: bool
-) -> tuple[list[Run], bool]:
+) -> tuple[list[Shown], bool]:
     """Print what each program waited for, and what *edits* would change; write the *optimised* program.
 
     Returns:
         The timelines for a page, and whether all that was asked could be done.
     """
-    pages: list[Run] = []
+    pages: list[Shown] = []
     fine = True
     for case in cases:
         name = printable(case.program.id)

@@ -6,13 +6,12 @@ from typing import Annotated
 import typer
 
 from acl_py.causes.lines import MOST_LINES, us
-from acl_py.cli.common import Overlay, complain, option_refused, profile_of, write_page
+from acl_py.cli.common import Overlay, complain, option_refused, profile_of
 from acl_py.cli.crews import CrewError, Dask, Workers, crew_of
-from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say
+from acl_py.cli.explaining import OptimiseOut, Told, WhatIf, edits_of, say, write_page
 from acl_py.cli.windows import All, FailOver, JsonOut, Range, Since, Top, Until, nanoseconds, view_of, write_json
 from acl_py.explain.diff import MOST_CHANGES, Difference
 from acl_py.tools.sanitizing import FOUND
-from acl_py.trace.page import Page
 from acl_py.trace.rows.files import TraceFileError, read_trace
 from acl_py.trace.rows.timeline import Timeline
 
@@ -69,7 +68,7 @@ def report_command(
     if json_out is not None:
         fine &= write_json(told.explanation.data(told.answers), json_out)
     if html is not None:
-        fine &= write_page(Page(told.pages), html)
+        fine &= write_page(told.pages, html)
     if not fine:
         raise typer.Exit(1)
     if fail_over is not None and (worth_ns := told.explanation.worth_ns) > nanoseconds(fail_over):

@@ -34,10 +34,9 @@ from acl_py.cli.common import (
     profile_of,
     rules_of,
     sanitized_run,
-    write_page,
     write_trace,
 )
-from acl_py.cli.explaining import Explain, WhatIf, edits_of, explain_recording, say
+from acl_py.cli.explaining import Explain, Shown, WhatIf, edits_of, explain_recording, say, write_page
 from acl_py.cli.fixing import Fix, Fixes
 from acl_py.compat.acl.hanging import View
 from acl_py.explain.edits import Edit
@@ -48,7 +47,7 @@ from acl_py.sanitizer.watch import begin
 from acl_py.schedules import Effects, having
 from acl_py.tools import scripts
 from acl_py.tools.scripts import Clock, Form
-from acl_py.trace.page import Page, Run
+from acl_py.trace.page import Run
 from acl_py.trace.rows.timeline import Timeline
 from device_model.profile import ProfileError
 
@@ -367,16 +366,16 @@ def _explain(
     """Print the explanation of each recording if it is wanted, and write all of them to one page if it has a *path*.
     Return whether that was possible.
     """
-    runs = [] if timelines else [Run(title, Timeline())]
+    shown = [] if timelines else [Shown(Run(title, Timeline()))]
     for number, timeline in enumerate(timelines, 1):
         name = title if len(timelines) == 1 else f"{title}, simulation {number} of {len(timelines)}"
         if not explain:
-            runs.append(Run(name, timeline))
+            shown.append(Shown(Run(name, timeline)))
             continue
         if len(timelines) > 1:
             say(f"\n{name}:", stderr=True)
         (run, *answers), _ = explain_recording(timeline, name, edits, stderr=True)
         if len(timelines) > 1:
-            answers = [answer._replace(title=f"{name}: {answer.title}") for answer in answers]
-        runs += [run, *answers]
-    return path is None or write_page(Page(runs), path)
+            answers = [answer.below(name) for answer in answers]
+        shown += [run, *answers]
+    return path is None or write_page(shown, path)

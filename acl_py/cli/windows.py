@@ -38,7 +38,7 @@ JsonOut = Annotated[
     typer.Option(
         "--json",
         metavar="FILE",
-        help="Write the same as JSON (docs/traces.md); '-' is standard output, in place of the text.",
+        help="Write the same as JSON (docs/traces/explanations.md); '-' is standard output, in place of the text.",
         rich_help_panel=OF_FILES,
     ),
 ]

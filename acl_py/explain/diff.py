@@ -91,7 +91,7 @@ class Difference:
         return "\n".join([*text, *not_known(self._notes())])
 
     def data(self, most: int = MOST_CHANGES) -> dict[str, Any]:
-        """Return the difference for JSON (docs/traces.md has the fields)."""
+        """Return the difference for JSON (fields: docs/traces/explanations.md)."""
         return {
             "form": "acl_py diff",
             "version": 1,

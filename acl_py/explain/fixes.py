@@ -99,7 +99,7 @@ class Fixer:
         return finding.kind is Kind.DOUBLE_FREE and any(self._sites) and finding.sites[0] in self._lines
 
     def try_fix(self, finding: Finding) -> Trial:
-        """Return what comes of the fix of *finding*, which this case has."""
+        """Return the outcome of the fix of *finding*, which this case has."""
         if finding.kind in REWRITTEN:
             return self._try_rewrite(finding)
         by_edge, move = self._try_edge(finding), self._moved_record(_lines_of(finding))

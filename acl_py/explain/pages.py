@@ -10,8 +10,11 @@ from acl_py.trace.page import Run
 
 
 def with_prices(run: Run, path: Iterable[Part], priced: Sequence[Priced], notes: Sequence[str]) -> Run:
-    """Return *run* with its critical path, and with findings that have prices; *notes* are those of the prices."""
-    return run._replace(findings=[_priced(each) for each in priced], critical=parts_of(path), notes=notes)
+    """Return *run* with its critical path, and with findings that have prices, behind those that it has; *notes* are
+    those of the prices.
+    """
+    found = [*run.findings, *(_priced(each) for each in priced)]
+    return run._replace(findings=found, critical=parts_of(path), notes=[*dict.fromkeys((*(run.notes or ()), *notes))])
 
 
 def _priced(priced: Priced) -> page.Finding:

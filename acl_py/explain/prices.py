@@ -182,13 +182,16 @@ def _priced(asker: Asker, finding: Finding, steps: "_Steps") -> list[Priced]:
         if not chosen:
             raise EditError("the program has no step for it")
         alike = steps.alike(chosen)
-        if finding.pitfall is Pitfall.LEGACY:
+        is_of_device = finding.pitfall is Pitfall.SYNC_COPY and _is_within_device(asker.case.program, alike)
+        if finding.pitfall is Pitfall.LEGACY or is_of_device:
             if steps.is_known(finding.pitfall, alike):
                 return []
-            found = [best(asker, ways) for ways in ways_out(asker.case, alike, finding.edit)]
-            priced = [Priced(replace(finding, edit=way.edit), answer) for way, answer in filter(None, found)]
-            if priced:
-                return priced
+            own = f"{finding.edit} of its own" if is_of_device else finding.edit
+            found = [*filter(None, (best(asker, ways) for ways in ways_out(asker.case, alike, own)))]
+            mends = any(answer.is_in_order for _, answer in found)
+            ways = [(way, answer) for way, answer in found if answer.is_in_order or not mends]
+            if ways:
+                return [Priced(replace(finding, edit=way.edit), answer) for way, answer in ways]
         as_it_is = Priced(finding, asker.compare(_EDITS[finding.pitfall](asker.case, chosen), finding.edit))
         if finding.pitfall is Pitfall.SYNC_COPY:
             way, answer = best(asker, fetched_later(asker.case.program, alike)) or (None, None)
@@ -375,6 +378,16 @@ def _is_on_device(program: Program, step: Step) -> bool:
     """Whether one end of a copy, or what is filled, is memory of the device."""
     host = program.buffers_in("pinned", "pageable")
     return any(step.fields[end] not in host for end in ("dst", "src") if end in step.fields)
+
+
+def _is_within_device(program: Program, steps: Sequence[Step]) -> bool:
+    """Whether *steps* only copy from device to device or fill memory there, and each waits for that."""
+    host = program.buffers_in("pinned", "pageable", "managed")
+    return all(
+        isinstance(step.act, Completed)
+        and not any(step.fields[end] in host for end in ("dst", "src", "buf") if end in step.fields)
+        for step in steps
+    )
 
 
 def _deep_queues(case: Case, _: Sequence[Step]) -> Case:

@@ -38,7 +38,7 @@ def case_of(timeline: Timeline, name: str, model: DeviceProfile | None = None) -
     try:
         with settled():
             program = parse(recorded.program(timeline, printable(name)[:_LONGEST] or "run"))
-    except ProgramError as error:
+    except (ProgramError, recorded.OneHostError) as error:
         raise EditError(f"the run cannot be repeated: {error}") from error
     case = Case(program, device, rules)
     if own is not None:

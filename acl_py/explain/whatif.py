@@ -7,7 +7,7 @@ order before, the answer says so: such an edit is no fix.
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -41,7 +41,8 @@ _ARRAYS = {repr(PAGEABLE), repr(PINNED + PAGEABLE)}  # memory that may be of sev
 class Answer:
     """What edits would change. Times are makespans: until the last step has returned and all operations are done
     (of a habit whose edit moves calls in front of the first work, they are *worked_ns*).
-    *worked_ns* are those of the windows from the first work to the last wait, before and after, which texts tell.
+    *worked_ns* are those of the windows from the first work to the last wait, before and after, which texts tell; or of
+    another *part*, in words (windowed.py).
 
     *conflicts* name pairs of accesses that the edits leave without order although they touch the same bytes; if there
     are any, the edits are no fix. *notes* say what the times do not contain. *reordered* names the engines that run
@@ -58,6 +59,7 @@ class Answer:
     worked_ns: tuple[int, int]
     run: Replay = field(repr=False)
     case: Case = field(repr=False)
+    part: str = ""
 
     @property
     def after(self) -> Timeline:
@@ -70,10 +72,16 @@ class Answer:
         return self.before_ns - self.after_ns
 
     @property
+    def is_in_order(self) -> bool:
+        """Whether all work of the edited run is in order, also what was not before."""
+        return not _conflicts(self.run.findings)
+
+    @property
     def text(self) -> str:
         """The answer as plain text."""
         before_ns, after_ns = self.worked_ns
-        lines = [f"{self.edits}: {us(after_ns)} instead of {us(before_ns)}: {_gain(before_ns, after_ns)}"]
+        name = f"{self.edits}, {self.part}" if self.part else self.edits
+        lines = [f"{name}: {us(after_ns)} instead of {us(before_ns)}: {_gain(before_ns, after_ns)}"]
         if self.conflicts:
             lines.append(f"  no fix: it leaves work on the same bytes without order: {listed(self.conflicts[:_SHOWN])}")
             if len(self.conflicts) > _SHOWN:
@@ -170,7 +178,8 @@ class Asker:
 
     def compare(self, case: Case, what: str, *, order_only: bool = False) -> Answer:
         """Return how the run of *case* differs; *what* says what was edited. With *order_only* reads of unwritten
-        bytes are not looked for: no answer is about them.
+        bytes are not looked for: no answer is about them. Then conflicts are also pairs that only a wait in a call
+        puts in order that need not wait.
         """
         try:
             run_ = self._run(case, _PARTS_OF_ORDER if order_only else _PARTS)
@@ -178,8 +187,9 @@ class Asker:
             raise EditError(f"{what}: the edited program does not run: {error}") from error
         self._check(run_, what)
         after = run_.trace.timeline()
-        after_it = _conflicts(run_.findings)
-        before_it = _conflicts(self.findings) if after_it else {}
+        kinds = (*_CONFLICTS, Kind.RELIES) if order_only else _CONFLICTS
+        after_it = _conflicts(run_.findings, kinds)
+        before_it = _conflicts(self.findings, kinds) if after_it else {}
         found = [(pair, text) for pair, text in after_it.items() if pair not in before_it]
         conflicts = [text for (_, buffers), text in found if not buffers <= _ARRAYS]
         of_arrays = [text for (_, buffers), text in found if buffers <= _ARRAYS]
@@ -243,15 +253,18 @@ def _notes_of_arrays(pairs: Sequence[str]) -> Iterator[str]:
         yield f"whether these use the same array, and then are in no order: {listed(pairs[:_SHOWN])}{more}"
 
 
-def _conflicts(found: Iterable[Finding]) -> dict[tuple[frozenset[str], frozenset[str]], str]:
-    """Return the pairs of accesses that *found* says are in no order, by their lines and buffers, as text.
+def _conflicts(
+    found: Iterable[Finding], kinds: Collection[Kind] = _CONFLICTS
+) -> dict[tuple[frozenset[str], frozenset[str]], str]:
+    """Return the pairs of accesses that *found* says are in no order, by their lines and buffers, as text; they are of
+    these *kinds*.
 
     Lines and buffers are the same in another run of the same operations, whatever their streams and times are.
     """
     return {
         (frozenset(finding.sites), frozenset(span.buffer for span in finding.spans)): _pair(finding)
         for finding in found
-        if finding.kind in _CONFLICTS
+        if finding.kind in kinds
     }
 
 

@@ -277,7 +277,7 @@ class _Flight:
                 yield place, self._alone(lone, point)
 
     def _alone(self, crew: Crew, point: Any) -> Ended:
-        """Return what comes of a run that nothing runs beside."""
+        """Return the outcome of a run beside which nothing runs."""
         try:
             ended: Ended = crew.begin(self._task, point).result()
         except BrokenExecutor:

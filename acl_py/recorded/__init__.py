@@ -17,8 +17,12 @@ from acl_py.recorded.acts import acts_of, note_acts
 from acl_py.recorded.host_order import Item, order_of
 from acl_py.recorded.translations import Fields, Translator, unique
 from acl_py.trace.rows.columns import call_columns
-from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.timeline import OWN_HOSTS, Timeline
 from acl_py.whole_files import write_text
+
+
+class OneHostError(ValueError):
+    """A run with several hosts cannot be a stream program."""
 
 
 def program(timeline: Timeline, name: str = "recorded") -> Fields:
@@ -26,7 +30,15 @@ def program(timeline: Timeline, name: str = "recorded") -> Fields:
 
     `acl_py.programs.format.parse` checks it, and `acl_py.programs.replay.replay` runs it on `timeline.device`, with
     `timeline.overlay` if there is one, under `timeline.rules`.
+
+    Raises:
+        OneHostError: ranks had hosts of their own.
     """
+    if timeline.host_time == OWN_HOSTS:
+        raise OneHostError(
+            "its ranks had hosts of their own, and a stream program has one host: run it with ranks(..., "
+            "own_hosts=False) to record it"
+        )
     translator = Translator(timeline)
     acts = acts_of(timeline, translator)
     _note_run(timeline, translator)

@@ -9,9 +9,9 @@ callbacks before them were given. If no task sleeps, handovers.py sees what is h
 The simulator wakes tasks too, when their work is done. That hands on nothing: the task that lets simulated time pass is
 not the one that is waited for. Neither does a timer.
 
-What threads tell one another is not seen. So each call of a thread beside that of the event loop counts as behind all
-calls that were made before it, and as before all that are made after it. Without an event loop, all threads are one
-host.
+The simulator does not see what threads tell one another. So it takes the calls of all threads other than that of the
+event loop as ordered: each call comes after all calls that were made before it. Without an event loop, all threads are
+one host.
 """
 
 import asyncio
@@ -139,8 +139,8 @@ class Hosts:
     def _task(self, task: "asyncio.Task[Any]", by: Gifts | None) -> Host:
         """Return a new host for *task*, which was made by a host that knew *by*.
 
-        Without *by*, its maker was not seen: it began before the simulation, or where tasks are not seen. Then it
-        counts as behind everything that other hosts did.
+        Without *by*, its maker was not seen: it began before the simulation, or where tasks are not seen. Then it comes
+        after everything that other hosts did.
         """
         if self.loop is None or self.loop not in watchers:
             return self._main

@@ -24,7 +24,7 @@ from acl_py.explain.prices import Priced, notes_of_prices, prices, prices_text
 from acl_py.explain.whatif import Answer, Asker
 from acl_py.recorded import not_known, notes_of
 from acl_py.trace.page import Run
-from acl_py.trace.rows.timeline import Timeline
+from acl_py.trace.rows.timeline import Call, Timeline
 from acl_py.trace.rows.windows import Window, worked
 
 FORM, VERSION = "acl_py report", 1  # of the data
@@ -84,11 +84,18 @@ class Explanation:
             shown = [each for each in chosen.advice if self._is_in_window(each.way.line.calls)]
             together = chosen.together if len(shown) == len(chosen.advice) else None
             chosen = replace(chosen, advice=shown, together=together)
-        return Words(chosen, self.timeline, self.asker.case.program.steps)
+        of = "this run" if self.view.window is None else "this part"
+        return Words(chosen, self.timeline, self.asker.case.program.steps, of)
 
     def _is_in_window(self, calls: Sequence[int]) -> bool:
         rows = [self.timeline.calls[index] for index in calls]
-        return not rows or any(self.window.has(call.enter_ns, call.exit_ns) for call in rows)
+        return not rows or any(self._lasts_in_window(call) for call in rows)
+
+    def _lasts_in_window(self, call: Call) -> bool:
+        """Whether *call* is made in the window, and does not only end where it begins, or begin where it ends."""
+        if call.enter_ns == call.exit_ns:
+            return self.window.has(call.enter_ns, call.exit_ns)
+        return any(self.window.within(call.enter_ns, call.exit_ns))
 
     @cached_property
     def notes(self) -> list[str]:
@@ -123,7 +130,7 @@ class Explanation:
         return run if isinstance(self.advice, str) else run._replace(findings=[*self.advice.on_page(), *run.findings])
 
     def data(self, answers: Sequence[Answer] = ()) -> dict[str, Any]:
-        """Return the explanation, with the *answers* to what-ifs, for JSON (docs/traces.md has the fields)."""
+        """Return the explanation and the *answers* to what-ifs, for JSON (fields: docs/traces/explanations.md)."""
         timeline, path = self.timeline, within(self.window, self.path)
         causes: Counter[str] = Counter()
         for part in path:
@@ -191,6 +198,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
     before_ns, after_ns = answer.worked_ns
     return {
         "edits": answer.edits,
+        "part": answer.part,
         "before_us": before_ns / 1000,
         "after_us": after_ns / 1000,
         "conflicts": list(answer.conflicts),

@@ -118,8 +118,8 @@ def _begin(
 async def EndCapture(stream: StreamLike) -> Graph:
     """End the capture that began on *stream*, and return its graph.
 
-    Stands for cudaStreamEndCapture and aclmdlRICaptureEnd. Whatever the outcome, but for CAPTURE_UNMATCHED and
-    NOT_CAPTURING, the capture is over, and its streams run their work again.
+    Stands for cudaStreamEndCapture and aclmdlRICaptureEnd. After CAPTURE_UNMATCHED and NOT_CAPTURING nothing has
+    changed. After any other outcome the capture is over, and its streams run their work again.
 
     Args:
         stream: The stream on which the capture began.

@@ -5,7 +5,7 @@ for each rank becomes a coroutine function that gets its rank.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -14,7 +14,13 @@ from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collectives import Communicators, Group, check_nccl, drop, joined_by, queue_group
+from acl_py.runtime.fold_checks import Diary, parted_for_checks
+from acl_py.runtime.folds import check_writes, folding, own_device
+from acl_py.runtime.runtime import Runtime
+from acl_py.runtime.scopes import current_scope
 from acl_py.verbs.devices import SetDevice
+from acl_py.verbs.launches import Launches
+from acl_py.waiting.bridge import Bridge
 from device_model.integers import Integer, integer
 
 T = TypeVar("T")
@@ -113,7 +119,14 @@ def _give_up() -> None:
         drop(given_up, runtime.scheduler.now)
 
 
-def ranks(count: Integer, main: Callable[[int], Awaitable[T]]) -> Awaitable[list[T]]:
+def ranks(
+    count: Integer,
+    main: Callable[[int], Awaitable[T]],
+    *,
+    own_hosts: bool = False,
+    fold: bool | str = False,
+    alike: Callable[[int], Hashable] | None = None,
+) -> Awaitable[list[T]]:
     """Run `main(rank)` in a task for each of *count* ranks; device *rank* is current in it.
 
     It replaces a script that is started once for each rank. If one task fails, the others are cancelled.
@@ -121,25 +134,123 @@ def ranks(count: Integer, main: Callable[[int], Awaitable[T]]) -> Awaitable[list
     Args:
         count: How many ranks there are: 1 or more.
         main: A coroutine function that gets the number of its rank.
+        own_hosts: Whether each rank has a host of its own, as processes on a server with enough cores do: its calls
+            take time of its host only. By default all ranks are threads of one host, whose calls follow one another.
+            With hosts of their own, each rank makes its calls in its own task.
+        fold: True: ranks that are alike are one class, and only the first one of each class runs, on a host of its own.
+            It needs a run without values. "check": some more ranks of each class run beside the first one, and are
+            compared with it.
+        alike: A function that gets the number of a rank. Ranks for which it returns equal keys are alike: they make the
+            same calls, with equal sizes, and peers at equal distances. By default all ranks are alike.
 
     Returns:
-        What to await. It gives what the tasks have returned, in the order of the ranks.
+        What to await. It gives what the tasks have returned, in the order of the ranks; with *fold*, what the first
+        rank of its class has returned.
 
     Raises:
         ExceptionGroup: Tasks have failed.
-        ValueError: *count* is less than 1.
+        RuntimeError: The loop has a real clock, and ranks have hosts of their own; or "check" has found a rank that is
+            not like the first one of its class.
+        ValueError: *count* is less than 1; *own_hosts* with the measured time of one real host, or on a card; *fold*
+            with values, with a sanitizer, or with a *main* that writes what all ranks share; *alike* without *fold*.
     """
     number = integer("count", count)
     if number < 1:
         raise ValueError(f"count must be 1 or more, not {number}")
-    return _run_ranks(number, main)
+    if fold not in (False, True, "check"):
+        raise ValueError(f"fold must be True, False or 'check', not {fold!r}")
+    if alike is not None and not fold:
+        raise ValueError("alike= says which ranks are folded: pass fold=True, or fold='check', with it")
+    if fold:
+        check_writes(main)
+        return _run_folded(number, main, alike or _all_alike, is_checked=fold == "check")
+    return _run_on_own_hosts(range(number), main) if own_hosts else _run_ranks(number, main)
+
+
+def _all_alike(_: int) -> int:
+    """Return one key for all ranks."""
+    return 0
 
 
 async def _run_ranks(count: int, main: Callable[[int], Awaitable[T]]) -> list[T]:
-    async def run(rank: int) -> T:
-        await SetDevice(rank)
-        return await main(rank)
-
     async with asyncio.TaskGroup() as tasks:
-        made = [tasks.create_task(run(rank), name=f"rank {rank}") for rank in range(count)]
+        made = [tasks.create_task(_run_rank(main, rank), name=f"rank {rank}") for rank in range(count)]
     return [task.result() for task in made]
+
+
+async def _run_rank(main: Callable[[int], Awaitable[T]], rank: int) -> T:
+    await SetDevice(rank)
+    return await main(rank)
+
+
+def _simulated_host(option: str) -> tuple[Runtime, Bridge]:
+    """Return the runtime of the calling task, and its bridge; ValueError if its host is real."""
+    runtime = current_scope().runtime
+    bridge = runtime.bridge
+    if type(runtime) is not Runtime or not isinstance(bridge, Bridge):
+        raise ValueError(f"{option} needs a simulated host: leave out host_time='measured', and use no card")
+    return runtime, bridge
+
+
+async def _run_on_own_hosts(
+    numbers: Iterable[int], main: Callable[[int], Awaitable[T]], name: Callable[[int], str] = "rank {}".format
+) -> list[T]:
+    from acl_py.waiting.own_hosts import on_own_host  # imported here: few programs need greenlets
+
+    runtime, bridge = _simulated_host("own_hosts=True")
+
+    async def run(rank: int) -> T:
+        own_device.set(rank)
+        return await on_own_host(_run_rank(main, rank), _Memory(runtime).swap)
+
+    if runtime.hooks.parted is not None:
+        runtime.hooks.parted()
+    with bridge.own_hosts():
+        async with asyncio.TaskGroup() as tasks:
+            made = [tasks.create_task(run(rank), name=name(rank)) for rank in numbers]
+        return [task.result() for task in made]
+
+
+async def _run_folded(
+    count: int, main: Callable[[int], Awaitable[T]], alike: Callable[[int], Hashable], *, is_checked: bool
+) -> list[T]:
+    runtime, _ = _simulated_host("fold")
+    if runtime.values:
+        raise ValueError(
+            "fold needs a run without values, for those of a rank that does not run are unknown: values=False"
+        )
+    if runtime.sanitizer is not None:
+        raise ValueError("fold leaves out most ranks, so nothing can be said about races: run it without sanitize=")
+    runtime.device(count - 1)  # there must be as many
+    keys: dict[Hashable, list[int]] = {}
+    for rank in range(count):
+        keys.setdefault(alike(rank), []).append(rank)
+    classes, checks = list(keys.values()), {}
+    if is_checked:
+        classes, checks = parted_for_checks(classes)
+    diary = Diary(runtime, checks)
+    names = {each[0]: f"rank {each[0]}" + (f" and {len(each) - 1} more" if len(each) > 1 else "") for each in classes}
+    first = {rank: each[0] for each in classes for rank in each}
+    with folding(runtime, classes), diary:
+        found = await _run_on_own_hosts(sorted(names), main, names.__getitem__)
+    diary.compare()
+    results = dict(zip(sorted(names), found, strict=True))
+    return [results[first[rank]] for rank in range(count)]
+
+
+class _Memory:
+    """What a host remembers: which of its calls take longer next time, and whether it has launched a kernel."""
+
+    __slots__ = ("_begun", "_cold", "_launches", "_runtime")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._launches = runtime.state(Launches)
+        self._cold: dict[str, None] = {}
+        self._begun = False
+
+    def swap(self) -> None:
+        """Change it for what the runtime has now."""
+        runtime, launches = self._runtime, self._launches
+        self._cold, runtime.cold = runtime.cold, self._cold
+        self._begun, launches.begun = launches.begun, self._begun

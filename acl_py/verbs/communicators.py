@@ -9,9 +9,11 @@ from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
 from acl_py.runtime.collective_variables import CONNECT_TIMEOUT, EXEC_TIMEOUT, forced_by_hccl, forced_by_nccl, seconds
 from acl_py.runtime.collectives import Communicators, check_nccl, check_rank
+from acl_py.runtime.folds import Folds
 from acl_py.runtime.runtime import Limit, Runtime
 from acl_py.sites import Site
 from device_model.collectives.cliques import Clique, Communicator
+from device_model.collectives.folds import fold_clique
 from device_model.collectives.playing import Player
 from device_model.completions import Need
 from device_model.device import Device
@@ -97,6 +99,7 @@ async def CommInitRootInfo(
     """
     scope, runtime, site, enter = begin()
     check_name(name)
+    _refuse_folded(runtime, "CommInitRootInfo()")
     device = scope.context.device
     size, number = integer("n_ranks", n_ranks), integer("rank", rank)
     info = _check_root_info(runtime, root_info, size, number, device)
@@ -120,6 +123,16 @@ async def CommInitRootInfo(
     runtime.pay(runtime.costs.create_communicator)
     runtime.called(CommInitRootInfo.__name__, enter, site, Made(None, made))
     return made
+
+
+def _refuse_folded(runtime: Runtime, call: str) -> None:
+    """Refuse a *call* that all ranks must make, where most of them do not run."""
+    if runtime.state(Folds).now is not None:
+        raise runtime.error(
+            Kind.NOT_SUPPORTED,
+            f"{call} of folded ranks, of which most make no call",
+            "make the communicators before ranks(fold=), with CommInitAll()",
+        )
 
 
 async def _until_joined(runtime: Runtime, info: RootInfo, number: int, site: Site) -> None:
@@ -242,6 +255,9 @@ def _clique(runtime: Runtime, devices: Sequence[Device], site: Site, name: str |
         values=runtime.values,
     )
     state.alive[clique] = None
+    fold = runtime.state(Folds).now
+    if fold is not None:
+        fold_clique(clique, fold)
     for rank in clique.ranks:
         if rank.device.primary.error is not None:  # it can make no call, so others would wait for it in vain
             clique.lose(rank, "its device has failed before the communicator was made")
@@ -278,6 +294,7 @@ async def CommSplit(comm: Communicator, color: Integer, key: Integer) -> Communi
     color, key = integer("color", color), integer("key", key)
     if color < -1:
         raise runtime.error(Kind.INVALID_COLLECTIVE, f"color {color}", "0 or more, or -1 to take no part")
+    _refuse_folded(runtime, "CommSplit()")
     split = _split_of(runtime, rank)
     split.asked[rank] = color, key
     if len(split.asked) == len(rank.clique):
@@ -388,7 +405,8 @@ async def CommAbort(comm: Communicator) -> None:
 
 
 def _leave(runtime: Runtime, rank: Communicator, site: Site) -> None:
-    rank.destroy(site)
+    for seat in rank.clique.seats.get(rank.index, (rank.index,)):
+        rank.clique.ranks[seat].destroy(site)
     if all(each.destroyed is not None for each in rank.clique.ranks):
         runtime.state(Communicators).alive.pop(rank.clique, None)
 

@@ -10,6 +10,7 @@ from acl_py.calls.acts import Completed, Queued
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import begin
+from acl_py.runtime.folds import refuse_shared
 from acl_py.runtime.routes import KINDS, direction
 from acl_py.runtime.routes import MemcpyKind as MemcpyKind
 from acl_py.runtime.runtime import Runtime
@@ -425,6 +426,8 @@ def _label_of(runtime: Runtime, dst: Allocation, src: Allocation) -> Label:
     label = direction(dst.space, src.space)
     if label is D2D and dst.device != src.device and Space.MANAGED not in (dst.space, src.space):
         to, source = runtime.device(dst.device), runtime.device(src.device)
+        for each in (to, source):
+            refuse_shared(runtime, "a copy", "memory", each.ordinal)
         return P2P if dst.device in source.reaches or src.device in to.reaches else P2P_STAGED
     return label
 

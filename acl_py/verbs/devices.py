@@ -7,6 +7,7 @@ from acl_py.calls.acts import Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import Kind
 from acl_py.runtime.calls import Call, begin, begin_without_context
+from acl_py.runtime.folds import refuse_shared
 from acl_py.runtime.leaks import leaks_of
 from acl_py.runtime.runtime import Limit
 from acl_py.runtime.scopes import Scope, change
@@ -103,6 +104,7 @@ async def SetDevice(device: Integer) -> None:
     """
     scope, runtime, site, enter = begin_without_context()
     target = runtime.device(device)
+    refuse_shared(runtime, "SetDevice()", "a device", target.ordinal)
     runtime.pay(runtime.costs.set_device)
     target.uses += 1
     change(scope, target.primary)

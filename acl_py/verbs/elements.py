@@ -15,6 +15,7 @@ from acl_py.verbs.copies import locate
 from acl_py.verbs.memory import Memory
 from device_model.collectives.calls import Call, CollectiveKind, ReduceOp
 from device_model.collectives.cliques import Communicator
+from device_model.collectives.folds import why_not
 from device_model.dtypes import as_dtype
 from device_model.errors import DeviceError, shown
 from device_model.integers import Integer, integer
@@ -138,6 +139,10 @@ class Elements:
     def between(self, kind: CollectiveKind, buffer: Memory, peer: Integer) -> Call:
         """Return the Send of *buffer* to the rank *peer*, or the Recv from there."""
         other = self.check_peer("peer", peer)
+        if self.rank.clique.fold is not None:
+            refusal = why_not(self.rank, other)
+            if refusal is not None:
+                raise self.wrong(*refusal)
         whole = self.ranges((buffer, self.count))
         sends, receives = (whole, ()) if kind is CollectiveKind.SEND else ((), whole)
         return Call(kind, self.count, self.dtype, peer=other, sends=sends, receives=receives)

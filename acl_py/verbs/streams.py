@@ -8,6 +8,7 @@ from acl_py.calls.acts import Asked, Destroyed, Made, Plain, Synchronised
 from acl_py.calls.table import verb
 from acl_py.errors import DeviceError, Kind
 from acl_py.runtime.calls import Call, begin
+from acl_py.runtime.folds import refuse_shared
 from acl_py.runtime.runtime import Limit, Runtime, Subjects
 from acl_py.runtime.scopes import Scope, current_scope, scope_var
 from acl_py.sites import Site, site_of
@@ -585,6 +586,7 @@ def _resolve_wait(scope: Scope, stream: StreamLike, event: handles.Event) -> tup
     context = scope.context
     if type(event) is not context.event_type or event.home is not context:
         event = check_event(scope, event)
+        refuse_shared(scope.runtime, "StreamWaitEvent()", repr(event), event.context.device.ordinal)
         _check_wait(scope.runtime, stream, event)
     return stream, event
 

@@ -26,6 +26,7 @@ import asyncio
 import time
 import warnings
 from collections.abc import Callable, Collection, Generator, Sized
+from contextlib import AbstractContextManager
 from contextvars import Context
 from math import inf
 from types import coroutine
@@ -183,6 +184,11 @@ class Bridge:
             if error is not None:
                 raise error
 
+    async def wait_for_call(self, end: Completion) -> None:
+        """Suspend until the *end* of a call, which takes time of its own host only."""
+        callers = self.host.callers
+        await self.wait(end, lambda: deadlocks.Waiting(callers, "a call takes its time", end, None))
+
     async def breathe(self) -> None:
         """Let other tasks, if any, run for a turn: after a query answered "not yet", or a wait that is over at once."""
         gate = self._here()
@@ -206,6 +212,14 @@ class Bridge:
         self._fruitless += 1
         if self._fruitless % POLL_CHECK == 0:
             self._check_poll(waiting)
+
+    def own_hosts(self) -> AbstractContextManager[None]:
+        """Return a block in which all calls are made by tasks that have a host each (own_hosts.py).
+
+        Raises:
+            RuntimeError: The loop has no simulated clock.
+        """
+        return self._here().own_hosts()
 
     def hold(self) -> "_Hold":
         """Return a block in which simulated time waits for the real world: no device runs past the host clock."""
@@ -418,6 +432,10 @@ class Gate:
         """Return the host time of *bridge* after a call of *cost*."""
         return bridge.host.host_ns + cost
 
+    def own_hosts(self) -> AbstractContextManager[None]:
+        """Return a block in which tasks have a host each; only a simulated clock can let them take turns."""
+        raise RuntimeError(_REAL)
+
     def note_real_time(self) -> None:
         """Take up the real time that counts as host time, if any."""
 
@@ -569,6 +587,10 @@ class Gate:
 _FOREIGN = (
     "a verb was awaited in the event loop of one thread, but its simulation belongs to the event loop of another: "
     "hand the call over with asyncio.run_coroutine_threadsafe(), or begin a simulation in this loop"
+)
+_REAL = (
+    "ranks with hosts of their own take turns on a simulated clock, and this event loop has a real one: begin with "
+    "acl_py.run(), or with simulate(clock='simulated')"
 )
 _SPIN = (
     f"a task ran for {SPIN_TURNS} turns of the event loop without a call, and simulated time went on without it; "

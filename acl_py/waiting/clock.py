@@ -1,7 +1,7 @@
 """A loop with simulated time: its clock is the host clock, and timers and devices take their turns on it.
 
-`asyncio.sleep`, `asyncio.timeout` and all else that sets a timer with `call_at` or `call_later` work on such a loop
-without a change. A `Clock` takes the place of the loop's own `time`, `call_at` and `call_later`. It is the loop's
+`asyncio.sleep`, `asyncio.timeout` and everything else that sets a timer with `call_at` or `call_later` work on such a
+loop without a change. A `Clock` takes the place of the loop's own `time`, `call_at` and `call_later`. It is the loop's
 `Gate`, too: once no task can run, it lets time pass to what comes first.
 
 * **Next is the earliest event of a device or the first timer.** At one instant all that the device completes comes
@@ -19,6 +19,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -39,6 +40,10 @@ _END_S = END_NS / NS
 TICK_S = 0.01  # the longest real time between two looks while the loop waits for the outside
 
 T = TypeVar("T")
+_NO_HOST = (
+    "while ranks have hosts of their own, a task that has none has made a call: let each rank make its calls in "
+    "its own task, and make other calls before or after ranks()"
+)
 _METHODS = ("time", "call_at", "call_later", "run_in_executor")  # of a loop, which its clock takes over
 _RUN_ONCE = getattr(getattr(asyncio.BaseEventLoop, "_run_once", None), "__code__", None)
 
@@ -122,6 +127,7 @@ class Clock(Gate):
         self._horizon_ns: float = -1  # a call that takes the clock here or beyond asks the clock; it may be too low
         self._rung_s = 0.0  # the latest time for which a timer was set that has rung
         self._jobs = 0  # of executors
+        self._own_hosts = 0  # blocks in which each task that makes calls has a host of its own
         self._standstill = Standstill(self)
         # asyncio can run one handle again and again, which is cheaper than a new one for each look or timer.
         self._queue: deque[asyncio.Handle] = getattr(loop, "_ready", deque())
@@ -261,9 +267,12 @@ class Clock(Gate):
         """Let *cost* pass for all simulations of the loop; timers that are due meanwhile ring."""
         self.note_real_time()
         goal = self.now_ns + cost
-        self._set(goal)
         if not self._armed:
             self._look_next_turn()
+        if self._own_hosts:
+            self._reach_on_own_host(bridge, goal)
+            return bridge.host.host_ns
+        self._set(goal)
         while True:
             until = min(self.timers.first_ns, goal)
             while (earliest := self._first_device(until)) is not None:
@@ -277,6 +286,41 @@ class Clock(Gate):
             self._ring(until)
         self._set_horizons()
         return bridge.host.host_ns
+
+    @contextmanager
+    def own_hosts(self) -> Iterator[None]:
+        """Return a block in which all calls are made by tasks that have a host each (own_hosts.py)."""
+        self._own_hosts += 1
+        self._set_horizons()
+        try:
+            yield
+        finally:
+            self._own_hosts -= 1
+            self._set_horizons()
+
+    def _reach_on_own_host(self, bridge: Bridge, goal: Nanoseconds) -> None:
+        """Let the clock go on to *goal*, while all other hosts do what they do before that."""
+        from acl_py.waiting.own_hosts import current_host  # imported here: few programs need greenlets
+
+        if goal == self.now_ns:
+            return
+        host = current_host()
+        if host is None:
+            raise RuntimeError(_NO_HOST)
+        if not self._pass_alone(goal):
+            end = bridge.host.scheduler.timer(goal - bridge.began_ns)
+            host.let_pass(end, lambda: bridge.wait_for_call(end))
+
+    def _pass_alone(self, goal: Nanoseconds) -> bool:
+        """Let the clock go on towards *goal* as long as only devices act; return whether it is there."""
+        while not self.another_can_run() and self.timers.first_ns > goal:
+            earliest = self._first_device(goal)
+            if earliest is None:
+                self._set(goal)
+                return True
+            device, bound = earliest
+            device.jump(bound)
+        return False
 
     def catch_up(self, bridge: Bridge) -> None:
         """Take the clock to where the device of *bridge* has taken its host."""
@@ -361,7 +405,7 @@ class Clock(Gate):
         return None if first is None or first_ns > limit else (first, bound - first.began_ns)
 
     def _wait_for_real(self, spinning: bool) -> None:
-        """Let the loop wait for the outside, for no longer than to the first timer."""
+        """Let the loop wait for the outside, but not beyond the first timer."""
         if self.waiting and not self.vigil.is_watching:
             self._keep_vigil(spinning)
         delay_s = min((self.timers.first_ns - self.now_ns) / NS, TICK_S)
@@ -412,7 +456,7 @@ class Clock(Gate):
         Called when an earlier timer is set or every call has to ask, and by calls that have asked. In between the
         horizon may be too low, and never too high.
         """
-        asks_always = self._resting or self._since is not None or len(self.bridges) > 1
+        asks_always = self._resting or self._since is not None or len(self.bridges) > 1 or self._own_hosts > 0
         self._horizon_ns = -1 if asks_always else min(self.timers.first_ns, END_NS + 1)
         for bridge in self.bridges:
             bridge.host.horizon_ns = self._horizon_ns - bridge.began_ns

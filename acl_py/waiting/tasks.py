@@ -13,7 +13,7 @@ from types import AsyncGeneratorType, CoroutineType, FrameType
 from typing import Any
 
 from acl_py.callers import Callers, is_given_by_python
-from acl_py.sites import is_foreign, site_of_task
+from acl_py.sites import coroutine_of, is_foreign, site_of_task
 from acl_py.waiting.browser import hears_nothing
 
 # Code in which a task waits for another task of the program. In `asyncio.tasks` it depends on the awaited future.
@@ -137,7 +137,7 @@ def _innermost_frame(task: asyncio.Task[Any]) -> FrameType | None:
 
 def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
     """Yield the frames of *task*, from the outermost to the innermost."""
-    awaited: object = task.get_coro()
+    awaited = coroutine_of(task)
     while awaited is not None:
         if isinstance(awaited, CoroutineType):
             frame, awaited = awaited.cr_frame, awaited.cr_await

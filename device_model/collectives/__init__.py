@@ -7,6 +7,7 @@ The words of this room:
     call       what a rank asks for: an all-reduce of so many elements from here to there
     part       the calls that a rank has queued as one operation of a stream
     exchange   calls of several ranks that meet: one collective of all, or a Send and its Recv
+    fold       classes of ranks that are alike; the first rank of each class runs, and stands for all of it
 
 How long an exchange takes, as steps over links, is in [timing](timing/__init__.py).
 """

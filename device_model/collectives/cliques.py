@@ -9,7 +9,7 @@ Nothing here refuses calls that differ: their exchange never begins. `Clique.mis
 report of a hang.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from device_model.collectives.calls import Call, CollectiveKind, fits
@@ -23,6 +23,7 @@ from device_model.ops import Op
 from device_model.scheduler import Scheduler
 
 if TYPE_CHECKING:
+    from device_model.collectives.folds import Fold
     from device_model.device import Device
 
 
@@ -97,6 +98,14 @@ class Communicator(Handle):
         self._received[peer] += 1
         return clique.delivery(peer, me, self._received[peer]), 1
 
+    def count_for(self, other: "Communicator", moved: Callable[[int], int]) -> None:
+        """Let *other* have made the calls of this rank, with the peers to which *moved* takes those of this one."""
+        other.made_calls = self.made_calls
+        for mine, theirs in ((self._sent, other._sent), (self._received, other._received)):
+            for peer, count in enumerate(mine):
+                if count:
+                    theirs[moved(peer)] = count
+
     def destroy(self, site: object) -> None:
         """Leave the clique. The caller has waited for all that was queued."""
         self.destroyed = site
@@ -133,6 +142,12 @@ class Clique:
         values: bool = True,
     ) -> None:
         self.has_values = values
+        # Ranks that run for others, by folds.py: the fold, the seats for which each of them stands, and the rank on
+        # each device.
+        self.fold: Fold | None = None
+        self.seats: dict[int, tuple[int, ...]] = {}
+        self.index_of: dict[int, int] = {}
+        self.exchange_type = Exchange
         self.number = number
         self.name = named("comm", number, name)
         self.given_name = name
@@ -157,21 +172,35 @@ class Clique:
         """Return the exchange of this *key*; *ranks* have a seat in it."""
         exchange = self.exchanges.get(key)
         if exchange is None:
-            exchange = self.exchanges[key] = Exchange(self, key, ranks)
+            exchange = self.exchanges[key] = self.exchange_type(self, key, ranks)
         return exchange
 
     def delivery(self, sender: int, receiver: int, number: int) -> Exchange:
         """Return the exchange of Send and Recv *number* of this pair."""
         key = sender, receiver, number
-        if sender == receiver or not self._buffer_bytes:
-            return self.exchange(key, (sender, receiver))
         exchange = self.exchanges.get(key)
+        if sender == receiver or not self._buffer_bytes:
+            if exchange is None:
+                exchange = self.exchanges[key] = Exchange(self, key, (sender, receiver))
+            return exchange
         if exchange is None:
             flow = self._flows.get(key[:2])
             if flow is None:
                 flow = self._flows[key[:2]] = Flow(self._buffer_bytes)
             exchange = self.exchanges[key] = Delivery(self, key, flow)
         return exchange
+
+    def seen_from(self, rank: int, peer: int) -> int:
+        """Return the rank that is to *rank* what *peer* is to the one that runs for it."""
+        if self.fold is None:
+            return peer
+        places = self.fold.index(self.ranks[rank].device.ordinal)
+        return self.index_of[self.fold.moved(self.ranks[peer].device.ordinal, places)]
+
+    def crosses(self, source: int, target: int) -> bool:
+        """Whether the network is between two devices."""
+        spec = self.ranks[0].device.links.spec
+        return spec is not None and spec.server(source) != spec.server(target)
 
     def fail(self, error: DeviceError) -> None:
         """End all exchanges with *error*, and those that follow."""

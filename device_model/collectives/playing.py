@@ -53,6 +53,9 @@ class Player:
         tracks = self._tracks.get(first.facts)
         if tracks is None:
             tracks = routed(self.plan_of(exchange), self._links.spec, self._devices)
+            fold = exchange.clique.fold
+            if fold is not None and first.peer is not None:
+                tracks = fold.routed(tracks)
             if first.kind in _KINDS:
                 self._tracks[first.facts] = tracks
         play_tracks(tracks, self._links, self._links.scheduler.now, done)
@@ -85,10 +88,11 @@ def _rows(calls: Sequence[Call]) -> list[list[int]]:
 def _beside(exchange: Exchange) -> tuple[Sent, ...]:
     """Return the other Sends and Recvs of the parts that meet in *exchange*, a Send and its Recv."""
     found: dict[Sent, None] = {}
+    clique = exchange.clique
     for rank, op in zip(exchange.ranks, exchange.ops, strict=True):
         if op is not None and isinstance(op.work, Part):
             for call in op.work.calls:
-                peer = rank if call.peer is None else call.peer
+                peer = rank if call.peer is None else clique.seen_from(rank, call.peer)
                 ends = (rank, peer) if call.kind is CollectiveKind.SEND else (peer, rank)
                 if ends != exchange.ranks:
                     found[(*ends, call.nbytes)] = None

@@ -128,7 +128,7 @@ class Block:
         has_values: bool = True,
     ) -> None:
         self.has_values = has_values
-        self.loaded: set[int] = set()  # without values: the registers with what memory holds, and what comes of it
+        self.loaded: set[int] = set()  # without values: registers with what memory holds, and with results of that
         self.number = number
         self.index: Dim3 = place_of(number, grid)
         self.grid = grid

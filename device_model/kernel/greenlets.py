@@ -5,6 +5,6 @@ try:
     from greenlet import greenlet as greenlet
 except ImportError as error:
     raise ImportError(
-        "kernels of AI cores, and roles of thread blocks, need the package greenlet, which cannot be imported: install "
-        "it with `pip install greenlet`; Python in a browser does not have it"
+        "kernels of AI cores, roles of thread blocks, and ranks with hosts of their own, need the package greenlet, "
+        "which cannot be imported: install it with `pip install greenlet`; Python in a browser does not have it"
     ) from error

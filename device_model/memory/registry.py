@@ -118,10 +118,10 @@ class Memory(Directory):
             self.residence.pages[pages] = None
         return self.begin_life(_address_of(view), nbytes, device, origin, view, cold, made, view.obj, pages)
 
-    def free_all(self, device: int, site: object) -> None:
+    def free_all(self, device: int, site: object, *, is_lost: bool) -> None:
         """Free all memory of *device*, its pool included, because the device is reset.
 
-        What MallocHost allocated stays, on a board too.
+        What MallocHost allocated stays, on a board too. If the device *is_lost*, the program could free nothing before.
         """
         arena = self.arena(device)
         arena.used = 0
@@ -130,7 +130,7 @@ class Memory(Directory):
                 arena.used += arena.size(allocation.nbytes)
             elif allocation.device == device:
                 self._end(allocation, site)
-                if allocation.origin is not Origin.MODULE:
+                if allocation.origin is not Origin.MODULE and not is_lost:
                     self.left_to_reset.append(allocation)
         self.virtual.forget(device)
         for pool in self.pools_on[device]:

@@ -18,6 +18,8 @@ from os import O_WRONLY, chdir, cpu_count, devnull, dup2
 from os import open as open_file
 from pathlib import Path
 
+from acl_py.cli.common import progress
+
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "samples"
 TITLES = {
@@ -81,14 +83,17 @@ def _draw_all(pairs: list[tuple[Path, Path]]) -> None:
     """Draw each sample in a process of its own, as many at a time as there are cores; samples may start others."""
     _import()
     running: list[ForkProcess] = []
-    for sample, picture in pairs:
-        if len(running) == cpu_count():
+    with progress("pictures", len(pairs)) as advance:
+        for sample, picture in pairs:
+            if len(running) == cpu_count():
+                _wait_for_one(running)
+                advance()
+            process = ForkProcess(target=_draw_in_silence, args=(sample, picture), name=str(sample))
+            process.start()
+            running.append(process)
+        while running:
             _wait_for_one(running)
-        process = ForkProcess(target=_draw_in_silence, args=(sample, picture), name=str(sample))
-        process.start()
-        running.append(process)
-    while running:
-        _wait_for_one(running)
+            advance()
 
 
 def _wait_for_one(running: list[ForkProcess]) -> None:

@@ -96,6 +96,7 @@ _SUPPORT = r"{}：(支持|不支持)|{}[^|\n]*\|\s*(√|x)"
 _A2 = re.compile(_SUPPORT.format(*["A2 训练系列产品/Atlas A2 推理系列产品"] * 2))
 _HOST_PAGE = re.compile("Tiling|TmpSize|TmpBufferFactor|获取Matmul|CPU孪生|自定义TBufPool")
 _REGISTER_PAGE = re.compile("Reg矢量|TensorAPI")
+_OTHER_OVERVIEW = frozenset({"Mutex"})  # overviews that do not say for which cards they are, which is for other ones
 _SHAPE_PAGE = re.compile("辅助数据结构/(Coordinate|Layout)/")
 _ARGUMENTS = re.compile(
     "GetUserWorkspace|GetSysWorkSpacePtr|SetSysWorkSpace|InitSocState|SetSubBlockIdx|assert|ascendc_assert"
@@ -134,7 +135,8 @@ def _kind_of(name, path, text):
         return NameKind.HOST
     support = _A2.search(text)
     # A page that does not say which cards it is for is an overview of a class, or a list of values.
-    return NameKind.OTHER if support is not None and support[1] == "不支持" else NameKind.CORE
+    is_other = name in _OTHER_OVERVIEW or (support is not None and support[1] == "不支持")
+    return NameKind.OTHER if is_other else NameKind.CORE
 
 
 def write_table(directory):

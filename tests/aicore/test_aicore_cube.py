@@ -222,3 +222,28 @@ def test_fractals_side_by_side_share_no_bytes():
 
     for again, expected in ((False, []), (True, [("WAW", "PipeBarrier<MTE1>")])):
         assert found(on_core(kernel, again, kind=KernelType.AIC_ONLY)) == expected
+
+
+def test_one_row_is_read_as_a_vector():
+    """With m of 1 Mmad takes k elements in a row from L0A, where a fractal of 16 x 16 would end each of its rows."""
+    k, n = 200, 32
+    a, b = factors(11, 1, n, 256, half)[0], factors(12, 1, n, k, half)[1]
+    c = np.zeros((1, n), single)
+
+    def kernel(a, b, c):
+        a1, b1 = LocalTensor(half, TPosition.A1, 0, 256), LocalTensor(half, TPosition.B1, 0x40000, 208 * n)
+        a2, b2 = LocalTensor(half, TPosition.A2, 0, 256), LocalTensor(half, TPosition.B2, 0, 208 * n)
+        c1 = LocalTensor(single, TPosition.CO1, 0, 16 * n)
+        DataCopy(a1, GlobalTensor(half).SetGlobalBuffer(a), 256)
+        DataCopy(b1, GlobalTensor(half).SetGlobalBuffer(b), Nd2NzParams(1, k, n, 0, n, 208, 1, 0))
+        after(HardEvent.MTE2_MTE1)
+        LoadData(a2, a1, LoadData2DParams(0, 1))
+        for row in range(13):
+            LoadData(b2[row * n * 16 :], b1, LoadData2DParams(row, n // 16, 13, 0, True))
+        after(HardEvent.MTE1_M)
+        Mmad(c1, a2, b2, MmadParams(1, n, k))
+        after(HardEvent.M_FIX)
+        Fixpipe(GlobalTensor(single).SetGlobalBuffer(c), c1, FixpipeParams(n, 1))
+
+    assert found(on_core(kernel, a, b, c, kind=KernelType.AIC_ONLY)) == []
+    assert np.allclose(c, a[:, :k].astype(single) @ b.astype(single), rtol=1e-4, atol=1e-4)

@@ -7,7 +7,7 @@ import pytest
 from cores import found, prewritten
 from hypothesis import given
 from hypothesis import strategies as st
-from instructions import after, bfloat16, half, on_core
+from instructions import after, bfloat16, half, on_core, single
 
 from device_model.aicore.core.names import CacheMode, HardEvent, KernelType, Pipe, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor
@@ -356,3 +356,17 @@ def test_fixpipe_says_whether_the_l2_keeps_it():
 
     (program,) = on_core(kernel, np.zeros(16, np.float32), kind=KernelType.AIC_ONLY).programs
     assert [each.flow.bypass for each in program.instructions] == [False, True]
+
+
+def test_part_of_a_result_in_l0c_may_begin_in_any_row():
+    """A convolution stores row by row of its image: the last columns of fractals end where the rows do."""
+    values = np.arange(48 * 32, dtype=single)
+    out = np.zeros((8, 32), single)
+
+    def kernel(gm):
+        total = prewritten(LocalTensor(single, TPosition.CO1, 0, 48 * 32))
+        total.view[:] = values
+        Fixpipe(GlobalTensor(single).SetGlobalBuffer(gm), total[40 * 16 :], FixpipeParams(32, 8, 48, 32))
+
+    assert found(on_core(kernel, out, kind=KernelType.AIC_ONLY)) == []
+    assert out.tolist() == values.reshape(2, 48, 16)[:, 40:].transpose(1, 0, 2).reshape(8, 32).tolist()

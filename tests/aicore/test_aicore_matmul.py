@@ -351,3 +351,48 @@ def test_c_is_scaled_where_its_type_needs_it(dtype, out, scale, message):
     with pytest.raises(KernelError) as refused:
         launch(kernel, *(np.zeros(1024, kind) for kind in (dtype, dtype, out)), kind=KernelType.AIC_ONLY)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [KernelType.AIC_ONLY, KernelType.MIX_AIC_1_2], ids=str)
+@pytest.mark.parametrize(
+    ("en_atomic", "combined"), [(0, lambda old, new: new), (1, np.add), (2, np.maximum), (3, np.minimum)],
+    ids=["overwrites", "adds", "keeps the larger", "keeps the smaller"],
+)  # fmt: skip
+def test_c_is_combined_with_what_is_in_gm(en_atomic, combined, kind):
+    tiling = multi_core_matmul_tiling(SPEC, 32, 48, 64, half, cores=1, fix_split=(16, 16, 32))
+    a, b = factors(32, 48, 64, half)
+    before = np.random.default_rng(1).normal(0, 9, (32, 48)).astype(single)
+    pieces, whole = before.copy(), before.copy()
+
+    def kernel(a, b, pieces, whole, tiling):
+        mm = Matmul(of(half), of(half), of(single))
+        if REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling):
+            return
+        mm.SetTensorA(GlobalTensor(half).SetGlobalBuffer(a))
+        mm.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b))
+        if GetBlockIdx() == 0:
+            mm.IterateAll(GlobalTensor(single).SetGlobalBuffer(whole), en_atomic)
+            while mm.Iterate():
+                mm.GetTensorC(GlobalTensor(single).SetGlobalBuffer(pieces), en_atomic)
+        mm.End()
+
+    result = launch(kernel, a, b, pieces, whole, tiling, kind=kind)
+    expected = combined(before, a.astype(single) @ b.astype(single))
+    assert np.allclose(pieces, expected, rtol=1e-4, atol=1e-4)
+    assert np.allclose(whole, expected, rtol=1e-4, atol=1e-4)
+    assert found(result) == []
+
+
+def test_a_number_of_no_atomic_is_refused():
+    tiling = multi_core_matmul_tiling(SPEC, 16, 16, 16, half, cores=1)
+    a, b = factors(16, 16, 16, half)
+
+    def kernel(a, b, c, tiling):
+        mm = Matmul(of(half), of(half), of(single))
+        REGIST_MATMUL_OBJ(TPipe(), None, mm, tiling)
+        mm.SetTensorA(GlobalTensor(half).SetGlobalBuffer(a))
+        mm.SetTensorB(GlobalTensor(half).SetGlobalBuffer(b))
+        mm.IterateAll(GlobalTensor(single).SetGlobalBuffer(c), 4)
+
+    with pytest.raises(KernelError, match=r"en_atomic 4; 0 overwrites, 1 adds, 2 keeps the larger and 3 the smaller"):
+        launch(kernel, a, b, np.zeros((16, 16), single), tiling, kind=KernelType.AIC_ONLY)

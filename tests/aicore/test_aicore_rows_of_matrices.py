@@ -5,7 +5,7 @@ import pytest
 from cores import found, launch, names
 from instructions import after, half, in_ub, on_core, same, single
 
-from device_model.aicore.core.names import HardEvent, TPosition
+from device_model.aicore.core.names import HardEvent, KernelType, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, uint8
 from device_model.aicore.flags.tpipe import TPipe
 from device_model.aicore.functions.rows import Broadcast, Fill, Sum, SumParams
@@ -82,6 +82,12 @@ def test_fill_writes_gm_in_parts_and_its_ub_is_to_be_waited_for():
     assert names(result).count("DataCopyPad") == 7  # 16,320 floats each
     assert found(result) == []
     assert found(launch(kernel, x, False)) == [("WAR", "MTE3_V")]
+
+
+def test_fill_does_nothing_on_a_cube_core():
+    x = np.ones(8, np.float32)
+    result = launch(lambda gm: Fill(GlobalTensor(single).SetGlobalBuffer(gm), 8, 7), x, kind=KernelType.AIC_ONLY)
+    assert (x.tolist(), names(result)) == ([1] * 8, [])
 
 
 @pytest.mark.parametrize("dtype", [half, single], ids=str)

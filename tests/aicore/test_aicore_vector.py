@@ -552,3 +552,41 @@ def test_halves_may_be_multiplied_into_a_float():
         vector(lambda d, a, b: vec.MulAddDst(d, a, b, 100), out, x, y.astype(single))
     with pytest.raises(KernelError, match="src0 is float16; it takes float32"):
         vector(lambda d, a, b: vec.Mul(d, a, b, 100), out, x, y)
+
+
+def test_a_cast_in_place_may_narrow_but_not_widen():
+    x = np.linspace(-50, 50, 192).astype(single)
+
+    def narrows():
+        tensor = in_ub(x, 0)
+        narrow = tensor.ReinterpretCast(half)
+        vec.Cast(narrow, tensor, RoundMode.CAST_NONE, 192)
+        seen.append(narrow.view[:192].copy())
+
+    def widens():
+        tensor = in_ub(np.zeros(384, half), 0)
+        vec.Cast(tensor.ReinterpretCast(single), tensor, RoundMode.CAST_NONE, 192)
+
+    def writes_ahead():
+        tensor = in_ub(x, 0)
+        vec.Cast(tensor.ReinterpretCast(half)[128:], tensor, RoundMode.CAST_NONE, 128)
+
+    seen = []
+    assert found(on_core(narrows)) == []
+    assert seen[0].tolist() == x.astype(half).tolist()
+    assert found(on_core(widens)) == found(on_core(writes_ahead)) == [("PARTIAL_OVERLAP", "")]
+
+
+def test_results_may_lie_on_what_earlier_repeats_have_read():
+    """Halves of 128 numbers are added, and the sums lie one behind the other: public kernels do so, step by step."""
+    x = np.arange(512, dtype=single)
+
+    def kernel(first):
+        tensor = in_ub(x, 0)
+        vec.Add(tensor[first:], tensor, tensor[64:], 64, 4, BinaryRepeatParams(1, 1, 1, 8, 16, 16))
+        seen.append(tensor.view.copy())
+
+    seen = []
+    assert found(on_core(kernel, 0)) == []
+    assert seen[0][:256].tolist() == x.reshape(4, 2, 64).sum(axis=1).ravel().tolist()
+    assert found(on_core(kernel, 128)) == [("PARTIAL_OVERLAP", "")]  # the second repeat reads what the first wrote

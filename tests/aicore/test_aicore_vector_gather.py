@@ -166,3 +166,20 @@ def test_brcb_transpose():
     matrix = np.arange(256).astype(half)
     turned, _ = vector(Transpose, np.zeros(256, half), matrix)
     assert same(turned, matrix.reshape(16, 16).T.ravel())
+
+
+@pytest.mark.parametrize(("apart", "rules"), [(8, []), (6, ["PARTIAL_OVERLAP"])], ids=["behind", "ahead"])
+def test_a_gather_in_place_may_write_what_it_has_read(apart, rules):
+    """With repeats that follow each other the results stay behind what is read; with closer ones they overtake it."""
+    x = np.arange(256, dtype=single)
+
+    def kernel():
+        tensor = in_ub(x, 0)
+        GatherMask(tensor, tensor, 7, True, 64, GatherMaskParams(1, 4, apart, 0))
+        seen.append(tensor.view.copy())
+
+    seen = []
+    launched = on_core(kernel)
+    assert [rule for rule, _ in found(launched)] == rules
+    if not rules:
+        assert seen[0].tolist() == x.tolist()

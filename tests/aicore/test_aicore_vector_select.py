@@ -7,7 +7,7 @@ import pytest
 from cores import found
 from hypothesis import given
 from hypothesis import strategies as st
-from instructions import floats, same, seeds, single, vector
+from instructions import floats, normal, same, seeds, single, vector
 
 from device_model.aicore.core.names import CMPMODE, SELMODE
 from device_model.aicore.vector.masks import BinaryRepeatParams
@@ -110,3 +110,12 @@ def test_mrgsort_stops_when_a_list_is_used_up():
     result, _ = vector(merge, np.zeros(16, single), lists)
     assert taken == [(4, 0, 0, 0)]
     assert result[0::2].tolist() == [9, 8, 7, 6, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("mask", [8, [3]], ids=str)
+def test_a_mask_leaves_no_lane_of_a_comparison_out(mask):
+    """Published kernels give the lanes of a short tail; Atlas A2 and A3 compare all of them."""
+    x = normal(5, 128, single)
+    result, launched = vector(lambda d, a: Compares(d, a, 0.0, CMPMODE.GT, mask, 2), np.zeros(32, np.uint8), x)
+    assert np.unpackbits(result, bitorder="little")[:128].tolist() == (x > 0).tolist()
+    assert found(launched) == []

@@ -245,19 +245,19 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("card", "ACL_PY_DEVICE=cuda:0 ACL_PY_BODIES=host python tra"): Stage(
         files={"training_loop.py": f"{ON_CARD}acl_py.run(main)"}, says="on NVIDIA H200", needs=("cuda.bindings",)
     ),
-    ("card", "acl-py calibrate -o mine.toml"): Stage(  # it needs a card and its time
+    ("card/machine", "acl-py calibrate -o mine.toml"): Stage(  # it needs a card and its time
         "sed -E 's/(acl-py [a-z]+).*/\\1 --help/' block.sh > here.sh; . ./here.sh",
         "block.sh",
         says="Usage: acl-py predict",
     ),
-    ("card", 'SCALE = """'): Stage(
+    ("card/bodies", 'SCALE = """'): Stage(
         "python block.py; XDG_CACHE_HOME=$PWD ACL_PY_DEVICE=cuda:0 python block.py",
         "block.py",
         f"{SCALED}\n{{block}}\nacl_py.run(main)\n",
         says="2.5 5.0 7.5 10.0\n2.5 5.0 7.5 10.0\n",
         needs=("cuda.bindings",),
     ),
-    ("card", "def multiplied(stream, a, b, c):"): Stage(
+    ("card/bodies", "def multiplied(stream, a, b, c):"): Stage(
         "python block.py", "block.py", f"{MULTIPLIED}\n{{block}}\nacl_py.run(main)\n", says="7.0 10.0 15.0 22.0"
     ),
     ("acl", "acl-py run infer.py --images data/           # arg"): Stage(
@@ -267,49 +267,49 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("acl", "acl-py: ascend910b3, rules acl: 847.8 us of simula"): Stage(
         f"{WITH_MODELS} acl-py run infer.py", files=INFER, is_text=True
     ),
-    ("acl", "begin = time.perf_counter()"): Stage(
+    ("acl/running", "begin = time.perf_counter()"): Stage(
         "acl-py run --clock simulated block.py",
         "block.py",
         f"import time\n{SET_UP}stream, _ = acl.rt.create_stream()\n{{block}}",
         says="e-06\n",
     ),
-    ("acl", "acl-py run -m jupyter lab"): Stage(
+    ("acl/running", "acl-py run -m jupyter lab"): Stage(
         "sed s:/srv:$PWD:g block.sh > here.sh; . ./here.sh; python -c 'import acl; print(acl)'",
         "block.sh",
         files={"jupyter.py": "import acl\n", "operators.py": "", "models/none": ""},
         says="(acl_py.compat.acl)",
     ),
-    ("acl", "acl-py: on a card this would hang"): Stage(
+    ("acl/running", "acl-py: on a card this would hang"): Stage(
         "acl-py run samples/acl/hanging/in_a_thread.py", is_text=True, codes=(3,)
     ),
-    ("acl", "import pytest"): Stage(
+    ("acl/running", "import pytest"): Stage(
         PYTEST, "test_block.py", files=TEST_PIPELINE | {"pipeline.py": PIPELINE_OF_ACL}, says=" passed"
     ),
-    ("acl", "- run: pip install acl-py[media]"): Stage(
+    ("acl/running", "- run: pip install acl-py[media]"): Stage(
         'sed "s/^- run: //" block.yaml > block.sh; . ./block.sh',
         "block.yaml",
         files={"src/infer.py": SET_UP, "ci/models/none": "", "pytest.ini": "[pytest]", "test_it.py": "def test_i(): 1"},
         says=" passed",
     ),
-    ("acl", "# resnet50.om.toml, beside resnet50.om or in a fol"): Stage(
+    ("acl/models", "# resnet50.om.toml, beside resnet50.om or in a fol"): Stage(
         "acl-py run infer.py",
         "resnet50.om.toml",
         files={"infer.py": LOAD_MODEL, "resnet50.py": INFER_OF_MODEL},
         says="loaded: True",
     ),
-    ("acl", "from acl_py.compat.acl import Tensor, register_mod"): Stage(
+    ("acl/models", "from acl_py.compat.acl import Tensor, register_mod"): Stage(
         "acl-py run block.py", "block.py", f"{{block}}\n{LOAD_MODEL}", says="loaded: True"
     ),
-    ("acl", "from acl_py.compat.acl import register_decoder, re"): Stage(
+    ("acl/models", "from acl_py.compat.acl import register_decoder, re"): Stage(
         "acl-py run block.py", "block.py", f"{{block}}\n{SET_UP}"
     ),
-    ("acl", "[[kernels]]"): Stage(
+    ("acl/models", "[[kernels]]"): Stage(
         "acl-py run load.py",
         "add_custom.o.toml",
         files={"load.py": LOAD_KERNEL, "add_custom.py": ADD_CUSTOM},
         says="loaded: True",
     ),
-    ("acl", "from acl_py.compat.acl import Parameter, register_"): Stage(
+    ("acl/models", "from acl_py.compat.acl import Parameter, register_"): Stage(
         "acl-py run block.py", "block.py", f"{{block}}\n{LOAD_KERNEL}", says="loaded: True"
     ),
     ("course", "pip install 'acl-py[notebooks]' jupyterlab"): Stage(says="course/10_attention_and_experts.ipynb"),
@@ -333,14 +333,16 @@ STAGES: dict[tuple[str, str], Stage] = {
         "[2, 3, 4, 5]",
     ),
     ("programs", '{"id": "two-streams",'): Stage("acl-py replay block.json", "block.json", says="two-streams"),
-    ("programs", "[host]"): Stage(
+    ("programs/replays", "[host]"): Stage(
         "acl-py devices h200 --overlay host.toml; acl-py replay p.json --overlay host.toml",
         "host.toml",
         files={"p.json": PROGRAM},
         says="6,890",
     ),
-    ("programs", "acl-py run --trace run.json --format program SCRIP"): Stage(files={"SCRIPT.py": RACY}, says="h2d"),
-    ("programs", "acl-py replay --fault 'fail call=Malloc nth=3 kind"): Stage(
+    ("programs/recorded", "acl-py run --trace run.json --format program SCRIP"): Stage(
+        files={"SCRIPT.py": RACY}, says="h2d"
+    ),
+    ("programs/replays", "acl-py replay --fault 'fail call=Malloc nth=3 kind"): Stage(
         files={"FILE.json": PROGRAM},
         says="delay(op='kernel",
     ),
@@ -349,22 +351,22 @@ STAGES: dict[tuple[str, str], Stage] = {
         says="tried: the finding is gone",
         codes=(4, 4),
     ),
-    ("sanitizer", "acl-py run --sanitize --findings found.sarif --fin"): Stage(
+    ("sanitizer/tests", "acl-py run --sanitize --findings found.sarif --fin"): Stage(
         files={"script.py": RACY},
         says="::",
         codes=(4, 4, 4),
     ),
-    ("sanitizer", "[tool.acl_py.sanitizer]"): Stage(
+    ("sanitizer/tests", "[tool.acl_py.sanitizer]"): Stage(
         "acl-py run --sanitize script.py", "pyproject.toml", files={"script.py": RACY}, says="race-1e00ec15", codes=(4,)
     ),
-    ("sanitizer", '@pytest.mark.acl(device="tiny")  # options of acl_'): Stage(
+    ("sanitizer/tests", '@pytest.mark.acl(device="tiny")  # options of acl_'): Stage(
         PYTEST,
         "test_block.py",
         "import pytest\n\nfrom pipeline import pipeline\n\n\n{block}",
         TEST_PIPELINE | {"pipeline.py": PIPELINE},
         "2 passed",
     ),
-    ("sanitizer", "import pytest_asyncio"): Stage(
+    ("sanitizer/tests", "import pytest_asyncio"): Stage(
         PYTEST,
         "test_block.py",
         "import pytest\n\nfrom pipeline import pipeline\n\n{block}\n\n"
@@ -381,10 +383,10 @@ STAGES: dict[tuple[str, str], Stage] = {
         "    async with simulate(device='tiny') as first:\n        await pipeline()\n"
         "    async with simulate(device='tiny') as second:\n        await pipeline()\n"
     )._replace(command="python block.py; ls", says="versions.html"),
-    ("traces", "from acl_py.trace import chrome, kineto, msprof, t"): native(
+    ("traces/files", "from acl_py.trace import chrome, kineto, msprof, t"): native(
         "    async with simulate(device='tiny') as sim:\n        await pipeline()\n"
     )._replace(command="python block.py; ls", says="trace.json"),
-    ("traces", "from acl_py.explain import AsyncProfiler"): native(
+    ("traces/explanations", "from acl_py.explain import AsyncProfiler"): native(
         "    @kernel(cost=Cost(us=20))\n    def layer(x: In, y: Out): y[:] = x\n"
         "    stream, host = await CreateStream(), await MallocHost(4096)\n"
         "    x, y = [Array(await Malloc(4096), np.uint8) for _ in range(2)]\n",

@@ -537,7 +537,7 @@ def test_a_hang_that_the_script_would_catch_ends_it_all_the_same(run):
     assert "us of simulated time" in done.stderr
 
 
-def test_the_report_of_a_script_has_its_timeline(run, tmp_path):
+def test_the_report_of_a_script_has_its_timeline_and_prices(run, tmp_path):
     script = """\
         import acl
         acl.rt.set_device(0)
@@ -550,6 +550,9 @@ def test_the_report_of_a_script_has_its_timeline(run, tmp_path):
     (shown,) = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))["runs"]
     assert shown["title"].endswith("script.py")
     assert rows_of(shown, "ops", "text:name", "text:site") == [("fill", "script.py:4")]
+    (found,) = shown["findings"]
+    assert found["text"].startswith("acl.rt.memset() waited for its work\nUse acl.rt.memset_async() in a stream")
+    assert f". Worth {found['worth_ns'] / 1000:,.1f} us of " in found["text"]
 
 
 def test_a_script_is_explained_and_edited(run, tmp_path):

@@ -1,8 +1,8 @@
-"""docs/semantics.md: every measured question with folklore, documentation, the card's answer and ours.
+"""docs/semantics.md and its parts: every measured question with folklore, documentation, the card's answer and ours.
 
-    python -m tests.conformance.questions > docs/semantics.md
+    python -m tests.conformance.questions
 
-Folklore and documentation are in questions.toml; the times are computed. A test compares the page with both.
+Folklore and documentation are in questions.toml; the times are computed. A test compares the pages with both.
 """
 
 import sys
@@ -18,24 +18,37 @@ from criteria import is_capture, measured, replayed, wrong_codes, wrong_overlaps
 from acl_py.programs.format import parse  # noqa: E402
 from acl_py.programs.portability import differences  # noqa: E402
 from device_model.rules import ACL, CUDA  # noqa: E402
+from tests.parts import Part, listed, write  # noqa: E402
 
-PAGE = HERE.parent.parent / "docs" / "semantics.md"
 OFF = 0.1, 20  # times that differ by more than this share, and by more than so many us, get a mark
-HEADING = "| question | folklore | documentation | the card | us | us, `acl` |\n| --- | --- | --- | --- | --- | --- |"
+HEADING = (
+    "| question | folklore | documentation | the card | acl_py | under `acl` |\n| --- | --- | --- | --- | --- | --- |"
+)
 
 
-def page():
-    """The whole page."""
+def pages():
+    """Return the overview and its parts, by their paths in docs/."""
     written = tomllib.loads((HERE / "questions.toml").read_text())
+    parts = [Part(*part) for part in written["parts"]]
+    topics = {topic["title"]: topic for topic in written["topics"]}
+    assert sorted(topics) == sorted(title for part in parts for title in part.sections)
+    overview = f"{written['head'].lstrip()}\n{listed('semantics', parts)}\n\n{written['tail'].lstrip()}"
+    return {"semantics.md": overview} | {f"semantics/{part.stem}.md": _page(part, topics) for part in parts}
+
+
+def _page(part, topics):
     documents = {document["id"]: document for document in measured("semantics")}
-    parts = [written["head"]]
-    for topic in written["topics"]:
-        intro = fill(topic["intro"], 120, break_on_hyphens=False)
-        parts += [f"## {topic['title']}", "", intro, "", HEADING]
-        for ids, *answer in topic["answers"]:
-            parts += [_row(documents[id_], *answer) for id_ in ids]
-        parts.append("")
-    return "\n".join([*parts, written["tail"]])
+    lines = [
+        f"# {part.title}",
+        "",
+        "A part of [What synchronises with what](../semantics.md), which explains the columns.",
+    ]
+    for title in part.sections:
+        intro = fill(topics[title]["intro"], 120, break_on_hyphens=False)
+        lines += ["", f"## {title}", "", intro, "", HEADING]
+        for ids, *answer in topics[title]["answers"]:
+            lines += [_row(documents[id_], *answer) for id_ in ids]
+    return "\n".join([*lines, ""])
 
 
 def _row(document, folklore, documented, card, call=None):
@@ -86,4 +99,4 @@ def _us(value):
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    write(pages())

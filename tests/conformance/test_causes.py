@@ -9,7 +9,7 @@ from criteria import measured
 from acl_py.causes.path import critical_path, makespan_ns
 
 FILES = ("semantics", "waits", "gaps", "sticky_error")
-PAGE = Path(__file__).parent.parent.parent / "docs" / "traces.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "traces" / "explanations.md"
 
 
 @pytest.mark.one_in(3)

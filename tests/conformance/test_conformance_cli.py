@@ -345,6 +345,31 @@ def test_every_answer_from_a_recorded_program_repeats_its_notes(file, tmp_path):
     assert data_of(page.read_text(encoding="utf-8"))["runs"][0]["notes"] == ["the run was measured"]
 
 
+def copies(count):
+    copy = {"op": "memcpy", "dst": "d", "src": "h", "bytes": 4096}
+    buffers = {"d": {"space": "device", "bytes": 4096}, "h": {"space": "pinned", "bytes": 4096}}
+    return {"id": "copies", "buffers": buffers, "steps": [copy] * count}
+
+
+def test_a_page_of_replays_has_prices_also_of_edited_runs(file, tmp_path):
+    """An edited run has the prices of its own program and device."""
+    program, page = file(copies(3)), tmp_path / "page.html"
+    assert acl_py("replay", program, "--what-if", "h2d=2x", "--report", str(page)).exit_code == 0
+    run, edited = data_of(page.read_text(encoding="utf-8"))["runs"]
+    worth = [[found["worth_ns"] for found in each["findings"]] for each in (run, edited)]
+    assert all(gains and min(gains) > 0 for gains in worth)
+    assert worth[0] != worth[1]
+    assert not any("repeat the run" in note for note in edited["notes"])
+
+
+def test_a_page_of_a_long_replay_says_what_prices_it(file, tmp_path):
+    program, page = file(copies(1_001)), tmp_path / "page.html"
+    assert acl_py("replay", program, "--report", str(page)).exit_code == 0
+    (run,) = data_of(page.read_text(encoding="utf-8"))["runs"]
+    assert [found.get("worth_ns") for found in run["findings"]] == [None] * len(run["findings"]) != []
+    assert run["notes"] == ["there are no prices: the run has 1,001 operations; --explain prices its findings"]
+
+
 def test_faults_strike_a_replay_and_say_how_often(file, tmp_path):
     out = tmp_path / "out.json"
     rules = ("--fault", "fail call=Malloc kind=OUT_OF_MEMORY", "--fault", "fail op=kernel nth=1 code=214")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 _LIMIT_S = 600  # of processor time
 _FAILED_CELL = "Unknown failure executing file"  # IPython ends with 0 after it
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")  # IPython has it also where nobody looks
 _ERROR = re.compile(r"[\w.]*(Error|Exception)\b")  # the line of a traceback that says it
 _HERE = Path(__file__).parent
 _LIST = _HERE / "data" / "public_scripts.json"
@@ -99,6 +100,14 @@ def _trouble(script: Script, folder: Path) -> str:
         return f"it takes more than {_LIMIT_S} s of processor time"
     if not done.returncode and _FAILED_CELL not in done.stderr:
         return "" if re.search(script.prints, done.stdout) else f"it does not print {script.prints!r}"
-    lines = done.stderr.partition("\nacl-py: ")[0].splitlines() or done.stdout.splitlines() or [""]
-    errors = [line for line in lines + done.stdout.splitlines() if _ERROR.match(line)]
-    return f"exit code {done.returncode}: {(errors or lines)[-1]}"
+    return f"exit code {done.returncode}: {complaint(done.stdout, done.stderr)}"
+
+
+def complaint(stdout: str, stderr: str) -> str:
+    """Return the last line that names an error of the script, or the last one of what it has printed."""
+    output, errors = (
+        _COLOUR.sub("", stdout).splitlines(),
+        _COLOUR.sub("", stderr).partition("\nacl-py: ")[0].splitlines(),
+    )
+    named = [line for line in errors + output if _ERROR.match(line)]
+    return (named or errors or output or [""])[-1]

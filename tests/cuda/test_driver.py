@@ -266,6 +266,13 @@ def test_what_fails_in_a_lost_context_is_told_once_and_has_no_leaks(h200):
     assert leaks == "  leaks are not listed, because a context was lost: nothing in it can be freed or destroyed"
 
 
+def test_memory_that_a_reset_frees_in_a_lost_context_is_no_leak(h200):
+    h200.get("cuMemAlloc_v2", OUT, 8)
+    h200("cuLaunchKernel", h200.function(), 1, 1, 1, 32, 1, 1, 0, 0, _at(64), None)
+    assert (h200("cuCtxSynchronize"), h200("cuDevicePrimaryCtxReset_v2", 0)) == (700, 0)
+    assert "leak" not in report(current_session())
+
+
 def _at(address):
     return pointers(ctypes.c_uint64(address), ctypes.c_uint32(5), ctypes.c_uint32(1))
 

@@ -1,12 +1,14 @@
 """The driver in processes of their own: before and after its life, in a child of fork, and in scripts."""
 
 import json
+import os
 import subprocess
 import sys
 from textwrap import dedent
 
 import pytest
 
+from acl_py.compat.acl.face.modules import IMPORTED
 from tests import forks
 
 
@@ -155,6 +157,19 @@ def test_a_process_that_a_script_starts_has_a_card_of_its_own(run, tmp_path):
     """, "--devices", "3", "--device", "tiny")  # fmt: skip
     assert done.stdout.splitlines() == ["0", "[(0, 0, 3, 201)]", "True False 0"], done.stderr
     assert "acl-py: failed: cuMemFree_v2() at script.py:10: CUDA_ERROR_INVALID_CONTEXT (201)" in done.stderr
+
+
+def test_a_process_that_looks_for_libraries_has_no_driver_and_one_that_imports_a_package_has(tmp_path):
+    for name in ("cuda/pathfinder.py", "cuda/core.py", "numba/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    script = "import sys\nfor name in ('numba', 'cuda.pathfinder', 'cuda.core'):\n"
+    script += "    __import__(name)\n    print(name, 'acl_py.compat.cuda.switching' in sys.modules)\n"
+    path = os.pathsep.join([str(IMPORTED.parent.parent), str(tmp_path), str(forks.ROOT)])
+    environment = {**os.environ, "PYTHONPATH": path, "ACL_PY_RUN": "{}"}
+    command = [sys.executable, "-c", script]  # how an interpreter starts is what this is about
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["numba False", "cuda.pathfinder False", "cuda.core True"], done.stderr
 
 
 def test_a_child_of_fork_begins_anew_if_its_parent_has_made_no_call(run):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.cuda.public_scripts import listed, scripts, table
+from tests.cuda.public_scripts import complaint, listed, scripts, table
 from tests.test_readme import ROOT
 
 
@@ -30,3 +30,10 @@ def test_scripts_run_in_their_own_folder(tmp_path):
     assert script.command() == ("sum.py",)
     assert notebook.command() == ("-m", "IPython", "kernels.ipynb")
     assert by_name["jit_program.py"].command()[1] == "jit_program.py"
+
+
+def test_the_error_of_a_cell_in_colours_is_told_and_not_a_warning_behind_it():
+    cell = "\x1b[31mTypeError\x1b[39m: Signature mismatch\nlater output\n"
+    assert complaint(cell, "a warning\n") == "TypeError: Signature mismatch"
+    assert complaint("", "no error\nacl-py: h200, rules cuda\n") == "no error"
+    assert complaint("ended\n", "") == "ended"

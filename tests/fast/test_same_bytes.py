@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from device_model.compiled import IS_COMPILED
+from tests.campaigns import many
+from tests.fast.programs import differing
 from tests.test_samples import LONG, SAMPLES
 
 ROOT = Path(__file__).parents[2]
@@ -40,3 +42,12 @@ def test_samples_leave_the_same_bytes_on_both_cores(tmp_path):
     assert len([name for name in pure if not name.endswith(".out")]) > len(CHOSEN) / 2
     assert list(pure) == list(compiled)
     assert [name for name in pure if pure[name] != compiled[name]] == []
+
+
+def test_random_programs_leave_the_same_on_both_cores():
+    assert differing(30) == []
+
+
+@pytest.mark.slow
+def test_many_random_programs_leave_the_same_on_both_cores():
+    assert differing(many(500)) == []

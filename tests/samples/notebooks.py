@@ -9,11 +9,12 @@ import json
 import os
 import re
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from acl_py.cli.common import progress
 from tests.samples.cuda_packages import REASON, are_there
 
 ROOT = Path(__file__).parent.parent.parent
@@ -122,5 +123,8 @@ if __name__ == "__main__":
     wanted = [each for each in NOTEBOOKS if not sys.argv[1:] or each.name.partition("_")[0] in sys.argv[1:]]
     for each in filter(trouble, wanted):
         print(f"{each.name} stays as it is: {trouble(each)}")
-    with ProcessPoolExecutor() as pool:
-        list(pool.map(rewrite, [each for each in wanted if not trouble(each)]))
+    wanted = [each for each in wanted if not trouble(each)]
+    with ProcessPoolExecutor() as pool, progress("notebooks", len(wanted)) as advance:
+        for done in as_completed([pool.submit(rewrite, each) for each in wanted]):
+            done.result()
+            advance()

@@ -19,7 +19,7 @@ from device_model.streams import Stream
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _RENAMED = ("current_context", "context"), ("un_subscribe", "unsubscribe")  # words of C in pyACL
-# The function of acl.rt that a verb needs is named after ACL's function in C, but for these.
+# The function of acl.rt that a verb needs is named after ACL's function in C, except for these.
 _NEEDS = {
     callbacks.LaunchCallback.__name__: "wait_and_reset_notify",
     callbacks.LaunchHostFunc.__name__: "subscribe_report",

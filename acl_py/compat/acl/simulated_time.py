@@ -1,8 +1,8 @@
 """What a script's own modules find as `time` if their clock is simulated: that of the host, which their calls move.
 
-`time`, `monotonic` and `perf_counter` answer from the host clock of the session, which begins with the first reading
-if no call of `acl` has begun it. Each reading costs the host what a call costs that does almost nothing (`host.other`
-of the profile), so a loop that polls until some time ends. `sleep` lets simulated time pass. All else is Python's.
+`time`, `monotonic` and `perf_counter` answer from the host clock of the session, which begins with the first reading if
+no call of `acl` has begun it. Each reading costs the host what a call costs that does almost nothing (`host.other` of
+the profile), so a loop that polls until some time ends. `sleep` lets simulated time pass. Everything else is Python's.
 
 Three things stay real:
 

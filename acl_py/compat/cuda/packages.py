@@ -26,7 +26,7 @@ def troubles() -> Iterator[str]:
 def _versions() -> dict[str, str]:
     """Return the versions of the wheels that are installed.
 
-    The name of the folder of metadata has it. To read the metadata takes longer than all else before a script.
+    The name of the folder of metadata has it. To read the metadata takes longer than everything else before a script.
     """
     end = ".dist-info"
     files = (file for folder in reversed(sys.path) if os.path.isdir(folder) for file in os.listdir(folder))

@@ -2,7 +2,7 @@
 
 On a card a kernel may write to memory of the host, and a loop that reads it sees that. Here the device works only
 during calls. Every few seconds a signal interrupts the script for a look. If the host has made no call since the last
-two looks, is in the same function, and its variables are the same but for counters, a warning names the line, once.
+two looks, is in the same function, and of its variables only counters have changed, a warning names the line, once.
 
 The timer is one of the kernel's for this process: neither a child nor another program in its place has it.
 """

@@ -1,8 +1,9 @@
 """What Python runs first in a process that a script of `acl-py run` has started.
 
 The driver of CUDA is put in place when the process imports a package for CUDA, or loads the driver's library by its
-name: processes that do neither start as fast as without acl_py. A module of this name that the process would run
-otherwise is run, too.
+name: processes that do neither start as fast as without acl_py. cuda.pathfinder is no such package: it starts processes
+that only look for a library, and gives each ten seconds. A module of this name that the process would run otherwise is
+run, too.
 """
 
 import os
@@ -10,7 +11,6 @@ import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 
-_PACKAGES = ("cuda", "numba")
 _LIBRARY = "libcuda.so"
 _begun: list[bool] = []
 
@@ -32,7 +32,7 @@ class _Finder:
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
         """Find nothing: the import goes on as without this."""
-        if name in _PACKAGES:
+        if name == "numba.cuda" or (name.startswith("cuda.") and not name.startswith("cuda.pathfinder")):
             _begin()
 
 

@@ -44,10 +44,11 @@ class Habit(NamedTuple):
 def best(asker: Asker, ways: Iterable[Way]) -> tuple[Way, Answer] | None:
     """Return the way that is worth most, and its answer; None if no way is worth anything.
 
-    A way that cannot be made, or that leaves work without order, is none.
+    A way that cannot be made, or that leaves work without order, is none. If work of the program is in no order, those
+    that mend this come first.
     """
     tried = [(way, answer) for way in ways if (answer := _answer(asker, way)) is not None]
-    return max(tried, key=lambda each: each[1].gain_ns, default=None)
+    return max(tried, key=lambda each: (each[1].is_in_order, each[1].gain_ns), default=None)
 
 
 def _answer(asker: Asker, way: Way) -> Answer | None:

@@ -1,7 +1,7 @@
 """Accesses of the host, joined: between two calls each line has at most three rows, however many items it touches.
 
-Nothing waits between two calls. So it does not matter in which order accesses come, but for one thing: whether a byte
-was read before it was written. Reads of bytes that are not written yet come first, then writes, then the other reads.
+Nothing waits between two calls. So the order of accesses says only one thing: whether a byte was read before it was
+written. Reads of bytes that are not written yet come first, then writes, then the other reads.
 
 An await that finds its operation done is no call, but what comes behind it is in order with the operation.
 """

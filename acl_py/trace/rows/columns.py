@@ -255,7 +255,7 @@ def blocks(count: int) -> Iterator[slice]:
 
 def merged_blocks(first: Ints, second: Ints) -> Iterator[tuple[slice, slice, Ints]]:
     """Yield blocks of two ascending lists of times that follow each other in both: a slice of each list, and for each
-    element of the second slice the place of that of the first behind which it comes, or -1. Of equal times the first
+    element of the second slice the place of the element of the first that it follows, or -1. Of equal times the first
     come first.
     """
     at, at_second = 0, 0

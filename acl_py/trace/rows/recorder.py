@@ -16,6 +16,7 @@ from acl_py.trace.rows.handovers import Place
 from acl_py.trace.rows.packing import ANY_OP, CALL, NO_OP, OP, SLEEP, STAGED
 from acl_py.trace.rows.store import StagedBy, Store, last_of
 from acl_py.trace.rows.timeline import (
+    OWN_HOSTS,
     Call,
     CoreInstruction,
     Failure,
@@ -299,6 +300,10 @@ class Trace(Observer):
     def sanitized(self, host: bool, handovers: bool) -> None:
         """Note whether the rows of accesses, and those of handovers, are complete."""
         self.host_watched, self.handovers_watched = host, handovers
+
+    def parted(self) -> None:
+        """Note that ranks have hosts of their own."""
+        self.host_time = OWN_HOSTS
 
     def hosted(self, host: int) -> None:
         """Note as which host the task or thread acts."""

@@ -446,8 +446,11 @@ class CoreInstruction(NamedTuple):
     waited_for: int | None
 
 
+OWN_HOSTS = "own hosts"  # the `host_time` of a run in which several hosts made calls at the same time
+
+
 class Timeline(Frozen):
-    """One recording: operations and calls in the order of their ends, all else in the order in which it came.
+    """One recording: operations and calls in the order of their ends, everything else in the order in which it came.
 
     *device* is the name of the profile, *rules* that of the rules. *overlay* is the name or the path of the overlay of
     the profile; "" if there was none. The host's time was *end_ns* when it was taken.
@@ -456,8 +459,8 @@ class Timeline(Frozen):
     *host_watched*: all accesses to memory of a life, through views. If it has *handovers_watched*, *hosts* and
     *handovers* say which tasks and threads know what of one another; otherwise they say nothing, and all tasks and
     threads count as one host, which knows what any of them knows. *host_time* is "measured" if the real time between
-    two calls counted, too: see `acl_py.simulate`. *source* has the texts of the lines that the other rows name, as far
-    as there were files of them.
+    two calls counted, too: see `acl_py.simulate`; it is "own hosts" if ranks had hosts of their own. *source* has the
+    texts of the lines that the other rows name, as far as there were files of them.
     """
 
     ops: Sequence[Operation] = ()

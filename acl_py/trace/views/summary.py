@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from acl_py.runtime.folds import Folds
 from acl_py.trace.rows.reading import site_of_call
 from acl_py.trace.rows.recorder import Trace
 from acl_py.trace.rows.timeline import Call, CoreRun, Operation
@@ -32,6 +33,7 @@ def summarize(
         lines.append(f"  core: {CORE}")
     if not runtime.values:
         lines.append("  values are off: no bytes have moved, and findings about bytes are off")
+    lines += [f"  {line}" for line in runtime.state(Folds).lines]
     if trace is not None:
         ops, calls, card = trace.ops, trace.calls, (trace.device, trace.rules)
         lines += _use(ops, lambda op: f"{shown(op.engine, *card)} of device {op.device}", now)

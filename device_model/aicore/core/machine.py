@@ -35,6 +35,9 @@ EVENT_IDS = 8  # per HardEvent
 # Instructions that may read bytes of no use: all of a table of which some elements are gathered, and whole repeats,
 # which comparisons take.
 _READ_MORE = ("Gather", "Compare", "Compares")
+_INSERTED = (
+    ", which the vendor's compiler inserts: @asc.kernel(auto_sync=True) does so, here and wherever else one is missing"
+)
 ALL_LANES = ((1 << 64) - 1,) * 2  # the initial vector mask, for types of any width
 LINE = 64  # bytes of a line of the scalar data cache
 
@@ -359,12 +362,18 @@ class Core:
         if earlier is later or self.stuck:  # rows of one instruction; or a kernel that may hang, which is reported
             return
         missing = self._missing(rule, earlier, later)
-        key = (rule, earlier.site, later.site, missing)
+        key: object = (rule, earlier.site, later.site, missing)
+        # Flags that auto_sync would insert are one finding, for one change mends them all.
+        is_of_scalar = earlier.core == self.index and memory == Space.UB.value and Pipe.S in (earlier.pipe, later.pipe)
+        if is_of_scalar:
+            key = "flags of the scalar pipe"
         if self.findings.seen(key):
             return
         first = "reading" if rule is Rule.WAR else "writing"
         second = "reads" if rule is Rule.RAW else "writes"
         text = f"{later} {second} {memory}[{start}:{stop}] while {earlier} may still be {first} it; missing {missing}"
+        if is_of_scalar:
+            text += _INSERTED
         where = str(self.program)
         self.findings.add(key, Finding(rule, text, where, (earlier.site, later.site), (earlier, later), missing))
 

@@ -38,6 +38,18 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
     return resolved
 
 
+def whole(what: str, number: Any) -> int:
+    """Return *number* as a Python integer.
+
+    Raises:
+        TypeError: It is of another type, as after a division with /. *what* says what it is.
+    """
+    try:
+        return integer(number)
+    except TypeError:
+        raise TypeError(f"{what} must be an int, not {number!r}: divide with //") from None
+
+
 NOWHERE = GlobalMemory(np.empty(0, np.uint8), "nowhere")  # the memory of a GlobalTensor without a buffer
 
 

@@ -176,14 +176,20 @@ def _plan_fixpipe(
         raise KernelError("Fixpipe row-major to L1", "L1 takes CO2Layout.NZ")
     height = params.src_stride or fractals(m) * SIDE
     columns = fractals(n)
-    size = columns * height * SIDE
+    # Of the last column of fractals only what is copied, for src may begin within the others.
+    size = ((columns - 1) * height + m) * SIDE
     if size > src.size or height % SIDE or height < m:
         raise KernelError(
             f"Fixpipe of {m} x {n} from {src!r} with src_stride {height}",
             f"it needs {size} elements, and a stride of whole fractals, {fractals(m) * SIDE} or more",
         )
-    cells = src.view[:size].reshape(columns, height, SIDE)
-    reads: tuple[Range, ...] = ((src.memory, src.address, src.address + size * src.dtype.itemsize),)
+    itemsize = src.dtype.itemsize
+    row = SIDE * itemsize
+    cells = np.ndarray((m, columns, SIDE), src.dtype, src.memory.bytes, src.address, (row, height * row, itemsize))
+    read: Range = (src.memory, src.address, src.address + size * itemsize)
+    if columns > 1 and height > m:
+        read += (m * row, height * row)
+    reads: tuple[Range, ...] = (read,)
     if quant_pre is not None:
         reads += ((quant_pre.memory, quant_pre.address, quant_pre.address + n * quant_pre.dtype.itemsize),)
 
@@ -191,7 +197,7 @@ def _plan_fixpipe(
     target, writes, rows, length, stride = place
 
     def compute() -> None:
-        target(convert(cells.transpose(1, 0, 2).reshape(height, columns * SIDE)[:m, :n]))
+        target(convert(cells.reshape(m, columns * SIDE)[:, :n]))
 
     spec = unit.core.spec
     if isinstance(dst, LocalTensor):
@@ -224,7 +230,7 @@ def _row_major(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeP
 
 
 def _fractal(dst: GlobalTensor | LocalTensor, m: int, n: int, params: FixpipeParams) -> _Place:
-    # Float goes out in columns of 16, all else in rows of 32 bytes.
+    # Float goes out in columns of 16, everything else in rows of 32 bytes.
     width = SIDE if dst.dtype.itemsize == 4 else k0(dst.dtype)
     height = params.dst_stride or fractals(m) * SIDE
     columns = fractals(n, width)

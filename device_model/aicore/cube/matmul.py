@@ -24,6 +24,7 @@ from device_model.aicore.cube.matmul_tiling import WORKSPACE_TILES, TCubeTiling
 from device_model.aicore.flags.crossing import CrossCoreSetFlag, CrossCoreWaitFlag
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
 from device_model.aicore.flags.tpipe import TPipe
+from device_model.aicore.moving.atomics import SetAtomicAdd, SetAtomicMax, SetAtomicMin, SetAtomicNone
 from device_model.aicore.moving.copies import DataCopy
 from device_model.kernel.findings import KernelError
 
@@ -54,8 +55,11 @@ class _Message(NamedTuple):
     piece: int | None = None
     dst: GlobalTensor | None = None
     row: int = 0  # elements from one row of dst to the next
+    atomic: int = 0  # how C is combined with the contents of dst
 
 
+# What enAtomic means: 0 overwrites.
+_ATOMICS = {1: SetAtomicAdd, 2: SetAtomicMax, 3: SetAtomicMin}
 _NO_CALL_BACK = MatmulCallBackFunc()
 
 
@@ -359,7 +363,7 @@ class Matmul:
         self._job = None
         return False
 
-    def GetTensorC(self, dst: GlobalTensor | LocalTensor, *, sequential: bool = False) -> None:
+    def GetTensorC(self, dst: GlobalTensor | LocalTensor, en_atomic: int = 0, *, sequential: bool = False) -> None:
         """Store the current piece of C in GM or in UB (Ascend C: GetTensorC).
 
         A vector core waits until its cube core has stored the piece. The vector pipe may then use a piece in UB without
@@ -368,11 +372,13 @@ class Matmul:
         Args:
             dst: In GM, the first element of this core's C, in which the piece goes to its place. In UB, the piece; its
                 rows are base_n elements apart.
+            en_atomic: How the piece is combined with the contents of GM: 0 overwrites them, 1 adds to them, 2 keeps the
+                larger number and 3 the smaller one.
             sequential: Whether *dst* in GM is the piece itself, with rows base_n elements apart.
 
         Raises:
-            KernelError: There is no current piece, *dst* is not of C's type and position, or a piece for UB has no
-                workspace.
+            KernelError: There is no current piece, *dst* is not of C's type and position, *en_atomic* is no such
+                number or *dst* not in GM, or a piece for UB has no workspace.
         """
         if self._job is None or self._index < 0:
             raise KernelError("GetTensorC without a piece", "call Iterate() first, and go on only while it is True")
@@ -382,9 +388,12 @@ class Matmul:
             self._fetch(
                 dst if sequential else dst[self._offset(self._index) :],
                 tiling.base_n if sequential else self._rows.org_kc,
+                _checked_atomic(en_atomic),
             )
             return
         self._check_c(dst, Space.UB)
+        if en_atomic:
+            raise KernelError(f"GetTensorC to UB with en_atomic {en_atomic}", "only C in GM is combined: give 0")
         if self._workspace is None:
             raise KernelError(
                 "GetTensorC to UB without a workspace", "give REGIST_MATMUL_OBJ a buffer in GM of workspace_bytes()"
@@ -402,7 +411,7 @@ class Matmul:
             if copy:
                 DataCopy(dst, tile, rows * tiling.base_n)
 
-    def IterateAll(self, dst: GlobalTensor, *, sync: bool = True) -> None:
+    def IterateAll(self, dst: GlobalTensor, en_atomic: int = 0, *, sync: bool = True) -> None:
         """Compute all pieces of C and store them in GM (Ascend C: IterateAll).
 
         A vector core waits until its cube core has stored all of them; without *sync*, at WaitIterateAll() or at its
@@ -410,17 +419,20 @@ class Matmul:
 
         Args:
             dst: The first element of this core's C.
+            en_atomic: How C is combined with the contents of GM: 0 overwrites them, 1 adds to them, 2 keeps the larger
+                number and 3 the smaller one.
             sync: Whether to wait.
 
         Raises:
-            KernelError: A or B is not set, or *dst* is not of C's type and position.
+            KernelError: A or B is not set, *dst* is not of C's type and position, or *en_atomic* is no such number.
         """
         job = self._started()
         self._check_c(dst, Space.GM)
+        message = _Message(job, None, dst, self._rows.org_kc, _checked_atomic(en_atomic))
         if self._cube is not None:
-            _compute(self._cube, _Message(job, None, dst, self._rows.org_kc))
+            _compute(self._cube, message)
         else:
-            self._send(_Message(job, None, dst, self._rows.org_kc), Pipe.MTE3)
+            self._send(message, Pipe.MTE3)
             if sync:
                 self.WaitIterateAll()
         self._job = None
@@ -450,13 +462,13 @@ class Matmul:
         column, row = divmod(index, self._pieces[0])
         return row * self._tiled.base_m * self._rows.org_kc + column * self._tiled.base_n
 
-    def _fetch(self, dst: GlobalTensor, row: int) -> None:
-        job = self._started()
+    def _fetch(self, dst: GlobalTensor, row: int, atomic: int = 0) -> None:
+        message = _Message(self._started(), self._index, dst, row, atomic)
         if self._cube is not None:
-            _compute(self._cube, _Message(job, self._index, dst, row))
+            _compute(self._cube, message)
             return
         # What this core wrote to GM before (its A, say), and read of the workspace, is done when the flag is set.
-        self._ask(_Message(job, self._index, dst, row), Pipe.MTE3 if self._index == 0 else Pipe.MTE2)
+        self._ask(message, Pipe.MTE3 if self._index == 0 else Pipe.MTE2)
 
     def _ask(self, message: _Message, pipe: Pipe) -> bool:
         """Send a message to the cube core and wait until it is done; return True if the cube core has ended."""
@@ -574,8 +586,16 @@ def _compute(cube: Cube, message: _Message) -> None:
         _compute(cube, message._replace(piece=index, dst=message.dst[at:]))
 
 
+def _checked_atomic(en_atomic: int) -> int:
+    if en_atomic not in (0, *_ATOMICS):
+        raise KernelError(
+            f"en_atomic {en_atomic!r}", "0 overwrites, 1 adds, 2 keeps the larger and 3 the smaller number"
+        )
+    return en_atomic
+
+
 def _store(cube: Cube, message: _Message, result: Any) -> None:
-    job, index, dst, row = message
+    job, index, dst, row, atomic = message
     assert job is not None
     assert index is not None
     assert dst is not None
@@ -583,4 +603,8 @@ def _store(cube: Cube, message: _Message, result: Any) -> None:
     column = index // down
     m = min(cube.tiling.base_m, job.m - index % down * cube.tiling.base_m)
     n = min(cube.tiling.base_n, job.n - column * cube.tiling.base_n)
+    if atomic:
+        _ATOMICS[atomic](dst.dtype)
     cube.store(result, job, column, dst, m, n, row)
+    if atomic:
+        SetAtomicNone()

@@ -246,7 +246,8 @@ class Cube:
                     slot.flag.emptied()
             pair.flag.filled()
             unit_flag = 0 if not self._has_unit_flags else TURN if index + 1 == pieces else KEEP
-            params = MmadParams(m, wide, k, index == 0, unit_flag)
+            # With m of 1 Mmad would read a vector and not fractals.
+            params = MmadParams(m if m > 1 else SIDE, wide, k, index == 0, unit_flag)
             if index == 0 and bias is not None:
                 Mmad(result.tensor, pair.tensor, b2, bias.tensor, params)
                 bias.flag.emptied()

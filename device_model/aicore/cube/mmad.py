@@ -143,7 +143,8 @@ def Mmad(
 
     Args:
         dst: The result in L0C (CO1), m x n in Nz: float32, or int32 for int8. It starts at a multiple of 1024 bytes.
-        fm: The left factor in L0A (A2), m x k in Zz: half, bfloat16, float32 or int8.
+        fm: The left factor in L0A (A2), m x k in Zz: half, bfloat16, float32 or int8. With m of 1 the card reads it as
+            a vector: k elements in a row, and no fractals.
         filter: The right factor in L0B (B2), k x n in Zn, of the type of *fm*. Both start at multiples of 512 bytes.
         bias_and_params: `params`, the `MmadParams`; or `bias, params` with *bias* a tensor of n elements in BT (C2),
             of the type of *dst*, which is added to each row.
@@ -167,7 +168,8 @@ def _plan_mmad(
     dtype = fm.dtype
     total = _check_mmad(dst, fm, weights, params)
     rows, columns, depth = fractals(m), fractals(n), fractals(k, k0(dtype))
-    nbytes = rows * depth * FRACTAL, depth * columns * FRACTAL, rows * columns * CELL
+    left = k * dtype.itemsize if m == 1 else rows * depth * FRACTAL
+    nbytes = left, depth * columns * FRACTAL, rows * columns * CELL
     for role, tensor, needed in (("fm", fm, nbytes[0]), ("filter", weights, nbytes[1]), ("dst", dst, nbytes[2])):
         if needed > tensor.nbytes:
             raise KernelError(f"Mmad of {m} x {k} x {n}: {role} has {tensor.nbytes} bytes", f"it needs {needed}")
@@ -182,13 +184,16 @@ def _plan_mmad(
         reads.append((bias.memory, bias.address, bias.address + n * bias.dtype.itemsize))
     elif not initial:
         reads.append(target)
-    a, b = _left(fm, rows, depth, k), _right(weights, depth, columns, k)
+    a = (lambda: fm.view[:k].reshape(1, k)) if m == 1 else _left(fm, rows, depth, k)
+    b = _right(weights, depth, columns, k)
     cells = dst.view[: rows * columns * SIDE * SIDE].reshape(columns, rows, SIDE, SIDE)
     # Doubles hold sums of products of int8 exactly.
     exact = np.dtype(np.float64 if dtype == np.int8 else np.float32)
 
     def compute() -> None:
         product = a().astype(exact, copy=False) @ b().astype(exact, copy=False)
+        if m == 1:
+            product = np.pad(product, ((0, SIDE - 1), (0, 0)))
         product = product.reshape(rows, SIDE, columns, SIDE).transpose(2, 0, 1, 3).astype(total, copy=False)
         if bias is not None:
             wide = np.zeros(columns * SIDE, total)

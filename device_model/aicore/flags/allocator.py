@@ -1,13 +1,12 @@
 """LocalMemAllocator: tensors one behind the other in a memory of a core, without a TPipe."""
 
 from enum import Enum
-from operator import index as integer
 
 import numpy.typing as npt
 
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, TPosition
-from device_model.aicore.core.tensors import LocalTensor, dtype_of
+from device_model.aicore.core.tensors import LocalTensor, dtype_of, whole
 from device_model.kernel.findings import KernelError
 
 
@@ -66,7 +65,7 @@ class LocalMemAllocator:
             raise KernelError(
                 f"Alloc at {position} of {self!r}", f"it lies in {position.space}: give one in this memory"
             )
-        resolved, size = dtype_of(dtype), integer(tile_size)
+        resolved, size = dtype_of(dtype), whole("Alloc: tile_size", tile_size)
         nbytes = size * resolved.itemsize
         if size < 1 or self._next + nbytes > self._memory.size:
             raise KernelError(f"Alloc of {size} x {resolved} from {self!r}", "give it 1 or more, and what is left")

@@ -4,10 +4,9 @@ A core has one TPipe at a time, from Init() to Destroy(). It gives out each memo
 nothing back before Destroy(), which also waits for the flags that the queues have set.
 """
 
-from operator import index as integer
-
 from device_model.aicore.core.machine import running
 from device_model.aicore.core.names import BLOCK, HardEvent, Space, TPosition
+from device_model.aicore.core.tensors import whole
 from device_model.aicore.flags import sync
 from device_model.aicore.flags.queues import TBuf, TQueBind
 from device_model.aicore.flags.sync import barrier_all, preset_events, release_event, set_flag, wait_flag
@@ -71,7 +70,10 @@ class TPipe:
         core = self._core
         if core.tpipe is not self:
             raise KernelError(f"{self!r} was destroyed", "make a new TPipe")
-        count, nbytes = (1, integer(first)) if length is None else (integer(first), integer(length))
+        if length is None:
+            count, nbytes = 1, whole("InitBuffer: the length", first)
+        else:
+            count, nbytes = whole("InitBuffer: the number of buffers", first), whole("InitBuffer: the length", length)
         if (length is None) != isinstance(target, TBuf):
             raise TypeError("InitBuffer takes (queue, count, bytes) or (tbuf, bytes)")
         if count < 1 or nbytes < 1:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from device_model.aicore.core.blocks import ASCEND_IS_AIC
 from device_model.aicore.core.names import BLOCK, HardEvent, RoundMode, TPosition
 from device_model.aicore.core.tensors import GlobalTensor, LocalTensor, half
 from device_model.aicore.flags.sync import AllocEventID, ReleaseEventID, SetFlag, WaitFlag
@@ -223,7 +224,7 @@ def Fill(gm: GlobalTensor, size: int, value: float) -> None:
     """Fill *size* elements of GM with a number (Ascend C: Fill), before the TPipe gives out buffers.
 
     A Duplicate fills the start of the bytes of UB that no buffer has, and copies to GM follow it. What later uses these
-    bytes waits for MTE3.
+    bytes waits for MTE3. On a cube core it does nothing, as the vendor's does.
 
     Args:
         gm: The tensor in GM: half, float, or an integer of 16 or 32 bits.
@@ -240,6 +241,8 @@ def Fill(gm: GlobalTensor, size: int, value: float) -> None:
     if not 0 < size <= gm.size:
         raise KernelError(f"Fill of {size} elements", f"{gm!r} has {gm.size}")
     value = typed("Fill", value, gm.dtype)
+    if ASCEND_IS_AIC():
+        return
     itemsize = gm.dtype.itemsize
     buffer = Rows("Fill", temporary("Fill", None))
     count = min(size, FILLED // itemsize, buffer.room // BLOCK * BLOCK // itemsize)
@@ -252,3 +255,6 @@ def Fill(gm: GlobalTensor, size: int, value: float) -> None:
     for start in range(0, size, count):
         part = min(count, size - start)
         DataCopyPad(gm[start:], number, DataCopyExtParams(1, part * itemsize, 0, 0))
+
+
+InitGlobalMemory = Fill  # the older name

@@ -24,7 +24,7 @@ from device_model.aicore.core.machine import LINE, Core, running
 from device_model.aicore.core.memories import POISON, Range
 from device_model.aicore.core.names import BLOCK, Pipe, Space
 from device_model.aicore.core.program import Direction, Flow, Kind
-from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor
+from device_model.aicore.core.tensors import NOWHERE, GlobalTensor, LocalTensor, whole
 from device_model.kernel.findings import KernelError
 
 FB_BLOCK = 128  # bytes of a block in copies to FB
@@ -160,7 +160,7 @@ def _copy_count(core: Core, dst: Tensor, src: Tensor, count: int) -> None:
     itemsize = src.dtype.itemsize
     if dst.dtype != src.dtype:
         raise KernelError(f"DataCopy from {src!r} to {dst!r}: two types", "ReinterpretCast() one, or Cast()")
-    nbytes = integer(count) * itemsize
+    nbytes = (count if type(count) is int else whole("DataCopy: the count", count)) * itemsize
     if nbytes % BLOCK:
         nbytes = _drop_tail(core, nbytes, count, src)
     if not nbytes:

@@ -429,8 +429,8 @@ def Cast(
 
     Runs on the vector pipe. A repeat is 256 bytes of the wider type. Values beyond the range of an integer type
     saturate; float to float rounds to whole numbers; int32 to half is multiplied by the factor of SetDeqScale, whatever
-    the mode. In place, both types must have the same width, because the vendor forbids source and destination to
-    overlap in part within a repeat.
+    the mode. In place, a type may become one of the same width or a narrower one, as in public kernels. The results of
+    a wider one would lie on bytes that are still to be read.
 
     Args:
         dst: The tensor to write, in UB.

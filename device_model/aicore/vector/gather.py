@@ -194,7 +194,8 @@ def _plan_gather_mask(
     # A tensor of bits tells only when it is read how many elements it selects: at most as many as fit in dst.
     most = read.size if isinstance(pattern, LocalTensor) else int(picked().sum())
     written = counted(itemsize, lanes, min(most, dst.size))
-    check_overlap(unit.core, name, dst, written, ((src0, read),))
+    if not _stays_behind(dst, src0, read, each if isinstance(pattern, LocalTensor) else int(picked()[:each].sum())):
+        check_overlap(unit.core, name, dst, written, ((src0, read),))
 
     def compute(counts: list[int]) -> None:
         chosen = view[read.where][picked()]
@@ -212,6 +213,18 @@ def _plan_gather_mask(
         written.ranges(dst.memory, dst.address),
         compute,
     )
+
+
+def _stays_behind(dst: LocalTensor, src0: LocalTensor, read: Access, picked: int) -> bool:
+    """Do the results of GatherMask lie in *src0*, on bytes that earlier repeats have read or this one reads?
+
+    Public kernels gather in place. *picked* is the most that a repeat selects.
+    """
+    if not src0.address <= dst.address < src0.address + src0.nbytes:
+        return False
+    first_read = read.indices[:: read.step]
+    ends = (dst.address - src0.address) // dst.dtype.itemsize + picked * np.arange(read.repeats)
+    return bool((ends <= first_read).all())
 
 
 def _gather_rows(itemsize: int, each: int, params: GatherMaskParams) -> Access:

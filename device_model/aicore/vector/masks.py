@@ -22,6 +22,7 @@ import numpy.typing as npt
 from device_model.aicore.core.machine import ALL_LANES, running
 from device_model.aicore.core.memories import Range
 from device_model.aicore.core.names import BLOCK
+from device_model.aicore.core.tensors import whole
 from device_model.kernel.findings import KernelError
 
 REPEAT = 256  # bytes
@@ -166,7 +167,7 @@ def frozen(mask: Lanes, repeat_time: int | None) -> Mask:
         return Counter(core.mask[0]) if core.counts_mask else core.mask
     if isinstance(mask, Sequence | np.ndarray):
         return tuple(map(index, mask))
-    number = index(mask)
+    number = whole("a count or a mask", mask)
     return Counter(number) if repeat_time is not None and running().counts_mask else number
 
 

@@ -66,7 +66,8 @@ def Compare(
         src0: The left operand: half or float32, and int32 for CMPMODE.EQ.
         src1: The right operand, of the same type.
         cmp_mode: The comparison.
-        count: The number of elements, in whole repeats of 256 bytes; or, with *repeat_time*, a mask of all lanes.
+        count: The number of elements, in whole repeats of 256 bytes; or, with *repeat_time*, a mask,
+            which has no effect: all lanes are compared.
         repeat_time: The number of repeats, 0 to 255.
         repeat_params: Strides of the sources, in blocks of 32 bytes.
 
@@ -95,7 +96,8 @@ def Compares(
         src0: The left operand: half or float32, and int32 for CMPMODE.EQ.
         src1: The right operand, a number of the type of src0.
         cmp_mode: The comparison.
-        count: The number of elements, in whole repeats of 256 bytes; or, with *repeat_time*, a mask of all lanes.
+        count: The number of elements, in whole repeats of 256 bytes; or, with *repeat_time*, a mask,
+            which has no effect: all lanes are compared.
         repeat_time: The number of repeats, 0 to 255.
         repeat_params: Strides of src0, in blocks of 32 bytes.
 
@@ -159,8 +161,9 @@ def _plan_compare(
             raise KernelError(
                 f"{name}: a count of {count}", f"it must be a multiple of {lanes}: whole repeats of 256 bytes"
             )
-    elif len(active_lanes(count, lanes)) != lanes:
-        raise KernelError(f"{name}: the mask {count}", f"it has no effect here: give all {lanes} lanes")
+    else:
+        active_lanes(count, lanes)  # refuses what is no mask; Atlas A2 and A3 compare all lanes, whatever it says
+        count = lanes
     reads = [
         (tensor, access_of(tensor.dtype.itemsize, lanes, count, repeat_time, each))
         for tensor, each in zip(sources, strides, strict=True)

@@ -166,9 +166,11 @@ def check_count(name: str, count: Any) -> None:
 def check_overlap(
     core: Core, name: str, dst: LocalTensor, written: Access, sources: Sequence[tuple[LocalTensor, Access]]
 ) -> bool:
-    """Report a *dst* that overlaps a source in part; return True if a repeat reads the results of earlier ones.
+    """Report a *dst* that overlaps a source in part; return True if the work has to be done repeat by repeat.
 
-    Repeats that add into one place (repeat stride 0 of destination and source) also do so, and are not reported.
+    Repeats that add into one place (repeat stride 0 of destination and source) read the results of earlier ones, and
+    are not reported. Nor are results on bytes that earlier repeats have read: the vendor forbids that a later repeat
+    reads them, and that one repeat reads and writes the same bytes as different elements.
     """
     stepwise = False
     for source, read in sources:
@@ -178,12 +180,46 @@ def check_overlap(
         if not _meet(written.ranges(0, dst.address), read.ranges(0, source.address)):
             continue
         stepwise = True
+        if _stays_behind(dst, written, source, read):
+            continue
         core.find(
             Rule.PARTIAL_OVERLAP,
             f"{name} writes bytes of {dst!r} that it also reads from {source!r}, in other lanes or repeats; "
             "use the same elements, or tensors that do not overlap",
         )
     return stepwise
+
+
+def _stays_behind(dst: LocalTensor, written: Access, source: LocalTensor, read: Access) -> bool:
+    """Does no repeat write what a later one reads, nor, as another element, what it reads itself?
+
+    A repeat that narrows its elements may write to the start of what it reads, as casts of public kernels do.
+    """
+    if written.repeats != read.repeats:
+        return False
+    base, last_read = _last_reads(dst, source, read)
+    narrows = dst.dtype.itemsize < source.dtype.itemsize
+    for number in range(written.repeats):
+        bytes_written = _bytes_of(dst, written, number)
+        readers = last_read[bytes_written - base]
+        if (readers > number).any():
+            return False
+        if (
+            (readers == number).any()
+            and not narrows
+            and not np.array_equal(bytes_written, _bytes_of(source, read, number))
+        ):
+            return False
+    return True
+
+
+def _last_reads(dst: LocalTensor, source: LocalTensor, read: Access) -> tuple[int, Any]:
+    """Return the first address of both tensors, and the last repeat that reads each byte from there on, or -1."""
+    base = min(dst.address, source.address)
+    last_read = np.full(max(dst.address + dst.nbytes, source.address + source.nbytes) - base, -1)
+    for number in range(read.repeats):
+        last_read[_bytes_of(source, read, number) - base] = number
+    return base, last_read
 
 
 def check_unread(core: Core, name: str, dst: LocalTensor, written: Access, source: LocalTensor, read: Access) -> bool:
@@ -193,11 +229,7 @@ def check_unread(core: Core, name: str, dst: LocalTensor, written: Access, sourc
     """
     if not _meet(written.ranges(0, dst.address), read.ranges(0, source.address)):
         return False
-    base = min(dst.address, source.address)
-    end = max(dst.address + dst.nbytes, source.address + source.nbytes)
-    last_read = np.full(end - base, -1)
-    for number in range(read.repeats):
-        last_read[_bytes_of(source, read, number) - base] = number
+    base, last_read = _last_reads(dst, source, read)
     if not any((last_read[_bytes_of(dst, written, number) - base] > number).any() for number in range(written.repeats)):
         return False
     core.find(

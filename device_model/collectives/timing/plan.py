@@ -157,8 +157,8 @@ def _alike(pairs: list[Pair], ranks: int) -> list[list[Pair]]:
 
 
 def _exchanged(spec: CollectivesSpec, alike: list[Pair], several: bool) -> tuple[Step, ...]:
-    """Return the step of pairs that are alike. Links idle as in a ring if a rank sends to *several* others, but for
-    channels that are slower than the links have always something to do.
+    """Return the step of pairs that are alike. Links idle as in a ring if a rank sends to *several* others. They do not
+    if the channels are slower than the links, and so always have something to do.
     """
     one, wire = alike[0], spec.pairs.wire_permille / 1000
     hops = tuple((pair.source, pair.target, wire) for pair in alike if pair.source != pair.target)

@@ -116,7 +116,7 @@ def mma(a: Any, b: Any, c: Any) -> Register:
     block = running()
     _check_whole(block, "mma")
     plain = [each.view(np.ndarray).reshape(block.warps, WARP, -1) for each in (a, b, c)]
-    result = fragments.mma_m16n8k16(*plain)  # also without values, for it checks types and shapes
+    result = fragments.mma_m16n8k16(*plain)  # also without values, because it checks types and shapes
     writes = (block.register(),)
     block.issue(Op.MMA, "mma.m16n8k16", reads=ids_of(a, b, c), writes=writes)
     return register(result.reshape(block.threads, -1), writes)

@@ -256,7 +256,7 @@ def _fma64(a: Doubles, b: Doubles, c: Doubles, rounding: Rounding) -> Array:
     product, low = two_product(a, b)
     high, rest = two_sum(c, low)
     total, lost = two_sum(product, high)
-    tail = to_odd(*two_sum(lost, rest))  # product + low + c is total + tail, but for a part below the bits of tail
+    tail = to_odd(*two_sum(lost, rest))  # product + low + c is total + tail, up to a part below the bits of tail
     result = np.asarray(total + tail) if rounding == "rn" else stepped(*two_sum(total, tail), rounding)
     if rounding == "rm":
         result = _zero_rounded_down(result, product, c)

@@ -19,7 +19,7 @@ from acl_py.errors import DeadlockError
 from acl_py.explain.cases import EditError
 from acl_py.explain.recordings import asker_of
 from acl_py.programs.format import parse
-from tests.acl_py.advice.campaign import Edits, held_back, marked
+from tests.acl_py.advice.campaign import Edits, is_right, marked
 from tests.sanitizer.oracle import programs
 from tests.sanitizer.oracle.promises import Promises, end, enter, leave
 from tests.sanitizer.oracle.reading import overlap, read
@@ -27,7 +27,6 @@ from tests.sanitizer.oracle.running import run
 from tests.sanitizer.oracle.verdicts import pairs
 
 _MOST = 5  # planted waits
-_HELD_BACK = 5  # runs of each program with several tasks
 _WAITS = ("sync_stream", "sync_device", "sync_event", "sync_op")
 _TELLS = ("query_stream", "query_event", "query_waits", "elapsed", "timestamp")
 
@@ -175,7 +174,7 @@ def outcome(seed, rules):
         more, moved = _without(more, places - kept)
         places = {moved[place] for place in kept}
         kept = needless(more, rules, places) if places else None
-    if not kept or not (_is_right(document, rules) and _is_right(more, rules)):
+    if not kept or not all(is_right(parse(each), rules) for each in (document, more)):
         return None
     before = advised(document, rules)
     after = advised(more, rules) if before is not None else None
@@ -195,21 +194,6 @@ def _without(document, gone):
         if "after" in step:
             step["after"] = places[step["after"]]
     return document | {"steps": steps}, places
-
-
-def _is_right(document, rules):
-    """Whether all is in order also if tasks are held back: the order of a program of one task does not depend on it."""
-    program = parse(document)
-    if all(step.task is None for step in program.steps):
-        return True
-    for number in range(_HELD_BACK):
-        held = held_back(program, Random(number))
-        try:
-            if pairs(read(held, rules, run(held, rules).run)):
-                return False
-        except DeadlockError:
-            return False
-    return True
 
 
 def outcomes(seeds):

@@ -13,6 +13,7 @@ from acl_py.advice.pieces import Form
 from acl_py.errors import DeadlockError
 from acl_py.explain.recordings import asker_of
 from acl_py.programs.format import parse
+from tests.acl_py.advice.campaign import outcome as outcome_of_bytes
 from tests.acl_py.advice.campaign import total
 from tests.acl_py.advice.planting import outcomes as outcomes_of_planted
 from tests.acl_py.advice.table import notebooks, unexplained
@@ -143,6 +144,18 @@ def test_the_reader_of_all_advice_sees_the_same_bytes_in_no_more_time(seeds):
     assert [each for each in found.wrong if "longer" not in each] == []
     assert len(found.unconfirmed) <= 0.1 * found.needed
     assert found.doubts.total() <= 0.1 * found.waits
+
+
+@pytest.mark.slow
+def test_advice_names_an_event_that_was_made_anew():
+    """A recording gives the second event of a name a number."""
+    found = outcome_of_bytes(1143, "cuda")
+    assert (found.left, found.other, found.pieces) == ((), (), 12)
+
+
+@pytest.mark.slow
+def test_a_program_whose_order_rests_on_turns_of_its_tasks_is_not_right():
+    assert outcome_of_bytes(1021, "cuda") is None
 
 
 @pytest.mark.slow

@@ -7,6 +7,9 @@ import pytest
 from small import D2H, H2D, SIZE, read, recorded, said, two_streams, write
 
 import acl_py
+from acl_py.advice.choosing import Chooser
+from acl_py.explain.recordings import asker_of
+from acl_py.explain.whatif import Asker
 
 
 def test_waits_that_order_nothing_go():
@@ -338,3 +341,86 @@ def test_a_copy_by_rows_touches_its_rows_and_not_what_lies_between():
         "SynchronizeStream(one)": "REMOVE",
         "SynchronizeDevice()": "stays",
     }
+
+
+def test_what_only_the_end_of_an_event_needs_goes_with_the_wait_for_that_event():
+    """Nothing waits for the event then, so its record goes, and its end need not come behind the work."""
+
+    async def program():
+        one, two, event = await two_streams()
+        x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](y)
+        await acl_py.SynchronizeStream(one)
+        await acl_py.DestroyEvent(event)
+        await write[1, two](y)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "StreamWaitEvent(two, event)": "REMOVE",
+        "SynchronizeStream(one)": "REMOVE",
+        "SynchronizeDevice()": "stays",
+    }
+
+
+def test_what_the_end_of_an_event_needs_stays_with_a_wait_for_that_event_that_is_needed():
+    async def program():
+        one, two, event = await two_streams()
+        x = await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event, one)
+        await acl_py.StreamWaitEvent(two, event)
+        await write[1, two](x)
+        await acl_py.SynchronizeEvent(event)
+        await acl_py.DestroyEvent(event)
+        await write[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    assert said(program) == {
+        "StreamWaitEvent(two, event)": "needed",
+        "SynchronizeEvent(event)": "needed",
+        "SynchronizeDevice()": "stays",
+    }
+
+
+def test_a_record_in_the_legacy_stream_stays_where_it_is_a_barrier():
+    """Nothing waits for its event any more, but it puts the work of one stream in order with that of the other."""
+
+    async def program():
+        one, two, event = await two_streams()
+        x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.RecordEvent(event)
+        await write[1, two](y)
+        await acl_py.SynchronizeEvent(event)
+        await write[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    timeline = recorded(program)
+    found = Chooser(asker_of(timeline, "program"), timeline).choose()
+    (piece,) = found.advice
+    assert (piece.way.form.name, piece.way.edited.records) == ("REMOVE", ())
+    assert found.together.conflicts == ()
+    assert not Asker(found.together.case).findings
+
+
+def test_an_order_that_only_a_free_makes_is_none():
+    """A free waits for all work, but nothing promises that."""
+
+    async def program():
+        one, two, _ = await two_streams()
+        x, y = await acl_py.Malloc(SIZE), await acl_py.Malloc(SIZE)
+        await write[1, one](x)
+        await acl_py.SynchronizeStream(one)
+        await acl_py.Free(y)
+        await write[1, two](x)
+        await acl_py.SynchronizeDevice()
+
+    asker = asker_of(recorded(program), "program")
+    case = asker.case.with_steps(lambda step: [] if step.op == "sync_stream" else [step])
+    assert asker.compare(case, "without the wait").conflicts == ()
+    (conflict,) = asker.compare(case, "without the wait", order_only=True).conflicts
+    assert conflict.count("kernel 'write'") == 2
+    assert said(program) == {"SynchronizeStream(one)": "needed", "SynchronizeDevice()": "stays"}

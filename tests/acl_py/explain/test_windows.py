@@ -141,6 +141,31 @@ def test_the_same_as_data(saved):
     assert answer["before_us"] - answer["after_us"] == pytest.approx(60, abs=0.1)
 
 
+def answers(saved, *options):
+    data = json.loads(report(saved, "--json", "-", *options)[1])
+    return [(each["part"], each["before_us"], each["after_us"]) for each in data["what_if"]]
+
+
+def test_a_what_if_is_about_the_part_that_is_asked_for(saved):
+    """In each of three steps one kernel takes half of 40 us; another device takes other times for the same calls."""
+    half = ("--what-if", "kernel:double=0.5x")
+    ((part, before, after),) = answers(saved, "--range", "step", *half)
+    assert (part, before - after) == ("in 'step', 3 times", pytest.approx(60, abs=0.1))
+    assert before == pytest.approx(132.1, abs=0.1)
+    ((_, whole_before, whole_after),) = answers(saved, "--all", *half)
+    assert (whole_before, whole_before - whole_after) == (pytest.approx(137.4, abs=0.1), pytest.approx(60, abs=0.1))
+    ((part, before, after),) = answers(saved, "--since", "0", "--until", "60", *half)
+    assert (part, before - after) == ("from 0.0 to 60.0 us", pytest.approx(20, abs=0.1))
+    ((part, before, after),) = answers(saved, "--range", "last", "--what-if", "device=h200")
+    assert (part, before > 0, before != after) == ("in 'last'", True, True)
+
+
+def test_a_what_if_about_a_part_without_calls(saved):
+    code, text = report(saved, "--since", "137.3", "--what-if", "kernel:double=0.5x")
+    assert (code, text.splitlines()[0]) == (1, "no call lies from 137.3 to 137.4 us")
+    assert "no wait of this part is known to be needless" in text
+
+
 def test_findings_have_ids_that_stay_when_lines_move(tmp_path, monkeypatch):
     """The same program, with a comment above it: lines move by one, ids do not."""
     monkeypatch.chdir(tmp_path)

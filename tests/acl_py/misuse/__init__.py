@@ -1,1 +1,1 @@
-"""Misuse of the native API, case by case: what is called, and what it says. docs/errors.md is printed from this."""
+"""Misuse of the native API, case by case: what is called, and what it says. docs/errors.md and its parts show it."""

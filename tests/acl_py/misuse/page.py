@@ -1,13 +1,15 @@
-"""docs/errors.md: every case with its message, and all codes."""
+"""docs/errors.md, with all codes, and the pages in docs/errors: every case with its message."""
 
 import re
-from itertools import groupby
 
 from acl_py import AclError, Kind, codes
 from device_model.rules import ACL, CUDA
 from tests.acl_py.misuse.accused import ACCUSED, COUNT, DEVICE, finding_of
 from tests.acl_py.misuse.cases import CASES, PRELUDE
 from tests.acl_py.misuse.run import run
+from tests.parts import Part, listed
+
+CORES = "Core kernels"
 
 HEAD = """\
 # Errors
@@ -20,16 +22,25 @@ This page lists {count} mistakes. Each has the code that makes it and the messag
 ```
 
 Kernels are called `work` and `double`, and `call(stream)` queues one for a node of a graph. The device has a few
-megabytes, and the rules are CUDA's, if nothing else is said. A call that fails changes nothing. The runtime can be used
-afterwards; if the device itself has failed, after `ResetDevice()`. This page is printed by
-`python -m tests.acl_py.misuse`, and a test compares it with that. `acl-py explain-error CODE` explains a code.
+megabytes. The rules are CUDA's, unless the title of a mistake names others. A call that fails changes nothing, and the
+program can go on. If the device itself has failed, it can go on after `ResetDevice()`. `acl-py explain-error CODE`
+explains a code. `python -m tests.acl_py.misuse` writes these pages, and a test compares them with what it prints.
 
-Sections: {sections}.
+{listed}
 """
 
-CORES = f"""\
-## Core kernels
+PARTS = (
+    Part("streams", "Errors of streams, events and waits", "also host functions, signals and deadlocks.",
+         ("Streams", "Events", "Host functions", "Signals", "Deadlocks")),
+    Part("memory", "Errors of memory and copies", "also managed memory.", ("Memory", "Managed memory", "Copies")),
+    Part("kernels", "Errors of kernels and graphs", "also in kernels on AI cores.", ("Kernels", "Graphs", CORES)),
+    Part("devices", "Errors of devices and collectives", "what a call says of a device or a communicator.",
+         ("Devices", "Collectives")),
+    Part("programs", "Errors of simulations, files and scripts", "what a run, a file or a command line refuses.",
+         ("Simulations", "Sanitizer", "Files", "Scripts")),
+)  # fmt: skip
 
+CORES_HEAD = f"""\
 A mistake in a kernel on AI cores that a card would get through is a finding: the kernel goes on, and the message goes
 to standard error. Each of these {len(ACCUSED)} kernels begins in the first line of `example.py`, and is launched on
 {DEVICE}. Its arguments have {COUNT} elements, and the host has filled only the first one.
@@ -45,27 +56,34 @@ Those that a simulation can give, without fault rules; `acl-py explain-error` kn
 """
 
 
-def page():
-    sections = [
-        *(noun.capitalize() for noun, _ in groupby(CASES, key=lambda case: case.noun)),
-        "Core kernels",
-        "All codes",
-    ]
-    links = " ·\n".join(f"[{each}](#{each.lower().replace(' ', '-')})" for each in sections)
-    parts = [HEAD.format(count=len(CASES) + len(ACCUSED), prelude=PRELUDE.strip(), sections=links)]
-    for noun, cases in groupby(CASES, key=lambda case: case.noun):
-        parts.append(f"## {noun.capitalize()}\n")
-        for case in cases:
-            rules = ", under ACL's rules" if case.rules == "acl" and "ACL" not in case.title else ""
-            parts.append(
-                f"**{case.title}{rules}**\n\n```python\n{case.code.strip()}\n```\n\n{_told(run(case).error)}\n"
-            )
-    parts.append(CORES)
-    parts += [f"**{case.title}**\n\n```python\n{case.code}\n```\n\n> {finding_of(case)}\n" for case in ACCUSED]
+def pages():
+    """Return the overview and its parts, by their paths in docs/."""
+    nouns = {case.noun.capitalize() for case in CASES} | {CORES}
+    assert nouns == {section for part in PARTS for section in part.sections}
     rows = [_row(kind, CUDA.codes[kind], ACL.codes[kind]) for kind in Kind]
     given = {(vendor, rules.codes[kind].value) for vendor, rules in (("cuda", CUDA), ("acl", ACL)) for kind in Kind}
-    parts.append(TAIL.format(others=len(codes.table()) - len(given)) + "\n".join(rows) + "\n")
-    return "\n".join(parts)
+    head = HEAD.format(count=len(CASES) + len(ACCUSED), prelude=PRELUDE.strip(), listed=listed("errors", PARTS))
+    tail = TAIL.format(others=len(codes.table()) - len(given)) + "\n".join(rows) + "\n"
+    return {"errors.md": f"{head}\n{tail}"} | {f"errors/{part.stem}.md": _page(part) for part in PARTS}
+
+
+def _page(part):
+    begin = f"# {part.title}\n\nA part of [Errors](../errors.md), which has the first two lines of `example.py`.\n"
+    return "\n".join([begin, *map(_section, part.sections)])
+
+
+def _section(title):
+    if title == CORES:
+        parts = [CORES_HEAD]
+        parts += [f"**{case.title}**\n\n```python\n{case.code}\n```\n\n> {finding_of(case)}\n" for case in ACCUSED]
+    else:
+        parts = [_case(case) for case in CASES if case.noun.capitalize() == title]
+    return "\n".join([f"## {title}\n", *parts])
+
+
+def _case(case):
+    rules = ", under ACL's rules" if case.rules == "acl" and "ACL" not in case.title else ""
+    return f"**{case.title}{rules}**\n\n```python\n{case.code.strip()}\n```\n\n{_told(run(case).error)}\n"
 
 
 def _row(kind, cuda, acl):

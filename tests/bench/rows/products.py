@@ -189,7 +189,7 @@ class Cube:
                     self.l0.wait(full)
                     is_last = number == count and at + k == long
                     flag = (TURN if is_last else KEEP) if product.has_unit_flags() else 0
-                    Mmad(self.c, a2, b2, MmadParams(m, self._wide(n), k, not started, flag))
+                    Mmad(self.c, a2, b2, MmadParams(max(m, 2), self._wide(n), k, not started, flag))
                     started = True
                     self.l0.emptied(full)
         return m, n

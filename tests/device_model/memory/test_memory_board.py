@@ -85,7 +85,7 @@ def test_an_array_over_freed_memory_stays_valid_and_its_address_is_refused(board
 
 def test_a_reset_frees_device_memory_and_leaves_pinned_memory(board):
     device, pinned = board.malloc(0, MIB, "a.py:1"), board.malloc_host(MIB, "a.py:2")
-    board.free_all(0, "a.py:3")
+    board.free_all(0, "a.py:3", is_lost=False)
     assert device.allocation.freed == "a.py:3"
     assert board.free_bytes(0) == 63 * MIB
     board.free_host(pinned, "a.py:4")

@@ -74,7 +74,7 @@ FORMATS = {
 @dataclass(frozen=True, slots=True)
 class Colours:
     """A conversion of colours: nine weights in 1/256, row by row. Values of YUV are taken less *before*; *after* is
-    added to those that come of RGB.
+    added to those that are computed from RGB.
     """
 
     weights: tuple[int, ...]

@@ -143,9 +143,8 @@ def is_installed() -> bool:
 def uninstall() -> None:
     """Undo `install`: end the session, and put back the module `acl` that was replaced, if there was one."""
     sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Maker) and each is not _Beside]
-    for name, module in list(sys.modules.items()):
-        is_ours = str(getattr(module, "__file__", "")).startswith(str(IMPORTED.parent.parent))
-        if is_ours and name.partition(".")[0] in _BESIDE:
+    for name in [each for each in sys.modules if each.partition(".")[0] in _BESIDE]:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(IMPORTED.parent.parent)):
             del sys.modules[name]
     if groups := imported(f"{_FACE}.rank_groups"):
         groups.forget()

@@ -35,7 +35,7 @@ class _Interposed:
     """NVRTC from the file *path* behind a library of ours."""
 
     def __init__(self, path: Path) -> None:
-        # Ours comes first: of two libraries with one soname the loader gives out that which it has loaded first.
+        # Ours comes first: of two libraries with one soname the loader gives out the one that it has loaded first.
         self._library = Library((path.name,), [f"nvrtc{name}" for name in _FUNCTIONS], _INTERNAL_ERROR)
         self._path = path
         self._callbacks = {

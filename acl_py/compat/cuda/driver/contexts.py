@@ -117,7 +117,7 @@ async def push(driver: Driver, context: Context | None) -> None:
 
 @answers("cuCtxPopCurrent_v2")
 async def pop(driver: Driver) -> Context:
-    """Go back to the context below the current one, and return that which was current."""
+    """Go back to the context below the current one, and return the one that was current."""
     context = driver.thread.context
     driver.thread.pop()
     return context

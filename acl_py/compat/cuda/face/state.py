@@ -82,7 +82,7 @@ class Thread:
         return nullcontext() if self.has_context else self.inside(self.scope.runtime.device(0).primary)
 
     def push(self) -> None:
-        """Keep the current context, if there is one, below that which comes next."""
+        """Keep the current context, if there is one, below the one that comes next."""
         if self.has_context:
             self.below.append(self.context)
 
@@ -148,7 +148,7 @@ class Driver:
         return self.handles.find(kind, handle)
 
     def check_context(self) -> None:
-        """Raise AclError if the current context has failed: every call says so before all else."""
+        """Raise AclError if the current context has failed: every call says so before anything else."""
         context: Context | Barred = self.thread.scope.context
         if not isinstance(context, Barred) and context is not self.nowhere and context.error is not None:
             raise self.runtime.context_error(context)

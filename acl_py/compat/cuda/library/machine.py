@@ -49,7 +49,7 @@ def _adrp(at: int, target: int) -> int:
 
 
 class Machine(NamedTuple):
-    """A kind of processor: its *number* in ELF, the code of an *entry*, and that which unpacks a capsule."""
+    """A kind of processor: its *number* in ELF, the code of an *entry*, and the code that unpacks a capsule."""
 
     number: int
     entry: Callable[[int, int, int], bytes]

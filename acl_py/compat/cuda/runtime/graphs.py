@@ -1,4 +1,4 @@
-"""Nodes of graphs whose structures the driver has in another form; all else of graphs is the driver's."""
+"""Nodes of graphs whose structures the driver has in another form; everything else about graphs is the driver's."""
 
 import ctypes
 from struct import Struct

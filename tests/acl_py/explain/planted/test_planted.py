@@ -10,14 +10,17 @@ import planted_pairs
 import pytest
 from planted_pairs import (
     WRONG_RECORDS,
+    Filled,
+    FilledInDefaultStream,
     KernelWithoutStream,
     StreamEachStep,
     UploadInPieces,
     line_of,
     lines_from,
 )
-from planted_pipeline import Pipeline, recording
+from planted_pipeline import SIZE, Pipeline, recording, scale, shift
 
+from acl_py import Array, Malloc
 from acl_py.causes.findings import Pitfall
 from acl_py.causes.path import makespan_ns
 from acl_py.explain.cases import Case
@@ -66,6 +69,43 @@ def test_a_planted_mistake_is_found_and_priced(pair):
 @pytest.mark.parametrize("kind", dict.fromkeys(pair.mended for pair in PLANTED), ids=lambda kind: kind.__name__)
 def test_nothing_is_advised_of_a_mended_program(kind):
     assert [each.text for each in report(recording(kind)) if not each.is_minor] == []
+
+
+class FilledOnce(Filled):
+    """Each chunk has sums of its own, so a fill waits for nothing."""
+
+    async def begin(self):
+        await super().begin()
+        self.sums = [await Malloc(SIZE) for _ in range(self.chunks)]
+
+    async def work(self, chunk, slot):
+        await self.fill(chunk)
+        await scale[132, self.compute](Array(self.device[slot]))
+        await shift[132, self.compute](Array(self.sums[chunk]))
+
+
+class FilledOnceByTheHost(FilledOnce):
+    fill = FilledInDefaultStream.fill
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize(
+    ("planted", "mended"), [(FilledInDefaultStream, Filled), (FilledOnceByTheHost, FilledOnce)], ids=["races", "right"]
+)
+def test_under_acls_rules_a_fill_that_keeps_the_host_goes_to_the_stream_of_its_neighbours(planted, mended):
+    """There the fill waits for itself and for nothing before it. A stream of its own would leave a race, or make one,
+    even if it was cheaper.
+    """
+    timeline, right = recording(planted, "ascend910b3"), recording(mended, "ascend910b3")
+    found = report(timeline)
+    line = line_of(FilledInDefaultStream)
+    first = found[0]
+    assert (first.finding.pitfall, first.finding.site) == (Pitfall.SYNC_COPY, line)
+    assert first.finding.edit.startswith("Give it the stream of shift (")
+    assert first.answer.gain_ns == makespan_ns(timeline) - makespan_ns(right)
+    text = "await MemsetAsync(self.sums[slot], SIZE, 0, SIZE, self.compute)"
+    assert first.source[1] == f"+ {line}: {text}"
+    assert all(each.answer.is_in_order for each in found if each.finding.site == line)
 
 
 @pytest.mark.one_in(3)

@@ -8,6 +8,7 @@ import pytest
 import values_oracle as oracle
 
 from device_model.ptx.values import comparisons, floats
+from tests.campaigns import many
 
 ROUNDINGS = ["rn", "rz", "rm", "rp"]
 KINDS = ["f32", "f64"]
@@ -40,7 +41,7 @@ def test_two_operands(kind, name, rounding):
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_operands_many(kind, name, rounding):
-    check(getattr(floats, name), getattr(oracle, name), kind, rounding, operands(kind, 2, 100_000, 2))
+    check(getattr(floats, name), getattr(oracle, name), kind, rounding, operands(kind, 2, many(30_000), 2))
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
@@ -53,7 +54,7 @@ def test_fma(kind, rounding):
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_fma_many(kind, rounding):
-    check(floats.fma, oracle.fma, kind, rounding, operands(kind, 3, 74_088, 4))
+    check(floats.fma, oracle.fma, kind, rounding, operands(kind, 3, many(25_000), 4))
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)

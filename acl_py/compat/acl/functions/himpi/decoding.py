@@ -1,7 +1,7 @@
 """acl.himpi: the decoder (VDEC), for JPEG files. Videos are decoded by acl.media.
 
-A file that is sent is queued; the frame that comes of it is asked for afterwards. A file that cannot be decoded gives a
-frame with a flag. A call for a frame while nothing has been sent is answered at once, however long it would wait.
+A file that is sent is queued; the decoded frame is asked for afterwards. A file that cannot be decoded gives a frame
+with a flag. A call for a frame while nothing has been sent is answered at once, however long it would wait.
 """
 
 from copy import deepcopy

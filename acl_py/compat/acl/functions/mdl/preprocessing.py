@@ -93,8 +93,8 @@ def set_aipp_input_format(here: Session, handle: int, number: int) -> None:
 
 @does("kiiiiiiiiiiiiiiii")
 def set_aipp_csc_params(here: Session, handle: int, switch: int, *numbers: int) -> None:
-    """Convert colours, if *switch* is 1: nine weights in 1/256, row by row, three values to add to what comes of RGB,
-    and three that are taken from YUV before.
+    """Convert colours, if *switch* is 1: nine weights in 1/256, row by row, three values to add to what is computed
+    from RGB, and three that are taken from YUV before.
     """
     head = here.known(handle, Parameters).head
     _within(here, "the switch", [switch], _SWITCH)

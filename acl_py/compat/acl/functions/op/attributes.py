@@ -89,7 +89,7 @@ def _list(function: str, values: Any, kind: type) -> list[Any]:
         if values.dtype != _READ_AS[kind]:
             what = f"acl.op.{function} got an array of {values.dtype}: a card reads its bytes as {_READ_AS[kind]}"
             session().warn_once(f"{what}, which gives other values")
-        warnings.warn(f"acl.op.{function}: pass a list; arrays will not be taken for ever", Warning, stacklevel=4)
+        warnings.warn(f"acl.op.{function}: pass a list; a later version will not take arrays", Warning, stacklevel=4)
         return values.ravel().tolist()
     if not isinstance(values, list):
         raise WrongContainerError(f"acl.op.{function}: argument 3 is not list or numpy array")

@@ -1,0 +1,370 @@
+"""Planted mistakes, in kernels that are right without them: each is reported once, at the line that is marked.
+
+A mistake of which a card would know nothing until its results are wrong is a finding. All others end the launch.
+"""
+
+import inspect
+import re
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+from core_kernels import on_device, simulation
+
+import acl_py as acl
+from acl_py import asc
+from device_model.profile import load
+
+HERE = "# here"
+SPEC = load("ascend910b1").aicore
+CUBE, MIXED = asc.KernelType.AIC_ONLY, asc.KernelType.MIX_AIC_1_2
+PLANTED = []
+
+
+def planted(message, **data):
+    """Add the kernel below: the *message* that it gets, a pattern, and what it is given beside x, y and z."""
+
+    def add(kernel):
+        PLANTED.append(pytest.param(kernel, message, data, id=kernel.name))
+        return kernel
+
+    return add
+
+
+def ub(dtype, at=0, size=256):
+    return asc.LocalTensor(dtype, asc.TPosition.VECCALC, at, size)
+
+
+def gm(argument, dtype=asc.float32, size=None):
+    return asc.GlobalTensor(dtype).SetGlobalBuffer(argument, size)
+
+
+def handed(event):
+    asc.SetFlag(event, 0)
+    asc.WaitFlag(event, 0)
+
+
+def filled(dtype=asc.float32, at=0, size=256, number=1):
+    tensor = ub(dtype, at, size)
+    asc.Duplicate(tensor, number, size)
+    return tensor
+
+
+def matmul(c=asc.float32, inputs=asc.half):
+    kinds = [asc.MatmulType(asc.TPosition.GM, asc.CubeFormat.ND, dtype) for dtype in (inputs, inputs, c)]
+    return asc.Matmul(*kinds)
+
+
+def product(m=32, n=32, k=32, dtype=np.float16):
+    return asc.multi_core_matmul_tiling(SPEC, m, n, k, dtype, cores=1)
+
+
+def line_of(kernel):
+    lines, first = inspect.getsourcelines(kernel.function)
+    (number,) = [first + place for place, line in enumerate(lines) if HERE in line]
+    return number
+
+
+# What a compiler or a flag would have put in order
+
+
+@planted(r"RAW in block 0 \(AIV\): GetValue \(S\) .*ReduceSum \(V\).*missing V_S")
+@asc.kernel
+def reads_a_sum_without_the_flag_that_a_compiler_inserts(x: asc.In, y: asc.Out, z: asc.InOut):
+    tensor, total, work = filled(), ub(asc.float32, 4_096, 8), ub(asc.float32, 8_192, 64)
+    asc.ReduceSum(total, tensor, work, 256)
+    number = total.GetValue(0)  # here
+    asc.Adds(tensor, tensor, float(number), 256)
+    handed(asc.HardEvent.V_MTE3)
+    asc.DataCopy(gm(y), tensor, 256)
+
+
+@planted(r"RAW in block 0 \(AIV\): Adds \(V\) .*SetValue \(S\).*missing S_V")
+@asc.kernel
+def writes_a_number_without_the_flag_that_a_compiler_inserts(x: asc.In, y: asc.Out, z: asc.InOut):
+    tensor = filled()
+    handed(asc.HardEvent.V_S)
+    tensor.SetValue(0, 3.0)
+    asc.Adds(tensor, tensor, 1.0, 256)  # here
+    handed(asc.HardEvent.V_MTE3)
+    asc.DataCopy(gm(y), tensor, 256)
+
+
+@planted(r"RAW in block 0 \(AIV\): DataCopy \(MTE3\) .*Adds \(V\).*missing V_MTE3")
+@asc.kernel
+def copies_out_too_early(x: asc.In, y: asc.Out, z: asc.InOut):
+    tensor = filled()
+    asc.Adds(tensor, tensor, 1.0, 256)
+    asc.DataCopy(gm(y), tensor, 256)  # here
+
+
+# Bytes that nobody wrote
+
+
+@planted(r"UNWRITTEN_READ in block 0 \(AIV\): Adds \(V\) .* reads UB\[512:1024\], where nothing was written")
+@asc.kernel
+def adds_to_what_nobody_wrote(x: asc.In, y: asc.Out, z: asc.InOut):
+    tensor = ub(asc.float32)
+    asc.Duplicate(tensor, 1.0, 128)
+    asc.Adds(tensor, tensor, 1.0, 256)  # here
+    handed(asc.HardEvent.V_MTE3)
+    asc.DataCopy(gm(y), tensor, 256)
+
+
+# Sizes that do not fit
+
+
+@planted(r"Alloc of 32769 x float32 from <LocalMemAllocator L0C: 0 of 131072 bytes given out>")
+@asc.kernel(kind=CUBE)
+def makes_a_result_larger_than_l0c(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.LocalMemAllocator(asc.Hardware.L0C).Alloc(asc.float32, 32 * 1024 + 1)  # here
+
+
+@planted(r"event id 8 of V_MTE3; ids are 0 to 7")
+@asc.kernel
+def uses_a_ninth_event(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.SetFlag(asc.HardEvent.V_MTE3, 8)  # here
+
+
+@planted(r"Erf: a temporary buffer of 100 bytes; it takes \d+ bytes an element, and \d+ at least")
+@asc.kernel
+def gives_erf_a_buffer_that_is_too_small(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled(asc.half)
+    asc.Erf(tensor, tensor, ub(asc.uint8, 8_192, 100), 256)  # here
+
+
+@planted(r"Sort of 64 scores with a temporary buffer of 64 elements; it needs 128")
+@asc.kernel
+def gives_sort_a_buffer_that_is_too_small(x: asc.In, y: asc.InOut, z: asc.InOut):
+    scores, index = filled(size=64), filled(asc.uint32, 1_024, 64)
+    records, tmp = ub(asc.float32, 2_048, 128), ub(asc.float32, 4_096, 64)
+    asc.Sort(records, scores, index, tmp, 2, is_full_sort=True)  # here
+
+
+@planted(
+    r"Gelu: the temporary buffer .* overlaps <LocalTensor VECCALC UB\[0\] float32 x 256>; give it bytes of its own"
+)
+@asc.kernel
+def gives_gelu_a_buffer_that_overlaps_its_tensor(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled()
+    asc.Gelu(tensor, tensor, ub(asc.uint8, 1_000, 4_096), 256)  # here
+
+
+@planted(r"SetSize\(49153\) of .*; 49152 elements fit in UB")
+@asc.kernel
+def sets_a_size_beyond_ub(x: asc.In, y: asc.InOut, z: asc.InOut):
+    ub(asc.float32).SetSize(49_153)  # here
+
+
+@planted(r"a second LocalMemAllocator of UB on block 0 \(AIV\); make one for each memory")
+@asc.kernel
+def makes_two_allocators_of_ub(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.LocalMemAllocator()
+    asc.LocalMemAllocator()  # here
+
+
+@planted(r"SelectWithBytesMask with .*mask_last_axis=32\); a row of the mask has 64 elements or more")
+@asc.kernel
+def gives_a_mask_with_short_rows(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor, mask = filled(), filled(asc.uint16, 4_096, 128).ReinterpretCast(asc.uint8)
+    shape = asc.SelectWithBytesMaskShapeInfo(4, 64, 32)
+    asc.SelectWithBytesMask(tensor, tensor, 0.0, mask, ub(asc.uint8, 8_192, 4_096), shape)  # here
+
+
+@planted(r"Fill of 1000 elements; <GlobalTensor .* float32 x 256> has 256")
+@asc.kernel
+def fills_beyond_the_end(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.TPipe()
+    asc.Fill(gm(y), 1_000, 0.0)  # here
+
+
+# Types that an instruction does not have
+
+
+@planted(r"Add: dst is int8; it takes float16, float32, int16, int32")
+@asc.kernel
+def adds_bytes(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled(asc.int16).ReinterpretCast(asc.int8)
+    asc.Add(tensor, tensor, tensor, 256)  # here
+
+
+@planted(r"Exp: dst is int32; it takes float16, float32")
+@asc.kernel
+def takes_an_exponential_of_integers(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled(asc.int32)
+    asc.Exp(tensor, tensor, 256)  # here
+
+
+@planted(r"Compares: src0 is int32; it takes float16, float32")
+@asc.kernel
+def compares_the_size_of_integers(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Compares(ub(asc.uint8, 4_096), filled(asc.int32), 3, asc.CMPMODE.LT, 256)  # here
+
+
+@planted(r"Cast from int32 to float16 without a factor; call SetDeqScale\(factor\) first")
+@asc.kernel
+def casts_integers_to_half_without_a_factor(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Cast(ub(asc.half, 4_096), filled(asc.int32), asc.RoundMode.CAST_NONE, 256)  # here
+
+
+@planted(r"Sort32: src0 is int32; it takes float16, float32")
+@asc.kernel
+def sorts_integers(x: asc.In, y: asc.InOut, z: asc.InOut):
+    scores, index = filled(asc.int32, 0, 32), filled(asc.uint32, 1_024, 32)
+    asc.Sort32(ub(asc.int32, 2_048, 64), scores, index, 1)  # here
+
+
+@planted(r"Duplicate: the scalar 70000 does not fit the type int16")
+@asc.kernel
+def fills_with_a_number_that_is_too_large(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Duplicate(ub(asc.int16), 70_000, 256)  # here
+
+
+@planted(r"Fixpipe from float32 to float16 with NoQuant; take quant_pre=F322F16")
+@asc.kernel(kind=CUBE)
+def stores_floats_as_halves_without_a_mode(x: asc.In, y: asc.InOut, z: asc.InOut):
+    total = asc.LocalTensor(asc.float32, asc.TPosition.CO1, 0, 256)
+    asc.Fixpipe(gm(y, asc.half), total, asc.FixpipeParams(16, 16))  # here
+
+
+# Shapes of Matmul
+
+
+@planted(r"SetOrgShape with org_n 16, and this core's part of it is 32; a part is no larger than the whole", tiling=1)
+@asc.kernel(kind=CUBE)
+def sets_a_whole_smaller_than_its_part(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    mm = matmul()
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetOrgShape(32, 16, 32)
+    mm.SetTensorA(gm(x, asc.half))
+    mm.SetTensorB(gm(x, asc.half))
+    mm.IterateAll(gm(y))  # here
+
+
+@planted(r"en_atomic 4; 0 overwrites, 1 adds, 2 keeps the larger and 3 the smaller number", tiling=1)
+@asc.kernel(kind=CUBE)
+def combines_c_with_gm_in_an_unknown_way(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    mm = matmul()
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetTensorA(gm(x, asc.half))
+    mm.SetTensorB(gm(x, asc.half))
+    mm.IterateAll(gm(y), 4)  # here
+
+
+@planted(r"GetTensorC without a piece; call Iterate\(\) first", tiling=1)
+@asc.kernel(kind=CUBE)
+def takes_a_piece_that_was_not_computed(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    mm = matmul()
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, mm, tiling)
+    mm.SetTensorA(gm(x, asc.half))
+    mm.SetTensorB(gm(x, asc.half))
+    mm.GetTensorC(gm(y))  # here
+
+
+@planted(r"a Matmul on vector cores alone; launch the kernel as MIX_AIC_1_2, or on cube cores", tiling=1)
+@asc.kernel
+def multiplies_on_vector_cores(x: asc.In, y: asc.InOut, z: asc.InOut, tiling: asc.TCubeTiling):
+    asc.REGIST_MATMUL_OBJ(asc.TPipe(), None, matmul(), tiling)  # here
+
+
+# Counts
+
+
+@planted(r"Adds: a count of -8; it must be a number of elements above 0")
+@asc.kernel
+def adds_to_fewer_than_no_elements(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled()
+    asc.Adds(tensor, tensor, 1.0, -8)  # here
+
+
+@planted(r"a count or a mask must be an int, not 12.5: divide with //")
+@asc.kernel
+def multiplies_half_an_element(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = filled()
+    asc.Muls(tensor, tensor, 1.0, 100 / 8)  # here
+
+
+@planted(r"DataCopy of -16 elements .*; the count must fit in both tensors")
+@asc.kernel
+def copies_fewer_than_no_elements(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.DataCopy(ub(asc.float32), gm(x), -16)  # here
+
+
+@planted(r"DataCopy: the count must be an int, not 12.5: divide with //")
+@asc.kernel
+def copies_half_an_element(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.DataCopy(ub(asc.float32), gm(x), 100 / 8)  # here
+
+
+@planted(r"Relu: .*300 repeats.*0 to 255")
+@asc.kernel
+def repeats_too_often(x: asc.In, y: asc.InOut, z: asc.InOut):
+    tensor = ub(asc.half, 0, 65_536)
+    asc.Relu(tensor, tensor, 128, 300, asc.UnaryRepeatParams(1, 1, 1, 1))  # here
+
+
+@planted(r"WholeReduceSum: .*mask.*65.*64 lanes")
+@asc.kernel
+def masks_more_lanes_than_there_are(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.WholeReduceSum(ub(asc.float32, 4_096, 8), filled(), 65, 1, 1, 1, 8)  # here
+
+
+# Names of other cards
+
+
+@planted(r"asc has no RegTensor: only Ascend 950 has it \(docs/aicore.md\)")
+@asc.kernel
+def uses_registers(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.RegTensor(asc.float32)  # here
+
+
+@planted(r"asc has no Mutex: Atlas A2 and A3 do not have it \(docs/aicore.md\)")
+@asc.kernel
+def uses_a_mutex(x: asc.In, y: asc.InOut, z: asc.InOut):
+    asc.Mutex(0)  # here
+
+
+@pytest.mark.parametrize(("kernel", "message", "data"), PLANTED)
+async def test_a_planted_mistake_is_reported_at_its_line(kernel, message, data):
+    error = None
+    async with simulation() as sim:
+        arguments = [await on_device(np.ones(256, np.float32)) for _ in range(3)]
+        if "tiling" in data:
+            arguments.append(product())
+        try:
+            await kernel[1](*arguments)
+            await acl.SynchronizeDevice()
+        except acl.AclError as raised:
+            error = raised.__cause__
+        if error is None:
+            (found,) = sim.findings
+            text = str(found)
+            where = [int(number) for number in re.findall(rf"{Path(__file__).name}:(\d+)", text)]
+        else:
+            assert sim.findings == []
+            text = str(error)
+            where = [entry.lineno for entry in traceback.extract_tb(error.__traceback__) if entry.filename == __file__]
+    assert re.search(message, text), text
+    assert line_of(kernel) in where
+
+
+async def test_too_few_blocks_leave_bytes_of_an_output_unwritten():
+    @asc.kernel
+    def quarter(x: asc.In, y: asc.Out):
+        tensor = ub(asc.float32, 0, 64)
+        at = asc.GetBlockIdx() * 64
+        asc.DataCopy(tensor, gm(x)[at:], 64)
+        handed(asc.HardEvent.MTE2_MTE3)
+        asc.DataCopy(gm(y)[at:], tensor, 64)
+
+    async with simulation() as sim:
+        x, y = [await on_device(np.ones(256, np.float32)) for _ in range(2)]
+        await quarter[4](x, y)
+        await acl.SynchronizeDevice()
+        assert sim.findings == []
+        await quarter[3](x, y)
+        await acl.SynchronizeDevice()
+        (found,) = sim.findings
+        assert "UNWRITTEN_OUT" in str(found)
+        assert "768:1024" in str(found)

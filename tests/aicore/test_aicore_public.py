@@ -1,0 +1,49 @@
+"""Kernels after folders of public repositories: each leaves what NumPy computes, and none has a mistake."""
+
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from core_kernels import on_device, read, simulation
+from public.cases import CASES
+
+import acl_py as acl
+from tests.aicore.names import REPOSITORIES
+
+for module in sorted(Path(__file__).with_name("public").glob("*.py")):
+    import_module(f"public.{module.stem}")
+
+# Findings that a card's kernel has, too, and why they are right: kernel -> rule -> the reason.
+_ONE_QUEUE = "the folder copies out from a buffer of its VECIN queue, which orders MTE2 and V only"
+_UNUSED = "the folder copies piece after piece to one place, and uses none of them"
+JUSTIFIED = {"clear_l2_cache": {"WAW": _UNUSED}, "real": {"RAW": _ONE_QUEUE, "WAR": _ONE_QUEUE}}
+
+
+def test_there_are_forty_and_five_of_each_repository():
+    repositories = Counter(case.folder.split("/")[0] for case in CASES)
+    assert set(repositories) == set(REPOSITORIES)
+    assert min(repositories.values()) >= 5
+    assert len({case.folder for case in CASES}) == len(CASES) >= 40
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kernel.name)
+async def test_a_kernel_of_a_public_folder_gives_what_numpy_gives(case):
+    given, wanted = case.data(np.random.default_rng(7))
+    async with simulation() as sim:
+        arguments = {name: np.zeros_like(array) for name, array in wanted.items()} | given
+        on_card = {
+            name: await on_device(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value
+            for name, value in arguments.items()
+        }
+        await case.kernel[case.blocks](**on_card)
+        await acl.SynchronizeDevice()
+        for name, expected in wanted.items():
+            result = (await read(on_card[name])).reshape(expected.shape)
+            assert np.allclose(
+                result.astype(np.float64), expected.astype(np.float64), rtol=case.tolerance, atol=case.tolerance
+            ), name
+        reasons = JUSTIFIED.get(case.kernel.name, {})
+        assert [str(finding) for finding in sim.findings if finding.rule.name not in reasons] == []
+        assert {finding.rule.name for finding in sim.findings} == set(reasons)
