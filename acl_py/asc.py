@@ -23,10 +23,10 @@ instructions to the other pipes. Each pipe executes its instructions in order, i
 
 An instruction waits for the earlier ones of its own pipe and for nothing else, so flags (SetFlag, WaitFlag) or queues
 (TQue) put pipes in order. Results are computed when an instruction is issued, and times are worked out afterwards. A
-forgotten flag therefore does not change the results, unless the kernel is made with `weak=True`, and is reported as a
-finding, as is a read of memory that nothing was written to. With `auto_sync=True` flags between the scalar pipe and the
-others are inserted, as the vendor's compiler does by default. A mistake that would stop a card raises KernelError, with
-the kernel's line in its traceback.
+forgotten flag therefore does not change the results, unless the kernel is made with `weak=True`. It is reported as a
+finding, and so is a read of memory that nothing was written to. With `auto_sync=True` flags between the scalar pipe and
+the others are inserted, as the vendor's compiler does by default. A mistake that would stop a card raises KernelError,
+with the kernel's line in its traceback.
 
 Each name is documented where it is defined, in `acl_py.verbs.core_kernels` and `device_model.aicore`.
 """

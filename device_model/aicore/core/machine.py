@@ -302,8 +302,8 @@ class Core:
     def _wait_for_scalar(self, pipe: Pipe, reads: Sequence[Range], writes: Sequence[Range]) -> None:
         """Insert the flags between the scalar pipe and another one that an instruction of *pipe* needs for its bytes.
 
-        This is what the vendor's compiler does with accesses to UB (auto_sync): a SetFlag behind the last instruction
-        of the pipe that must come first, and a WaitFlag before this one.
+        This is what the vendor's compiler does with accesses to UB (auto_sync). It puts a SetFlag behind the last
+        instruction of the pipe that must come first, and a WaitFlag before this one.
         """
         clock = self.clocks[pipe]
         events = [
