@@ -30,7 +30,7 @@ from contextlib import AbstractContextManager
 from contextvars import Context
 from math import inf
 from types import coroutine
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from acl_py.callers import Callers
@@ -44,6 +44,9 @@ from acl_py.waiting.threads import GRACE_S, is_hopeless
 from device_model.completions import Completion, Nanoseconds
 from device_model.errors import INTERRUPTS
 from device_model.scheduler import END_NS, Scheduler, check_clock
+
+if TYPE_CHECKING:
+    from acl_py.waiting.own_hosts import Turns
 
 BUDGET = 50_000  # instants in one go; then the loop turns, so that a long jump does not block it
 EMPTY_LOOKS = 2
@@ -185,11 +188,6 @@ class Bridge:
             if error is not None:
                 raise error
 
-    async def wait_for_call(self, end: Completion) -> None:
-        """Suspend until the *end* of a call, which takes time of its own host only."""
-        callers = self.host.callers
-        await self.wait(end, lambda: deadlocks.Waiting(callers, "a call takes its time", end, None))
-
     async def breathe(self) -> None:
         """Let other tasks, if any, run for a turn: after a query answered "not yet", or a wait that is over at once."""
         gate = self._here()
@@ -214,8 +212,8 @@ class Bridge:
         if self._fruitless % POLL_CHECK == 0:
             self._check_poll(waiting)
 
-    def own_hosts(self) -> AbstractContextManager[None]:
-        """Return a block in which all calls are made by tasks that have a host each (own_hosts.py).
+    def own_hosts(self) -> "AbstractContextManager[Turns]":
+        """Return a block in which all calls are made by tasks that have a host each, and its turns (own_hosts.py).
 
         Raises:
             RuntimeError: The loop has no simulated clock.
@@ -433,7 +431,7 @@ class Gate:
         """Return the host time of *bridge* after a call of *cost*."""
         return bridge.host.host_ns + cost
 
-    def own_hosts(self) -> AbstractContextManager[None]:
+    def own_hosts(self) -> "AbstractContextManager[Turns]":
         """Return a block in which tasks have a host each; only a simulated clock can let them take turns."""
         raise RuntimeError(_REAL)
 

@@ -154,7 +154,7 @@ def read_trace(path: str | Path) -> Timeline:
         raise
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile):
-            raise TraceFileError(f"{name}: is no trace that acl_py has saved: {error}") from error
+            raise TraceFileError(f"{name}: is no trace that acl_py has saved, with --format acl") from error
         raise TraceFileError(f"{name}: cannot be read: {error.strerror or error}") from error
     except EOFError as error:
         raise TraceFileError(f"{name}: is not whole: the end of the file is missing") from error
