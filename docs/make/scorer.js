@@ -4,7 +4,7 @@ const KINDS = [
   [/^docs\/howto\//, 12],
   [/^docs\/(index|glossary|installing|timeline|problems|coming_from|course|platforms)$/, 8],
   [/^docs\/notebooks\//, -4],
-  [/^docs\/(design|accuracy|errors|semantics|performance)$/, -4],
+  [/^docs\/(design|accuracy|errors|semantics|performance)(\/|$)/, -4],
   [/^docs\/built\//, -14],
   [/^(CHANGELOG|CONTRIBUTING|README)$/, -20],
   [/^docs\//, 6],

@@ -29,7 +29,7 @@ ROOMS = {
 def table():
     """The table, a row for each room."""
     lines = re.findall(r"from device_model\.aicore\.(\S+) import (\w+)", Path(asc.__file__).read_text(encoding="utf-8"))
-    rows = ["| | |", "| --- | --- |"]
+    rows = ["| subject | names |", "| --- | --- |"]
     for room, modules in ROOMS.items():
         names = [name for module, name in lines if module in modules or module.split(".")[0] in modules]
         rows.append(f"| {room} | {', '.join(f'`{name}`' for name in sorted(names, key=str.lower))} |")

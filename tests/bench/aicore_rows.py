@@ -39,7 +39,11 @@ def rms(errors):
 
 def table(families=tuple(FAMILIES)):
     """A row for each, then the root mean squares of the errors."""
-    yield "| kernel | | card | published us | here us | error | of pipes, published : here |\n" + "| --- " * 7 + "|"
+    yield (
+        "| kernel | fitted on: *f* | card | published us | here us | error | of pipes, published : here |\n"
+        + "| --- " * 7
+        + "|"
+    )
     errors = {}
     for row, us, error, pipes in measure(families):
         errors[row] = error

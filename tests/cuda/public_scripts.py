@@ -71,7 +71,7 @@ def scripts(*arguments: str) -> None:
 
 
 def table() -> Iterator[str]:
-    """Yield the lines of the table in docs/cuda.md."""
+    """Yield the lines of the table in docs/cuda/tried.md."""
     rows = listed()
     yield f"{sum(not script.why for script in rows)} of {len(rows)} come to their right end:"
     yield ""

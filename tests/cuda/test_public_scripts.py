@@ -1,4 +1,4 @@
-"""The list of public scripts, and the table of it in docs/cuda.md."""
+"""The list of public scripts, and its table in docs/cuda/tried.md."""
 
 import re
 
@@ -12,7 +12,7 @@ def test_the_page_has_the_table_that_the_command_prints(capsys):
     scripts()
     printed = capsys.readouterr().out
     assert printed == "\n".join(table()) + "\n"
-    assert f"\n{printed}\n" in (ROOT / "docs" / "cuda.md").read_text(encoding="utf-8")
+    assert f"\n{printed}\n" in (ROOT / "docs" / "cuda" / "tried.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("script", listed(), ids=lambda script: script.path)

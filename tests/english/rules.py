@@ -89,6 +89,12 @@ COLUMN = Cell(
     "say what it measures: time, us",
 )
 
+UNNAMED = Cell(
+    "a column has no name",
+    re.compile(r"^$"),
+    "say what is in it; only the first column, of the names of rows, needs none",
+)
+
 
 def findings(text: Text) -> Iterator[Finding]:
     """Yield where *text* has a form of a rule."""
@@ -109,7 +115,8 @@ def _in_tables(text: Text) -> Iterator[Finding]:
         if not row.startswith("|") or re.fullmatch(r"[|\s:-]+", row):
             continue
         is_heading = below.startswith("|") and bool(re.fullmatch(r"[|\s:-]+", below))
-        rule = COLUMN if is_heading else CELL
-        for cell in re.split(r"(?<!\\)\|", row.strip("| ")):
-            if rule.pattern.search(cell.strip()):
-                yield Finding(rule, text, cell.strip()[:60])
+        for place, cell in enumerate(re.split(r"(?<!\\)\|", row.strip()[1:-1])):
+            rules = (COLUMN, UNNAMED)[: 2 if place else 1] if is_heading else (CELL,)
+            for rule in rules:
+                if rule.pattern.search(cell.strip()):
+                    yield Finding(rule, text, cell.strip()[:60])

@@ -47,11 +47,14 @@ def test_a_riddle_in_a_text_is_found(text):
     assert len(list(findings(Text("code", "module.py", 1, text)))) == 1
 
 
-def test_a_cell_that_begins_with_a_pronoun_and_a_column_named_like_a_unit_are_found():
-    table = "| call | us |\n| --- | --- |\n| Free | it waits |\n| sleep | us |\n\n```text\n| ms |\n| --- |\n```\n"
+def test_a_cell_that_begins_with_a_pronoun_and_a_column_without_a_name_or_with_that_of_a_unit_are_found():
+    table = (
+        "| | us | |\n| --- | --- | --- |\n| Free | it waits | |\n| sleep | us | |\n\n```text\n| ms |\n| --- |\n```\n"
+    )
     found = list(findings(Text("page", "page.md", 1, table)))
     assert [(finding.words, finding.rule.name) for finding in found] == [
         ("us", "a column is named like a unit"),
+        ("", "a column has no name"),
         ("it waits", "a pronoun begins a cell"),
     ]
 
