@@ -11,7 +11,7 @@ from rich.text import Text
 
 from acl_py.calls.steps import HOST_ACCESS
 from acl_py.causes.pages import explained as with_causes
-from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
+from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused, progress
 from acl_py.explain.asking import asking_of
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
@@ -77,7 +77,8 @@ def propose(asker: Asker, path: Path, *, stderr: bool = False, crew: Crew | None
 
     The edited programs run on *crew*, or else one after the other in this process.
     """
-    proposal = optimise(asker, crew)
+    with progress("edits tried", None) as advance:
+        proposal = optimise(asker, crew, advance)
     say(proposal.text, stderr=stderr)
     if proposal.together is None:
         return True
