@@ -228,11 +228,11 @@ def _priced(run: Run, case: Case | None) -> Run:
         if len(timeline.ops) > MOST_PRICED_OPS:
             raise EditError(f"the run has {len(timeline.ops):,} operations; --explain prices its findings")
         asker = asker_of(timeline, run.title) if case is None else Asker(case)
+        whole = timeline if case is None else _with_host(timeline, case)
+        return Explanation(whole, asker, _USUAL).on_page(run)
     except EditError as error:
         plain = Explanation(timeline, None, _USUAL).on_page(run)
         return plain._replace(notes=[*(plain.notes or ()), f"there are no prices: {error}"])
-    timeline = timeline if case is None else _with_host(timeline, case)
-    return Explanation(timeline, asker, _USUAL).on_page(run)
 
 
 def _with_host(timeline: Timeline, case: Case) -> Timeline:
