@@ -226,8 +226,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], object]]:
-    """Show on a terminal how far *what* has come, which has *total* parts. Call what is yielded behind each of them.
+def progress(what: str, total: int | None) -> Iterator[Callable[[], object]]:
+    """Show on a terminal how far *what* has come, which has *total* parts, or None if that is not known. Call what is
+    yielded behind each of them.
 
     No thread draws it, and both outputs stay as they are, because processes may be forked meanwhile.
     """

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from acl_py.calls.steps import HOST_ACCESS
 from acl_py.causes.pages import explained as with_causes
-from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused
+from acl_py.cli.common import OF_EXPLANATIONS, complain, console, is_written, option_refused, progress
 from acl_py.explain.asking import asking_of
 from acl_py.explain.cases import Case, EditError
 from acl_py.explain.edits import FORMS, Edit, parse_all
@@ -77,7 +77,8 @@ def propose(asker: Asker, path: Path, *, stderr: bool = False, crew: Crew | None
 
     The edited programs run on *crew*, or else one after the other in this process.
     """
-    proposal = optimise(asker, crew)
+    with progress("edits tried", None) as advance:
+        proposal = optimise(asker, crew, advance)
     say(proposal.text, stderr=stderr)
     if proposal.together is None:
         return True
@@ -227,11 +228,11 @@ def _priced(run: Run, case: Case | None) -> Run:
         if len(timeline.ops) > MOST_PRICED_OPS:
             raise EditError(f"the run has {len(timeline.ops):,} operations; --explain prices its findings")
         asker = asker_of(timeline, run.title) if case is None else Asker(case)
+        whole = timeline if case is None else _with_host(timeline, case)
+        return Explanation(whole, asker, _USUAL).on_page(run)
     except EditError as error:
         plain = Explanation(timeline, None, _USUAL).on_page(run)
         return plain._replace(notes=[*(plain.notes or ()), f"there are no prices: {error}"])
-    timeline = timeline if case is None else _with_host(timeline, case)
-    return Explanation(timeline, asker, _USUAL).on_page(run)
 
 
 def _with_host(timeline: Timeline, case: Case) -> Timeline:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from acl_py.cli.common import Overlay, complain, is_written, profile_of, rules_of
+from acl_py.cli.common import Overlay, complain, is_written, profile_of, progress, rules_of
 from acl_py.cli.explaining import say
 from acl_py.errors import DeadlockError
 from acl_py.explain.cases import Case, EditError
@@ -47,7 +47,8 @@ def optimise_command(
     """
     try:
         asker, timeline = _asked(file, device, overlay, rules)
-        applied = apply_advice(asker, timeline)
+        with progress("edits", None) as advance:
+            applied = apply_advice(asker, timeline, advance)
     except (EditError, ProgramError, TraceFileError) as error:
         complain(str(error))
         raise typer.Exit(1) from error

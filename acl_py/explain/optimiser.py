@@ -6,7 +6,7 @@ declared bytes say, and is a program that can be written and replayed.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -47,11 +47,18 @@ class Proposal:
         return "\n".join(lines)
 
 
-def optimise(asker: Asker, crew: Crew | None = None) -> Proposal:
+def optimise(asker: Asker, crew: Crew | None = None, advance: Callable[[], object] = lambda: None) -> Proposal:
     """Return the best of the edits for the case of *asker*. The edited programs run on *crew*, or else in this process;
-    the proposal does not depend on it.
+    the proposal does not depend on it. *advance* is called behind each of them.
     """
-    worths = partial((crew or Crew(workers=1)).in_order, asking_of(asker).worth)
+    ask = partial((crew or Crew(workers=1)).in_order, asking_of(asker).worth)
+
+    def worths(edits: Iterable[tuple[Edit, ...]]) -> Generator[Worth | None, None, None]:
+        with closing(ask(edits)) as answers:
+            for worth in answers:
+                advance()
+                yield worth
+
     best: Worth | None = None
     for worth in worths(_candidates()):
         if _is_safe(worth) and worth.gain_ns > (0 if best is None else best.gain_ns):

@@ -6,7 +6,7 @@ edit takes away. An edit is safe if it leaves no work on the same bytes without 
 program. Each is worth what it gains behind those before it, so the gains add up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from acl_py.advice.choosing import missing
@@ -49,8 +49,10 @@ class Applied:
         return "\n".join([*lines, self.waits if isinstance(self.waits, str) else self.waits.text])
 
 
-def apply_advice(asker: Asker, timeline: Timeline) -> Applied:
-    """Make all safe edits of the program of *asker*, whose recording, or that of its replay, is *timeline*."""
+def apply_advice(asker: Asker, timeline: Timeline, advance: Callable[[], object] = lambda: None) -> Applied:
+    """Make all safe edits of the program of *asker*, whose recording, or that of its replay, is *timeline*. *advance*
+    is called behind each edit.
+    """
     lacks, before_ns, program = missing(timeline), asker.worked_ns, asker.case.program
     made: list[Priced] = []
     while len(made) < _MOST:
@@ -58,6 +60,7 @@ def apply_advice(asker: Asker, timeline: Timeline) -> Applied:
         if best is None:
             break
         made.append(best)
+        advance()
         asker, program = _edited(_answer(best)), _answer(best).case.program
         # The program has the accesses that were recorded; its replay is not watched.
         watched, handed = timeline.host_watched, timeline.handovers_watched

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from planted_pairs import LossEachStep, Losses, UploadInPieces
+from planted_pairs import LossEachStep, Losses, StreamEachStep, UploadInPieces
 from planted_pipeline import recording
 from typer.testing import CliRunner
 
@@ -79,3 +79,15 @@ def test_the_rules_of_a_trace_are_those_of_its_run(tmp_path):
     done = command(tmp_path / "run.acl", "--rules", "acl")
     assert done.exit_code == 2
     assert "a trace has those of its run" in " ".join(done.output.split())
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_how_many_edits_are_made(tmp_path, monkeypatch):
+    """Where the errors go to no terminal, they have nothing of it."""
+    save(recording(StreamEachStep), tmp_path / "run.acl")
+    for forced, shown in (("1", "1/?"), ("", "")):
+        monkeypatch.setenv("FORCE_COLOR", forced)
+        done = CliRunner().invoke(app, ["optimise", str(tmp_path / "run.acl")])
+        assert done.exit_code == 0
+        assert shown in done.stderr
+        assert ("edits" in done.stderr) == bool(forced)
