@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A process for each core, so NumPy needs no threads; one that has no tests left takes over some of another's.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --dist worksteal
 
-.PHONY: demo test test-slow test-cuda test-onnx test-fast-core test-all test-lowest check docs browser mutants bench format clean
+.PHONY: demo test test-slow test-cuda test-onnx test-fast-core test-all test-lowest check docs docs-quick browser mutants bench format clean
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -92,6 +92,12 @@ docs: $(VENV)/ready
 	$(BIN)/python -m tests.samples.notebooks
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --jobs auto -c docs . build/site
 	@echo "open build/site/docs/index.html"
+
+# The site without notebooks and new pictures, to look at while writing.
+docs-quick: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(BIN)/sphinx-build --quiet --jobs auto --tag quick -c docs . build/site-quick
+	@echo "open build/site-quick/docs/index.html"
 
 # The page that runs notebooks in a browser. The first time pip fetches Pyodide, 77 MB.
 browser: $(VENV)/ready

@@ -1,5 +1,9 @@
-"""The site: `make docs` builds it from the repository, and writes what is generated into docs/built."""
+"""The site: `make docs` builds it from the repository, and writes what is generated into docs/built.
 
+With the tag `quick`, as in `make docs-quick`, it has no notebooks, and only those pictures of samples that are there.
+"""
+
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,16 +20,20 @@ import reference
 import acl_py
 
 BUILT = Path(__file__).parent / "built"
+IS_QUICK = "quick" in tags  # noqa: F821 - Sphinx's name
 
 project = "acl_py"
 version = release = acl_py.__version__
 copyright = "the authors of acl_py"  # noqa: A001 - Sphinx's name
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
 
 root_doc = "docs/index"
 include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**"]
-exclude_patterns = ["docs/*.py", "docs/make", "docs/built/notebooks"]
+exclude_patterns = ["docs/*.py", "docs/make", "docs/built/notebooks", *(["docs/notebooks"] if IS_QUICK else [])]
+suppress_warnings = ["toc", "myst.xref_missing"] if IS_QUICK else []
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
+copybutton_prompt_text = "$ "  # where lines begin with it, the others are output and are not copied
 nb_execution_mode = "off"  # the pages of notebooks have their outputs
 
 default_role = "code"
@@ -39,12 +47,17 @@ html_favicon = "favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_extra_path = ["built/extra"]
+html_search_scorer = str(Path(__file__).parent / "make" / "scorer.js")
 
 
 def generate(_: Sphinx) -> None:
-    """Write the pages that are made of the code: reference, waits and gallery."""
+    """Write the pages that are made of the code: reference, waits and gallery, and the demo's."""
     reference.write(BUILT)
-    gallery.write(BUILT)
+    gallery.write(BUILT, draws=not IS_QUICK)
+    page = BUILT / "extra" / "demo" / "demo.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, "-m", "acl_py", "demo", "--report", page], check=True, stdout=subprocess.DEVNULL)
 
 
 def without_folders(_: Sphinx, document: nodes.document) -> None:

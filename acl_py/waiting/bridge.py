@@ -2,7 +2,7 @@
 
 **No task can run exactly when the loop's own ready queue holds nothing but our look at it.** While a task waits for a
 device, a `Gate` puts one callback, its *look*, into the queue of the loop, once a turn. A look that finds the queue
-empty is followed by another look, so that the loop polls its sockets and timers in between: a byte that one task wrote
+empty is followed by another look, so that the loop polls its sockets and timers in between. A byte that one task wrote
 to another through a socket may still be on its way. After two empty looks, every device jumps to its next completion
 that wakes a task.
 
@@ -125,8 +125,9 @@ class Bridge:
         self._gate.discard(self)
 
     def reach(self, cost: Nanoseconds) -> Nanoseconds:
-        """Return the host time after a call of *cost*, which is beyond the horizon: of simulated time, or of the time
-        up to which a call concerns no timer and no other simulation. The caller still brings its device there.
+        """Return the host time after a call of *cost*, which is beyond the horizon. That is the horizon of simulated
+        time, or of the time up to which a call concerns no timer and no other simulation. The caller still brings its
+        device there.
         """
         check_clock(self.host.host_ns + cost)
         return self._here().reach(self, cost)
@@ -147,7 +148,7 @@ class Bridge:
 
         A coroutine that is collected, or closed, while it waits gets GeneratorExit here. Python collects in the middle
         of any code, also while it parses some, and what is raised then goes to sys.unraisablehook, which may parse the
-        lines of a traceback: CPython 3.11 answers with SystemError. So verbs that are left by GeneratorExit tell no
+        lines of a traceback. CPython 3.11 answers with SystemError. So verbs that are left by GeneratorExit tell no
         observer, make no error and call no loop; they only leave the lists of those who wait.
         """
         if completion.done:
@@ -465,7 +466,7 @@ class Gate:
 
     def alone(self) -> bool:
         """Whether the calling task is the only one of the loop, and nothing else is in the queue, so that its device
-        may run in place: where simulations share a clock, there is no other one, either.
+        may run in place. Where simulations share a clock, there is no other one, either.
         """
         if self.ready is None or self.holders or self.another_can_run() or (self.is_shared and len(self.bridges) > 1):
             return False

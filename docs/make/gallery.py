@@ -43,15 +43,15 @@ top row is the host.
 """
 
 
-def write(pages: Path) -> None:
-    """Write gallery.md and the pictures into *pages*."""
+def write(pages: Path, *, draws: bool = True) -> None:
+    """Write gallery.md and the pictures into *pages*; without *draws* only pictures that are there are shown."""
     files = (path for folder in TITLES for path in sorted((SAMPLES / folder).glob("*.py")))
     samples = [path for path in files if path.with_suffix(".out").exists()]
     pictures = pages / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     targets = [pictures / f"{_name(sample).replace('/', '-')}.svg" for sample in samples]
-    stale = [pair for pair in zip(samples, targets, strict=True) if not _is_fresh(*reversed(pair))]
-    _draw_all(stale)
+    if draws:
+        _draw_all([pair for pair in zip(samples, targets, strict=True) if not _is_fresh(*reversed(pair))])
     lines = [HEAD]
     for folder, title in TITLES.items():
         lines.append(f"## {title}\n")
@@ -134,7 +134,7 @@ def _entry(sample: Path, picture: Path, pages: Path) -> list[str]:
     source = f"../../{sample.relative_to(ROOT).as_posix()}"
     output = source.removesuffix("py") + "out"
     lines = [f"### {name}\n", f"{shows[0].upper()}{shows[1:]} Its [source]({source}) and its [output]({output}).", ""]
-    if picture.stat().st_size:
+    if picture.exists() and picture.stat().st_size:
         lines += [f"![The timeline of {name}: {shows}]({picture.relative_to(pages)})", ""]
     return lines
 

@@ -1,6 +1,6 @@
 """Sends and receives of one group: which channels do each, and how fast.
 
-NCCL numbers the distances between ranks, its *rounds*: in the round of distance d each rank sends to the rank d behind
+NCCL numbers the distances between ranks, its *rounds*. In the round of distance d each rank sends to the rank d behind
 it and receives from the one d before it. A round begins at a channel of its own, and takes more channels the more bytes
 it has. A channel that does several rounds divides its warps among them, and in a round between sending and receiving.
 """
