@@ -255,3 +255,28 @@ def test_ranks_whose_peers_are_at_several_distances_are_not_alike():
 
     comms = []
     assert "for which the rank on device 0 stands have their peers at several distances in comm 1" in run(main, 8)
+
+
+def test_messages_of_a_ring_share_the_link_into_a_rank_with_those_of_another_class():
+    """The first rank sends to the second one; what comes into this one comes into the first one, too."""
+
+    async def rank(number):
+        kind, place = divmod(number, 4)
+        buffer, streams = await acl.Malloc(1 << 27), [await acl.CreateStream() for _ in range(2)]
+        if kind == 0:
+            ops = [await acl.Send(buffer, 1 << 25, "float32", number + 4, world[number], streams[0])]
+        else:
+            ops = [await acl.Recv(buffer, 1 << 25, "float32", number - 4, world[number], streams[0])]
+            async with acl.group():
+                await acl.Send(buffer, 1 << 25, "float32", (place + 1) % 4, ring[place], streams[1])
+                ops.append(await acl.Recv(buffer, 1 << 25, "float32", (place - 1) % 4, ring[place], streams[1]))
+        await acl.SynchronizeDevice()
+        return [(op.start_ns, op.end_ns) for op in ops]
+
+    async def main(**options):
+        world[:], ring[:] = await acl.CommInitAll(8), await acl.CommInitAll(range(4, 8))
+        return await acl.ranks(8, rank, **options)
+
+    world, ring = [], []
+    full = run(lambda: main(own_hosts=True), 8)
+    assert run(lambda: main(fold=True, alike=lambda number: number // 4), 8) == full
